@@ -209,7 +209,11 @@ func TestIncidentsOfACauseAreRetriedTogether(t *testing.T) {
 		require.Equal(t, 2, o.Item(id, "charge").Attempt)
 	}
 	require.Equal(t, 1, o.Item(later, "charge.1.1").Attempt)
-	require.Equal(t, workitem.Failed, o.Item(later, "charge.1.1").State)
+	require.Contains(t, get(h, form).Body.String(), "Try again: 1 incident")
+	require.NotContains(t, get(h, form).Body.String(), "to confirm", "one is confirmed by the button")
+	require.Equal(t, http.StatusSeeOther, submit(t, h, form, "reason", "the bank is back").Code)
+	o.Drain()
+	require.Equal(t, 2, o.Item(later, "charge").Attempt)
 	require.Equal(t, w.Header().Get("Location"), post(h, "/bulk", fields...).Header().Get("Location"), "the form is sent again, and nothing matches any more")
 	nothing := post(h, "/bulk", "once", "another", "confirm", "0", "kind", "retry", "workflow", "none").Body.String()
 	require.Contains(t, nothing, "Nothing matches any more")

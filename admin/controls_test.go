@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -186,4 +187,44 @@ func TestKeysOfPoolsAreMasked(t *testing.T) {
 		require.NotContains(t, body, "byron", path)
 		require.Contains(t, body, "hidden", path)
 	}
+}
+
+// What is counted has a bound, and the answer says that there is more. A limit that has room on release has no time of that.
+func TestBoundsOfWhatIsCounted(t *testing.T) {
+	o := newPlant(t)
+	h := o.handler(admin.Config{Access: as("eve")})
+	require.Equal(t, http.StatusSeeOther, submit(t, h, "/act?kind=pause-queue&queue=mails").Code)
+	require.Equal(t, http.StatusSeeOther, submit(t, h, "/act?kind=set-limit&limit=calls", "number", "0").Code)
+	require.NotContains(t, get(h, "/api/v1/limits").Body.String(), strconv.FormatInt(int64(limit.Unknown), 10))
+	mails := func(n int) (answer struct {
+		Rows []struct{ Pending int64 }
+		Cut  bool
+	}) {
+		require.NoError(t, o.Update(t.Context(), func(tx *engine.Tx) error {
+			for range n {
+				if _, err := tx.Do(t.Context(), workflow.Start("mail", []byte(`"a"`))); err != nil {
+					return err
+				}
+			}
+			return nil
+		}))
+		require.NoError(t, json.Unmarshal(get(h, "/api/v1/queues").Body.Bytes(), &answer))
+		return answer
+	}
+	require.False(t, mails(1).Cut)
+	require.True(t, mails(1000).Cut)
+}
+
+// The name of a workflow or a task that the database does not have is an error with a near one, as in the command.
+func TestUnknownNamesInFilters(t *testing.T) {
+	o := newPlant(t)
+	h := o.handler(admin.Config{Access: as("eve")})
+	for _, path := range []string{"cases", "items", "jobs", "incidents", "stats", "export"} {
+		w := get(h, "/api/v1/"+path+"?workflow=mial")
+		require.Equal(t, http.StatusBadRequest, w.Code, path)
+		require.Contains(t, w.Body.String(), `no such workflow; did you mean \"mail\"?`, path)
+		require.Contains(t, w.Body.String(), `"param":"workflow"`, path)
+		require.Equal(t, http.StatusOK, get(h, "/api/v1/"+path+"?workflow=mail").Code, path)
+	}
+	require.Contains(t, get(h, "/api/v1/items?workflow=mail&task=rum").Body.String(), `no such task; did you mean \"run\"?`)
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"log/slog"
 	"net/http"
+	"reflect"
 	"strings"
 	"time"
 
@@ -30,8 +31,13 @@ type Post = source.Post
 type User = access.User
 
 // Reading is a Backend on a store that is open for reading, beside the engine that owns the database. Commands are left for that
-// engine by post; nil refuses them.
-func Reading(v store.Viewer, post Post) Backend { return source.Reading(v, post, retry.SystemClock) }
+// engine by post; nil refuses them. It panics if the store is nil.
+func Reading(v store.Viewer, post Post) Backend {
+	if isNil(v) {
+		panic("admin.Reading: the store is nil: give one that is open, and look at the error of its opening first")
+	}
+	return source.Reading(v, post, retry.SystemClock)
+}
 
 // Config says where the pages are and who may do what. The zero value refuses every request.
 type Config struct {
@@ -75,8 +81,11 @@ func AllowAll(*http.Request) (User, error) {
 //	mux.Handle("/tasq/", pages)
 //
 // Requests that change something are POST requests of the pages' own origin; all answers forbid inline script and other origins.
-// Live pages need a server without WriteTimeout; without them the pages work all the same.
+// Live pages need a server without WriteTimeout; without them the pages work all the same. It panics if the backend is nil.
 func Handler(b Backend, c Config) http.Handler {
+	if isNil(b) {
+		panic("admin.Handler: the backend is nil: give the engine that engine.Open returned, and look at its error first, or admin.Reading of a store")
+	}
 	if c.Clock == nil {
 		c.Clock = retry.SystemClock
 	}
@@ -97,6 +106,15 @@ func Handler(b Backend, c Config) http.Handler {
 		site.Refused(w, status, text)
 	}}
 	return guard.Wrap(http.StripPrefix(c.Prefix, api.Only(mux)))
+}
+
+// isNil also finds a nil pointer in an interface, such as a *engine.Engine that Open did not return.
+func isNil(v any) bool {
+	if v == nil {
+		return true
+	}
+	p := reflect.ValueOf(v)
+	return p.Kind() == reflect.Pointer && p.IsNil()
 }
 
 // routes are all patterns below the prefix, with their handlers.

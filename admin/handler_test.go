@@ -33,6 +33,15 @@ func TestHandlerRefusesAllUntilAccessIsSet(t *testing.T) {
 
 // Every page and answer is there under every prefix, for those who may look and those who may act, with the headers of all. The usual form has
 // each prefix with one of the users.
+// A backend that is nil is found as the pages are mounted, and not at the first request.
+func TestPagesOfNothing(t *testing.T) {
+	for _, b := range []admin.Backend{nil, (*engine.Engine)(nil)} {
+		require.PanicsWithValue(t, "admin.Handler: the backend is nil: give the engine that engine.Open returned, and look at its error first, or admin.Reading of a store",
+			func() { admin.Handler(b, admin.Config{}) })
+	}
+	require.PanicsWithValue(t, "admin.Reading: the store is nil: give one that is open, and look at the error of its opening first", func() { admin.Reading(nil, nil) })
+}
+
 func TestEveryPathUnderEveryPrefix(t *testing.T) {
 	o := newOffice(t, "text")
 	accesses := map[string]func(*http.Request) (admin.User, error){"look": admin.ReadOnly, "act": admin.AllowAll, "ann": as("ann")}

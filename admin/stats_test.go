@@ -34,7 +34,8 @@ func TestTheAPIHasRates(t *testing.T) {
 	require.NotEmpty(t, hourly)
 	require.Contains(t, hourly[0], "hour")
 	require.Equal(t, by[0]["done"], hourly[0]["done"])
-	require.Empty(t, rates("/api/v1/stats?task=none"))
+	require.Empty(t, rates("/api/v1/stats?task=withdraw"))
+	require.Equal(t, http.StatusBadRequest, get(h, "/api/v1/stats?task=none").Code)
 	require.Equal(t, http.StatusBadRequest, get(h, "/api/v1/stats?taks=none").Code)
 }
 

@@ -98,13 +98,18 @@ const Forever time.Duration = -1
 
 // Keep says how long a case is kept after its end, with its items, jobs, steps, events, its part of the journal, and
 // the idempotency keys of its commands. Then it is removed, with all of them, and its keys are free again. 0 is at
-// once, as soon as its completion handlers were called; a negative time, as [Forever], is never. A case whose
+// once, as soon as its completion handlers were called; [Forever] is never, and another negative time is a problem. A case whose
 // handlers failed stays, as one does with a job that was left behind and failed.
 //
 // The default is [Forever] for a workflow, and [DefaultKeep] for an action. It holds for cases that end with this
 // definition: those that ended before keep the time that they were given then.
 func Keep(d time.Duration) Option {
-	return func(draft *draft) { draft.sweep, draft.keep = d >= 0, max(d, 0) }
+	return func(draft *draft) {
+		if d < 0 && d != Forever {
+			draft.problem(NegativeDuration, draft.name, draft.pos, "workflow %q keeps its cases for %s; give zero or more, or builder.Forever", draft.name, d)
+		}
+		draft.sweep, draft.keep = d >= 0, max(d, 0)
+	}
 }
 
 // New begins the definition of a workflow. C is the type of a case's input; use struct{} or any for none. The name must

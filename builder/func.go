@@ -3,7 +3,6 @@ package builder
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"reflect"
 	"time"
@@ -105,7 +104,6 @@ func newFunc[In, Out any](
 	}
 	work.Input, work.RunTimeout, work.Queue = CaseInput(b), max(spec.timeout, 0), spec.queue
 	work.OnWorkItemStateChanged, work.Limits, work.Hours = retryOf(spec.retry), spec.needs, spec.hours
-	work.FairBy = fairOf[In](b.d, fmt.Sprintf("function %q", name), name, pos, spec.fair)
 	task := newTask(b, funcTask, pos, work)
 	task.n.task.Retry, task.n.task.Function.Name, task.n.task.OnlyFailures = spec.retry, name, true
 	task.n.notes = append(task.n.notes, "retry: "+spec.retry.String())
@@ -145,7 +143,7 @@ func (f *FuncRef[In, Out]) Run(ctx context.Context, e workflow.Doer, input In, o
 	}
 	opts, err := f.ownRetry(opts)
 	if err != nil {
-		return Run[Out]{}, fmt.Errorf("run %s: %w", f.Name, err)
+		return Run[Out]{}, fmt.Errorf("run %s: %w: %w", f.Name, workflow.ErrBadCommand, err)
 	}
 	id, err := startCase(ctx, e, f.Definition, input, opts)
 	if err != nil {
@@ -206,7 +204,6 @@ type funcSpec struct {
 	timeout  time.Duration
 	needs    []Need
 	hours    schedule.Window
-	fair     FairKey
 	wrong    error        // why the process of Exec cannot be run
 	batchKey any          // a function of the input
 	batchIn  reflect.Type // its type; nil if there is none
@@ -258,7 +255,8 @@ func (o RetryOption) ofFunc(s *funcSpec) {
 
 // Apply implements [workflow.Option]. It refuses what has no policy of its own to change: Run of a function looks for it before.
 func (o RetryOption) Apply(*workflow.Command) error {
-	return errors.New("Retry is an option of a function and of its Run; leave it out, and change the policy of the tasks")
+	return fmt.Errorf("%w: Retry is an option of a function and of its Run; leave it out, and change the policy of the tasks",
+		workflow.ErrBadCommand)
 }
 
 // policyDoc is a retry policy as a run keeps it. Durations are nanoseconds, the rest are the numbers of package retry.

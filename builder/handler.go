@@ -122,9 +122,6 @@ func LaterHandler[Out, V any](
 	h.call = &workflow.Call{Queue: o.Queue, Retry: o.Retry, Run: run, Decode: decoderOf[V](),
 		Limits: usesOf(o.Limits), Hours: o.Hours}
 	h.problems = append(h.problems, func(d *draft) {
-		if o.FairBy.in != nil {
-			d.problem(BadFairKey, name, h.pos, "completion handler %q is given FairBy, and has no input of its own; leave it out", name)
-		}
 		d.checkQueue(fmt.Sprintf("completion handler %q", name), name, h.pos, o.Queue)
 		d.checkNeeds(fmt.Sprintf("completion handler %q", name), name, h.pos, reflect.TypeFor[V](), o.Limits)
 	})
@@ -255,7 +252,7 @@ var errNoHandler = errors.New("the handler is nil; declare it before it is used"
 func handlerCall[V any](what string, h *handler, value V, opts []HandlerOption) workflow.Option {
 	return workflow.OptionFunc(func(c *workflow.Command) error {
 		if h == nil {
-			return fmt.Errorf("%s: %w", what, errNoHandler)
+			return fmt.Errorf("%s: %w: %w", what, workflow.ErrBadCommand, errNoHandler)
 		}
 		raw, err := encode(value)
 		if err != nil {

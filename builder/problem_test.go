@@ -77,6 +77,12 @@ func badHandles() error {
 	return build(b)
 }
 
+func badKeep() error {
+	b := builder.New[any]("w", builder.Keep(-5)) // want negative-duration w
+	b.Path(b.Start(), builder.Task(b, "a", anyWork{}), b.End())
+	return build(b)
+}
+
 func badFunctions() error {
 	b := builder.New[any]("w")
 	b.OnFailed(nil)                                             // want nil-function w
@@ -277,7 +283,7 @@ func badAfterwards() error {
 func TestProblems(t *testing.T) {
 	wants := wanted(t)
 	for name, bad := range map[string]func() error{
-		"badNames": badNames, "badHandles": badHandles, "badFunctions": badFunctions, "badGates": badGates,
+		"badNames": badNames, "badKeep": badKeep, "badHandles": badHandles, "badFunctions": badFunctions, "badGates": badGates,
 		"badRoutes": badRoutes, "badConditions": badConditions, "badInputs": badInputs, "badTypes": badTypes, "badTimes": badTimes,
 		"badComposites": badComposites, "badRegions": badRegions, "badNet": badNet, "badAfterwards": badAfterwards,
 	} {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/domain"
+	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -182,7 +183,7 @@ func (r Run[Out]) String() string {
 	if r.d != nil {
 		name = r.d.Name
 	}
-	return fmt.Sprintf("run %s of %s", r.ID, name)
+	return fmt.Sprintf("run %s of %s", printable.ID(r.ID), name)
 }
 
 var errNoRun = errors.New("there is no run, or no engine; take the handle from Run or Of, " +

@@ -10,6 +10,13 @@ type Startable[C any] interface{ startable() *Workflow[C] }
 
 func (w *Workflow[C]) startable() *Workflow[C] { return w }
 
+func (f *FuncRef[In, Out]) startable() *Workflow[In] {
+	if f == nil {
+		return nil
+	}
+	return f.Workflow
+}
+
 // Schedule says that a case of a workflow, or a run of a function, is started with this input at each tick of a schedule. What
 // engine/schedules makes of it runs it. What is wrong shows in its Check, and there.
 //

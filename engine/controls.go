@@ -22,7 +22,7 @@ import (
 //
 // Beside them an engine keeps what its functions take of limits, which tasq why reads without it:
 //
-//	takes/FINGERPRINT   {"tasks": {TASK: [{"limit": name, "n": how much}]}, "calls": {FUNCTION: ...}, "fairTasks": [TASK], "fairCalls": ...}
+//	takes/FINGERPRINT   {"tasks": {TASK: [{"limit": name, "n": how much}]}, "calls": {FUNCTION: ...}}
 //
 // A command writes the setting and has the engine go by it, so that it holds when the caller has its answer; behind the commit the
 // engine looks at what is stored, which is the old setting if the commit failed. An engine without the workflows knows the
@@ -53,7 +53,7 @@ func (c *controls) load(ctx context.Context, own []limit.Limit) error {
 	if err := c.look(ctx); err != nil {
 		return err
 	}
-	takes, err := c.newTakes(ctx)
+	takes, unused, err := c.newTakes(ctx)
 	if err != nil {
 		return err
 	}
@@ -75,6 +75,11 @@ func (c *controls) load(ctx context.Context, own []limit.Limit) error {
 		}
 		for _, fingerprint := range slices.Sorted(maps.Keys(takes)) {
 			if err := set(ctx, tx, store.TakesSetting+fingerprint, takes[fingerprint]); err != nil {
+				return err
+			}
+		}
+		for _, fingerprint := range unused {
+			if err := tx.Set(ctx, store.TakesSetting+fingerprint, nil); err != nil {
 				return err
 			}
 		}
@@ -119,38 +124,6 @@ func redefined(was store.LimitValue, l limit.Limit) (now store.LimitValue, dropp
 		now.Keys[key] = v
 	}
 	return now, dropped
-}
-
-// newTakes is what the functions here take of limits, as far as the store has something else.
-func (c *controls) newTakes(ctx context.Context) (takes map[string]store.TakesValue, err error) {
-	if takes = c.e.definitions.Takes(); len(takes) == 0 {
-		return nil, nil
-	}
-	err = c.e.View(ctx, func(r store.Reader) error {
-		all, err := r.Settings(ctx)
-		if err != nil {
-			return err
-		}
-		known, err := store.ReadTakes(all)
-		for fingerprint, v := range known {
-			if mine, ok := takes[fingerprint]; ok && sameTakes(v, mine) {
-				delete(takes, fingerprint)
-			}
-		}
-		return err
-	})
-	return takes, err
-}
-
-func sameTakes(a, b store.TakesValue) bool {
-	return maps.EqualFunc(a.Tasks, b.Tasks, sameList) && maps.EqualFunc(a.Calls, b.Calls, sameList) &&
-		slices.Equal(a.FairTasks, b.FairTasks) && slices.Equal(a.FairCalls, b.FairCalls)
-}
-
-func sameList(a, b []store.Takes) bool {
-	return slices.EqualFunc(a, b, func(a, b store.Takes) bool {
-		return a.Limit == b.Limit && a.N == b.N && a.Keyed == b.Keyed && slices.Equal(a.Any, b.Any)
-	})
 }
 
 // set keeps a setting as JSON; other engines, also older ones, read it.

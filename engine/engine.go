@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -132,11 +133,16 @@ func (cfg Config) Open(ctx context.Context, o store.Opener, workflows ...Workflo
 func definitionsOf(log *slog.Logger, workflows []Workflow) (*registry.Registry, error) {
 	all := make([]*workflow.Definition, len(workflows))
 	for i, w := range workflows {
-		if w != nil {
+		if w != nil && !isNilPointer(w) { // one that embeds a definition would panic
 			all[i] = w.Untyped()
 		}
 	}
 	return registry.New(log, all)
+}
+
+func isNilPointer(w Workflow) bool {
+	v := reflect.ValueOf(w)
+	return v.Kind() == reflect.Pointer && v.IsNil()
 }
 
 // The order in which an engine opens. Each line needs those above it, and nothing runs before the last three:

@@ -57,7 +57,7 @@ func TestAFunctionTakesOfAnyKey(t *testing.T) {
 	runs := runAll(t, e, f, numbers(8)...)
 	require.Equal(t, []string{"one", "one", "three", "three", "two", "two"}, used.take())
 	e.Advance(20 * time.Second)
-	says(t, e, runs[7].ID, "item run.1.1 waits for 1 of rate calls, free in 40s (of one, two or three; one is the first), 1 other goes first")
+	says(t, e, runs[7].ID, "item run.1.1 waits for 1 of rate calls, free in 40s (of one, two or three; one is the first) for the other that goes first")
 
 	set := func(key string, n int64) {
 		_, err := e.Do(t.Context(), workflow.SetLimitOf("calls", key, n))

@@ -276,7 +276,7 @@ func TestWhyNamesTheLimit(t *testing.T) {
 		<-time.After(6 * time.Second)
 		for i, text := range map[int]string{
 			1: "waits for 3 of rate openai, free in 4s (of acme), since 6s",
-			2: "waits for 3 of rate openai, free in 4s (of acme), 1 other goes first, since 6s",
+			2: "waits for 3 of rate openai, free in 4s (of acme) for the other that goes first, since 6s",
 		} {
 			answer, err := e.Why(t.Context(), runs[i].ID)
 			require.NoError(t, err)

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 
 	"github.com/tasq-dev/tasq/engine/internal/commit"
+	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
@@ -53,10 +54,12 @@ func (e *Engine) Case(ctx context.Context, id workitem.CaseID) (*state.Case, err
 
 // Item returns a work item of any state. The error wraps [ErrNotFound] if there is none.
 func (e *Engine) Item(ctx context.Context, id workitem.ID) (*store.ItemRow, error) {
-	for row, err := range store.AllItems(ctx, e, store.ItemFilter{ID: id}) {
-		return row, err
+	if !id.IsZero() { // a filter takes the zero id for none
+		for row, err := range store.AllItems(ctx, e, store.ItemFilter{ID: id}) {
+			return row, err
+		}
 	}
-	return nil, fmt.Errorf("work item %s: %w", id, ErrNotFound)
+	return nil, fmt.Errorf("work item %s: %w", printable.ID(id), ErrNotFound)
 }
 
 // rootOf finds the root case of an item, a case or a job. The writer knows those of the trees that it has in memory, which is most of

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tasq-dev/tasq/engine/internal/commit"
 	"github.com/tasq-dev/tasq/engine/internal/notify"
+	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
@@ -60,7 +61,7 @@ func (e *Engine) lookAtCase(ctx context.Context, id workitem.CaseID) (*state.Cas
 func (e *Engine) WaitItem(ctx context.Context, item workitem.ID) (*workitem.Item, error) {
 	root, err := e.rootOf(ctx, item)
 	if err != nil {
-		return nil, fmt.Errorf("work item %s: %w", item, err)
+		return nil, fmt.Errorf("work item %s: %w", printable.ID(item), err)
 	}
 	return notify.Until(ctx, e.notifier, root, look(e, func(tx *commit.Tx) (*workitem.Item, bool, error) {
 		row, err := tx.Store().Item(tx.Context(), item)

@@ -2,6 +2,7 @@ package limit
 
 import (
 	"context"
+	"fmt"
 	"hash/maphash"
 	"slices"
 	"sync"
@@ -10,7 +11,8 @@ import (
 
 // Keys is the same set of limits for each of many keys: two at once and ten a minute for each customer. The limits of a
 // key are made when it is first used, and forgotten when every lease is released, nothing waits, and all that was admitted
-// has left its window. It is safe for concurrent use.
+// has left its window. It is safe for concurrent use. Make it by [NewKeys]: a nil Keys, and the zero value, have limiters whose
+// methods return an error that is [ErrInvalid].
 type Keys struct {
 	own    *shared
 	seed   maphash.Seed
@@ -48,6 +50,14 @@ func (c Config) NewKeys(limits ...Limit) (*Keys, error) {
 // For returns the limits of a key. It costs nothing until something is acquired.
 func (k *Keys) For(key string) Limiter { return oneKey{k, key} }
 
+// made refuses what NewKeys did not make.
+func (k *Keys) made() error {
+	if k == nil || k.own == nil {
+		return fmt.Errorf("%w: the Keys is nil, or its zero value: make it by limit.NewKeys, and look at its error", ErrInvalid)
+	}
+	return nil
+}
+
 // oneKey is the limits of a key, which may be forgotten and made again between two calls.
 type oneKey struct {
 	keys *Keys
@@ -56,6 +66,9 @@ type oneKey struct {
 
 // Acquire implements Limiter.
 func (o oneKey) Acquire(ctx context.Context, amounts ...Amount) (Lease, error) {
+	if err := o.keys.made(); err != nil {
+		return nil, err
+	}
 	if ctx.Err() != nil {
 		return nil, ended(ctx, nil)
 	}
@@ -66,6 +79,9 @@ func (o oneKey) Acquire(ctx context.Context, amounts ...Amount) (Lease, error) {
 
 // TryAcquire implements Limiter.
 func (o oneKey) TryAcquire(amounts ...Amount) (Lease, error) {
+	if err := o.keys.made(); err != nil {
+		return nil, err
+	}
 	s := o.keys.shard(o.key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -77,6 +93,9 @@ func (o oneKey) Wait(amounts ...Amount) time.Duration { return longest(o.Why(amo
 
 // Why implements Limiter. A key that is not used is not made.
 func (o oneKey) Why(amounts ...Amount) ([]Reason, error) {
+	if err := o.keys.made(); err != nil {
+		return nil, err
+	}
 	s := o.keys.shard(o.key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -166,6 +185,9 @@ func (g *group) idle(now int64) bool {
 
 // Len returns how many keys are remembered.
 func (k *Keys) Len() (n int) {
+	if k.made() != nil {
+		return 0
+	}
 	for i := range k.shards {
 		s := &k.shards[i]
 		s.mu.Lock()
@@ -177,6 +199,9 @@ func (k *Keys) Len() (n int) {
 
 // Change gives the limit of that name new numbers for all keys, as [Set.Change] does.
 func (k *Keys) Change(to Limit) error {
+	if err := k.made(); err != nil {
+		return err
+	}
 	for i := range k.shards {
 		k.shards[i].mu.Lock()
 		defer k.shards[i].mu.Unlock()

@@ -18,7 +18,7 @@ type Config struct {
 
 // Set is one or more limits that are acquired together, whole or not at all. Who waits is admitted in the order of
 // asking: of two that want the same limit, the earlier one gets it first, however much it wants. A set is safe for
-// concurrent use.
+// concurrent use. Make it by [NewSet]: the methods of a nil Set, and of the zero value, return an error that is [ErrInvalid].
 type Set struct {
 	g    *group
 	only []bool // by index of the group's limits: those that an acquisition takes; nil for all
@@ -58,6 +58,9 @@ func validate(limits []Limit) error {
 // Only returns a view of the set that acquires only the limits with these names. Both share what is held, admitted and
 // waited for. A name that the set does not have is an error that is [ErrUnknownLimit].
 func (s *Set) Only(names ...string) (*Set, error) {
+	if err := s.made(); err != nil {
+		return nil, err
+	}
 	s.g.lock()
 	defer s.g.unlock()
 	view := &Set{g: s.g, only: make([]bool, len(s.g.states))}
@@ -71,8 +74,19 @@ func (s *Set) Only(names ...string) (*Set, error) {
 	return view, nil
 }
 
+// made refuses what NewSet did not make.
+func (s *Set) made() error {
+	if s == nil || s.g == nil {
+		return fmt.Errorf("%w: the Set is nil, or its zero value: make it by limit.NewSet, and look at its error", ErrInvalid)
+	}
+	return nil
+}
+
 // Acquire implements [Limiter].
 func (s *Set) Acquire(ctx context.Context, amounts ...Amount) (Lease, error) {
+	if err := s.made(); err != nil {
+		return nil, err
+	}
 	if ctx.Err() != nil {
 		return nil, ended(ctx, nil)
 	}
@@ -82,6 +96,9 @@ func (s *Set) Acquire(ctx context.Context, amounts ...Amount) (Lease, error) {
 
 // TryAcquire implements [Limiter].
 func (s *Set) TryAcquire(amounts ...Amount) (Lease, error) {
+	if err := s.made(); err != nil {
+		return nil, err
+	}
 	s.g.lock()
 	defer s.g.unlock()
 	return s.g.tryAcquire("", s.only, amounts)
@@ -103,6 +120,9 @@ func longest(reasons []Reason, err error) (wait time.Duration) {
 
 // Why implements [Limiter].
 func (s *Set) Why(amounts ...Amount) ([]Reason, error) {
+	if err := s.made(); err != nil {
+		return nil, err
+	}
 	s.g.lock()
 	defer s.g.unlock()
 	return s.g.reasons(s.only, amounts)
@@ -113,6 +133,9 @@ func (s *Set) Why(amounts ...Amount) ([]Reason, error) {
 // has left the window. N of 0 pauses the limit: callers wait. A waiter that wants more than the limit now admits
 // at once gets [ErrTooMuch]. The error is [ErrInvalid] or [ErrUnknownLimit], and then nothing has changed.
 func (s *Set) Change(to Limit) error {
+	if err := s.made(); err != nil {
+		return err
+	}
 	s.g.lock()
 	defer s.g.unlock()
 	if err := s.g.in.change(to); err != nil {
@@ -129,8 +152,11 @@ type Usage struct {
 	Waiting int   // acquisitions that wait for it, or for their turn
 }
 
-// Usage returns the limits of the set, in their order, with what they are used for.
+// Usage returns the limits of the set, in their order, with what they are used for; none if [NewSet] did not make it.
 func (s *Set) Usage() []Usage {
+	if s.made() != nil {
+		return nil
+	}
 	s.g.lock()
 	defer s.g.unlock()
 	var all []Usage

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 
+	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -103,7 +104,7 @@ func TreeOf(ctx context.Context, v Viewer, id workitem.CaseID) (*state.Tree, err
 		err = ErrNotFound
 	}
 	if err != nil {
-		return nil, fmt.Errorf("case %s: %w", id, err)
+		return nil, fmt.Errorf("case %s: %w", printable.ID(id), err)
 	}
 	return tree, nil
 }

@@ -92,7 +92,7 @@ func invalidIdentity(err error) error {
 func BusinessKey(key string) Option {
 	return OptionFunc(func(c *Command) error {
 		if key == "" {
-			return errors.New("BusinessKey is empty: give a key, or leave it out")
+			return fmt.Errorf("%w: BusinessKey is empty: give a key, or leave it out", ErrBadCommand)
 		}
 		c.BusinessKey = key
 		return nil
@@ -104,7 +104,7 @@ func BusinessKey(key string) Option {
 func Label(name, value string) Option {
 	return OptionFunc(func(c *Command) error {
 		if err := CheckLabelName(name); err != nil {
-			return err
+			return invalidIdentity(err)
 		}
 		labels := maps.Clone(c.Labels)
 		if labels == nil {

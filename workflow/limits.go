@@ -112,8 +112,34 @@ type LimitInfo struct {
 	Keys    int           `json:"keys,omitempty"` // how many keys of it are remembered; 0 or 1 without keys
 	Used    int64         `json:"used"`           // over all keys: slots that are held, what was admitted and still counts
 	Waiting int           `json:"waiting"`        // jobs that wait for it
-	Next    time.Duration `json:"next"`           // how long until there is more of it; limit.Unknown if time alone gives none
+	Next    time.Duration `json:"next,omitempty"` // how long until there is more of it; limit.Unknown, which JSON leaves out, if time alone gives none
 	Set     []KeyLimit    `json:"set,omitempty"`  // the keys that have a number of their own, sorted
+}
+
+// limitInfo is a LimitInfo without its methods.
+type limitInfo LimitInfo
+
+// MarshalJSON leaves next out if it is limit.Unknown: programs that read JSON would take the number for 292 years, or for another one, as
+// it has more digits than theirs. A next of 0 is written.
+func (l LimitInfo) MarshalJSON() ([]byte, error) {
+	written := struct {
+		limitInfo
+		Next *time.Duration `json:"next,omitempty"`
+	}{limitInfo: limitInfo(l)}
+	if l.Next != limit.Unknown {
+		written.Next = &l.Next
+	}
+	return json.Marshal(written)
+}
+
+// UnmarshalJSON reads what MarshalJSON has written.
+func (l *LimitInfo) UnmarshalJSON(data []byte) error {
+	read := limitInfo{Next: limit.Unknown}
+	if err := json.Unmarshal(data, &read); err != nil {
+		return err
+	}
+	*l = LimitInfo(read)
+	return nil
 }
 
 // KeyLimit is the number of one key of a limit, see [SetLimitOf].

@@ -2,6 +2,7 @@ package workflow
 
 import (
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -88,9 +89,9 @@ func FromStep(name string) Option {
 	return OptionFunc(func(c *Command) error {
 		switch {
 		case name == "":
-			return errors.New("FromStep has no name: give the name of the first step to repeat")
+			return fmt.Errorf("%w: FromStep has no name: give the name of the first step to repeat", ErrBadCommand)
 		case c.FromStep != "":
-			return errors.New("FromStep is given twice: give the name of the first step to repeat")
+			return fmt.Errorf("%w: FromStep is given twice: give the name of the first step to repeat", ErrBadCommand)
 		}
 		c.FromStep = name
 		return nil

@@ -131,6 +131,8 @@ func FailureOf(err error) *Failure {
 		f = *given
 	}
 	switch text := err.Error(); {
+	case errors.As(err, &given) && given == nil && text == "":
+		f.Message = "the error is a nil *workitem.Failure, which is not a nil error: return nil itself, or declare the variable as an error"
 	case given == nil || f.Message == "" && text != f.Code: // a bare code is not said twice
 		f.Message = text
 	case f.Message != "":
@@ -148,7 +150,11 @@ func (f *Failure) coded(err error) {
 	if !ok || f.Code != CodeError {
 		return
 	}
-	f.Code = e.FailureCode()
+	code := e.FailureCode()
+	if code == "" { // as that of a nil *Failure
+		return
+	}
+	f.Code = code
 	if f.Details == nil {
 		f.Details = e.FailureDetails()
 	}

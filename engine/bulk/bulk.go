@@ -74,8 +74,13 @@ func New(code func(error) string) *Bulk {
 	return b
 }
 
-// Untyped returns the definition, for engine.Open.
-func (b *Bulk) Untyped() *workflow.Definition { return b.f.Untyped() }
+// Untyped returns the definition, for engine.Open; nil of a nil Bulk, which Open refuses.
+func (b *Bulk) Untyped() *workflow.Definition {
+	if b == nil {
+		return nil
+	}
+	return b.f.Untyped()
+}
 
 // Serve gives the engine that executes the commands. Actions wait for it. Only the first call counts.
 func (b *Bulk) Serve(e workflow.Doer) {
@@ -89,6 +94,9 @@ func (b *Bulk) Serve(e workflow.Doer) {
 func (b *Bulk) Start(
 	ctx context.Context, e workflow.Doer, a Action, targets []string, opts ...workflow.Option,
 ) (builder.Run[Result], error) {
+	if b == nil {
+		return builder.Run[Result]{}, errors.New("start a bulk action: the Bulk is nil; make it by bulk.New, and open the engine with it")
+	}
 	if err := check(a, targets); err != nil {
 		return builder.Run[Result]{}, err
 	}

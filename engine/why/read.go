@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/limit"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
@@ -31,9 +32,6 @@ type Here struct {
 	// Gathered says how many jobs wait to be done together with a job, which is due, and when they begin at the latest; 0 if it waits for
 	// none. A nil function means that this is not known.
 	Gathered func(job workitem.JobID) (there int, due time.Time)
-	// Fair is the place of a job, which is due, in a queue that takes turns between keys; false if it has none here. A nil function means that
-	// this is not known.
-	Fair func(job workitem.JobID) (Fair, bool)
 	// Failing says since when the store fails as a job of this engine, which is due, is to begin; zero if that is not so. A nil
 	// function means that this is not known.
 	Failing func(job workitem.JobID) time.Time
@@ -73,11 +71,11 @@ type Input struct {
 func Read(ctx context.Context, r store.Reader, id workitem.CaseID, now time.Time, here Here) (*Answer, error) {
 	root, err := r.Root(ctx, id)
 	if err != nil {
-		return nil, fmt.Errorf("case %s: %w", id, err)
+		return nil, fmt.Errorf("case %s: %w", printable.ID(id), err)
 	}
 	tree, err := r.Tree(ctx, root)
 	if err != nil {
-		return nil, fmt.Errorf("case %s: %w", id, err)
+		return nil, fmt.Errorf("case %s: %w", printable.ID(id), err)
 	}
 	if tree.Case(id) == nil {
 		return nil, fmt.Errorf("case %s: %w", id, store.ErrNotFound)

@@ -273,9 +273,6 @@ func blocked(w *Wait, now time.Time) string {
 	case Paused:
 		return fmt.Sprintf("%s is paused%s: resume it with tasq queue resume %s", queue(w.Queue), decided(w.Paused, now), printable.Arguments(w.Queue))
 	case Behind:
-		if w.Fair != nil {
-			return inTurn(w.Fair)
-		}
 		return ahead(w.Ahead)
 	case Busy:
 		return "all workers of " + queue(w.Queue) + " are busy"
@@ -313,17 +310,30 @@ func suspended(s *Suspension, seenFrom workitem.CaseID, now time.Time) string {
 	return line
 }
 
-// limits names what a job waits for: "3 of rate openai, free in 4s; 2 others go first".
+// limits names what a job waits for: "3 of rate openai, free in 4s for the first of 2 others that go first".
 func limits(all []Limit) string {
 	texts := make([]string, len(all))
 	for i, l := range all {
-		texts[i] = l.Text
-		texts[i] += whose(l)
-		if l.Ahead > 0 {
+		texts[i] = l.Text + whose(l)
+		switch {
+		case l.Ahead > 0 && l.Free.IsZero():
 			texts[i] += ", " + ahead(l.Ahead)
+		case l.Ahead > 0: // the time is that of the first
+			texts[i] += firstOf(l.Ahead)
 		}
 	}
 	return strings.Join(texts, " and ")
+}
+
+// firstOf says for whom there is room at a time, if others go first.
+func firstOf(n int) string {
+	switch {
+	case n == 1:
+		return " for the other that goes first"
+	case n >= MaxAhead:
+		return fmt.Sprintf(" for the first of %d others or more that go first", MaxAhead)
+	}
+	return fmt.Sprintf(" for the first of %d others that go first", n)
 }
 
 // needs names what a job takes of limits that may have room: " and room for 3 of rate openai".
@@ -345,21 +355,6 @@ func whose(l Limit) string {
 		return " (of " + printable.Choice(l.Any) + ")"
 	}
 	return " (of " + printable.Choice(l.Any) + "; " + l.Key + " is the first)"
-}
-
-// inTurn says what goes before a job of a queue that takes turns.
-func inTurn(f *Fair) string {
-	if f.Keys == 0 {
-		return "the queue takes turns between keys of the input"
-	}
-	line := fmt.Sprintf("the queue takes turns between %d keys", f.Keys)
-	if f.Keys == 1 {
-		line = "no other key has jobs that wait"
-	}
-	if f.Ahead > 0 {
-		line += fmt.Sprintf(", and %d of its own key", f.Ahead) + map[bool]string{true: " goes first", false: " go first"}[f.Ahead == 1]
-	}
-	return line
 }
 
 func ahead(n int) string {

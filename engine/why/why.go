@@ -157,8 +157,6 @@ type Wait struct {
 
 	Batch *Batch `json:"batch,omitempty"` // that it waits for
 
-	Fair *Fair `json:"fair,omitempty"` // its place, if its queue takes turns between keys
-
 	Paused *store.Decision `json:"paused,omitempty"` // since when the queue is paused, and by whom
 
 	Down time.Time `json:"down,omitzero"` // since when the store fails
@@ -175,7 +173,7 @@ type Limit struct {
 	Key   string    `json:"key,omitempty"`  // whose it is; "" is the one that all share. Of several, the one that is expected to admit first
 	Any   []string  `json:"any,omitempty"`  // the keys of which any will do, if it is taken so
 	N     int64     `json:"n"`              // how much the job needs; 0 if its input decides, and is not read here
-	Free  time.Time `json:"free,omitzero"`  // when it has room, as far as time alone gives it; zero if something has to be given back
+	Free  time.Time `json:"free,omitzero"`  // when it has room for the first who waits, as far as time alone gives it; zero if something has to be given back
 	Ahead int       `json:"ahead,omitzero"` // how many who wait for it go first
 	Text  string    `json:"text"`           // "3 of rate openai, free in 4s"
 	key   string    // Key, if that is not what is shown of it
@@ -190,12 +188,6 @@ func (a *Answer) Limited() bool {
 type Batch struct {
 	Most  int `json:"most"`            // how many are done together: it begins when there are as many, or its time is over
 	There int `json:"there,omitempty"` // how many wait for it here, the job included; 0 if that is not known
-}
-
-// Fair is the place of a job in a queue that takes turns between keys of the input.
-type Fair struct {
-	Ahead int `json:"ahead,omitempty"` // how many jobs of its key go first, by turns with those of the others
-	Keys  int `json:"keys,omitempty"`  // how many keys have jobs that wait, its own too; 0 if it is not known here
 }
 
 // MaxAhead is how far others of a queue are counted.

@@ -196,7 +196,7 @@ func latestActivations(cases []*state.Case) (ids []pgtype.UUID, names []string, 
 func findRoot(c *conn, any16 [16]byte) (workitem.CaseID, error) {
 	var root workitem.CaseID
 	if any16 == ([16]byte{}) {
-		return root, fmt.Errorf("the zero id: %w", store.ErrNotFound)
+		return root, fmt.Errorf("give an id that a start has returned or a list shows: %w", store.ErrNotFound)
 	}
 	err := c.each("SELECT root FROM @.cases WHERE id = $1 UNION ALL SELECT root FROM @.work_items WHERE id = $1 "+
 		"UNION ALL SELECT root FROM @.jobs WHERE id = $1 LIMIT 1", []any{any16}, func(r *tables.Row) error {

@@ -21,6 +21,9 @@ const backupPages = 2048
 // it begin anew, as they do for a copy in steps without one, and it takes as long as the disk needs. While it reads, the
 // write-ahead log cannot begin anew, so that grows by what is committed meanwhile.
 func (s *Store) Backup(ctx context.Context, to string, o store.BackupOptions) (err error) {
+	if to == "" {
+		return errors.New("the copy has no name: name a file that is not there yet")
+	}
 	to, err = filepath.Abs(to)
 	if err != nil {
 		return err

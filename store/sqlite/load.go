@@ -216,7 +216,7 @@ func latestActivations(c *state.Case) (string, error) {
 func findRoot(c *conn, any [16]byte) (workitem.CaseID, error) {
 	var root workitem.CaseID
 	if any == ([16]byte{}) {
-		return root, fmt.Errorf("the zero id: %w", store.ErrNotFound)
+		return root, fmt.Errorf("give an id that a start has returned or a list shows: %w", store.ErrNotFound)
 	}
 	key := textOf(workitem.CaseID(any))
 	for _, query := range []string{

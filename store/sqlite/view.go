@@ -13,6 +13,9 @@ const maxReaders = 4
 
 // View implements [store.Store].
 func (s *Store) View(ctx context.Context, f func(store.Reader) error) error {
+	if err := ctx.Err(); err != nil { // a connection that is free is had all the same
+		return err
+	}
 	if s.memory != nil {
 		return s.viewAlone(ctx, f)
 	}

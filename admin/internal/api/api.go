@@ -79,7 +79,7 @@ func (a *API) Routes() map[string]Route {
 		"GET /api/v1/counts":             route(a.counts, "", "Cases, work items and jobs by state."),
 		"GET /api/v1/stats":              route(a.stats, "workflow task older newer hourly format", "What ended, how much of it failed and how long it took, by task or by hour."),
 		"GET /api/v1/export":             route(a.export, "format case workflow fingerprint state suspended code key label older newer", "What happened to root cases and all below them, as an event log for process mining."),
-		"GET /api/v1/queues":             route(a.queues, "", "Queues, with their work and whether they are paused."),
+		"GET /api/v1/queues":             route(a.queues, "", "Queues, with their work and whether they are paused. The oldest 1000 jobs of each state are counted; cut says that there are more."),
 		"GET /api/v1/limits":             route(a.limits, "", "Limits, with what is in use. The program that runs the functions answers."),
 		"GET /api/v1/schedules":          route(a.schedules, "", "Schedules, with their last and next starts."),
 		"GET /api/v1/schedules/{name}":   route(a.oneSchedule, "", "A schedule."),
@@ -117,7 +117,7 @@ func answer(w http.ResponseWriter, status int, v any) {
 type page[O any] struct {
 	Rows []O    `json:"rows"`
 	Next string `json:"next,omitempty"` // the cursor of the page that follows; "" if there is none
-	Cut  bool   `json:"cut,omitempty"`  // the search in payloads reached its bound; it goes on at Next
+	Cut  bool   `json:"cut,omitempty"`  // the search in payloads reached its bound, and goes on at Next; or what is counted did, so that there is more than the numbers say
 }
 
 // list answers with a page of rows, or with all rows in the form that is asked for. read gets pages that are one row longer than what is shown.
@@ -208,6 +208,14 @@ func check(w http.ResponseWriter, q *query.Query) bool {
 	return true
 }
 
+// orUnknown adds to the answer of an empty list that the database knows nothing of the workflow or the task that is asked for.
+func orUnknown(r *http.Request, v store.Reader, rows int, err error, workflow, task string) error {
+	if err != nil || rows > 0 {
+		return err
+	}
+	return query.Known(r.Context(), v, workflow, task)
+}
+
 func (a *API) cases(w http.ResponseWriter, r *http.Request) {
 	q := a.params(r)
 	f, of, search, p := q.Cases(), q.Case(), q.Search(), q.Page(50, true)
@@ -220,7 +228,8 @@ func (a *API) cases(w http.ResponseWriter, r *http.Request) {
 			return nil, err
 		}
 		f.Page = p
-		return store.SearchCases(r.Context(), store.ViewerOf(v), f, search, m.Case)
+		rows, err := store.SearchCases(r.Context(), store.ViewerOf(v), f, search, m.Case)
+		return rows, orUnknown(r, v, len(rows), err, f.Workflow, "")
 	}, func(c *state.Case) string { return c.ID.String() }, func(c *state.Case) record.Case { return record.OfCase(m.Case(c)) })
 }
 
@@ -236,7 +245,8 @@ func (a *API) items(w http.ResponseWriter, r *http.Request) {
 			return nil, err
 		}
 		f.Page = p
-		return store.SearchItems(r.Context(), store.ViewerOf(v), f, search, m.Item)
+		rows, err := store.SearchItems(r.Context(), store.ViewerOf(v), f, search, m.Item)
+		return rows, orUnknown(r, v, len(rows), err, f.Workflow, f.Task)
 	}, func(it *store.ItemRow) string { return it.ID.String() }, func(it *store.ItemRow) record.Item { return record.OfItem(m.Row(it)) })
 }
 
@@ -252,7 +262,8 @@ func (a *API) jobs(w http.ResponseWriter, r *http.Request) {
 			return nil, err
 		}
 		f.Page = p
-		return v.Jobs(r.Context(), f)
+		rows, err := v.Jobs(r.Context(), f)
+		return rows, orUnknown(r, v, len(rows), err, f.Workflow, f.Task)
 	}, func(j *state.Job) string { return j.ID.String() }, func(j *state.Job) record.Job { return record.OfJob(m.Job(j)) })
 }
 
@@ -297,7 +308,8 @@ func (a *API) incidents(w http.ResponseWriter, r *http.Request) {
 	m := a.mask(r)
 	list(a, w, r, p, func(v store.Reader, p store.Page) ([]*store.Incident, error) {
 		f.Page = p
-		return incidents(r.Context(), v, f, of)
+		rows, err := incidents(r.Context(), v, f, of)
+		return rows, orUnknown(r, v, len(rows), err, f.Workflow, f.Task)
 	}, func(i *store.Incident) string { return i.ID.String() }, func(i *store.Incident) record.Incident { return record.OfIncident(m.Incident(i)) })
 }
 

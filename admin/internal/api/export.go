@@ -19,22 +19,22 @@ func (a *API) export(w http.ResponseWriter, r *http.Request) {
 	if !check(w, q) {
 		return
 	}
-	if !of.IsZero() {
-		err := a.Backend.View(r.Context(), func(v store.Reader) (err error) {
+	err := a.Backend.View(r.Context(), func(v store.Reader) (err error) {
+		if !of.IsZero() {
 			f.Root, err = v.Root(r.Context(), of)
-			return err
-		})
-		if err != nil {
-			Problem(w, err)
-			return
 		}
+		return orUnknown(r, v, 0, err, f.Workflow, "")
+	})
+	if err != nil {
+		Problem(w, err)
+		return
 	}
 	out := &begun{w: w, header: func(h http.Header) {
 		file := logFiles[format]
 		h.Set("Content-Type", file.kind)
 		h.Set("Content-Disposition", `attachment; filename="`+file.name+`"`)
 	}}
-	err := eventlog.Write(r.Context(), out, a.Backend, format, eventlog.Options{Cases: f, Shown: a.mask(r).Case})
+	err = eventlog.Write(r.Context(), out, a.Backend, format, eventlog.Options{Cases: f, Shown: a.mask(r).Case})
 	switch {
 	case err != nil && out.begun:
 		panic(http.ErrAbortHandler) // the client sees that the answer is cut off

@@ -20,8 +20,8 @@ import (
 func (a *API) queues(w http.ResponseWriter, r *http.Request) {
 	out := page[source.Queue]{Rows: []source.Queue{}}
 	err := a.Backend.View(r.Context(), func(v store.Reader) error {
-		found, _, err := source.Queues(r.Context(), v)
-		out.Rows = append(out.Rows, found...)
+		found, whole, err := source.Queues(r.Context(), v)
+		out.Rows, out.Cut = append(out.Rows, found...), !whole
 		return err
 	})
 	if err != nil {

@@ -25,7 +25,7 @@ func (a *API) stats(w http.ResponseWriter, r *http.Request) {
 		for _, rate := range found {
 			out.Rows = append(out.Rows, record.OfRate(rate))
 		}
-		return err
+		return orUnknown(r, v, len(found), err, f.Workflow, f.Task)
 	})
 	if err != nil {
 		Problem(w, err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 
 	"github.com/tasq-dev/tasq/admin/internal/access"
@@ -167,7 +168,11 @@ func (s *Site) showBulk(w http.ResponseWriter, r *http.Request, status int, prob
 		}
 	}
 	p.Hidden = append(p.Hidden, Link{Text: "until", Href: sel.Until})
-	for _, f := range append(a.fields, field{Name: "confirm", Label: "Type the number " + n + " to confirm", Required: true}) {
+	fields := slices.Clone(a.fields)
+	if len(sel.Targets) > 1 { // one is confirmed by the button, as on its own page
+		fields = append(fields, field{Name: "confirm", Label: "Type the number " + n + " to confirm", Required: true})
+	}
+	for _, f := range fields {
 		if f.Name != "route" {
 			f.Value = r.Form.Get(f.Name)
 			p.Fields = append(p.Fields, f)
@@ -177,6 +182,11 @@ func (s *Site) showBulk(w http.ResponseWriter, r *http.Request, status int, prob
 		p.Error = problem.Error()
 	}
 	s.answer(w, r, &Page{Title: p.Title, Status: status, Parts: []Part{{ID: "act", Template: "act", Data: p}}})
+}
+
+// confirmed reports whether a number that was typed is that of the targets. For one target none is asked for.
+func confirmed(targets int, typed string) bool {
+	return typed == strconv.Itoa(targets) && targets > 0 || typed == "" && targets == 1
 }
 
 // startBulk starts an action on many things. The right to each is checked before.
@@ -192,7 +202,7 @@ func (s *Site) startBulk(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	sel, err := s.choose(r, a.kind, r.Form.Get("until"))
-	if err == nil && (len(sel.Targets) == 0 || r.Form.Get("confirm") != strconv.Itoa(len(sel.Targets))) {
+	if err == nil && !confirmed(len(sel.Targets), r.Form.Get("confirm")) {
 		err = fmt.Errorf("%s match now; type that number to confirm", counted(len(sel.Targets), sel.What))
 	}
 	if err != nil {

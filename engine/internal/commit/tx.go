@@ -11,6 +11,7 @@ import (
 
 	"github.com/tasq-dev/tasq/domain"
 	"github.com/tasq-dev/tasq/engine/internal/kernel"
+	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
@@ -129,7 +130,7 @@ func (tx *Tx) Case(id workitem.CaseID) (*state.Case, error) {
 	}
 	c := u.Tree.Case(id)
 	if c == nil {
-		return nil, fmt.Errorf("case %s: %w", id, store.ErrNotFound)
+		return nil, fmt.Errorf("case %s: %w", printable.ID(id), store.ErrNotFound)
 	}
 	return c, nil
 }
@@ -247,11 +248,11 @@ func (tx *Tx) OpenCase(id workitem.CaseID) (*TreeWrite, error) {
 	}
 	root, err := tx.RootOfCase(id)
 	if err != nil {
-		return nil, fmt.Errorf("case %s: %w", id, err)
+		return nil, fmt.Errorf("case %s: %w", printable.ID(id), err)
 	}
 	u, err := tx.Open(root)
 	if err == nil && u.Tree.Case(id) == nil {
-		return nil, fmt.Errorf("case %s: %w", id, store.ErrNotFound)
+		return nil, fmt.Errorf("case %s: %w", printable.ID(id), store.ErrNotFound)
 	}
 	return u, err
 }

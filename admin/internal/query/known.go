@@ -1,0 +1,56 @@
+package query
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tasq-dev/tasq/internal/spelling"
+	"github.com/tasq-dev/tasq/store"
+)
+
+// Known refuses the name of a workflow or a task that no definition of the database has, as the flags of the command do: an empty list
+// would not tell. "" is none. The error is an [*Error]. It reads all definitions, so lists call it only if they are empty.
+func Known(ctx context.Context, r store.Reader, workflow, task string) error {
+	if workflow == "" && task == "" {
+		return nil
+	}
+	defs, err := r.Definitions(ctx)
+	if err != nil {
+		return err
+	}
+	var workflows, tasks []string
+	for _, d := range defs {
+		if !slices.Contains(workflows, d.Name) {
+			workflows = append(workflows, d.Name)
+		}
+		for i := range d.Net.Tasks {
+			if name := d.Net.Tasks[i].Name; (workflow == "" || d.Name == workflow) && !slices.Contains(tasks, name) {
+				tasks = append(tasks, name)
+			}
+		}
+	}
+	switch {
+	case workflow != "" && !slices.Contains(workflows, workflow):
+		return &Error{"workflow", fmt.Sprintf("is %q, and the database has no such workflow; %s", workflow, near(workflow, workflows))}
+	case task != "" && !slices.Contains(tasks, task):
+		return &Error{"task", fmt.Sprintf("is %q, and there is no such task; %s", task, near(task, tasks))}
+	}
+	return nil
+}
+
+// near ends an error about an unknown word.
+func near(word string, known []string) string {
+	if best := spelling.Closest(word, known); best != "" {
+		return fmt.Sprintf("did you mean %q?", best)
+	}
+	const most = 20
+	switch {
+	case len(known) == 0:
+		return "there are none"
+	case len(known) > most:
+		return fmt.Sprintf("there is %s and %d more", strings.Join(known[:most], ", "), len(known)-most)
+	}
+	return "there is " + strings.Join(known, ", ")
+}

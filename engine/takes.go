@@ -1,0 +1,69 @@
+package engine
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/tasq-dev/tasq/store"
+)
+
+// newTakes is what the functions here take of limits, as far as the store has something else; and which definitions the store has takes of
+// that nobody needs any more: no engine has them, and none of their cases goes on. An engine that is opened with one of them writes it again.
+func (c *controls) newTakes(ctx context.Context) (takes map[string]store.TakesValue, unused []string, err error) {
+	takes = c.e.definitions.Takes()
+	mine := maps.Clone(takes)
+	var others []string
+	err = c.e.View(ctx, func(r store.Reader) error {
+		all, err := r.Settings(ctx)
+		if err != nil {
+			return err
+		}
+		known, err := store.ReadTakes(all)
+		for fingerprint, v := range known {
+			switch own, ok := mine[fingerprint]; {
+			case !ok:
+				others = append(others, fingerprint)
+			case maps.EqualFunc(v.Tasks, own.Tasks, sameTakes) && maps.EqualFunc(v.Calls, own.Calls, sameTakes):
+				delete(takes, fingerprint)
+			}
+		}
+		if err != nil || len(others) == 0 {
+			return err
+		}
+		counts, err := r.CountsByDefinition(ctx, true)
+		for _, n := range counts {
+			others = slices.DeleteFunc(others, func(fingerprint string) bool { return fingerprint == n.Fingerprint && n.N > 0 })
+		}
+		return err
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, fingerprint := range others {
+		elsewhere, err := c.knownElsewhere(ctx, fingerprint)
+		if err != nil {
+			return nil, nil, err
+		}
+		if !elsewhere {
+			unused = append(unused, fingerprint)
+		}
+	}
+	slices.Sort(unused)
+	return takes, unused, nil
+}
+
+// knownElsewhere reports whether another live engine has a definition.
+func (c *controls) knownElsewhere(ctx context.Context, fingerprint string) (bool, error) {
+	f, ok := c.e.store.(store.Fleet)
+	if !ok || !f.Shared() {
+		return false, nil
+	}
+	return f.Knows(ctx, fingerprint)
+}
+
+func sameTakes(a, b []store.Takes) bool {
+	return slices.EqualFunc(a, b, func(a, b store.Takes) bool {
+		return a.Limit == b.Limit && a.N == b.N && a.Keyed == b.Keyed && slices.Equal(a.Any, b.Any)
+	})
+}
