@@ -5,7 +5,7 @@
 // that was sent to a case. It has the name of the activity, the transition of the standard XES life cycle, its time, and the actor. Inputs and
 // outputs are omitted; a business key and labels are attributes of a case.
 //
-// A log is written while the journal is read; memory is limited to the active items of one root case.
+// A log is written while the journal is read; memory is limited to a page of rows, and the active items of one root case.
 package eventlog
 
 import (
@@ -46,8 +46,8 @@ type Options struct {
 	Shown func(*state.Case) *state.Case
 }
 
-// Write writes the event log of the cases that the options select, in the order of the start of their root cases. Each page of rows is read in a view
-// of its own; a case that changes meanwhile is in the log as it stood when its turn came. An OCEL log is kept in part in a
+// Write writes the event log of the cases that the options select, in the order of the start of their root cases. Some root cases at a time are
+// read in a view of their own, and written after it; a case that changes meanwhile is in the log as it stood when its turn came. An OCEL log is kept in part in a
 // temporary file until all cases have been read. After an error the log that was written is not whole; nothing is written if the first
 // page could not be read.
 func Write(ctx context.Context, w io.Writer, v store.Viewer, f Format, o Options) error {
@@ -68,7 +68,9 @@ func Write(ctx context.Context, w io.Writer, v store.Viewer, f Format, o Options
 // target is a format that is written.
 type target interface {
 	begin(root *state.Case)
-	object(ctx context.Context, v store.Viewer, root *state.Case, shown func(*state.Case) *state.Case) error // what the events are about
+	hasObjects() bool // whether it has what the events are about, by item and ofCase
+	item(it *store.ItemRow)
+	ofCase(c *state.Case)
 	event(e *event)
 	finish() error        // the end of a root case
 	end(whole bool) error // the end of the log; not whole if it is given up
@@ -90,32 +92,40 @@ func write(ctx context.Context, t target, v store.Viewer, o Options) error {
 	if shown == nil {
 		shown = func(c *state.Case) *state.Case { return c }
 	}
-	roots := o.Cases
-	roots.RootOnly = true
-	for c, err := range store.AllCases(ctx, v, roots) {
-		if err != nil {
+	b := newBatches(v, o.Cases, t.hasObjects())
+	for {
+		roots, err := b.next(ctx)
+		if err != nil || len(roots) == 0 {
 			return err
 		}
-		if err := writeRoot(ctx, t, v, shown(c), shown); err != nil {
-			return err
+		for _, root := range roots {
+			if err := writeRoot(ctx, t, v, root, shown); err != nil {
+				return err
+			}
 		}
 	}
-	return nil
 }
 
-// writeRoot writes a root case with all below it. The events end where the journal ended before the objects were read, so each of them is
-// about objects that are in the log.
-func writeRoot(ctx context.Context, t target, v store.Viewer, root *state.Case, shown func(*state.Case) *state.Case) error {
-	until, err := store.Newest(ctx, v, store.JournalFilter{Root: root.ID})
-	if err != nil || until == 0 {
-		return err // with no entry, it was removed meanwhile
-	}
-	t.begin(root)
-	if err := t.object(ctx, v, root, shown); err != nil {
-		return err
+// writeRoot writes a root case with all below it. The events end where the journal ended as the root case was read, and the objects are read
+// then or later, so each event is about objects that are in the log.
+func writeRoot(ctx context.Context, t target, v store.Viewer, root *history, shown func(*state.Case) *state.Case) error {
+	t.begin(shown(root.root))
+	if t.hasObjects() {
+		for it, err := range root.eachItem(ctx, v) {
+			if err != nil {
+				return err
+			}
+			t.item(it)
+		}
+		for c, err := range root.eachCase(ctx, v) {
+			if err != nil {
+				return err
+			}
+			t.ofCase(shown(c))
+		}
 	}
 	l := newLife()
-	for e, err := range store.AllEntries(ctx, v, store.JournalFilter{Root: root.ID, Until: until}) {
+	for e, err := range root.eachEntry(ctx, v) {
 		if err != nil {
 			return err
 		}

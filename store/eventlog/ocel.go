@@ -2,7 +2,6 @@ package eventlog
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -72,23 +71,11 @@ type (
 
 func (t *ocelTarget) begin(*state.Case) {}
 
-// object writes the work items of a root case, and then its cases: one that is opened in between has no items in the log, whereas an item
-// of a case that is not there would be an item of nothing.
-func (t *ocelTarget) object(ctx context.Context, v store.Viewer, root *state.Case, shown func(*state.Case) *state.Case) error {
-	for it, err := range store.AllItems(ctx, v, store.ItemFilter{Root: root.ID}) {
-		if err != nil {
-			return err
-		}
-		t.add(ofItem(it))
-	}
-	for c, err := range store.AllCases(ctx, v, store.CaseFilter{Root: root.ID}) {
-		if err != nil {
-			return err
-		}
-		t.add(ofCase(shown(c)))
-	}
-	return t.err
-}
+func (t *ocelTarget) hasObjects() bool { return true }
+
+func (t *ocelTarget) item(it *store.ItemRow) { t.add(ofItem(it)) }
+
+func (t *ocelTarget) ofCase(c *state.Case) { t.add(ofCase(c)) }
 
 func ofCase(c *state.Case) *ocelRow {
 	o := &ocelRow{ID: c.ID.String(), Type: c.Workflow, Relations: []ocelRelation{}}

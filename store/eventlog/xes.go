@@ -2,7 +2,6 @@ package eventlog
 
 import (
 	"bufio"
-	"context"
 	"encoding/xml"
 	"io"
 	"maps"
@@ -77,9 +76,12 @@ func (t *xesTarget) begin(root *state.Case) {
 	t.write("\n")
 }
 
-func (t *xesTarget) object(context.Context, store.Viewer, *state.Case, func(*state.Case) *state.Case) error {
-	return nil
-}
+// A trace has what the events are about in the events themselves.
+func (t *xesTarget) hasObjects() bool { return false }
+
+func (t *xesTarget) item(*store.ItemRow) {}
+
+func (t *xesTarget) ofCase(*state.Case) {}
 
 func (t *xesTarget) event(e *event) {
 	t.write("<event>")
