@@ -60,6 +60,7 @@ func (d *draft) build() (*workflow.Definition, error) {
 		Name: d.name, Version: d.version, Net: n, Topics: d.topics, Accept: d.accept, AcceptIsPlain: d.plain, InputType: d.in, Hooks: d.hooks, Calls: d.calls(),
 		Output: d.output(), PlainOutput: d.plainOutput(), Verification: verified,
 	}
+	def.Holds = d.holdsOf(n)
 	d.handlersOf(def)
 	def.Sweep, def.Keep = d.sweep, d.keep
 	def.Identity, def.UniqueKey = d.identityOf(), d.uniqueKey

@@ -35,6 +35,7 @@ type draft struct {
 	cancels  []cancellation
 	sources  []use
 	hooks    activities.CaseHooks
+	holds    []holding
 	jobs     []*job
 	result   *sourceOf
 	problems // found while declaring

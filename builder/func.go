@@ -107,6 +107,9 @@ func newFunc[In, Out any](
 	task := newTask(b, funcTask, pos, work)
 	task.n.task.Retry, task.n.task.Function.Name, task.n.task.OnlyFailures = spec.retry, name, true
 	task.n.notes = append(task.n.notes, "retry: "+spec.retry.String())
+	for _, need := range spec.holds {
+		b.d.hold(need, task, task, pos)
+	}
 	b.d.flow(b.Start(), task, pos)
 	b.d.flow(task, b.End(), pos)
 	result := Output(task).s
@@ -203,6 +206,7 @@ type funcSpec struct {
 	queue    string
 	timeout  time.Duration
 	needs    []Need
+	holds    []Need
 	hours    schedule.Window
 	wrong    error        // why the process of Exec cannot be run
 	batchKey any          // a function of the input

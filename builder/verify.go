@@ -32,19 +32,19 @@ func (e *UnsoundError) Error() string {
 
 // allowable are the codes of findings that a workflow can have. Unsafe is not one: it is only said of plain nets.
 func allowable() []net.Code {
-	return append(slices.DeleteFunc(verify.FindingCodes(), func(c net.Code) bool { return c == verify.Unsafe }), NoOutput)
+	return append(slices.DeleteFunc(verify.FindingCodes(), func(c net.Code) bool { return c == verify.Unsafe }), NoOutput, verify.HoldDeadlock)
 }
 
 // silenceable are the codes of warnings that a workflow can have. A dead task is one where it leaves the net weakly
 // sound. A cycle of routing tasks is none: it is a problem.
 func silenceable() []net.Code {
 	codes := slices.DeleteFunc(verify.WarningCodes(), func(c net.Code) bool { return c == net.RoutingCycle })
-	return append(codes, verify.DeadTask, NoOutput)
+	return append(codes, verify.DeadTask, NoOutput, verify.HoldDeadlock)
 }
 
 // AllowUnsound lets a workflow be built though its net is unsound in these ways: [verify.NoOptionToComplete],
 // [verify.ImproperCompletion], [verify.DeadTask], [verify.Unbounded]; or though an output may be missing where it is read,
-// [NoOutput]. It is part of the definition, and so of the fingerprint,
+// [NoOutput], or cases can wait for each other for what they hold, [verify.HoldDeadlock]. It is part of the definition, and so of the fingerprint,
 // and is shown with it. A code that there is not is a problem.
 func AllowUnsound(codes ...net.Code) Option {
 	pos := caller()
@@ -116,7 +116,8 @@ func (d *draft) verify(n *net.Net) (workflow.Verification, error) {
 		}
 	}
 	missing, undecided := d.missing(n)
-	for _, f := range missing {
+	deadlocks, open := d.verifyHolds(n, d.tasks())
+	for _, f := range slices.Concat(missing, deadlocks) {
 		if slices.Contains(d.allowed, f.Code) {
 			v.Findings = append(v.Findings, f)
 			continue
@@ -133,6 +134,9 @@ func (d *draft) verify(n *net.Net) (workflow.Verification, error) {
 	}
 	if !slices.Contains(d.silenced, NoOutput) {
 		v.Warnings = append(v.Warnings, undecided...)
+	}
+	if !slices.Contains(d.silenced, verify.HoldDeadlock) {
+		v.Warnings = append(v.Warnings, open...)
 	}
 	return v, nil
 }

@@ -91,7 +91,8 @@ type Engine struct {
 
 // Open opens the store with the zero [Config] and starts to run what is due. The workflows are those that new cases may be
 // started of, and that running cases need; their composite tasks' workflows come with them. The error wraps [ErrDrift] if
-// a running case depends on a definition of the same name and version that differs.
+// a running case depends on a definition of the same name and version that differs, and [workflow.ErrHoldDeadlock] if cases of the workflows can
+// wait for each other for what they hold.
 func Open(ctx context.Context, o store.Opener, workflows ...Workflow) (*Engine, error) {
 	return Config{}.Open(ctx, o, workflows...)
 }
@@ -108,6 +109,9 @@ func (cfg Config) Open(ctx context.Context, o store.Opener, workflows ...Workflo
 	}
 	limits, err := definitions.Limits()
 	if err != nil {
+		return nil, err
+	}
+	if err := definitions.CheckHolds(cfg.Clock); err != nil {
 		return nil, err
 	}
 	e := &Engine{cfg: cfg, wrap: wrapped(cfg.Wrap), log: cfg.Logger, ids: workitem.NewGenerator(cfg.Random), definitions: definitions, limits: limits,

@@ -58,6 +58,7 @@ var codes = []struct {
 	{"conflict", store.ErrConflict},
 	{"unavailable", store.ErrUnavailable},
 	{"random-failed", workitem.ErrRandom},
+	{"hold-deadlock", workflow.ErrHoldDeadlock},
 }
 
 // Code returns the word for the kind of an error of this package: "not-found", "not-active", "illegal-transition",

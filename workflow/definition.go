@@ -39,6 +39,7 @@ type Definition struct {
 
 	Topics []string         // a broadcast of one of them starts a case, with its value as the input
 	Calls  map[string]*Call // functions that jobs run, by name
+	Holds  []Hold           // what a case holds over several tasks, by the name of the limit
 
 	DeadLetter *Definition // of which a root case that fails starts a case, see [Letter]; nil for none
 

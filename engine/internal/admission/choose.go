@@ -56,7 +56,10 @@ func (g *Gate[T]) chooseKey(t *Ticket[T], i int, held []holding[T], full func(l 
 	keys := t.Takes[i].Any
 	if len(keys) == 0 {
 		l := g.lineOf(lineKey{t.Takes[i].Limit, t.Takes[i].Key})
-		if full(l, t.Takes[i].N+t.chosen(held, l)) {
+		switch {
+		case t.isHold(i) && !g.has(l.at.limit, &t.Holds[i]):
+			return []*line[T]{l}
+		case !t.isHold(i) && full(l, t.Takes[i].N+t.chosen(held, l)):
 			return []*line[T]{l}
 		}
 		held[i].line = l
@@ -83,7 +86,7 @@ func (g *Gate[T]) chooseKey(t *Ticket[T], i int, held []holding[T], full func(l 
 // admitted together.
 func (t *Ticket[T]) chosen(held []holding[T], l *line[T]) (n int64) {
 	for i := range held {
-		if held[i].line == l {
+		if held[i].line == l && !t.isHold(i) {
 			n += t.Takes[i].N
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tasq-dev/tasq/engine/internal/ration"
 	"github.com/tasq-dev/tasq/limit"
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/workitem"
@@ -29,6 +30,9 @@ type Ticket[T any] struct {
 	Step  string // the step of the job for which it is; "" if only the function of the job takes something
 	Own   int    // how many of the takes are those of the function; the others are those of the step
 
+	// Holds are those of the takes with the same indexes, the first ones: the case keeps what it takes so, and not the attempt.
+	Holds []ration.Hold
+
 	held   []holding[T] // by take; nil while nothing is taken
 	places []place[T]   // where it waits; nil if it does not
 }
@@ -38,7 +42,7 @@ func (t *Ticket[T]) Again() *Ticket[T] {
 	if t == nil {
 		return nil
 	}
-	return &Ticket[T]{Job: t.Job, Takes: t.Takes, Err: t.Err, Step: t.Step, Own: t.Own}
+	return &Ticket[T]{Job: t.Job, Takes: t.Takes, Err: t.Err, Step: t.Step, Own: t.Own, Holds: t.Holds}
 }
 
 // grant is what a ticket holds of one limit. What engines share has to be used until the end.
@@ -66,6 +70,12 @@ type Options[T any] struct {
 	// Shared reports whether a limit is one that the store grants; nil if none is. Ask is called with the lock when there are Orders.
 	Shared func(limit.Limit) bool
 	Ask    func()
+
+	// Again is how often the store is asked for slots that cases hold, as other engines can end their holds; limit.Unknown if there are none.
+	Again time.Duration
+	// Check is called with the lock when a hold has to wait for others: those that have ended meanwhile are to be given to End. Nil if
+	// there are no holds.
+	Check func(limit, key string, holds []ration.Hold)
 }
 
 // Gate admits jobs. It is not safe for concurrent use: its owner has a lock.
@@ -79,6 +89,7 @@ type Gate[T any] struct {
 	parked  map[workitem.JobID][]*Ticket[T]
 	toOrder map[*line[T]]struct{} // their orders are to be made
 	turn    int                   // which key of a pool is asked first
+	holds   map[holdKey]hold[T]   // that cases are known to have
 	stopped bool
 }
 
@@ -88,7 +99,8 @@ type lineKey struct{ limit, key string }
 func New[T any](o Options[T]) *Gate[T] {
 	g := &Gate[T]{o: o, start: o.Clock.Now(), limits: make(map[string]*limit.Limit, len(o.Limits)),
 		keys: make(map[string]map[string]*limit.Limit), keep: leastLines,
-		lines: make(map[lineKey]*line[T]), parked: make(map[workitem.JobID][]*Ticket[T]), toOrder: make(map[*line[T]]struct{})}
+		lines: make(map[lineKey]*line[T]), parked: make(map[workitem.JobID][]*Ticket[T]), toOrder: make(map[*line[T]]struct{}),
+		holds: make(map[holdKey]hold[T])}
 	for i := range o.Limits {
 		l := o.Limits[i]
 		g.limits[l.Name] = &l
@@ -129,8 +141,10 @@ func (g *Gate[T]) Try(t *Ticket[T]) bool {
 func (g *Gate[T]) take(t *Ticket[T], held []holding[T], now int64) {
 	for i := range held {
 		h := &held[i]
-		h.grant = h.line.take(now, t.Takes[i].N)
 		h.line.held++
+		if !t.isHold(i) {
+			h.grant = h.line.take(now, t.Takes[i].N)
+		}
 	}
 	t.held = held
 }
@@ -153,7 +167,7 @@ func (g *Gate[T]) Begin(t *Ticket[T]) bool {
 	}
 	for i := range t.held {
 		l := t.held[i].line
-		if l.share != nil || l.def.Algorithm != limit.SlidingWindow {
+		if t.isHold(i) || l.share != nil || l.def.Algorithm != limit.SlidingWindow {
 			continue
 		}
 		l.def.Commit(&l.state, &t.held[i].Grant, now, 0)
@@ -181,6 +195,9 @@ func (g *Gate[T]) end(t *Ticket[T], unused bool, give func(*line[T], limit.Grant
 	for i := range held {
 		l := held[i].line
 		l.held--
+		if t.isHold(i) {
+			continue
+		}
 		if l.share == nil {
 			give(l, held[i].Grant, now)
 		} else if l.share.give(l.def.Algorithm == limit.Slots, held[i].grant, now, unused); l.share.dirty || len(l.share.fixes) > 0 {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tasq-dev/tasq/engine/internal/ration"
 	"github.com/tasq-dev/tasq/limit"
 )
 
@@ -93,8 +94,9 @@ func (g *Gate[T]) forgetIdle() {
 type place[T any] struct {
 	t     *Ticket[T]
 	line  *line[T]
-	index int   // in the line
-	n     int64 // how much of the limit the ticket takes
+	index int          // in the line
+	n     int64        // how much of the limit the ticket takes
+	hold  *ration.Hold // for which it is; nil for the attempt
 }
 
 // placeIn finds the place of a ticket in a line; nil if it waits elsewhere.
@@ -113,11 +115,11 @@ func (g *Gate[T]) park(lines []*line[T], t *Ticket[T], now int64) {
 	t.places = make([]place[T], len(lines))
 	for i, l := range lines {
 		p := &t.places[i]
-		*p = place[T]{t: t, line: l, n: l.amount(t)}
+		*p = place[T]{t: t, line: l, n: l.amount(t), hold: g.holdIn(t, l)}
 		heap.Push(l, p)
 		l.wanted += p.n
 		if l.list[0] == p {
-			g.waits(l, now, l.wait(now, p.n))
+			g.waits(l, now, g.waitOf(p, l, now))
 		}
 	}
 	g.known(t, func(other *line[T]) {
@@ -180,11 +182,13 @@ func (g *Gate[T]) advance(l *line[T], now int64) {
 func (g *Gate[T]) advanceOne(l, free *line[T], now int64) (others []*line[T]) {
 	for len(l.list) > 0 {
 		first := l.list[0]
-		if wait := free.wait(now, first.n); wait > 0 {
+		if wait := g.waitOf(first, free, now); wait > 0 {
 			g.waits(l, now, wait)
 			return others
 		}
-		free.take(now, first.n)
+		if first.hold == nil {
+			free.take(now, first.n)
+		}
 		for i := range first.t.places {
 			if p := &first.t.places[i]; p.line != l && p.index == 0 {
 				others = append(others, p.line)

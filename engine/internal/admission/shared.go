@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"math"
 	"time"
 
 	"github.com/tasq-dev/tasq/engine/internal/ration"
@@ -16,22 +17,25 @@ import (
 
 // share is what this engine has of a limit.
 type share struct {
-	portion   limit.Grant  // of a rate: what was granted last
-	left      int64        // of the portion, or slots, that no job has taken
-	used      int64        // slots that jobs have
-	fresh     int64        // until when jobs may take what is left
-	end       int64        // until when they have to begin
-	back      *limit.Grant // a portion to be given back, with
-	spent     int64        // what was used of it
-	size      int64        // of the next portion, if not more is waited for
-	visit     int64        // what a job lacks here that waits in another line
-	fixes     []correction // of portions whose jobs used another amount than they took
-	dirty     bool         // the store has to be sent slots that were given back
-	orderedAt int64        // when the order was made whose answer is outstanding; 0 if there is none
-	next      int64        // when it is of use to ask again
-	free      int64        // when there may be room, as the store sees it; 0 if it knows of no such time
-	taken     int64        // of the limit by all engines, as the store saw it
-	stop      func() bool  // of the timer that gives back what is left
+	portion   limit.Grant   // of a rate: what was granted last
+	left      int64         // of the portion, or slots, that no job has taken
+	used      int64         // slots that jobs have
+	fresh     int64         // until when jobs may take what is left
+	end       int64         // until when they have to begin
+	back      *limit.Grant  // a portion to be given back, with
+	spent     int64         // what was used of it
+	size      int64         // of the next portion, if not more is waited for
+	visit     int64         // what a job lacks here that waits in another line
+	fixes     []correction  // of portions whose jobs used another amount than they took
+	dirty     bool          // the store has to be sent slots that were given back
+	orderedAt int64         // when the order was made whose answer is outstanding; 0 if there is none
+	next      int64         // when it is of use to ask again
+	free      int64         // when there may be room, as the store sees it; 0 if it knows of no such time
+	taken     int64         // of the limit by all engines and cases, as the store saw it
+	ended     []ration.Hold // holds of which the store does not know that they have ended
+	others    []ration.Hold // that a hold waits for
+	checked   int64         // when it was last asked whether those have ended
+	stop      func() bool   // of the timer that gives back what is left
 }
 
 const (
@@ -52,7 +56,8 @@ type Order[T any] struct {
 
 // idle reports whether a share can be forgotten.
 func (s *share) idle() bool {
-	return s == nil || s.left == 0 && s.used == 0 && s.back == nil && len(s.fixes) == 0 && !s.dirty && s.orderedAt == 0
+	return s == nil || s.left == 0 && s.used == 0 && s.back == nil && len(s.fixes) == 0 && !s.dirty && len(s.ended) == 0 &&
+		s.orderedAt == 0
 }
 
 // room is what jobs may take now.
@@ -119,12 +124,20 @@ func (g *Gate[T]) short(l *line[T], now int64) {
 	s := l.share
 	switch {
 	case s.orderedAt != 0:
+	case s.next == math.MaxInt64: // until something is given back
+		l.disarm()
 	case now < s.next:
 		g.arm(l, now, time.Duration(s.next-now))
 	default:
 		g.ask(l)
+		if l.list[0].hold != nil {
+			return // which may take long, so that nothing else is asked for meanwhile
+		}
 		t := l.list[0].t
 		for i := range t.Takes {
+			if t.isHold(i) {
+				continue
+			}
 			if at := beside(&t.Takes[i], l.at); at != l.at {
 				g.visit(g.lineOf(at), t.Takes[i].N, now)
 			}
@@ -169,7 +182,12 @@ func (g *Gate[T]) Orders(most int) []Order[T] {
 func (l *line[T]) order(now int64) Order[T] {
 	s, slots := l.share, l.def.Algorithm == limit.Slots
 	o := ration.Order{Limit: *l.def}
-	if len(l.list) > 0 {
+	o.Ended, s.ended = s.ended, nil
+	if len(l.list) > 0 && l.list[0].hold != nil {
+		h := *l.list[0].hold
+		o.For, o.Least, o.Want = &h, h.N, h.N
+		s.left = 0
+	} else if len(l.list) > 0 {
 		if n := l.list[0].n; n > s.room(now) {
 			o.Least, o.Want = n, l.wanted
 		}
@@ -217,7 +235,14 @@ func (g *Gate[T]) Settle(o Order[T], a ration.Answer, err error) {
 	slots := l.def.Algorithm == limit.Slots
 	switch {
 	case err != nil:
+		s.ended = append(s.ended, o.Order.Ended...)
 		s.dirty, s.next = slots, now+int64(ration.Again)
+	case o.Order.For != nil && a.Grant.N > 0:
+		s.next, s.free, s.taken, s.others = 0, 0, a.Taken, nil
+		g.begin(l, *o.Order.For, a.Had)
+	case o.Order.For != nil:
+		s.taken, s.free, s.others = a.Taken, 0, a.Holds
+		g.waitForHolds(l, now)
 	case a.Grant.N > 0:
 		s.next, s.free, s.taken = 0, 0, a.Taken
 		g.granted(l, a.Grant, asked, now)
@@ -230,7 +255,7 @@ func (g *Gate[T]) Settle(o Order[T], a ration.Answer, err error) {
 		s.taken = a.Taken
 	}
 	g.advance(l, now)
-	if s.dirty || s.back != nil || len(s.fixes) > 0 {
+	if s.dirty || s.back != nil || len(s.fixes) > 0 || len(s.ended) > 0 {
 		g.ask(l)
 	}
 }

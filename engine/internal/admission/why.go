@@ -2,6 +2,7 @@ package admission
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -12,11 +13,31 @@ import (
 
 // Wait says what a job waits for, of one limit.
 type Wait struct {
-	limit.Reason          // Wait is 0 if the limit has room, and others go first
-	Key          string   // whose limit it is; "" is the one that all share. Of a pool the one that has room first, "" if time alone gives none
-	Any          []string // the keys of the pool; nil if it is none
-	Ahead        int      // how many who wait for the limit go first
+	limit.Reason                   // Wait is 0 if the limit has room, and others go first
+	Key          string            // whose limit it is; "" is the one that all share. Of a pool the one that has room first, "" if time alone gives none
+	Any          []string          // the keys of the pool; nil if it is none
+	Ahead        int               // how many who wait for the limit go first
+	HeldBy       []workitem.CaseID // the cases that hold slots of it over several tasks, if a hold waits for them
 }
+
+// String says what is waited for: "1 of crane, held by case 0q3f8m6z".
+func (w Wait) String() string {
+	text := w.Reason.String()
+	for i, id := range w.HeldBy {
+		switch {
+		case i == maxNamed:
+			return text + fmt.Sprintf(" and %d others", len(w.HeldBy)-i)
+		case i == 0:
+			text += ", held by case " + id.String()
+		default:
+			text += ", " + id.String()
+		}
+	}
+	return text
+}
+
+// maxNamed is how many cases a text names that hold a limit.
+const maxNamed = 3
 
 // Why lists what a job waits for, or a step of it; nothing if it does not wait for a limit.
 func (g *Gate[T]) Why(job workitem.JobID, step string) []Wait {
@@ -66,7 +87,12 @@ func (g *Gate[T]) waitsFor(t *Ticket[T], i int, key string, now int64) (waits []
 		}
 		p := &t.Takes[k]
 		l := g.lineOf(lineKey{p.Limit, key})
-		w := Wait{Reason: limit.Reason{Limit: *l.def, N: p.N, Wait: l.wait(now, p.N)}, Key: key, Any: p.Any}
+		w := Wait{Reason: limit.Reason{Limit: *l.def, N: p.N}, Key: key, Any: p.Any}
+		if !t.isHold(k) {
+			w.Wait = l.wait(now, p.N)
+		} else if !g.has(l.at.limit, &t.Holds[k]) {
+			w.Wait, w.HeldBy = limit.Unknown, l.heldBy()
+		}
 		if t.placeIn(l) != nil {
 			w.Ahead = l.aheadOf(t)
 		}

@@ -24,12 +24,22 @@ type limitGate struct {
 	readied bool          // jobs were put back into their queues since a turn looked at them
 }
 
-// ticket is what a job needs, by what its function declares and by its input; nil if it needs nothing.
-func (g *limitGate) ticket(job workitem.JobID, uses []workflow.Use, input json.RawMessage) *ticket {
-	if len(uses) == 0 {
+// ticket is what a job needs, by what its case is to hold, what its function declares and its input; nil if it needs nothing.
+func (g *limitGate) ticket(job workitem.JobID, holds []caseHold, uses []workflow.Use, input json.RawMessage) *ticket {
+	if len(holds)+len(uses) == 0 {
 		return nil
 	}
 	t := &ticket{Job: job}
+	for i := range holds {
+		h := &holds[i]
+		n, key, err := h.use.Of(input)
+		if err != nil {
+			return &ticket{Job: job, Err: workitem.Fatal(err)}
+		}
+		h.N = n
+		t.Takes = append(t.Takes, workitem.Take{Limit: h.use.Limit.Name, Key: key, N: n})
+		t.Holds = append(t.Holds, h.Hold)
+	}
 	for i := range uses {
 		n, key, err := uses[i].Of(input)
 		if err == nil && uses[i].Amount != nil {
@@ -136,7 +146,7 @@ func (g *limitGate) end(l *stepLease, failed bool) {
 func (g *limitGate) withStep(of *ticket, job workitem.JobID, st *workitem.Step) *ticket {
 	t := &ticket{Job: job, Step: st.Name}
 	if of != nil {
-		t.Takes, t.Err = slices.Clone(of.Takes), of.Err
+		t.Takes, t.Err, t.Holds = slices.Clone(of.Takes), of.Err, of.Holds
 	}
 	t.Own = len(t.Takes)
 	for _, take := range st.Takes() {

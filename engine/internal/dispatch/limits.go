@@ -20,8 +20,9 @@ import (
 func (s *scheduler) initLimits() {
 	gate := admission.New(admission.Options[entry]{
 		Lock: &s.mu, Clock: s.d.o.Clock, Limits: s.d.o.Limits, Before: byPriority, Wake: s.turn,
-		Ready: s.hasRoom, Shared: s.isShared, Ask: s.ask,
+		Ready: s.hasRoom, Shared: s.isShared, Ask: s.ask, Again: s.holdsAgain(), Check: s.checkHolds,
 	})
+	s.held = s.d.o.Definitions.HeldLimits()
 	s.limits = limitGate{Gate: gate, defined: s.d.o.Limits}
 	s.shared.rows = sharedRows{rows: s.d.o.Rows, clock: s.d.o.Clock, started: s.d.o.Clock.Now()}
 }
@@ -64,7 +65,7 @@ func (s *scheduler) ticketOf(c *state.Case, j *state.Job) *ticket {
 		return nil
 	}
 	f := s.d.conditionsOf(c, j)
-	return s.limits.ticket(j.ID, f.limits, f.input)
+	return s.limits.ticket(j.ID, f.holds, f.limits, f.input)
 }
 
 // hoursOf is the number of the window of a job's function; 0 for always. The lock is held.
@@ -77,6 +78,7 @@ func (s *scheduler) hoursOf(c *state.Case, j *state.Job) uint16 {
 
 // conditions are what the definition says of when a job may begin. The zero value is at once.
 type conditions struct {
+	holds  []caseHold
 	limits []workflow.Use
 	hours  schedule.Window
 	batch  *workflow.Batch // in which it is done; nil for alone
@@ -103,7 +105,7 @@ func (d *Dispatcher) conditionsOf(c *state.Case, j *state.Job) (f conditions) {
 	if !ok {
 		return f
 	}
-	return conditions{def.Tasks[t].Limits, def.Tasks[t].Hours, def.Tasks[t].Batch, it.Input}
+	return conditions{holdsOf(def, c, t), def.Tasks[t].Limits, def.Tasks[t].Hours, def.Tasks[t].Batch, it.Input}
 }
 
 // limitedError stops the claim of a job that was taken up without its case: only now it is known that it needs limits, has

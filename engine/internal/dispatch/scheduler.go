@@ -41,6 +41,7 @@ type scheduler struct {
 	limits   limitGate
 	paused   map[string]bool              // queues of which no job begins
 	shared   exchange                     // of limits
+	held     map[string]bool              // limits that cases hold over several tasks
 	counted  map[workitem.JobID]*jobQueue // jobs that wait to begin, if queues are bounded
 }
 
@@ -106,6 +107,10 @@ func (s *scheduler) committed(tree *state.Tree, changes []state.Change) {
 	s.mu.Lock()
 	for _, e := range changes {
 		switch e := e.(type) {
+		case *state.TaskMoved:
+			s.taskMoved(tree, e)
+		case *state.CaseEnded:
+			s.caseEnded(tree, e.Case)
 		case *state.JobOpened:
 			changed = s.opened(tree, e.Job) || changed
 		case *state.CaseSuspended:

@@ -19,9 +19,10 @@ type exchange struct {
 	underWay bool
 }
 
-// isShared reports whether the store grants a limit. The only engine of a store counts slots itself: no other has any.
+// isShared reports whether the store grants a limit. The only engine of a store counts slots itself, as no other has any, but for those that cases
+// hold.
 func (s *scheduler) isShared(l limit.Limit) bool {
-	return l.InStore && (s.d.o.Fleet || l.Algorithm != limit.Slots)
+	return s.held[l.Name] || l.InStore && (s.d.o.Fleet || l.Algorithm != limit.Slots)
 }
 
 // ask begins an exchange, if none is under way. The lock is held. The engine is not at rest until it has ended.

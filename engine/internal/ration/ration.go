@@ -5,7 +5,8 @@
 //	the store:  a row, the time, who is alive ──────────┼─▶ Decide ──▶ the next row, and an Answer
 //
 // Of a rate an engine gets a portion, which it uses within [limit.Limit.Hold]. Slots are counted for each engine, and those of an engine
-// that is not alive are free. Engines are served in the order of asking, so a large amount is not starved by small ones.
+// that is not alive are free. Slots that a case holds are its own: no engine has to be alive for that. Engines are served in the order of
+// asking, so a large amount is not starved by small ones.
 package ration
 
 import (
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	"github.com/tasq-dev/tasq/limit"
+	"github.com/tasq-dev/tasq/workitem"
 )
 
 // Order is what an engine asks of one limit of one key.
@@ -28,7 +30,28 @@ type Order struct {
 	// Back is a portion of a rate that was not used up, with what was used of it; nil if there is none.
 	Back *limit.Grant
 	Used int64
+
+	// For is the hold for which Least slots are asked: they are then the case's, and not the engine's. Nil if they are not for a hold.
+	For *Hold
+	// Ended are holds that have ended.
+	Ended []Hold
 }
+
+// Hold is what a case holds of a limit over several tasks. Its case and task identify it.
+type Hold struct {
+	Root workitem.CaseID `json:"root"`
+	Case workitem.CaseID `json:"case"`
+	Task string          `json:"task"` // that began it
+	N    int64           `json:"n"`
+
+	// Activation is the one of the task that began the hold, and After how many activations of the task that ends it were over then: by
+	// them and the state of the case it can be said whether the hold has ended.
+	Activation int `json:"activation"`
+	After      int `json:"after"`
+}
+
+// Same reports whether both are the hold of one task of one case.
+func (h *Hold) Same(other *Hold) bool { return h.Case == other.Case && h.Task == other.Task }
 
 // Situation is what an order is decided in.
 type Situation struct {
@@ -42,6 +65,8 @@ type Answer struct {
 	Grant limit.Grant   // N is 0 if there is not enough
 	Wait  time.Duration // until there may be enough; limit.Unknown if time alone is not enough
 	Taken int64         // how much of the limit is taken now, by all
+	Had   bool          // the case of the order's hold had the slots already
+	Holds []Hold        // of all cases, if there is not enough
 }
 
 // nobody is the number of no engine.
@@ -55,6 +80,7 @@ type row struct {
 	State   []byte          `json:"state,omitempty"`   // of a rate
 	Held    map[int64]int64 `json:"held,omitempty"`    // slots, by engine
 	Waiting []waiter        `json:"waiting,omitempty"` // engines, in the order of asking
+	Holds   []Hold          `json:"holds,omitempty"`   // slots, by case
 }
 
 // waiter is an engine that did not get what it asked for.
@@ -142,23 +168,53 @@ func (r *row) slots(o Order, in Situation, ahead int64) (a Answer, until int64) 
 		r.Held = make(map[int64]int64)
 	}
 	r.Held[in.Self] = o.Held
+	r.end(o.Ended)
 	for _, n := range r.Held {
 		a.Taken += n
 	}
-	if free := o.Limit.N - a.Taken - ahead; o.Least > 0 && free >= o.Least {
+	for _, h := range r.Holds {
+		a.Taken += h.N
+	}
+	switch free := o.Limit.N - a.Taken - ahead; {
+	case o.Least <= 0:
+	case o.For != nil && r.has(o.For):
+		a.Grant.N, a.Had = o.Least, true
+	case free < o.Least:
+		a.Wait, a.Holds = limit.Unknown, slices.Clone(r.Holds)
+	case o.For != nil:
+		a.Grant.N = o.Least
+		r.Holds = append(r.Holds, *o.For)
+	default:
 		a.Grant.N = min(o.Want, free)
 		r.Held[in.Self] += a.Grant.N
+	}
+	if !a.Had {
 		a.Taken += a.Grant.N
-	} else if o.Least > 0 {
-		a.Wait = limit.Unknown
 	}
 	if r.Held[in.Self] == 0 {
 		delete(r.Held, in.Self)
 	}
-	if len(r.Held) > 0 {
+	if len(r.Held)+len(r.Holds) > 0 {
 		until = Forever
 	}
 	return a, until
+}
+
+// has reports whether the case has the hold already, and notes its activations as they are now: a task that begins it once more goes on with it.
+func (r *row) has(h *Hold) bool {
+	i := slices.IndexFunc(r.Holds, func(other Hold) bool { return other.Same(h) })
+	if i < 0 {
+		return false
+	}
+	r.Holds[i].Activation, r.Holds[i].After = h.Activation, h.After
+	return true
+}
+
+// end removes holds that have ended. One that its case has begun anew since stays.
+func (r *row) end(ended []Hold) {
+	r.Holds = slices.DeleteFunc(r.Holds, func(h Hold) bool {
+		return slices.ContainsFunc(ended, func(e Hold) bool { return h.Same(&e) && h.Activation <= e.Activation })
+	})
 }
 
 func (r *row) rate(o Order, in Situation, ahead int64) (a Answer, until int64, err error) {

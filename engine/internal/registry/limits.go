@@ -62,13 +62,24 @@ func (r *Registry) Keyless(name string) bool {
 	return taken
 }
 
+// HeldLimits returns the names of the limits of which cases hold slots over several tasks.
+func (r *Registry) HeldLimits() map[string]bool {
+	names := make(map[string]bool)
+	for _, d := range r.byFingerprint {
+		for i := range d.Holds {
+			names[d.Holds[i].Limit.Name] = true
+		}
+	}
+	return names
+}
+
 // Takes returns what the functions of each definition take of limits, by its fingerprint; those that take nothing are left out.
 func (r *Registry) Takes() map[string]store.TakesValue {
 	all := make(map[string]store.TakesValue)
 	for fingerprint, d := range r.byFingerprint {
 		v := store.TakesValue{Tasks: make(map[string][]store.Takes), Calls: make(map[string][]store.Takes)}
 		for i := range d.Tasks {
-			if list := takesOf(d.Tasks[i].Limits); len(list) > 0 {
+			if list := takesOf(slices.Concat(heldFrom(d, net.TaskID(i)), d.Tasks[i].Limits)); len(list) > 0 {
 				v.Tasks[d.Net.TaskName(net.TaskID(i))] = list
 			}
 		}
@@ -82,6 +93,16 @@ func (r *Registry) Takes() map[string]store.TakesValue {
 		}
 	}
 	return all
+}
+
+// heldFrom lists what a case is to hold before a job of a task begins.
+func heldFrom(d *workflow.Definition, t net.TaskID) (uses []workflow.Use) {
+	for i := range d.Holds {
+		if d.Holds[i].From == t {
+			uses = append(uses, d.Holds[i].Use)
+		}
+	}
+	return uses
 }
 
 // takesOf says what an attempt takes, without the limits that only its steps take of.
@@ -105,7 +126,8 @@ func (r *Registry) uses() iter.Seq2[string, []workflow.Use] {
 	return func(yield func(string, []workflow.Use) bool) {
 		for _, d := range slices.SortedFunc(maps.Values(r.byFingerprint), byNameAndVersion) {
 			for i := range d.Tasks {
-				if !yield(fmt.Sprintf("task %s of %s", d.Net.Task(net.TaskID(i)).Name, d.Name), d.Tasks[i].Limits) {
+				t := net.TaskID(i)
+				if !yield(fmt.Sprintf("task %s of %s", d.Net.TaskName(t), d.Name), slices.Concat(heldFrom(d, t), d.Tasks[i].Limits)) {
 					return
 				}
 			}

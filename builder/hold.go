@@ -1,0 +1,139 @@
+package builder
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/tasq-dev/tasq/limit"
+	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/net/verify"
+	"github.com/tasq-dev/tasq/retry"
+	"github.com/tasq-dev/tasq/workflow"
+)
+
+// holding is a declared hold.
+type holding struct {
+	need     Need
+	from, to *node
+	pos      net.Pos
+}
+
+// Hold has each case hold slots of a limit over several tasks: it takes them before the work of from begins, and gives them back when to has
+// ended, which may be the same task. A case that has to wait for them holds no worker; those who wait are admitted in the order of their queue,
+// and `tasq why` names the cases that hold the slots.
+//
+//	crane := limit.Resource("crane", 2)
+//	b.Hold(builder.Takes(crane, 1), load, unload)
+//	b.Hold(builder.TakesBy(limit.Resource("dock", 1), 1, func(s Ship) string { return s.Port }), load, leave)
+//
+// The need is [Takes] or [TakesBy] of a limit.Resource, whose key is a function of the input of from. from is a task with Run. What is held is
+// kept while from waits for its next attempt and over restarts, and is the case's on whichever engine of a fleet it goes on. It is given back
+// before to has ended if the case ends, or if from is withdrawn, canceled or fails. A case takes it once: when from is done again before to,
+// the case goes on with what it holds. A fork of a case holds nothing, and neither does a failed case that is resumed until from begins again.
+//
+// Build looks for cases that can wait for each other without end, as when some take of A and then of B, and others of B and then of A, and
+// refuses them with the run that leads there, see [verify.HoldDeadlock]; so does Open for the workflows of an engine together. It goes by the
+// limits as they are defined.
+func (b *Builder[C]) Hold(need Need, from, to Node) {
+	b.d.hold(need, from, to, caller())
+}
+
+// Holds has each run hold slots of limits from its first attempt until it has ended: between attempts and while it sleeps, too. So a limit
+// of one slot by a key makes a lane: the runs of a key are done one by one, in the order of their queue, and one that waits for its next attempt
+// keeps its place.
+//
+//	builder.Holds(builder.TakesBy(limit.Resource("account", 1), 1, func(p Payment) string { return p.Account }))
+//
+// It is [Builder.Hold] from the function to itself.
+func Holds(needs ...Need) FuncOption {
+	return funcOption(func(s *funcSpec) { s.holds = append(s.holds, needs...) })
+}
+
+func (d *draft) hold(need Need, from, to Node, pos net.Pos) {
+	d.frozen("a hold", pos)
+	h := holding{need: need, pos: pos}
+	h.from, h.to = d.own(from, "the task that begins a hold", pos), d.own(to, "the task that ends a hold", pos)
+	if h.from == nil || h.to == nil || !d.checkHold(&h) {
+		return
+	}
+	d.holds = append(d.holds, h)
+}
+
+// checkHold notes what is wrong with a hold, and reports whether it can be verified.
+func (d *draft) checkHold(h *holding) bool {
+	name, before := h.need.use.Limit.Name, len(d.found)
+	wrong := func(format string, args ...any) {
+		d.problem(BadLimit, h.from.name, h.pos, "the hold of %q from %q to %q: %s", name, h.from.name, h.to.name, fmt.Sprintf(format, args...))
+	}
+	switch {
+	case h.from.kind != taskNode || !h.from.task.HasWorker():
+		wrong("%q has no Run, and a hold begins as a worker does a job; let a task with Run before it begin the hold", h.from.name)
+		d.other(h.from.pos)
+	case h.from.task.Batch != nil:
+		wrong("%q is done in batches, whose items would wait for each other; give it Run in place of Batch", h.from.name)
+		d.other(h.from.pos)
+	case h.to.kind.condition():
+		wrong("%q is a condition, and a hold ends as a task does; name a task", h.to.name)
+		d.other(h.to.pos)
+	}
+	switch use := &h.need.use; {
+	case use.Limit.Algorithm != limit.Slots:
+		wrong("it is no limit with slots; use limit.Resource")
+	case use.Amount != nil:
+		wrong("how much it takes depends on the input, so it cannot be verified; use builder.Takes or builder.TakesBy")
+	case use.Any != nil || use.Steps:
+		wrong("a case holds slots of one key; use builder.Takes or builder.TakesBy")
+	}
+	for _, other := range d.holds {
+		if other.from == h.from && other.need.use.Limit.Name == name {
+			wrong("%q begins a hold of it already; take the sum of both, or begin one of them elsewhere", h.from.name)
+			d.other(other.pos)
+		}
+	}
+	for _, u := range h.from.task.Limits {
+		if u.Limit.Name == name {
+			wrong("each attempt of %q takes of it too; leave one of them out", h.from.name)
+			d.other(h.from.pos)
+		}
+	}
+	d.checkNeeds(fmt.Sprintf("the hold from %q to %q", h.from.name, h.to.name), h.from.name, h.pos, h.from.task.InputType, []Need{h.need})
+	return len(d.found) == before
+}
+
+// holdsOf is what the engine works with. All workflows take in the order of the names of the limits.
+func (d *draft) holdsOf(n *net.Net) (holds []workflow.Hold) {
+	for _, h := range d.holds {
+		from, _ := n.TaskByName(h.from.name)
+		to, _ := n.TaskByName(h.to.name)
+		use := h.need.use
+		use.N = cmp.Or(use.N, use.Limit.Each)
+		holds = append(holds, workflow.Hold{Use: use, From: from, To: to, Pos: h.pos})
+	}
+	slices.SortStableFunc(holds, func(a, b workflow.Hold) int { return cmp.Compare(a.Limit.Name, b.Limit.Name) })
+	return holds
+}
+
+// verifyHolds looks for cases of the workflow that can wait for each other for what they hold. What was not decided is a warning.
+func (d *draft) verifyHolds(n *net.Net, tasks []*node) (found, undecided []verify.Finding) {
+	if len(d.holds) == 0 {
+		return nil, nil
+	}
+	def := &workflow.Definition{Name: d.name, Net: n, Holds: d.holdsOf(n)}
+	for _, t := range tasks {
+		def.Tasks = append(def.Tasks, t.task)
+	}
+	rep := workflow.VerifyHolds([]*workflow.Definition{def}, verify.Options{States: verifyStates, Time: verifyTime, Now: retry.SystemClock.Now})
+	switch {
+	case rep.Deadlock != nil:
+		found = append(found, rep.Deadlock.Finding())
+	case rep.Exhausted != verify.NoLimit:
+		undecided = append(undecided, verify.Finding{
+			Code:     verify.HoldDeadlock,
+			Text:     fmt.Sprintf("whether cases can wait for each other for what they hold is not decided: %s ran out after %d states", rep.Exhausted, rep.States),
+			Fix:      "move a part of the net into a composite task, or hold over fewer tasks",
+			Elements: []verify.Element{{Name: d.name, Pos: d.pos}},
+		})
+	}
+	return found, undecided
+}

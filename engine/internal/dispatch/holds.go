@@ -1,0 +1,192 @@
+package dispatch
+
+import (
+	"errors"
+	"math"
+	"time"
+
+	"github.com/tasq-dev/tasq/engine/internal/commit"
+	"github.com/tasq-dev/tasq/engine/internal/ration"
+	"github.com/tasq-dev/tasq/limit"
+	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workflow"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// A case that holds slots over several tasks has them from the claim of a job of the first task, and keeps them over restarts. Whether a hold
+// has ended is decided by the state of the case alone:
+//
+//	the task that began it   withdrawn, canceled or failed in that activation        ended
+//	the task that ends it    completed, canceled or failed since                     ended
+//	the case                 ended                                                   ended
+
+// caseHold is what a case is to hold before a job of it begins.
+type caseHold struct {
+	ration.Hold
+	use *workflow.Use
+}
+
+// holdsAgain is how often slots are asked for that cases of other engines hold.
+func (s *scheduler) holdsAgain() time.Duration {
+	if s.d.o.Fleet {
+		return ration.Again
+	}
+	return limit.Unknown
+}
+
+// holdsOf lists what a case is to hold before a job of a task begins.
+func holdsOf(def *workflow.Definition, c *state.Case, t net.TaskID) (list []caseHold) {
+	for i := range def.Holds {
+		h := &def.Holds[i]
+		if h.From != t {
+			continue
+		}
+		list = append(list, caseHold{use: &h.Use, Hold: ration.Hold{
+			Root: c.Root, Case: c.ID, Task: def.Net.TaskName(t), Activation: c.Tasks[t].Generation, After: activationsOver(&c.Tasks[h.To]),
+		}})
+	}
+	return list
+}
+
+// activationsOver is how many activations of a task have ended.
+func activationsOver(t *state.Task) int {
+	if t.State.Active() {
+		return t.Generation - 1
+	}
+	return t.Generation
+}
+
+// taskMoved gives back what the end of an activation ends. The lock is held.
+func (s *scheduler) taskMoved(tree *state.Tree, e *state.TaskMoved) {
+	if len(s.held) == 0 || e.To == state.TaskEnabled || e.To == state.TaskStarted {
+		return
+	}
+	c := tree.Case(e.Case)
+	if c == nil {
+		return
+	}
+	def := s.d.o.Definitions.Definition(c.Fingerprint)
+	if def == nil {
+		return
+	}
+	for i := range def.Holds {
+		h := &def.Holds[i]
+		task := def.Net.TaskName(h.From)
+		known, have := s.limits.HoldOf(h.Limit.Name, c.ID, task)
+		switch {
+		case h.To == e.Task && e.To != state.TaskDisabled:
+			if !have {
+				known = ration.Hold{Root: c.Root, Case: c.ID, Task: task, Activation: activationsOver(&c.Tasks[h.From])}
+			}
+			s.endHold(c, h, known)
+		case h.From == e.Task && e.To != state.TaskCompleted && have && known.Activation == e.Generation:
+			s.endHold(c, h, known)
+		}
+	}
+}
+
+// caseEnded gives back all that a case holds. The lock is held.
+func (s *scheduler) caseEnded(tree *state.Tree, id workitem.CaseID) {
+	if len(s.held) == 0 {
+		return
+	}
+	c := tree.Case(id)
+	if c == nil {
+		return
+	}
+	def := s.d.o.Definitions.Definition(c.Fingerprint)
+	if def == nil {
+		return
+	}
+	for i := range def.Holds {
+		h := &def.Holds[i]
+		s.endHold(c, h, ration.Hold{Root: c.Root, Case: c.ID, Task: def.Net.TaskName(h.From), Activation: math.MaxInt})
+	}
+}
+
+// endHold gives back a hold. The key of one that another engine began is found by the input of the task that began it; if that is not there any
+// more, those who wait find out.
+func (s *scheduler) endHold(c *state.Case, h *workflow.Hold, of ration.Hold) {
+	key := ""
+	if _, known := s.limits.HoldOf(h.Limit.Name, c.ID, of.Task); !known {
+		if c.Tasks[h.From].Generation == 0 {
+			return
+		}
+		if h.Key != nil {
+			found := false
+			for it := range c.Items.All() {
+				if it.Task == of.Task {
+					_, k, err := h.Of(it.Input)
+					key, found = k, err == nil
+				}
+			}
+			if !found {
+				return
+			}
+		}
+	}
+	s.limits.End(h.Limit.Name, key, of)
+}
+
+// checkHolds finds out which holds have ended: what their engines should have given back and did not, as they ended before. The lock is held.
+func (s *scheduler) checkHolds(name, key string, holds []ration.Hold) {
+	if s.stopping {
+		return
+	}
+	s.d.o.Active(1)
+	go func() {
+		defer s.d.o.Active(-1)
+		var ended []ration.Hold
+		for i := range holds {
+			if over, err := s.d.holdEnded(name, &holds[i]); err == nil && over {
+				ended = append(ended, holds[i])
+			}
+		}
+		s.mu.Lock()
+		for i := range ended {
+			s.limits.End(name, key, ended[i])
+		}
+		s.mu.Unlock()
+		s.turn()
+	}()
+}
+
+// holdEnded decides whether a hold has ended. One of a workflow that is not defined here has not, as far as is known, unless its case has ended.
+func (d *Dispatcher) holdEnded(name string, h *ration.Hold) (over bool, err error) {
+	err = d.o.Writer.Submit(d.o.Context, &commit.Request{Reads: true, Run: func(tx *commit.Tx) error {
+		u, err := tx.Open(h.Root)
+		if errors.Is(err, store.ErrNotFound) { // it was removed, and so had ended
+			over = true
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		over = d.holdIsOver(u.Tree.Case(h.Case), name, h)
+		return nil
+	}})
+	return over, err
+}
+
+func (d *Dispatcher) holdIsOver(c *state.Case, name string, h *ration.Hold) bool {
+	if c == nil || c.State.Final() {
+		return true
+	}
+	def := d.o.Definitions.Definition(c.Fingerprint)
+	if def == nil {
+		return false
+	}
+	for i := range def.Holds {
+		from, to := def.Holds[i].From, &c.Tasks[def.Holds[i].To]
+		if def.Holds[i].Limit.Name != name || def.Net.TaskName(from) != h.Task {
+			continue
+		}
+		t := &c.Tasks[from]
+		withdrawn := t.Generation == h.Activation && !t.State.Active() && t.State != state.TaskCompleted
+		ended := to.Generation > h.After && !to.State.Active() && to.State != state.TaskDisabled
+		return withdrawn || ended
+	}
+	return true // the workflow has no such hold any more
+}

@@ -1,0 +1,44 @@
+package registry
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/tasq-dev/tasq/net/verify"
+	"github.com/tasq-dev/tasq/retry"
+	"github.com/tasq-dev/tasq/workflow"
+)
+
+// An engine must not take long to open because of what cannot be decided. Each workflow was verified alone as it was built.
+const (
+	holdTime   = 500 * time.Millisecond
+	holdStates = 100_000
+)
+
+// CheckHolds looks for cases of different workflows that can wait for each other for what they hold over several tasks. The error wraps
+// [workflow.ErrHoldDeadlock]. Workflows that allow it are left out.
+func (r *Registry) CheckHolds(clock retry.Clock) error {
+	var with []*workflow.Definition
+	for _, d := range slices.SortedFunc(maps.Values(r.byFingerprint), byNameAndVersion) {
+		if len(d.Holds) > 0 && !slices.Contains(d.Verification.Allowed, verify.HoldDeadlock) {
+			with = append(with, d)
+		}
+	}
+	if len(with) < 2 {
+		return nil
+	}
+	rep := workflow.VerifyHolds(with, verify.Options{States: holdStates, Time: holdTime, Now: clock.Now})
+	if rep.Deadlock == nil {
+		return nil
+	}
+	f := rep.Deadlock.Finding()
+	text := f.Text
+	for _, e := range f.Elements {
+		if !e.Pos.IsZero() {
+			text += fmt.Sprintf("\n\t%s is held from %s", e.Name, e.Pos)
+		}
+	}
+	return fmt.Errorf("%w: %s\n\t%s,\n\tor allow it with builder.AllowUnsound(%q) of one of the workflows", workflow.ErrHoldDeadlock, text, f.Fix, f.Code)
+}

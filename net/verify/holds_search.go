@@ -1,0 +1,314 @@
+package verify
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tasq-dev/tasq/net"
+)
+
+// holdSearch searches the states of one case that holds slots, breadth first, with all slots free. Where a task may start and complete in
+// one move is what moments.go says.
+type holdSearch struct {
+	*Holder
+	split net.Bits
+	begin [][]int  // by task: the holds that it begins
+	takes [][]Take // by task: of limits that some case holds
+	nodes []holdNode
+	seen  map[string]bool
+	stuck []stuckState
+	known map[string]int // stuck states by what they hold and want, counted
+}
+
+// holdState is a state of a case. A hold is fresh until the task that began it completes: it ends if that task is withdrawn or canceled.
+type holdState struct {
+	marking net.Marking
+	busy    net.Bits
+	held    uint64 // by index of the hold
+	fresh   uint64 // of those held
+}
+
+// holdNode is a state that was reached, with the event that led to it.
+type holdNode struct {
+	holdState
+	from  int // -1 for the first state
+	event holdEvent
+}
+
+// holdEvent is a move of a case, as far as it concerns others: what has to be free for it, and what is held after it.
+type holdEvent struct {
+	needs []Slot // to be free; taken and, unless the move is an acquisition, given back at once
+	after uint64 // the holds that the case has then
+	steps []Step // none for an acquisition
+}
+
+// stuckState is a state in which each move of the case waits for slots.
+type stuckState struct {
+	of    *Holder
+	holds []Slot
+	waits []Slot // a task that waits for any of several is here with one of them, and with others in other stuck states
+	run   []holdEvent
+}
+
+func newHoldSearch(h *Holder, held map[string]bool) *holdSearch {
+	x := &holdSearch{Holder: h, split: newMoments(h.Net).split, seen: make(map[string]bool), known: make(map[string]int)}
+	x.begin, x.takes = make([][]int, h.Net.NumTasks()), make([][]Take, h.Net.NumTasks())
+	for i, hold := range h.Holds {
+		x.begin[hold.From] = append(x.begin[hold.From], i)
+	}
+	for _, t := range h.Takes {
+		if held[t.Limit] {
+			x.takes[t.Task] = append(x.takes[t.Task], t)
+		}
+	}
+	return x
+}
+
+// search returns the states in which a case waits for slots, those with the shortest runs first.
+func (x *holdSearch) search(most int, late func() bool) ([]stuckState, Limit) {
+	x.add(holdNode{holdState: holdState{marking: x.Net.InitialMarking(), busy: net.NewBits(x.Net.NumTasks())}, from: -1})
+	for at := 0; at < len(x.nodes); at++ {
+		if len(x.nodes) > most {
+			return x.stuck, LimitStates
+		}
+		if late != nil && at%64 == 0 && late() {
+			return x.stuck, LimitTime
+		}
+		if x.nodes[at].marking[x.Net.End()] == 0 && !x.expand(at) {
+			x.note(at)
+		}
+	}
+	return x.stuck, NoLimit
+}
+
+func (x *holdSearch) add(n holdNode) {
+	key := make([]byte, 0, len(n.marking)+16+2*len(n.busy))
+	for _, k := range n.marking {
+		key = append(key, byte(min(k, 255)))
+	}
+	key = fmt.Appendf(key, "%x.%x", n.held, n.fresh)
+	n.busy.Each(func(t int) { key = append(key, byte(t), byte(t>>8)) })
+	if !x.seen[string(key)] {
+		x.seen[string(key)] = true
+		x.nodes = append(x.nodes, n)
+	}
+}
+
+// maxCount bounds the tokens of a condition: a net that piles up more is unbounded, which is another finding.
+const maxCount = 8
+
+// expand adds what can follow a state, and reports whether anything can for which no slots are needed. Routing tasks go first.
+func (x *holdSearch) expand(at int) (free bool) {
+	s := x.nodes[at].holdState
+	for _, routing := range []bool{true, false} {
+		for t := range net.TaskID(x.Net.NumTasks()) {
+			if (x.Net.Task(t).Kind == net.Routing) != routing {
+				continue
+			}
+			free = x.moves(at, t, s) || free
+		}
+		if routing && free {
+			return true
+		}
+	}
+	return free
+}
+
+// moves adds what a task can do, and reports whether it can do something without slots.
+func (x *holdSearch) moves(at int, t net.TaskID, s holdState) (free bool) {
+	if s.busy.Has(int(t)) {
+		x.complete(at, t, s, holdEvent{}, Completes)
+		return true
+	}
+	if !x.Net.Enabled(t, s.marking, s.busy).Enabled {
+		return false
+	}
+	if i := x.next(t, s.held); i >= 0 {
+		x.acquire(at, i, s)
+		return false
+	}
+	var e holdEvent
+	for _, take := range x.takes[t] {
+		e.needs = append(e.needs, Slot{Limit: take.Limit, N: take.N, Task: x.Net.TaskName(t)})
+	}
+	x.start(at, t, s, e)
+	return len(e.needs) == 0
+}
+
+// next is the first hold that a task begins and does not have; -1 if it has all.
+func (x *holdSearch) next(t net.TaskID, held uint64) int {
+	for _, i := range x.begin[t] {
+		if held&(1<<i) == 0 {
+			return i
+		}
+	}
+	return -1
+}
+
+func (x *holdSearch) acquire(at, i int, s holdState) {
+	s.held |= 1 << i
+	s.fresh |= 1 << i
+	x.add(holdNode{holdState: s, from: at, event: holdEvent{needs: []Slot{x.slotOf(i)}, after: s.held}})
+}
+
+// slotOf is a hold as it is waited for, at the task that begins it.
+func (x *holdSearch) slotOf(i int) Slot {
+	h := &x.Holds[i]
+	return Slot{Limit: h.Limit, N: h.N, Task: x.Net.TaskName(h.From), Pos: h.Pos}
+}
+
+// start adds the state in which a task is busy, or has completed.
+func (x *holdSearch) start(at int, t net.TaskID, s holdState, e holdEvent) {
+	next := s
+	next.marking = s.marking.Clone()
+	step := Step{Task: x.Net.TaskName(t), Moment: Starts, Routing: x.Net.Task(t).Kind == net.Routing}
+	for _, p := range x.Net.Consumes(nil, t, s.marking) {
+		next.marking[p]--
+		if x.Net.Task(t).Join == net.Xor && len(x.Net.Inputs(t)) > 1 {
+			step.Input = x.Net.ConditionName(p)
+		}
+	}
+	next.busy = s.busy.Clone()
+	next.busy.Add(int(t))
+	if !x.split.Has(int(t)) {
+		x.complete(at, t, next, e, Whole)
+		return
+	}
+	x.withdraw(&next)
+	e.steps, e.after = []Step{step}, next.held
+	x.add(holdNode{holdState: next, from: at, event: e})
+}
+
+// withdraw ends the fresh holds whose tasks are neither enabled nor busy any more.
+func (x *holdSearch) withdraw(s *holdState) {
+	for i := range x.Holds {
+		bit := uint64(1) << i
+		if t := x.Holds[i].From; s.fresh&bit != 0 && !s.busy.Has(int(t)) && !x.Net.Enabled(t, s.marking, s.busy).Enabled {
+			s.held &^= bit
+			s.fresh &^= bit
+		}
+	}
+}
+
+// complete adds the states after the completion of a busy task, one for each choice of its split.
+func (x *holdSearch) complete(at int, t net.TaskID, s holdState, e holdEvent, moment Moment) {
+	w := wayfinder{n: x.Net}
+	tasks, conditions := x.Net.Region(t)
+	ended := net.NewBits(x.Net.NumTasks())
+	ended.Add(int(t))
+	emptied := slices.Clone(conditions)
+	for _, u := range tasks {
+		if s.busy.Has(int(u)) {
+			ended.Add(int(u))
+		} else if x.Net.Enabled(u, s.marking, s.busy).Enabled {
+			emptied = append(emptied, x.Net.PrivateInputs(u)...)
+		}
+	}
+	s.marking, s.busy = s.marking.Clone(), s.busy.Clone()
+	for _, p := range emptied {
+		s.marking[p] = 0
+	}
+	for i := range x.Holds {
+		if bit := uint64(1) << i; ended.Has(int(x.Holds[i].To)) {
+			s.held &^= bit
+			s.fresh &^= bit
+		} else if x.Holds[i].From == t {
+			s.fresh &^= bit
+		}
+	}
+	ended.Each(func(u int) { s.busy.Remove(u) })
+	choices := w.choices(t)
+	for _, into := range choices {
+		next := s
+		next.marking = s.marking.Clone()
+		full := false
+		for _, p := range into {
+			next.marking[p]++
+			full = full || next.marking[p] > maxCount
+		}
+		if full {
+			continue
+		}
+		x.withdraw(&next)
+		if next.marking[x.Net.End()] > 0 {
+			next.held, next.fresh = 0, 0
+		}
+		step := Step{Task: x.Net.TaskName(t), Moment: moment, Routing: x.Net.Task(t).Kind == net.Routing}
+		if len(choices) > 1 {
+			for _, p := range into {
+				step.Outputs = append(step.Outputs, x.target(p, t))
+			}
+		}
+		done := e
+		done.steps, done.after = []Step{step}, next.held
+		x.add(holdNode{holdState: next, from: at, event: done})
+	}
+}
+
+// target names an output as the author wrote the flow: a task, or a condition.
+func (x *holdSearch) target(p net.ConditionID, t net.TaskID) string {
+	if x.Net.Implicit(p) {
+		return x.Net.TaskName(x.Net.Consumers(p)[0])
+	}
+	return x.Net.ConditionName(p)
+}
+
+// Stuck states are many; of those that hold and want the same, a few runs are kept, and no more states than these in all.
+const (
+	maxRuns  = 4
+	maxStuck = 2000
+)
+
+// note keeps a state in which nothing can happen without slots. One in which nothing can happen at all is another finding.
+func (x *holdSearch) note(at int) {
+	s := x.nodes[at].holdState
+	st := stuckState{of: x.Holder}
+	for i := range x.Holds {
+		if s.held&(1<<i) != 0 {
+			st.holds = append(st.holds, x.slotOf(i))
+		}
+	}
+	if len(st.holds) == 0 {
+		return // nobody waits for it
+	}
+	slices.SortFunc(st.holds, compareSlots)
+	var anyOf [][]Slot // of each task that waits
+	for t := range net.TaskID(x.Net.NumTasks()) {
+		if !x.Net.Enabled(t, s.marking, s.busy).Enabled {
+			continue
+		}
+		if i := x.next(t, s.held); i >= 0 {
+			anyOf = append(anyOf, []Slot{x.slotOf(i)})
+			continue
+		}
+		var any []Slot
+		for _, take := range x.takes[t] {
+			any = append(any, Slot{Limit: take.Limit, N: take.N, Task: x.Net.TaskName(t)})
+		}
+		anyOf = append(anyOf, any)
+	}
+	if len(anyOf) > 0 {
+		x.keep(at, st, anyOf)
+	}
+}
+
+// keep adds a stuck state for each choice of what its tasks wait for.
+func (x *holdSearch) keep(at int, st stuckState, anyOf [][]Slot) {
+	if len(anyOf) > 0 {
+		for _, s := range anyOf[0] {
+			next := st
+			next.waits = append(slices.Clone(st.waits), s)
+			x.keep(at, next, anyOf[1:])
+		}
+		return
+	}
+	key := fmt.Sprint(st.holds, st.waits)
+	if x.known[key]++; x.known[key] > maxRuns || len(x.stuck) >= maxStuck {
+		return
+	}
+	for ; x.nodes[at].from >= 0; at = x.nodes[at].from {
+		st.run = append(st.run, x.nodes[at].event)
+	}
+	slices.Reverse(st.run)
+	x.stuck = append(x.stuck, st)
+}
