@@ -74,14 +74,14 @@ type CaseStep struct {
 // Holds looks for cases that can wait for each other for slots, among any number of cases of the workflows. capacity has the slots of each
 // limit; a limit that it lacks bounds nothing. A deadlock that is reported has a run; what data decides is taken as free in it, as [Net] does.
 //
-// The states of one case are searched alone, with all slots free, for those in which each move waits for slots. Then Holds looks for a set of
-// such states in which all slots that are waited for are held within the set, and for an order of the steps of their shortest runs in which no
+// The states of one case are searched alone, with all slots free that it does not hold itself, for those in which each move waits for slots. Then Holds looks for a set of
+// such states in which all slots that are waited for are held within the set, and for an order of the steps of runs that lead there in which no
 // more slots are held than there are.
 //
 //	case 1   A ── holds 1 of crane ── B wants 1 of dock  ─┐ held by the other
 //	case 2   C ── holds 1 of dock  ── D wants 1 of crane ─┘
 //
-// A set whose shortest runs stand in each other's way, while longer ones do not, is not found. Child cases count as the work of their
+// Of the runs to a state, the shortest ones are tried; a set of states to which only others lead together is not found. Child cases count as the work of their
 // composite task, and what they hold themselves is not seen.
 func Holds(workflows []Holder, capacity map[string]int64, opts Options) HoldReport {
 	budget := opts.budget(defaultMore)
@@ -94,7 +94,7 @@ func Holds(workflows []Holder, capacity map[string]int64, opts Options) HoldRepo
 	}
 	var stuck []stuckState
 	for i := range workflows {
-		x := newHoldSearch(&workflows[i], held)
+		x := newHoldSearch(&workflows[i], held, capacity)
 		found, limit := x.search(budget.States-rep.States, budget.Late)
 		rep.States += len(x.nodes)
 		rep.Exhausted = max(rep.Exhausted, limit)

@@ -2,22 +2,27 @@ package verify
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/tasq-dev/tasq/net"
 )
 
-// holdSearch searches the states of one case that holds slots, breadth first, with all slots free. Where a task may start and complete in
-// one move is what moments.go says.
+// holdSearch searches the states of one case that holds slots, breadth first, with all slots free that it does not hold itself. Where a task may
+// start and complete in one move is what moments.go says.
+//
+// What a run takes on its way matters to other cases. So runs to one state are different if they have held different amounts at most.
 type holdSearch struct {
 	*Holder
-	split net.Bits
-	begin [][]int  // by task: the holds that it begins
-	takes [][]Take // by task: of limits that some case holds
-	nodes []holdNode
-	seen  map[string]bool
-	stuck []stuckState
-	known map[string]int // stuck states by what they hold and want, counted
+	capacity map[string]int64
+	limits   []string // that are held
+	split    net.Bits
+	begin    [][]int  // by task: the holds that it begins
+	takes    [][]Take // by task: of limits that some case holds
+	nodes    []holdNode
+	seen     map[string]bool
+	stuck    []stuckState
+	known    map[string]int // stuck states by what they hold and want, counted
 }
 
 // holdState is a state of a case. A hold is fresh until the task that began it completes: it ends if that task is withdrawn or canceled.
@@ -26,6 +31,7 @@ type holdState struct {
 	busy    net.Bits
 	held    uint64 // by index of the hold
 	fresh   uint64 // of those held
+	peak    string // the most that was held at a time on the way, by limit
 }
 
 // holdNode is a state that was reached, with the event that led to it.
@@ -50,8 +56,8 @@ type stuckState struct {
 	run   []holdEvent
 }
 
-func newHoldSearch(h *Holder, held map[string]bool) *holdSearch {
-	x := &holdSearch{Holder: h, split: newMoments(h.Net).split, seen: make(map[string]bool), known: make(map[string]int)}
+func newHoldSearch(h *Holder, held map[string]bool, capacity map[string]int64) *holdSearch {
+	x := &holdSearch{Holder: h, capacity: capacity, limits: slices.Sorted(maps.Keys(held)), split: newMoments(h.Net).split, seen: make(map[string]bool), known: make(map[string]int)}
 	x.begin, x.takes = make([][]int, h.Net.NumTasks()), make([][]Take, h.Net.NumTasks())
 	for i, hold := range h.Holds {
 		x.begin[hold.From] = append(x.begin[hold.From], i)
@@ -66,7 +72,8 @@ func newHoldSearch(h *Holder, held map[string]bool) *holdSearch {
 
 // search returns the states in which a case waits for slots, those with the shortest runs first.
 func (x *holdSearch) search(most int, late func() bool) ([]stuckState, Limit) {
-	x.add(holdNode{holdState: holdState{marking: x.Net.InitialMarking(), busy: net.NewBits(x.Net.NumTasks())}, from: -1})
+	first := holdState{marking: x.Net.InitialMarking(), busy: net.NewBits(x.Net.NumTasks()), peak: string(make([]byte, len(x.limits)))}
+	x.add(holdNode{holdState: first, from: -1})
 	for at := 0; at < len(x.nodes); at++ {
 		if len(x.nodes) > most {
 			return x.stuck, LimitStates
@@ -86,7 +93,7 @@ func (x *holdSearch) add(n holdNode) {
 	for _, k := range n.marking {
 		key = append(key, byte(min(k, 255)))
 	}
-	key = fmt.Appendf(key, "%x.%x", n.held, n.fresh)
+	key = fmt.Appendf(key, "%x.%x.%s", n.held, n.fresh, n.peak)
 	n.busy.Each(func(t int) { key = append(key, byte(t), byte(t>>8)) })
 	if !x.seen[string(key)] {
 		x.seen[string(key)] = true
@@ -131,8 +138,33 @@ func (x *holdSearch) moves(at int, t net.TaskID, s holdState) (free bool) {
 	for _, take := range x.takes[t] {
 		e.needs = append(e.needs, Slot{Limit: take.Limit, N: take.N, Task: x.Net.TaskName(t)})
 	}
-	x.start(at, t, s, e)
+	if x.reach(&s, e.needs) {
+		x.start(at, t, s, e)
+	}
 	return len(e.needs) == 0
+}
+
+// reach notes the most that the case has held once it takes slots beside those that it holds; false if that is more than there are.
+func (x *holdSearch) reach(s *holdState, needs []Slot) bool {
+	if len(needs) == 0 {
+		return true
+	}
+	peak := []byte(s.peak)
+	for _, need := range needs {
+		n := need.N
+		for i := range x.Holds {
+			if s.held&(1<<i) != 0 && x.Holds[i].Limit == need.Limit {
+				n += x.Holds[i].N
+			}
+		}
+		if most, bound := x.capacity[need.Limit]; bound && n > most {
+			return false
+		}
+		i, _ := slices.BinarySearch(x.limits, need.Limit)
+		peak[i] = max(peak[i], byte(min(n, 255)))
+	}
+	s.peak = string(peak)
+	return true
 }
 
 // next is the first hold that a task begins and does not have; -1 if it has all.
@@ -146,9 +178,13 @@ func (x *holdSearch) next(t net.TaskID, held uint64) int {
 }
 
 func (x *holdSearch) acquire(at, i int, s holdState) {
+	needs := []Slot{x.slotOf(i)}
+	if !x.reach(&s, needs) {
+		return
+	}
 	s.held |= 1 << i
 	s.fresh |= 1 << i
-	x.add(holdNode{holdState: s, from: at, event: holdEvent{needs: []Slot{x.slotOf(i)}, after: s.held}})
+	x.add(holdNode{holdState: s, from: at, event: holdEvent{needs: needs, after: s.held}})
 }
 
 // slotOf is a hold as it is waited for, at the task that begins it.
@@ -230,9 +266,6 @@ func (x *holdSearch) complete(at int, t net.TaskID, s holdState, e holdEvent, mo
 			continue
 		}
 		x.withdraw(&next)
-		if next.marking[x.Net.End()] > 0 {
-			next.held, next.fresh = 0, 0
-		}
 		step := Step{Task: x.Net.TaskName(t), Moment: moment, Routing: x.Net.Task(t).Kind == net.Routing}
 		if len(choices) > 1 {
 			for _, p := range into {
@@ -255,7 +288,7 @@ func (x *holdSearch) target(p net.ConditionID, t net.TaskID) string {
 
 // Stuck states are many; of those that hold and want the same, a few runs are kept, and no more states than these in all.
 const (
-	maxRuns  = 4
+	maxRuns  = 16
 	maxStuck = 2000
 )
 

@@ -85,6 +85,15 @@ func TestHolds(t *testing.T) {
 			map[string]int64{"x": 1, "y": 1}, ""},
 		{"no limit", []verify.Holder{abc("one", "1 x from A to C", "1 y from B to C"), abc("two", "1 y from A to C", "1 x from B to C")},
 			map[string]int64{"x": 1}, ""},
+		{"different cases hold the slots", []verify.Holder{abc("one", "1 x from B to C", "1 z from A to C"), abc("two", "1 x from B to C", "1 w from A to C"),
+			abc("three", "1 y from A to C", "1 x from B to C"), abc("four", "1 x from A to B", "1 y from C to C")}, map[string]int64{"x": 2, "y": 1, "z": 1, "w": 1}, ""},
+		{"no two of the cases that hold the slots are alike", []verify.Holder{
+			holder(line("one", "A", "B", "C", "D"), "1 z from A to D", "1 x from B to D", "1 y from C to D"),
+			holder(line("two", "A", "B", "C", "D"), "1 w from A to D", "1 x from B to D", "1 y from C to D"),
+			abc("three", "1 y from A to C", "1 x from B to C")}, map[string]int64{"x": 2, "y": 1, "z": 1, "w": 1},
+			"cases can wait for each other and never go on: case 1 of one holds 1 of x (since B), 1 of z (since A) and waits for 1 of y (at C); " +
+				"case 2 of three holds 1 of y (since A) and waits for 1 of x (at B); case 3 of two holds 1 of w (since A), 1 of x (since B) and waits for 1 of y (at C); " +
+				"run: case 1: A; B; case 2: A; case 3: A; B"},
 		{"two holds of one task", []verify.Holder{abc("one", "1 x from A to C", "1 y from A to C"), abc("two", "1 y from A to C", "1 x from A to C")},
 			map[string]int64{"x": 1, "y": 1},
 			"cases can wait for each other and never go on: case 1 of one holds 1 of x (since A) and waits for 1 of y (at A); " +
@@ -116,17 +125,20 @@ func TestHoldsOfBranches(t *testing.T) {
 	require.NotNil(t, verify.Holds([]verify.Holder{holder(d, "1 x from A to join", "1 y from B to C"), other}, capacity, verify.Options{}).Deadlock)
 }
 
-// A task that is withdrawn gives back what it has taken for its start: so a deferred choice is a way out.
+// A task that is withdrawn gives back what it has taken for its start: so a case that has left by the other way does not hold it.
 func TestAHoldOfAWithdrawnTaskEnds(t *testing.T) {
-	choice := func(name, first, second string) verify.Holder {
-		d := line(name, "A", "B")
-		d.Tasks = append(d.Tasks, net.Task{Name: "out"})
-		d.Flows[1] = net.Flow{From: "A", To: "p"}
+	choice := func(toOut ...string) verify.Holder {
+		d := line("choice", "A", "B")
+		d.Tasks = append(d.Tasks, net.Task{Name: "out"}, net.Task{Name: "last"})
 		d.Conditions = append(d.Conditions, net.Condition{Name: "p"})
-		d.Flows = append(d.Flows, net.Flow{From: "p", To: "B"}, net.Flow{From: "p", To: "out"}, net.Flow{From: "out", To: "end"})
-		return holder(d, "1 "+first+" from B to B", "1 "+second+" from B to B")
+		d.Flows = []net.Flow{{From: "start", To: "A"}, {From: "A", To: "p"}, {From: "p", To: "B"}, {From: "p", To: "out"}, {From: "B", To: "end"},
+			{From: "out", To: "last"}, {From: "last", To: "end"}}
+		return holder(d, append(toOut, "1 y from last to last")...)
 	}
-	require.Nil(t, verify.Holds([]verify.Holder{choice("one", "x", "y"), choice("two", "y", "x")}, map[string]int64{"x": 1, "y": 1}, verify.Options{}).Deadlock)
+	capacity := map[string]int64{"x": 1, "y": 1}
+	other := holder(line("other", "A", "B"), "1 y from A to B", "1 x from B to B")
+	require.Nil(t, verify.Holds([]verify.Holder{choice("1 x from B to B"), other}, capacity, verify.Options{}).Deadlock)
+	require.NotNil(t, verify.Holds([]verify.Holder{choice("1 x from out to last"), other}, capacity, verify.Options{}).Deadlock)
 }
 
 func TestHoldsRunOut(t *testing.T) {
@@ -174,9 +186,11 @@ func randomHolder(r *rapid.T, name string, capacity map[string]int64) verify.Hol
 	case 1: // B and C beside each other
 		d.Flows = []net.Flow{{From: "start", To: "A"}, {From: "A", To: "B"}, {From: "A", To: "C"}, {From: "B", To: "D"}, {From: "C", To: "D"}, {From: "D", To: "end"}}
 		d.Tasks = append(d.Tasks, net.Task{Name: "D"})
-	case 2: // B or C, whichever starts first
+	case 2: // B, or C and D, whichever starts first
 		d.Conditions = append(d.Conditions, net.Condition{Name: "p"})
-		d.Flows = []net.Flow{{From: "start", To: "A"}, {From: "A", To: "p"}, {From: "p", To: "B"}, {From: "p", To: "C"}, {From: "B", To: "end"}, {From: "C", To: "end"}}
+		d.Flows = []net.Flow{{From: "start", To: "A"}, {From: "A", To: "p"}, {From: "p", To: "B"}, {From: "p", To: "C"}, {From: "B", To: "end"}, {From: "C", To: "D"},
+			{From: "D", To: "end"}}
+		d.Tasks = append(d.Tasks, net.Task{Name: "D"})
 	case 3: // B again and again
 		d.Conditions = append(d.Conditions, net.Condition{Name: "p"})
 		d.Tasks[1].Split = net.Xor
