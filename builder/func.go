@@ -104,6 +104,7 @@ func newFunc[In, Out any](
 	}
 	work.Input, work.RunTimeout, work.Queue = CaseInput(b), max(spec.timeout, 0), spec.queue
 	work.OnWorkItemStateChanged, work.Limits, work.Hours = retryOf(spec.retry), spec.needs, spec.hours
+	work.FairBy = fairOf[In](b.d, fmt.Sprintf("function %q", name), name, pos, spec.fair)
 	task := newTask(b, funcTask, pos, work)
 	task.n.task.Retry, task.n.task.Function.Name, task.n.task.OnlyFailures = spec.retry, name, true
 	task.n.notes = append(task.n.notes, "retry: "+spec.retry.String())
@@ -208,6 +209,7 @@ type funcSpec struct {
 	needs    []Need
 	holds    []Need
 	hours    schedule.Window
+	fair     FairKey
 	wrong    error        // why the process of Exec cannot be run
 	batchKey any          // a function of the input
 	batchIn  reflect.Type // its type; nil if there is none

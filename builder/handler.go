@@ -122,6 +122,9 @@ func LaterHandler[Out, V any](
 	h.call = &workflow.Call{Queue: o.Queue, Retry: o.Retry, Run: run, Decode: decoderOf[V](),
 		Limits: usesOf(o.Limits), Hours: o.Hours}
 	h.problems = append(h.problems, func(d *draft) {
+		if o.FairBy.in != nil {
+			d.problem(BadFairKey, name, h.pos, "completion handler %q is given FairBy, and has no input of its own; leave it out", name)
+		}
 		d.checkQueue(fmt.Sprintf("completion handler %q", name), name, h.pos, o.Queue)
 		d.checkNeeds(fmt.Sprintf("completion handler %q", name), name, h.pos, reflect.TypeFor[V](), o.Limits)
 	})

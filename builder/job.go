@@ -20,6 +20,7 @@ type JobOptions struct {
 	Retry  retry.Policy    // after a failure; the zero value gives up at once
 	Limits []Need          // what each attempt takes before it begins; see [Limits]
 	Hours  schedule.Window // when the function may begin; the zero value is always; see [Hours]
+	FairBy FairKey         // between whose keys the queue takes turns, see [FairKeyOf]; the zero value is the same key for all
 }
 
 // JobRef is the handle of a function that runs in a worker, outside any transaction, with a P as its payload.
@@ -60,6 +61,9 @@ func Job[C, P any](b *Builder[C], name string, f func(context.Context, P) error,
 		Queue: o.Queue, Retry: o.Retry, Run: callOf(f), Decode: decoderOf[P](),
 		Limits: usesOf(o.Limits), Hours: o.Hours,
 	}}
+	if key := fairOf[P](d, fmt.Sprintf("job %q", name), name, pos, o.FairBy); key != nil {
+		j.call.FairBy = withInput(key)
+	}
 	d.checkQueue(fmt.Sprintf("job %q", name), name, pos, o.Queue)
 	d.checkNeeds(fmt.Sprintf("job %q", name), name, pos, reflect.TypeFor[P](), o.Limits)
 	d.jobs = append(d.jobs, j)

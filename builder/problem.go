@@ -42,6 +42,7 @@ const (
 	BadVersion        net.Code = "bad-version"        // a text that cannot be a version
 	BadLimit          net.Code = "bad-limit"          // a limit that cannot be, or is asked for more than it admits
 	BadBatch          net.Code = "bad-batch"          // a batch of fewer than one item
+	BadFairKey        net.Code = "bad-fair-key"       // a key of FairBy that is of another input, or missing
 	NegativeDuration  net.Code = "negative-duration"  // a time before now
 	DuplicateTimer    net.Code = "duplicate-timer"    // two timers of one task with the same name
 	DuplicateResult   net.Code = "duplicate-result"   // a second Result

@@ -31,6 +31,7 @@ type Work[In, Out any] struct {
 	Run        func(context.Context, In) (Out, error)
 	Limits     []Need          // what each attempt of Run takes before it begins; see [Limits]
 	Hours      schedule.Window // when Run may begin; the zero value is always; see [Hours]
+	FairBy     func(In) string // the key between which the queue takes turns; nil is the same key for all; see [FairBy]
 	RunTimeout time.Duration   // bounds one run, which then fails with the code "timeout"; 0 is unbounded
 	// Batch takes the place of Run: several items are done together, by one call. What is said of Run holds for each of them.
 	Batch Batched[In, Out]
@@ -101,6 +102,9 @@ func newTask[C, In, Out any](b *Builder[C], name string, pos net.Pos, w Work[In,
 		batched(b.d, n, w.Batch, w.Run != nil)
 	}
 	n.task.Limits, n.task.Hours = usesOf(w.Limits), w.Hours
+	if w.FairBy != nil {
+		n.task.FairBy = withInput(w.FairBy)
+	}
 	if w.DeadLetter != nil {
 		n.task.DeadLetter = b.d.letters(w.DeadLetter, fmt.Sprintf("task %q", name), name, pos)
 		n.notes = append(n.notes, "dead letter: "+lettersOf(n.task.DeadLetter))
@@ -251,6 +255,9 @@ func (d *draft) checkWork(n *node) {
 	}
 	if !t.Hours.IsZero() && !t.HasWorker() {
 		d.at(n, Conflict, "task %q has Hours but no Run; hours say when workers may begin", n.name)
+	}
+	if t.FairBy != nil && !t.HasWorker() {
+		d.at(n, Conflict, "task %q has FairBy but no Run; turns are between the keys of what workers do", n.name)
 	}
 	if t.Auto && t.HasWorker() {
 		d.at(n, Conflict, "task %q is Auto and has Run; an automatic item completes without being run", n.name)

@@ -12,6 +12,7 @@ import (
 	"github.com/tasq-dev/tasq/schedule"
 	"github.com/tasq-dev/tasq/step"
 	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/workflow"
 )
 
 // Mail is one of many e-mails.
@@ -114,4 +115,40 @@ func ExampleEngine_hours() {
 	// Output:
 	// item run.1.1 waits until Tue 2030-01-01 08:00 Europe/Berlin, when its hours begin (mon-fri 08:00-18:00)
 	// sent to ada <nil>
+}
+
+// One customer has many mails, and another one does not wait behind them.
+func ExampleEngine_turns() {
+	ctx := context.Background()
+	send := func(_ context.Context, m Mail) (string, error) {
+		fmt.Println(m.Customer, m.Text)
+		return "sent", nil
+	}
+	mail := builder.MustFunc("mail", send, builder.FairBy(func(m Mail) string { return m.Customer }))
+	e, err := engine.Config{Workers: 1}.Open(ctx, sqlite.Memory(), mail)
+	if err != nil {
+		panic(err)
+	}
+	defer e.Close()
+	if _, err := e.Do(ctx, workflow.PauseQueue("")); err != nil { // until all are there
+		panic(err)
+	}
+	var last builder.Run[string]
+	for _, m := range []Mail{{"ada", "1"}, {"ada", "2"}, {"ada", "3"}, {"bob", "1"}, {"ada", "4"}} {
+		if last, err = mail.Run(ctx, e, m); err != nil {
+			panic(err)
+		}
+	}
+	if _, err := e.Do(ctx, workflow.ResumeQueue("")); err != nil {
+		panic(err)
+	}
+	if _, err := last.Result(ctx, e); err != nil {
+		panic(err)
+	}
+	// Output:
+	// ada 1
+	// bob 1
+	// ada 2
+	// ada 3
+	// ada 4
 }

@@ -80,7 +80,14 @@ func (e *Engine) Here() why.Here {
 		Failing:    e.failingSince,
 		Limits:     e.limitsOf,
 		Gathered:   e.dispatch.Gathered,
+		Fair:       e.fairOf,
 	}
+}
+
+// fairOf is the place of a job here, in a queue that takes turns between keys.
+func (e *Engine) fairOf(job workitem.JobID) (why.Fair, bool) {
+	t, ok := e.dispatch.InTurn(job)
+	return why.Fair{Ahead: t.Ahead, Keys: t.Keys}, ok
 }
 
 // reportUnserved logs what this engine does not serve.

@@ -24,7 +24,7 @@ func (c *controls) newTakes(ctx context.Context) (takes map[string]store.TakesVa
 			switch own, ok := mine[fingerprint]; {
 			case !ok:
 				others = append(others, fingerprint)
-			case maps.EqualFunc(v.Tasks, own.Tasks, sameTakes) && maps.EqualFunc(v.Calls, own.Calls, sameTakes):
+			case sameTakes(v, own):
 				delete(takes, fingerprint)
 			}
 		}
@@ -62,7 +62,12 @@ func (c *controls) knownElsewhere(ctx context.Context, fingerprint string) (bool
 	return f.Knows(ctx, fingerprint)
 }
 
-func sameTakes(a, b []store.Takes) bool {
+func sameTakes(a, b store.TakesValue) bool {
+	return maps.EqualFunc(a.Tasks, b.Tasks, sameList) && maps.EqualFunc(a.Calls, b.Calls, sameList) &&
+		slices.Equal(a.FairTasks, b.FairTasks) && slices.Equal(a.FairCalls, b.FairCalls)
+}
+
+func sameList(a, b []store.Takes) bool {
 	return slices.EqualFunc(a, b, func(a, b store.Takes) bool {
 		return a.Limit == b.Limit && a.N == b.N && a.Keyed == b.Keyed && slices.Equal(a.Any, b.Any)
 	})

@@ -38,10 +38,19 @@ type KeyValue struct {
 	Decision
 }
 
-// TakesValue is the value of a [TakesSetting]: what each attempt of the functions of a definition takes of limits before it begins.
+// TakesValue is the value of a [TakesSetting]: what each attempt of the functions of a definition takes of limits before it begins, and
+// which of them take turns.
 type TakesValue struct {
 	Tasks map[string][]Takes `json:"tasks,omitempty"` // of the items of a task, by its name
 	Calls map[string][]Takes `json:"calls,omitempty"` // of the jobs of a function, by its name
+
+	FairTasks []string `json:"fairTasks,omitempty"` // the tasks whose items take turns by a key of their input, sorted
+	FairCalls []string `json:"fairCalls,omitempty"` // the functions whose jobs do, sorted
+}
+
+// IsZero reports whether functions take nothing and have no turns.
+func (v TakesValue) IsZero() bool {
+	return len(v.Tasks)+len(v.Calls)+len(v.FairTasks)+len(v.FairCalls) == 0
 }
 
 // Takes is what an attempt takes of one limit.

@@ -96,6 +96,8 @@ type Task struct {
 	Limits []Use
 	// Hours are when a worker may begin; the zero value is always.
 	Hours schedule.Window
+	// FairBy is the key of an item's input between which its queue takes turns; nil is the same key for all.
+	FairBy func(input json.RawMessage) (string, error)
 	// DeadLetter is the workflow of which an item that is given up starts a case, see [Letter]; nil for none.
 	DeadLetter *Definition
 	// Function describes Run or Batch to filters and logs; without a name it has that of the task.
@@ -113,6 +115,8 @@ type Call struct {
 
 	Limits []Use           // what each attempt takes before it begins
 	Hours  schedule.Window // when Run may begin; the zero value is always
+	// FairBy is the key of a job's input between which its queue takes turns; nil is the same key for all.
+	FairBy func(input json.RawMessage) (string, error)
 
 	// Decode makes a value of the Go type of the job's input, for filters to look at; nil leaves it as JSON.
 	Decode func(input json.RawMessage) (any, error)

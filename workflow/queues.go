@@ -12,6 +12,7 @@ type QueueInfo struct {
 	Running    int       `json:"running"`               // jobs with a worker
 	Waiting    int       `json:"waiting"`               // jobs that are due and have not begun: for a worker, a limit, or the end of the pause
 	MaxPending int       `json:"max_pending,omitempty"` // how many jobs wait when starts are refused; 0 without a bound
+	Keys       int       `json:"keys,omitempty"`        // how many keys have jobs that wait, if the queue takes turns between keys
 	Paused     bool      `json:"paused,omitempty"`
 	Oldest     time.Time `json:"oldest,omitzero"` // since when the first of them is due
 }

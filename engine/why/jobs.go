@@ -102,6 +102,7 @@ func (v *visit) pending(j *state.Job) {
 		if !v.full() {
 			w.Ahead = jobsAhead(v.in.Due[j.Queue], j)
 		}
+		v.takesTurns(&w, j)
 		if v.in.Limits != nil {
 			w.Limits = v.in.Limits(j.ID, "")
 		}
@@ -118,7 +119,7 @@ func (v *visit) pending(j *state.Job) {
 			w.Blocked, w.Ahead = Limited, 0
 		case v.gathers(&w, j):
 			w.Blocked, w.Ahead = Gathering, 0
-		case w.Ahead > 0:
+		case w.Ahead > 0, w.Fair != nil && w.Fair.Keys != 1:
 			w.Blocked = Behind
 		case v.busy(j.Queue):
 			w.Blocked = Busy

@@ -32,6 +32,9 @@ type Here struct {
 	// Gathered says how many jobs wait to be done together with a job, which is due, and when they begin at the latest; 0 if it waits for
 	// none. A nil function means that this is not known.
 	Gathered func(job workitem.JobID) (there int, due time.Time)
+	// Fair is the place of a job, which is due, in a queue that takes turns between keys; false if it has none here. A nil function means that
+	// this is not known.
+	Fair func(job workitem.JobID) (Fair, bool)
 	// Failing says since when the store fails as a job of this engine, which is due, is to begin; zero if that is not so. A nil
 	// function means that this is not known.
 	Failing func(job workitem.JobID) time.Time

@@ -273,6 +273,9 @@ func blocked(w *Wait, now time.Time) string {
 	case Paused:
 		return fmt.Sprintf("%s is paused%s: resume it with tasq queue resume %s", queue(w.Queue), decided(w.Paused, now), printable.Arguments(w.Queue))
 	case Behind:
+		if w.Fair != nil {
+			return inTurn(w.Fair)
+		}
 		return ahead(w.Ahead)
 	case Busy:
 		return "all workers of " + queue(w.Queue) + " are busy"
@@ -355,6 +358,21 @@ func whose(l Limit) string {
 		return " (of " + printable.Choice(l.Any) + ")"
 	}
 	return " (of " + printable.Choice(l.Any) + "; " + l.Key + " is the first)"
+}
+
+// inTurn says what goes before a job of a queue that takes turns.
+func inTurn(f *Fair) string {
+	if f.Keys == 0 {
+		return "the queue takes turns between keys of the input"
+	}
+	line := fmt.Sprintf("the queue takes turns between %d keys", f.Keys)
+	if f.Keys == 1 {
+		line = "no other key has jobs that wait"
+	}
+	if f.Ahead > 0 {
+		line += fmt.Sprintf(", and %d of its own key", f.Ahead) + map[bool]string{true: " goes first", false: " go first"}[f.Ahead == 1]
+	}
+	return line
 }
 
 func ahead(n int) string {

@@ -157,6 +157,8 @@ type Wait struct {
 
 	Batch *Batch `json:"batch,omitempty"` // that it waits for
 
+	Fair *Fair `json:"fair,omitempty"` // its place, if its queue takes turns between keys
+
 	Paused *store.Decision `json:"paused,omitempty"` // since when the queue is paused, and by whom
 
 	Down time.Time `json:"down,omitzero"` // since when the store fails
@@ -188,6 +190,12 @@ func (a *Answer) Limited() bool {
 type Batch struct {
 	Most  int `json:"most"`            // how many are done together: it begins when there are as many, or its time is over
 	There int `json:"there,omitempty"` // how many wait for it here, the job included; 0 if that is not known
+}
+
+// Fair is the place of a job in a queue that takes turns between keys of the input.
+type Fair struct {
+	Ahead int `json:"ahead,omitempty"` // how many jobs of its key go first, by turns with those of the others
+	Keys  int `json:"keys,omitempty"`  // how many keys have jobs that wait, its own too; 0 if it is not known here
 }
 
 // MaxAhead is how far others of a queue are counted.

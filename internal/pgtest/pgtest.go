@@ -2,7 +2,8 @@
 //
 // The server is one that the test process starts: of the programs in the folder TASQ_POSTGRES_BIN, in the path, or in the
 // usual folders of PostgreSQL 15 or newer, on a data folder in the temporary folder and a free port of the loopback
-// address. It ends with the test process, also when that is killed. If TASQ_TEST_POSTGRES is set, it names a server
+// address. It ends with the test process, also when that is killed. On Linux the data folder is in /dev/shm, if 4 GB are free there and
+// TMPDIR is not set. The folder tasq-test of the user's cache keeps what initdb has made, 30 MB for each version of the programs. If TASQ_TEST_POSTGRES is set, it names a server
 // instead, as a connection string of a role that may create databases; "none" is as if there were none.
 //
 // Without either, a test that needs a database is skipped; it fails if CI is "true" or TASQ_REQUIRE_POSTGRES is set.

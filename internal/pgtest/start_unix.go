@@ -29,23 +29,35 @@ import (
 // Text is compared by the rules of a language, as in most databases: a statement that depends on the order of bytes and
 // does not say so fails here. What a test has written need not survive a power failure.
 //
-// A data folder that is there is used. The fourth argument "again" has a server that ended started again. The fifth says whether
-// commits are written to the disk.
+// A data folder that is there is used. Otherwise it is unpacked from the kept archive, which is descriptor 3 if the sixth argument is
+// "kept"; or initdb makes it, and it is packed for [keep] if the sixth argument is "pack". The fourth argument "again" has a server that
+// ended started again. The fifth says whether commits are written to the disk: "on" is for measurements, so that such a server has segments
+// of the log of the usual size. A short one saves a third of the bytes that a server begins with.
 const keeper = `
 trap "" PIPE
-exec 3<&0
-[ -d "$2/data" ] ||
-	"$1/initdb" -D "$2/data" -U tasq -A trust -E UTF8 --no-sync --locale-provider=icu --icu-locale=en-US --locale=C >"$2/log" 2>&1 ||
-	"$1/initdb" -D "$2/data" -U tasq -A trust -E UTF8 --no-sync --locale=C >"$2/log" 2>&1 </dev/null
+exec 4<&0
+if [ "$6" = kept ]; then
+	tar -xf - -C "$2" <&3 >"$2/log" 2>&1 && [ -f "$2/data/PG_VERSION" ] || rm -rf "$2/data"
+	exec 3<&-
+fi
+if ! [ -d "$2/data" ]; then
+	segment=
+	if [ "$5" = off ]; then segment=--wal-segsize=4; fi
+	"$1/initdb" -D "$2/data" $segment ` + initOptions + ` --locale-provider=icu --icu-locale=en-US >"$2/log" 2>&1 </dev/null ||
+		"$1/initdb" -D "$2/data" $segment ` + initOptions + ` >"$2/log" 2>&1 </dev/null
+	if [ -n "$6" ]; then tar -cf "$2/packed" -C "$2" data 2>/dev/null || rm -f "$2/packed"; fi
+fi
+wal=1GB
+if [ "$5" = on ]; then wal=4GB; fi
 watch=
 while :; do
 	"$1/postgres" -D "$2/data" -p "$3" -c listen_addresses=127.0.0.1 -c unix_socket_directories= -c fsync="$5" \
-		-c full_page_writes="$5" -c max_connections=300 -c shared_buffers=64MB -c max_wal_size=4GB >"$2/log" 2>&1 </dev/null 3<&- &
+		-c full_page_writes="$5" -c max_connections=300 -c shared_buffers=64MB -c max_wal_size=$wal >"$2/log" 2>&1 </dev/null 4<&- &
 	server=$!
 	echo $server >"$2/pid.new"
 	mv "$2/pid.new" "$2/pid"
 	if [ -z "$watch" ]; then
-		{ cat <&3 >/dev/null; : >"$2/over"; kill -QUIT $(cat "$2/pid"); } 2>/dev/null &
+		{ cat <&4 >/dev/null; : >"$2/over"; kill -QUIT $(cat "$2/pid"); } 2>/dev/null &
 		watch=$!
 	fi
 	if [ -e "$2/over" ]; then kill -QUIT $server; fi
@@ -92,7 +104,11 @@ func startCluster(bin, often, fsync string, prepare func(data string, as *syscal
 }
 
 func tryStart(bin, often, fsync string, prepare func(data string, as *syscall.Credential) error) (*cluster, error) {
-	dir, err := os.MkdirTemp("", "tasq-postgres-*")
+	folder := tempFolder()
+	if fsync == "on" { // what is measured includes a disk
+		folder = os.TempDir()
+	}
+	dir, err := os.MkdirTemp(folder, "tasq-postgres-*")
 	if err != nil {
 		return nil, err
 	}
@@ -109,8 +125,17 @@ func tryStart(bin, often, fsync string, prepare func(data string, as *syscall.Cr
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
+	archive, how := "", ""
+	if prepare == nil && fsync == "off" {
+		archive, how = archiveOf(bin), "pack"
+	}
 	var said bytes.Buffer
 	cmd := exec.Command("/bin/sh", "-c", keeper, "sh", bin, dir, strconv.Itoa(port), often, fsync)
+	if kept, err := os.Open(archive); err == nil {
+		defer func() { _ = kept.Close() }()
+		cmd.ExtraFiles, how = []*os.File{kept}, "kept"
+	}
+	cmd.Args = append(cmd.Args, how)
 	cmd.Dir, cmd.Stderr, cmd.WaitDelay = dir, &said, time.Second
 	// An interrupt at the terminal is for the test process; the end of that is what ends the server.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Credential: credential}
@@ -129,6 +154,9 @@ func tryStart(bin, often, fsync string, prepare func(data string, as *syscall.Cr
 	dsn := fmt.Sprintf("postgres://tasq@127.0.0.1:%d/postgres?sslmode=disable", port)
 	if err := await(dsn, ended); err != nil {
 		return nil, fmt.Errorf("%w\n%s", err, said.Bytes())
+	}
+	if archive != "" {
+		keep(filepath.Join(dir, "packed"), archive)
 	}
 	return &cluster{dsn: dsn, dir: dir, in: in, ended: ended}, nil
 }

@@ -78,12 +78,16 @@ type Dispatcher struct {
 
 	haveHours   bool // a function may begin only while a window is open
 	haveBatches bool // jobs of a task are done together
+
+	haveKeys   bool            // functions have keys between which their queue takes turns
+	fairQueues map[string]bool // those of which that is known
 }
 
 // New makes a dispatcher. It is to be an observer of the writer.
 func New(o Options) *Dispatcher {
 	d := &Dispatcher{o: o, attempts: attemptLog{log: o.Log, definitions: o.Definitions}, haveHours: o.Definitions.HaveHours(),
-		haveBatches: o.Definitions.HaveBatches()}
+		haveBatches: o.Definitions.HaveBatches(), fairQueues: o.Definitions.FairQueues()}
+	d.haveKeys = len(d.fairQueues) > 0
 	if o.Steps > 0 {
 		d.slots = make(chan struct{}, o.Steps)
 	}

@@ -152,7 +152,7 @@ func (s *scheduler) reserve(c *state.Case, j *state.Job, now int64) (entry, bool
 	if s.hours.isClosed(&n, now) || s.batchOf(c, j) != nil {
 		return entry{}, false
 	}
-	n.ticket = s.ticketOf(c, j)
+	n.ticket, n.turn = s.ticketOf(c, j), s.turnOf(c, j, q)
 	if n.ticket != nil && !s.limits.Try(n.ticket) {
 		return entry{}, false
 	}

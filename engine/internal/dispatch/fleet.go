@@ -41,7 +41,7 @@ func (d *Dispatcher) Offers(c *state.Case, j *state.Job) bool {
 	if j.Due.After(d.o.Now()) {
 		return false
 	}
-	if s.others && q.backlog()+q.promised >= backlog*q.limit {
+	if s.others && q.backlog()+q.promised >= backlog*q.limit && s.waitsHere(q, c, j) {
 		return true
 	}
 	if d.haveBatches && d.conditionsOf(c, j).batch != nil {

@@ -52,7 +52,7 @@ func (b *batches) lineOf(spec *workflow.Batch, input json.RawMessage) *lineKey {
 		b.all, b.in = make(map[*workflow.Batch]*lineKey), make(map[workitem.JobID]*gathering)
 	}
 	if spec.Key != nil {
-		key, err := keyOf(spec, input)
+		key, err := keyOf(spec.Key, input)
 		if err != nil {
 			return nil
 		}
@@ -64,9 +64,9 @@ func (b *batches) lineOf(spec *workflow.Batch, input json.RawMessage) *lineKey {
 	return b.all[spec]
 }
 
-// keyOf asks a batch for the key of an input. Its function is called in a goroutine of its own, as one that ends its goroutine would end the
+// keyOf asks a function for the key of an input. It is called in a goroutine of its own, as one that ends its goroutine would end the
 // caller's.
-func keyOf(spec *workflow.Batch, input json.RawMessage) (key string, err error) {
+func keyOf(ask askKey, input json.RawMessage) (key string, err error) {
 	err = errGone
 	done := make(chan struct{})
 	go func() {
@@ -76,7 +76,7 @@ func keyOf(spec *workflow.Batch, input json.RawMessage) (key string, err error) 
 				err = retry.NewPanicError(p)
 			}
 		}()
-		key, err = spec.Key(input)
+		key, err = ask(input)
 	}()
 	<-done
 	return key, err
@@ -299,6 +299,7 @@ func (s *scheduler) form(q *jobQueue, line *gathering, now int64, next []entry) 
 		if !s.enter(n) {
 			continue
 		}
+		n.turn.begins()
 		n.cautious = true // none is called before all are this engine's
 		g.held++
 		s.groups[n.job] = g

@@ -17,13 +17,16 @@ func byDue(a, b *entry) bool {
 	return bytes.Compare(a.job[:], b.job[:]) < 0
 }
 
-// byPriority orders by urgency, if jobs age, then by priority, then by time, then by age.
+// byPriority orders by urgency, if jobs age, then by priority, then by turns, if there are keys, then by time, then by age.
 func byPriority(a, b *entry) bool {
 	if a.urgent != b.urgent {
 		return a.urgent < b.urgent
 	}
 	if a.priority != b.priority {
 		return a.priority > b.priority
+	}
+	if c := compareTurns(a, b); c != 0 {
+		return c < 0
 	}
 	return byDue(a, b)
 }

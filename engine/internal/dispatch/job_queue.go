@@ -25,6 +25,10 @@ type jobQueue struct {
 	reading  int // unread entries that are handed out; with batches, each is put back when it has been read
 	promised int // jobs that are due and that commands of the open batch leave here
 
+	fair       bool                // functions have keys between which the queue takes turns
+	rotations  map[int32]*rotation // by priority
+	promisedTo map[string]struct{} // the keys of which a job is promised, since the last turn
+
 	// What follows is of a queue with a bound.
 	pending int           // jobs that wait to begin
 	coming  int           // that starts have opened which are not committed
@@ -35,7 +39,7 @@ type jobQueue struct {
 func (s *scheduler) queueOf(name string) *jobQueue {
 	q := s.queues[name]
 	if q == nil {
-		q = &jobQueue{name: name, limit: s.d.LimitOf(name)}
+		q = &jobQueue{name: name, limit: s.d.LimitOf(name), fair: s.d.fairQueues[name]}
 		s.queues[name] = q
 	}
 	return q
@@ -156,7 +160,7 @@ func (d *Dispatcher) Queues() []workflow.QueueInfo {
 		of(name)
 	}
 	for name, q := range s.queues {
-		of(name).Running = q.running
+		of(name).Running, of(name).Keys = q.running, q.keys()
 		for i := range q.ready {
 			waits(&q.ready[i])
 		}

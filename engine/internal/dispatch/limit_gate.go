@@ -124,6 +124,7 @@ func (g *limitGate) passOn() {
 func (g *limitGate) admitSteps() {
 	for len(g.steps) > 0 {
 		if l := g.steps.pop(byPriority).step; !l.released && g.Enter(l.t) {
+			l.t.Value.turn.stepBegins()
 			l.j.roomCame(l.room)
 		}
 	}
@@ -132,6 +133,7 @@ func (g *limitGate) admitSteps() {
 // end gives back what a step has, or stops its wait.
 func (g *limitGate) end(l *stepLease, failed bool) {
 	l.released = true
+	l.t.Value.turn.leave()
 	switch {
 	case !l.t.Held():
 		g.Withdraw(l.t)

@@ -82,6 +82,7 @@ type conditions struct {
 	limits []workflow.Use
 	hours  schedule.Window
 	batch  *workflow.Batch // in which it is done; nil for alone
+	fair   askKey          // the key between which its queue takes turns; nil for none
 	input  json.RawMessage // decides how much of the limits it takes
 }
 
@@ -93,7 +94,7 @@ func (d *Dispatcher) conditionsOf(c *state.Case, j *state.Job) (f conditions) {
 	}
 	if j.Kind == state.JobCall {
 		if call := def.Calls[j.Name]; call != nil {
-			return conditions{limits: call.Limits, hours: call.Hours, input: j.Input}
+			return conditions{limits: call.Limits, hours: call.Hours, fair: call.FairBy, input: j.Input}
 		}
 		return f
 	}
@@ -105,15 +106,18 @@ func (d *Dispatcher) conditionsOf(c *state.Case, j *state.Job) (f conditions) {
 	if !ok {
 		return f
 	}
-	return conditions{holdsOf(def, c, t), def.Tasks[t].Limits, def.Tasks[t].Hours, def.Tasks[t].Batch, it.Input}
+	spec := &def.Tasks[t]
+	return conditions{holdsOf(def, c, t), spec.Limits, spec.Hours, spec.Batch, spec.FairBy, it.Input}
 }
 
 // limitedError stops the claim of a job that was taken up without its case: only now it is known that it needs limits, has
-// hours, or is done with others.
+// hours, takes turns, or is done with others.
 type limitedError struct{ list []entry }
 
 // Error implements error.
-func (*limitedError) Error() string { return "the job needs limits, has hours, or is done with others" }
+func (*limitedError) Error() string {
+	return "the job needs limits, has hours, takes turns, or is done with others"
+}
 
 // readNeeds looks at what a job needs that was taken up without its case. With batches, nothing begins before it was put back: a
 // batch waits until the others are read that it may take.
@@ -131,7 +135,7 @@ func (d *Dispatcher) readNeeds(tx *commit.Tx, n *entry) error {
 	}
 	d.sched.mu.Lock()
 	defer d.sched.mu.Unlock()
-	if list := d.sched.entriesOf(c, j, *n); d.haveBatches || list[0].ticket != nil || list[0].hours != 0 {
+	if list := d.sched.entriesOf(c, j, *n); d.haveBatches || list[0].ticket != nil || list[0].hours != 0 || list[0].turn != nil {
 		return &limitedError{list}
 	}
 	return nil
@@ -198,6 +202,7 @@ func (s *scheduler) isReady(n entry) {
 		}
 		return
 	}
+	s.takesTurn(&n)
 	if n.batch != nil {
 		s.gather(n)
 		return

@@ -43,6 +43,9 @@ type scheduler struct {
 	shared   exchange                     // of limits
 	held     map[string]bool              // limits that cases hold over several tasks
 	counted  map[workitem.JobID]*jobQueue // jobs that wait to begin, if queues are bounded
+
+	rotations int64                    // how many there were
+	turns     map[workitem.JobID]*turn // of jobs that are due and wait, by turns
 }
 
 // entry is a pending job, or a suspended one that time will wake.
@@ -58,6 +61,7 @@ type entry struct {
 	faults   uint8      // how often in a row the store failed as it was to begin
 	unread   bool       // what it needs of limits, and its hours, are not known
 	ticket   *ticket    // what it needs of limits; nil for nothing, and while that is not known
+	turn     *turn      // among the keys of its queue; nil if that has none
 	batch    *lineKey   // with which others it is done; nil for none, and while that is not known
 	step     *stepLease // of a run that goes on, for one of its steps; then the entry is no job
 }
@@ -69,6 +73,7 @@ func (s *scheduler) init(d *Dispatcher) {
 	s.queues = make(map[string]*jobQueue)
 	s.claims = newClaims()
 	s.groups = make(map[workitem.JobID]*group)
+	s.turns = make(map[workitem.JobID]*turn)
 	if len(d.o.MaxPending) > 0 {
 		s.counted = make(map[workitem.JobID]*jobQueue)
 	}
@@ -144,6 +149,9 @@ func (s *scheduler) moved(tree *state.Tree, e *state.JobMoved) bool {
 	s.hours.drop(e.Job)
 	s.leaveLine(e.Job)
 	s.begunOrGone(e.Job)
+	if e.To != state.JobWaiting {
+		s.leavesTurn(e.Job)
+	}
 	s.waiting.wake(e.Job, s.d.o.Now().UnixMicro())
 	goesOn := e.To == state.JobRunning && s.claims.of(e.Job).holds(e.Fence)
 	if !goesOn {
@@ -187,7 +195,7 @@ func (s *scheduler) add(c *state.Case, j *state.Job, cautious bool) bool {
 			}
 			return true
 		}
-		n.unread = len(s.d.o.Limits) > 0 || s.d.haveHours || s.d.haveBatches
+		n.unread = len(s.d.o.Limits) > 0 || s.d.haveHours || s.d.haveBatches || s.d.haveKeys
 	}
 	s.put(n, j)
 	return true
@@ -248,6 +256,7 @@ func (s *scheduler) turn() {
 		s.limits.admitSteps()
 		for _, q := range s.queues {
 			q.promised = 0
+			clear(q.promisedTo)
 			next = s.handOut(q, now, next)
 		}
 	}
@@ -285,6 +294,7 @@ func (s *scheduler) handOut(q *jobQueue, now int64, next []entry) []entry {
 		if !s.enter(n) {
 			continue
 		}
+		n.turn.begins()
 		if n.unread {
 			q.reading++
 		}
@@ -321,6 +331,9 @@ func (s *scheduler) freed(n entry, g *group, steps *journal, how outcome) {
 	}
 	if n.unread {
 		n.queue.reading--
+	}
+	if how == notBegun && s.turns[n.job] == n.turn { // it may have another one, see readNeeds
+		s.leavesTurn(n.job)
 	}
 	s.limits.leave(n.ticket, how)
 	more := len(n.queue.ready) > 0 || s.limits.readied || len(n.queue.lines) > 0 && n.queue.nextLine(s.d.o.Now().UnixMicro()) != nil

@@ -66,12 +66,17 @@ func (j *journal) take(name string, takes []workitem.Take, since time.Time, room
 	if j.n.urgent != 0 {
 		n.urgent = j.n.urgent + n.due - j.n.due
 	}
+	if room != nil {
+		n.turn = s.turnOfStep(&j.n, n.due)
+	}
 	l.t = &ticket{Job: j.n.job, Step: name, Takes: takes, Value: n}
 	switch {
 	case room == nil && (s.stopping || !s.limits.Try(l.t)):
 		return nil, nil
 	case room != nil && !s.stopping: // an engine that closes admits nothing: the run is suspended, or its context ends
-		s.limits.Enter(l.t)
+		if s.limits.Enter(l.t) {
+			n.turn.stepBegins()
+		}
 	}
 	j.leases = append(j.leases, l)
 	return l, nil
@@ -228,7 +233,10 @@ func (l jobLease) Commit(name string, used int64) error { return l.d.commitUsed(
 // entriesOf are the entries of a pending or suspended job: one, but for a job with steps that wait for limits, which has one for each that
 // takes other ones, and one for the time of its other steps. The lock is held.
 func (s *scheduler) entriesOf(c *state.Case, j *state.Job, n entry) []entry {
-	n.ticket, n.hours, n.batch = s.ticketOf(c, j), s.hoursOf(c, j), s.batchOf(c, j)
+	n.ticket, n.hours, n.batch, n.turn = s.ticketOf(c, j), s.hoursOf(c, j), s.batchOf(c, j), s.turnOf(c, j, n.queue)
+	if n.turn != nil {
+		n.urgent = s.d.urgency(j) // without the round of jobs that are not read
+	}
 	if j.State != state.JobWaiting || len(s.d.o.Limits) == 0 {
 		return []entry{n}
 	}

@@ -73,7 +73,8 @@ func (r *Registry) HeldLimits() map[string]bool {
 	return names
 }
 
-// Takes returns what the functions of each definition take of limits, by its fingerprint; those that take nothing are left out.
+// Takes returns what the functions of each definition take of limits, and which take turns, by its fingerprint; a definition of which there is
+// nothing to say is left out.
 func (r *Registry) Takes() map[string]store.TakesValue {
 	all := make(map[string]store.TakesValue)
 	for fingerprint, d := range r.byFingerprint {
@@ -82,13 +83,21 @@ func (r *Registry) Takes() map[string]store.TakesValue {
 			if list := takesOf(slices.Concat(heldFrom(d, net.TaskID(i)), d.Tasks[i].Limits)); len(list) > 0 {
 				v.Tasks[d.Net.TaskName(net.TaskID(i))] = list
 			}
+			if d.Tasks[i].FairBy != nil {
+				v.FairTasks = append(v.FairTasks, d.Net.TaskName(net.TaskID(i)))
+			}
 		}
 		for name, call := range d.Calls {
 			if list := takesOf(call.Limits); len(list) > 0 {
 				v.Calls[name] = list
 			}
+			if call.FairBy != nil {
+				v.FairCalls = append(v.FairCalls, name)
+			}
 		}
-		if len(v.Tasks)+len(v.Calls) > 0 {
+		slices.Sort(v.FairTasks)
+		slices.Sort(v.FairCalls)
+		if !v.IsZero() {
 			all[fingerprint] = v
 		}
 	}
