@@ -27,6 +27,7 @@ func lock(branches int) string {
 
 // Each flag for the budget of a check leaves a net open that a larger value of it decides.
 func TestBudgetsOfACheckDecide(t *testing.T) {
+	t.Parallel()
 	model := lock(15)
 	for _, flag := range [][3]string{{"--states", "100", "100000"}, {"--memory", "1", "64"}, {"--time", "1ns", "10m"}} {
 		for i, want := range []struct {

@@ -26,6 +26,7 @@ import (
 	real "github.com/tasq-dev/tasq/cmd/tasq/internal/demo"
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/internal/pgtest"
+	"github.com/tasq-dev/tasq/internal/testsize"
 	"github.com/tasq-dev/tasq/net/verify"
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/step"
@@ -42,7 +43,7 @@ var update = flag.Bool("update", false, "write the outputs into the scripts")
 // which starts the functions for its arguments and does what is to be done now; and owner, a service that runs the
 // first on a database until it is interrupted.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){
+	testscript.Main(many{m}, map[string]func(){
 		"tasq":   func() { run(cli.Registry{Recipes: recipes(article()), Demo: demo}) },
 		"bare":   func() { run(cli.Registry{}) },
 		"full":   full,
@@ -53,6 +54,15 @@ func TestMain(m *testing.M) {
 		"joiner": func() { run(cli.Registry{Recipes: recipes(joining())}) },
 		"risky":  func() { run(cli.Registry{Recipes: recipes(risky())}) },
 	})
+}
+
+// many runs more tests at a time than there are processors, as they wait for processes, servers and disks. The programs of the scripts have
+// flags of their own.
+type many struct{ *testing.M }
+
+func (m many) Run() int {
+	testsize.Parallel(6)
+	return m.M.Run()
 }
 
 func run(reg cli.Registry) {

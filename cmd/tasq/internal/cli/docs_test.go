@@ -19,6 +19,7 @@ var picture = regexp.MustCompile("(?s)```net image=(\\w+)(?: marking=(\\S+))?(?:
 
 // The pictures of docs/drawings.md are those of the nets above them. A text that is empty stands for the one before.
 func TestPicturesOfTheDocs(t *testing.T) {
+	t.Parallel()
 	page, err := os.ReadFile("../../../../docs/drawings.md")
 	require.NoError(t, err)
 	found := picture.FindAllStringSubmatch(string(page), -1)
@@ -49,6 +50,7 @@ func TestPicturesOfTheDocs(t *testing.T) {
 
 // The scenario of docs/scenarios.md prints what it says.
 func TestScenarioOfTheDocs(t *testing.T) {
+	t.Parallel()
 	page, err := os.ReadFile("../../../../docs/scenarios.md")
 	require.NoError(t, err)
 	_, text, ok := strings.Cut(string(page), "```scenario\n")

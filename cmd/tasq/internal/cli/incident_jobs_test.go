@@ -20,6 +20,7 @@ import (
 
 // Timers that gave up are counted, and fired again together by the program that owns the database.
 func TestTimersAreRetriedInBulk(t *testing.T) {
+	t.Parallel()
 	var down atomic.Bool
 	down.Store(true)
 	b := builder.New[any]("timed")

@@ -42,6 +42,7 @@ func stuck(t *testing.T) (path string, id workitem.CaseID, owner store.Store) {
 }
 
 func TestAnInterruptedCommandDidNotHappen(t *testing.T) {
+	t.Parallel()
 	path, id, _ := stuck(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(50*time.Millisecond, cancel) // as Ctrl-C does
@@ -67,6 +68,7 @@ func (w waiting) Read([]byte) (int, error) {
 }
 
 func TestACommandThatWaitsForInputIsInterrupted(t *testing.T) {
+	t.Parallel()
 	end := make(chan struct{})
 	defer close(end)
 	for _, args := range [][]string{
@@ -82,6 +84,7 @@ func TestACommandThatWaitsForInputIsInterrupted(t *testing.T) {
 }
 
 func TestAnOwnerThatDoesNotAnswer(t *testing.T) {
+	t.Parallel()
 	path, id, _ := stuck(t)
 	code, _, errs := call(t.Context(), "case", "cancel", id.String(), "--db", path, "--timeout", "30ms")
 	require.Equal(t, cli.ExitDatabase, code)
@@ -95,6 +98,7 @@ func TestAnOwnerThatDoesNotAnswer(t *testing.T) {
 // An owner that goes without an answer, as another call of tasq does that has done its own command, leaves the command
 // to who asked.
 func TestAnOwnerThatGoes(t *testing.T) {
+	t.Parallel()
 	path, id, owner := stuck(t)
 	asked := make(chan struct{})
 	go func() {
@@ -116,6 +120,7 @@ func TestAnOwnerThatGoes(t *testing.T) {
 }
 
 func TestAnInterruptedRunOfScenarios(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	code, _, errs := call(ctx, "version")
@@ -125,6 +130,7 @@ func TestAnInterruptedRunOfScenarios(t *testing.T) {
 
 // A reader that goes away, as head does, ends a listing with an error and not with a panic.
 func TestOutputThatNobodyReads(t *testing.T) {
+	t.Parallel()
 	path, _, _ := stuck(t)
 	for _, args := range [][]string{{"cases"}, {"cases", "-o", "json"}, {"items"}, {"jobs"}, {"items", "--counts"}} {
 		var errs bytes.Buffer

@@ -17,6 +17,7 @@ import (
 )
 
 func TestTheLimitOfAKeyIsSetByCommand(t *testing.T) {
+	t.Parallel()
 	db := filepath.Join(t.TempDir(), "s.db")
 	f := builder.MustFunc("f", func(_ context.Context, s string) (string, error) { return s, nil },
 		builder.Limits(builder.TakesBy(limit.Rate("customers", 5, time.Minute, limit.SlidingWindow), 1, func(s string) string { return s })))
@@ -50,6 +51,7 @@ func TestTheLimitOfAKeyIsSetByCommand(t *testing.T) {
 
 // A limit that no function of the database takes of any more is listed as such, and forgotten by command.
 func TestALimitWithoutAFunctionIsForgottenByCommand(t *testing.T) {
+	t.Parallel()
 	db := filepath.Join(t.TempDir(), "s.db")
 	f := builder.MustFunc("f", func(_ context.Context, s string) (string, error) { return s, nil }, builder.Limits(builder.Takes(limit.Resource("db", 5), 1)))
 	e, err := engine.Open(t.Context(), sqlite.File(db), f)
@@ -73,6 +75,7 @@ func TestALimitWithoutAFunctionIsForgottenByCommand(t *testing.T) {
 
 // A key of a pool is paused and given another number by command; who waits for any of the keys says so.
 func TestThePoolOfALimitByCommand(t *testing.T) {
+	t.Parallel()
 	db := filepath.Join(t.TempDir(), "s.db")
 	ask := builder.MustFunc("ask", func(_ context.Context, s string) (string, error) { return s, nil },
 		builder.Limits(builder.Takes(limit.Calls(1, time.Hour), 1).AnyOf("key-1", "key-2", "key-3")))

@@ -36,6 +36,7 @@ func texts(t *testing.T, notation string) []*store.Definition {
 
 // A composite task of one stored workflow that runs code does not keep the others from being run.
 func TestOnlyWhatRunsCodeIsLeftToItsProgram(t *testing.T) {
+	t.Parallel()
 	const ends = " start s\n end e\n flow s -> t\n flow t -> e\n"
 	defs, err := rebuild(texts(t, "workflow alone\n task t\n"+ends+
 		"workflow runs-code\n composite t of code\n"+ends+

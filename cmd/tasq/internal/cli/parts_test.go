@@ -23,6 +23,7 @@ import (
 )
 
 func TestAgesAreDurationsOrDays(t *testing.T) {
+	t.Parallel()
 	for word, want := range map[string]time.Duration{"90s": 90 * time.Second, "3d": 72 * time.Hour, "1h30m": 90 * time.Minute} {
 		var a age
 		require.NoError(t, a.Set(word))
@@ -35,6 +36,7 @@ func TestAgesAreDurationsOrDays(t *testing.T) {
 }
 
 func TestBadJSONIsShownWhereItBreaks(t *testing.T) {
+	t.Parallel()
 	for text, want := range map[string]string{
 		``:                "unexpected end at line 1 column 1",
 		`{"a":`:           "unexpected end at line 1 column 6",
@@ -51,6 +53,7 @@ func TestBadJSONIsShownWhereItBreaks(t *testing.T) {
 }
 
 func TestATableIsAlignedAndHarmless(t *testing.T) {
+	t.Parallel()
 	var b strings.Builder
 	tab := &table{w: &b, paint: true, head: []string{"NAME", "STATE", "NOTE"}, width: []int{4, 5, 4}}
 	tab.add("ä", "failed", "two\nlines\x1b[2J")
@@ -65,6 +68,7 @@ func TestATableIsAlignedAndHarmless(t *testing.T) {
 }
 
 func TestHint(t *testing.T) {
+	t.Parallel()
 	require.Equal(t, `did you mean "review"?`, hint("revew", []string{"draft", "review"}))
 	require.Equal(t, "there is draft, review", hint("zzz", []string{"draft", "review"}))
 	require.Equal(t, "there are none", hint("zzz", nil))
@@ -76,6 +80,7 @@ func TestHint(t *testing.T) {
 }
 
 func TestExitCodes(t *testing.T) {
+	t.Parallel()
 	for code, errs := range map[int][]error{
 		ExitNo:       {exit(ExitNo, ""), demo.ErrFailed, demo.ErrCanceled},
 		ExitUsage:    {usagef("what?"), demo.ErrUsage, engine.ErrTooLarge},
@@ -95,6 +100,7 @@ func TestExitCodes(t *testing.T) {
 // What the owner of a database answers has the exit code that it would have here; a code that is unknown is one of the
 // process's own.
 func TestExitCodesOfAnOwner(t *testing.T) {
+	t.Parallel()
 	for code, words := range map[int][]string{
 		ExitUsage:    {"invalid-payload", "too-large", "bad-command"},
 		ExitNotFound: {"not-found", "unknown-workflow"},
@@ -110,6 +116,7 @@ func TestExitCodesOfAnOwner(t *testing.T) {
 
 // A story with what the scripts do not show.
 func TestTheStoryOfEveryEvent(t *testing.T) {
+	t.Parallel()
 	at := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	c := &state.Case{ID: workitem.CaseID{1}, Root: workitem.CaseID{1}, Net: compiled(t)}
 	other := workitem.CaseID{2}
@@ -179,6 +186,7 @@ func compiled(t *testing.T) *net.Net {
 
 // Definitions that a database holds as text are rebuilt in every version, so that older cases go on.
 func TestRebuildGivesEveryVersionBack(t *testing.T) {
+	t.Parallel()
 	text := func(task string) string {
 		return "workflow w\nstart s\nend e\ncomposite " + task + " of child\nflow s -> " + task + "\nflow " + task + " -> e\n" +
 			"workflow child\nstart s\nend e\ntask t\nflow s -> t\nflow t -> e\n"
@@ -216,6 +224,7 @@ func TestRebuildGivesEveryVersionBack(t *testing.T) {
 
 // A text that is drawn in its place goes up over the lines of the one before, and is not written if nothing changed.
 func TestDrawingInPlace(t *testing.T) {
+	t.Parallel()
 	var b strings.Builder
 	d := inPlace{w: &b}
 	require.NoError(t, d.draw("A\nB\n"))
@@ -230,6 +239,7 @@ func TestDrawingInPlace(t *testing.T) {
 // A terminal is drawn as the journal moves, and after a second, as ages grow; rows are asked for only as it moves.
 // An entry that is not settled does not count.
 func TestTheMovesOfTheJournal(t *testing.T) {
+	t.Parallel()
 	for refresh, want := range map[time.Duration]string{0: "0s:1 1s:2 3s:3 ", time.Second: "0s:1 1s:2 2s:2 3s:3 4s:3 "} {
 		synctest.Test(t, func(t *testing.T) {
 			begun := time.Now()

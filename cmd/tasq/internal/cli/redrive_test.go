@@ -19,6 +19,7 @@ import (
 )
 
 func TestDeadLettersAreRedrivenByCommand(t *testing.T) {
+	t.Parallel()
 	var up atomic.Bool
 	charge := builder.MustFunc("charge", func(_ context.Context, n int) (int, error) {
 		if up.Load() {
@@ -63,6 +64,7 @@ func TestDeadLettersAreRedrivenByCommand(t *testing.T) {
 }
 
 func TestTheSameAgainByCommand(t *testing.T) {
+	t.Parallel()
 	db := filepath.Join(t.TempDir(), "s.db")
 	f := builder.MustFunc("nap", func(_ context.Context, s string) (string, error) { return s, nil })
 	e, err := engine.Open(t.Context(), sqlite.File(db), f)

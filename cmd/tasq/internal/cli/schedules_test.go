@@ -42,6 +42,7 @@ func scheduleProgram(t *testing.T, db string, cfg engine.Config) *engine.Engine 
 }
 
 func TestSchedulesByCommand(t *testing.T) {
+	t.Parallel()
 	db := filepath.Join(t.TempDir(), "s.db")
 	e := scheduleProgram(t, db, engine.Config{})
 	for _, owned := range []bool{true, false} {
@@ -95,6 +96,7 @@ func TestSchedulesByCommand(t *testing.T) {
 
 // A command that is sent again with its key does nothing, whichever process executes it; another command with the key is refused.
 func TestACommandOnAScheduleHasAKey(t *testing.T) {
+	t.Parallel()
 	db := filepath.Join(t.TempDir(), "s.db")
 	e := scheduleProgram(t, db, engine.Config{})
 	for _, owned := range []bool{true, false} {
@@ -119,6 +121,7 @@ func TestACommandOnAScheduleHasAKey(t *testing.T) {
 
 // An add that is sent again with its key changes nothing, and takes back no update that came in between.
 func TestAnAddThatIsSentAgainTakesBackNoUpdate(t *testing.T) {
+	t.Parallel()
 	db := filepath.Join(t.TempDir(), "s.db")
 	scheduleProgram(t, db, engine.Config{})
 	add := func(every string, more ...string) (int, string, string) {
@@ -143,6 +146,7 @@ func TestAnAddThatIsSentAgainTakesBackNoUpdate(t *testing.T) {
 
 // A run that is asked for while no program is there begins when it comes, and so does a tick that is due then.
 func TestARunWaitsForTheProgram(t *testing.T) {
+	t.Parallel()
 	db := filepath.Join(t.TempDir(), "s.db")
 	e := scheduleProgram(t, db, engine.Config{})
 	require.NoError(t, e.Close())
@@ -162,6 +166,7 @@ func TestARunWaitsForTheProgram(t *testing.T) {
 
 // The ticks of a period are begun once, in whatever way they are asked for, by the program or for it.
 func TestAPeriodIsBackfilledByCommand(t *testing.T) {
+	t.Parallel()
 	db := filepath.Join(t.TempDir(), "s.db")
 	e := scheduleProgram(t, db, engine.Config{})
 	fill := func(from, to string) (int, string) {
@@ -204,6 +209,7 @@ func TestAPeriodIsBackfilledByCommand(t *testing.T) {
 
 // A queue that no workflow names can be paused, and the command says that none does.
 func TestAQueueThatNoWorkflowNames(t *testing.T) {
+	t.Parallel()
 	db := filepath.Join(t.TempDir(), "s.db")
 	f := builder.MustFunc("send", func(_ context.Context, s string) (string, error) { return s, nil }, builder.OnQueue("mails"))
 	e, err := engine.Open(t.Context(), sqlite.File(db), f)
@@ -223,6 +229,7 @@ func TestAQueueThatNoWorkflowNames(t *testing.T) {
 }
 
 func TestDoctorNamesOverdueSchedules(t *testing.T) {
+	t.Parallel()
 	db := filepath.Join(t.TempDir(), "s.db")
 	clock := virtual.NewClock()
 	clock.Set(time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC))

@@ -67,6 +67,7 @@ func (p *watched) end() {
 
 // A list that is watched goes on with the rows that change, and with those that are listed no longer, while a program owns the database.
 func TestWatchedLists(t *testing.T) {
+	t.Parallel()
 	for name, open := range map[string]func(*testing.T) (store.Opener, string){
 		"file": func(t *testing.T) (store.Opener, string) {
 			path := filepath.Join(t.TempDir(), "a.db")
@@ -114,6 +115,7 @@ func TestWatchedLists(t *testing.T) {
 }
 
 func TestWhatDoesNotGoWithWatch(t *testing.T) {
+	t.Parallel()
 	path, _, _ := stuck(t)
 	for args, want := range map[string]string{
 		"cases --watch":                  "--watch draws on a terminal; without one, use -o json",
@@ -130,6 +132,7 @@ func TestWhatDoesNotGoWithWatch(t *testing.T) {
 
 // A reader that goes away ends a list that is watched.
 func TestAWatchedListThatIsNotRead(t *testing.T) {
+	t.Parallel()
 	path, _, _ := stuck(t)
 	p := watching(t, "cases", "--db", path)
 	require.NoError(t, p.reader.Close())

@@ -21,6 +21,7 @@ import (
 
 // The command line has no definitions, and knows what a function takes of limits: an engine has left that in the database.
 func TestWhyNamesWhatAFunctionTakesOfLimits(t *testing.T) {
+	t.Parallel()
 	for name, open := range map[string]func(*testing.T) (store.Opener, string){
 		"sqlite": func(t *testing.T) (store.Opener, string) {
 			path := filepath.Join(t.TempDir(), "s.db")
@@ -32,6 +33,7 @@ func TestWhyNamesWhatAFunctionTakesOfLimits(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			db, at := open(t)
 			whyNamesLimits(t, db, at)
 		})
@@ -99,6 +101,7 @@ func whyNamesLimits(t *testing.T, db store.Opener, at string) {
 
 // Beside the program that runs the functions, tasq says until when a job waits for a limit that the program counts in its memory.
 func TestWhySaysUntilWhenBesideTheProgram(t *testing.T) {
+	t.Parallel()
 	db := filepath.Join(t.TempDir(), "s.db")
 	same := func(s string) string { return s }
 	f := builder.MustFunc("f", func(_ context.Context, s string) (string, error) { return s, nil }, builder.Limits(
@@ -135,6 +138,7 @@ func TestWhySaysUntilWhenBesideTheProgram(t *testing.T) {
 
 // What engines share is in the database: each of them, and tasq, says until when a job of another one waits.
 func TestWhyOfASharedRateOnAnotherEngine(t *testing.T) {
+	t.Parallel()
 	dsn := pgtest.Database(t)
 	f := builder.MustFunc("f", func(_ context.Context, s string) (string, error) { return s, nil }, builder.Limits(
 		builder.Takes(limit.Rate("openai", 5, time.Hour, limit.SlidingWindow).Shared(), 3)))

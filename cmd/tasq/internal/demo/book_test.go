@@ -20,6 +20,7 @@ func open(t *testing.T, path string) *book {
 }
 
 func TestABankChargesOnceForEachKey(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "calls")
 	first := open(t, path)
 	a, err := first.take(call{Party: "bank", About: "A-1", Key: "0123456789"}, once("ch-"))
@@ -43,6 +44,7 @@ func TestABankChargesOnceForEachKey(t *testing.T) {
 }
 
 func TestABusyPartyRefusesItsFirstCalls(t *testing.T) {
+	t.Parallel()
 	b := open(t, filepath.Join(t.TempDir(), "calls"))
 	var did []bool
 	for range 4 {
@@ -57,6 +59,7 @@ func TestABusyPartyRefusesItsFirstCalls(t *testing.T) {
 }
 
 func TestALineThatAKillToreIsNoCall(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "calls")
 	b := open(t, path)
 	_, err := b.take(call{Party: "bank", About: "A-1", Key: "k1"}, once("ch-"))
@@ -77,6 +80,7 @@ func TestALineThatAKillToreIsNoCall(t *testing.T) {
 }
 
 func TestACallEndsWithItsContext(t *testing.T) {
+	t.Parallel()
 	w := &outside{book: open(t, filepath.Join(t.TempDir(), "calls")), pace: 1 << 40}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -87,6 +91,7 @@ func TestACallEndsWithItsContext(t *testing.T) {
 }
 
 func TestWordsForNumbers(t *testing.T) {
+	t.Parallel()
 	require.Equal(t, "never once twice 3 times", join([]string{times(0) + " " + times(1) + " " + times(2) + " " + times(3)}))
 	require.Equal(t, "no mail, one mail and 2 mails", join([]string{count(0, "mail"), count(1, "mail"), count(2, "mail")}))
 	require.Equal(t, "", join(nil))

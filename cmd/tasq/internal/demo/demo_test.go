@@ -16,6 +16,7 @@ import (
 
 	"github.com/tasq-dev/tasq/cmd/tasq/internal/demo"
 	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/internal/testsize"
 	"github.com/tasq-dev/tasq/recipes/airetry"
 	"github.com/tasq-dev/tasq/recipes/airetry/chat"
 	"github.com/tasq-dev/tasq/recipes/airetry/fakechat"
@@ -26,12 +27,20 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// options are for a fast, unattended run on a fresh file, whatever the environment says.
+// The environment has no model, whatever this process was started with. Most of the tests wait for a demo that shows something.
+func TestMain(m *testing.M) {
+	for _, name := range []string{chat.EnvBaseURL, chat.EnvKey, chat.EnvModel} {
+		if err := os.Unsetenv(name); err != nil {
+			panic(err)
+		}
+	}
+	testsize.Parallel(8)
+	os.Exit(m.Run())
+}
+
+// options are for a fast, unattended run on a fresh file.
 func options(t *testing.T) demo.Options {
 	t.Helper()
-	for _, name := range []string{chat.EnvBaseURL, chat.EnvKey, chat.EnvModel} {
-		t.Setenv(name, "")
-	}
 	return demo.Options{
 		Setting: demo.Setting{DB: filepath.Join(t.TempDir(), "demo.db"), Fast: true}, Faults: "ok",
 	}
@@ -56,6 +65,7 @@ func stable(output string) string {
 }
 
 func TestAnUnattendedRunTellsEveryEvent(t *testing.T) {
+	t.Parallel()
 	o := options(t)
 	o.Faults = ""
 	var out bytes.Buffer
@@ -131,6 +141,7 @@ func interrupted(t *testing.T, o demo.Options, word string) string {
 }
 
 func TestAStoppedRunGoesOn(t *testing.T) {
+	t.Parallel()
 	o := options(t)
 	o.Faults = "error, limit 1s"
 	first := interrupted(t, o, "due in 1s")
@@ -150,6 +161,7 @@ review.1.1    1        completed  -                    0s      TIME
 }
 
 func TestAnAttemptThatIsCutOffIsMadeAgain(t *testing.T) {
+	t.Parallel()
 	o := options(t)
 	o.Faults = "hang"
 	o.Fast = false // the server then hangs for seconds, and the run is stopped in the middle
@@ -162,6 +174,7 @@ func TestAnAttemptThatIsCutOffIsMadeAgain(t *testing.T) {
 }
 
 func TestANewPromptIsANewCaseBesideTheOld(t *testing.T) {
+	t.Parallel()
 	o := options(t)
 	o.Faults, o.Prompt = "limit 1s", "Tell me about the cat."
 	interrupted(t, o, "due in 1s")
@@ -174,6 +187,7 @@ func TestANewPromptIsANewCaseBesideTheOld(t *testing.T) {
 }
 
 func TestAFinishedFileGetsANewCase(t *testing.T) {
+	t.Parallel()
 	o := options(t)
 	require.NoError(t, demo.Run(t.Context(), io.Discard, o))
 	var out bytes.Buffer
@@ -183,6 +197,7 @@ func TestAFinishedFileGetsANewCase(t *testing.T) {
 }
 
 func TestAPersonReviewsOnATerminal(t *testing.T) {
+	t.Parallel()
 	o := options(t)
 	o.Terminal, o.Plain, o.Ask, o.In = true, true, true, strings.NewReader("maybe\nn\nWith a cat, please.\nYES\n")
 	var out bytes.Buffer
@@ -198,6 +213,7 @@ func TestAPersonReviewsOnATerminal(t *testing.T) {
 }
 
 func TestAReviewThatNobodyAnswersWaits(t *testing.T) {
+	t.Parallel()
 	o := options(t)
 	o.Ask, o.In = true, strings.NewReader("perhaps\n")
 	var out bytes.Buffer
@@ -240,6 +256,7 @@ func answer(t *testing.T, o demo.Options, item, verdict string) {
 }
 
 func TestAPipeIsAskedUnlessItSaysYes(t *testing.T) {
+	t.Parallel()
 	o := options(t)
 	for _, c := range []struct{ yes, input, want string }{
 		{"-yes=false", "", "There is no answer here"},
@@ -255,6 +272,7 @@ func TestAPipeIsAskedUnlessItSaysYes(t *testing.T) {
 }
 
 func TestACaseThatIsCanceledIsNamedSo(t *testing.T) {
+	t.Parallel()
 	for reason, want := range map[string]string{"": "", "withdrawn": ": withdrawn"} {
 		o := options(t)
 		silent, hush := io.Pipe() // a person who says nothing
@@ -303,6 +321,7 @@ func command(ctx context.Context, path string, c workflow.Command) error {
 }
 
 func TestACaseThatFailsIsAnError(t *testing.T) {
+	t.Parallel()
 	for faults, last := range map[string]string{
 		"refuse":                           "generate.1.1  1        failed",
 		"error, error, drop, cut, garbage": "generate.1.5  5        failed",
@@ -354,12 +373,14 @@ func TestWrongUsageSaysWhatIsWrong(t *testing.T) {
 }
 
 func TestAFileOfAnotherProgramIsNamed(t *testing.T) {
+	t.Parallel()
 	o := options(t)
 	require.NoError(t, os.WriteFile(o.DB, bytes.Repeat([]byte("not a database. "), 100), 0o600))
 	require.ErrorContains(t, demo.Run(t.Context(), io.Discard, o), o.DB)
 }
 
 func TestTheCommandLine(t *testing.T) {
+	t.Parallel()
 	o := options(t)
 	var out bytes.Buffer
 	args := []string{"-d", o.DB, "--fast", "-faults", "error", "Tell", "me", "about", "the", "queen."}
@@ -375,6 +396,7 @@ func TestTheCommandLine(t *testing.T) {
 }
 
 func TestTheRegistryHasEveryRecipe(t *testing.T) {
+	t.Parallel()
 	all, err := demo.Registry()
 	require.NoError(t, err)
 	e, err := engine.Config{Workers: -1}.Open(t.Context(), sqlite.Memory(), all...)
@@ -401,6 +423,7 @@ func TestTheRegistryHasEveryRecipe(t *testing.T) {
 
 // A prompt, and what a model answers, may hold characters that a terminal takes for commands.
 func TestTextOfOthersIsPrintable(t *testing.T) {
+	t.Parallel()
 	o := options(t)
 	o.Prompt = "a\x1b[2Jb\u202ec"
 	var out strings.Builder

@@ -42,6 +42,7 @@ func incidentsOn(t *testing.T, path string) string {
 
 // Forty purchases fail alike; people decide, and all of them complete. The history says who decided and why.
 func TestIncidentsAreDecided(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "incident.db")
 	out := incidentsOn(t, path)
 	for _, text := range []string{
@@ -56,6 +57,7 @@ func TestIncidentsAreDecided(t *testing.T) {
 
 // A demo that is stopped while all incidents are open goes on with them.
 func TestIncidentsOutliveTheDemo(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "incident.db")
 	ctx, stop := context.WithCancel(t.Context())
 	out := stopAt{text: "40 incidents alike", stop: stop}

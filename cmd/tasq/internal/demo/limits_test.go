@@ -63,6 +63,7 @@ func runLimits(t *testing.T, o demo.LimitsOptions) (text string, took time.Durat
 }
 
 func TestNoCallOfTheDemoOfLimitsIsRefused(t *testing.T) {
+	t.Parallel()
 	out, took, err := runLimits(t, demo.LimitsOptions{})
 	require.NoError(t, err)
 	require.Contains(t, out, "200 of 200 calls served,  0 running, 0 answered with 429")
@@ -77,6 +78,7 @@ func TestNoCallOfTheDemoOfLimitsIsRefused(t *testing.T) {
 
 // The demo judges what the server has counted.
 func TestTheDemoOfLimitsFailsIfTheyAreMissed(t *testing.T) {
+	t.Parallel()
 	early := demo.LimitsOptions{Fast: true}
 	early.SetMargin(-2 * time.Second)
 	out, _, err := runLimits(t, early)
@@ -93,6 +95,7 @@ func TestTheDemoOfLimitsFailsIfTheyAreMissed(t *testing.T) {
 
 // A call that cannot be made ends the demo at once.
 func TestTheDemoOfLimitsEndsWithACallThatFails(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := &pipes{accepted: make(chan net.Conn), closed: make(chan struct{})}
 		down, first := errors.New("the network is down"), atomic.Bool{}
@@ -110,6 +113,7 @@ func TestTheDemoOfLimitsEndsWithACallThatFails(t *testing.T) {
 }
 
 func TestTheDemoOfLimitsIsStopped(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	var out strings.Builder

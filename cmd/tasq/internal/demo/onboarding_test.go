@@ -28,6 +28,7 @@ func onboarding(t *testing.T) demo.OnboardingOptions {
 }
 
 func TestAnOnboardingWaitsForItsEvent(t *testing.T) {
+	t.Parallel()
 	var out bytes.Buffer
 	require.NoError(t, demo.RunOnboarding(t.Context(), &out, onboarding(t)))
 	require.Equal(t, `database: demo.db (new)
@@ -68,6 +69,7 @@ All of it is in demo.db. To look around:
 }
 
 func TestAStoppedOnboardingGoesOn(t *testing.T) {
+	t.Parallel()
 	for _, word := range []string{
 		"begins: ", "send-welcome: ", "waits for the event", "is sent by", "attempt 2 is due", "pause: waits",
 	} {
@@ -91,6 +93,7 @@ func TestAStoppedOnboardingGoesOn(t *testing.T) {
 
 // Whoever follows the link of the mail sends the event, once.
 func TestTheLinkOfTheMailIsAWebhook(t *testing.T) {
+	t.Parallel()
 	o := onboarding(t)
 	o.Interactive = true
 	link := regexp.MustCompile(`curl -i -X POST (http://127\.0\.0\.1:\d+/verify/\S+)`)
@@ -120,6 +123,7 @@ func post(url string) int {
 
 // The command that is printed sends the event while the demo owns the file, and while nobody does.
 func TestTheCommandThatIsPrintedSendsTheEvent(t *testing.T) {
+	t.Parallel()
 	o := onboarding(t)
 	o.Interactive, o.Terminal, o.Plain = true, true, true
 	printed := regexp.MustCompile(`tasq event send (\S+) emailVerified -d \S+demo\.db`)
@@ -164,6 +168,7 @@ func remote(ctx context.Context, path, id string) error {
 }
 
 func TestAnAddressThatIsNotVerifiedFailsTheCase(t *testing.T) {
+	t.Parallel()
 	o := onboarding(t)
 	o.Interactive, o.Timeout = true, 20*time.Millisecond
 	var out bytes.Buffer
@@ -175,6 +180,7 @@ func TestAnAddressThatIsNotVerifiedFailsTheCase(t *testing.T) {
 }
 
 func TestAWebhookThatCannotBeServed(t *testing.T) {
+	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer taken.Close()
@@ -190,6 +196,7 @@ func TestAWebhookThatCannotBeServed(t *testing.T) {
 }
 
 func TestTheCommandLineOfAnOnboarding(t *testing.T) {
+	t.Parallel()
 	command := func(args ...string) (string, error) {
 		var out bytes.Buffer
 		err := demo.Command(t.Context(), nil, &out, io.Discard, append([]string{"onboarding"}, args...))

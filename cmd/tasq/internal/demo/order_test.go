@@ -50,6 +50,7 @@ func steady(output string) string {
 }
 
 func TestAnOrderIsChargedOnceThoughSavingFails(t *testing.T) {
+	t.Parallel()
 	var out bytes.Buffer
 	require.NoError(t, demo.RunOrder(t.Context(), &out, order(t)))
 	require.Equal(t, `database: demo.db (new)
@@ -88,6 +89,7 @@ All of it is in demo.db. To look around:
 const chargedOnce = "The customer was charged once and got one mail; the order was saved once,"
 
 func TestAStoppedOrderGoesOn(t *testing.T) {
+	t.Parallel()
 	for _, word := range []string{"begins: order", "charge-customer: ", "attempt 2 is due", "attempt 3 is due"} {
 		t.Run(word, func(t *testing.T) {
 			t.Parallel()
@@ -110,6 +112,7 @@ func TestAStoppedOrderGoesOn(t *testing.T) {
 }
 
 func TestAnOrderThatCannotBeSavedIsPaidAllTheSame(t *testing.T) {
+	t.Parallel()
 	o := order(t)
 	o.Failures = 5
 	var out bytes.Buffer
@@ -123,6 +126,7 @@ func TestAnOrderThatCannotBeSavedIsPaidAllTheSame(t *testing.T) {
 }
 
 func TestAnOrderOnATerminalIsDrawnInPlace(t *testing.T) {
+	t.Parallel()
 	o := order(t)
 	o.Terminal = true
 	var out bytes.Buffer
@@ -139,6 +143,7 @@ func TestAnOrderOnATerminalIsDrawnInPlace(t *testing.T) {
 }
 
 func TestAFileWithTwoOrders(t *testing.T) {
+	t.Parallel()
 	o := order(t)
 	for range 2 {
 		var out bytes.Buffer
@@ -152,6 +157,7 @@ func TestAFileWithTwoOrders(t *testing.T) {
 // commit and its acknowledgement, and runs the same command again: until a run has fewer commits than that. In between,
 // the bank may have been called without anybody knowing.
 func TestAKilledOrderGoesOn(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("starts a dozen processes; run without -short")
 	}
@@ -193,6 +199,7 @@ func killedAt(t *testing.T, db string, n int, moment string) bool {
 
 // TestOrderVictim is the process that TestAKilledOrderGoesOn kills; on its own it does nothing.
 func TestOrderVictim(t *testing.T) {
+	t.Parallel()
 	db := os.Getenv("TASQ_ORDER")
 	if db == "" {
 		return
@@ -247,6 +254,7 @@ func die() {
 }
 
 func TestTheCommandLineOfAnOrder(t *testing.T) {
+	t.Parallel()
 	db := filepath.Join(t.TempDir(), "demo.db")
 	command := func(args ...string) (string, error) {
 		var out bytes.Buffer
@@ -284,6 +292,7 @@ func TestTheCommandLineOfAnOrder(t *testing.T) {
 }
 
 func TestAFileThatCannotBeMadeIsNamed(t *testing.T) {
+	t.Parallel()
 	o := order(t)
 	o.DB = filepath.Join(t.TempDir(), "none", "demo.db")
 	require.ErrorContains(t, demo.RunOrder(t.Context(), io.Discard, o), o.DB)
@@ -292,6 +301,7 @@ func TestAFileThatCannotBeMadeIsNamed(t *testing.T) {
 
 // An order does not touch what another demo left in the file.
 func TestAFileOfAnotherDemo(t *testing.T) {
+	t.Parallel()
 	o := options(t)
 	o.Faults = "limit 1s"
 	interrupted(t, o, "due in 1s")

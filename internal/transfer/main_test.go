@@ -1,0 +1,14 @@
+package transfer_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/tasq-dev/tasq/internal/testsize"
+)
+
+// The tests wait for servers and for processes that they kill.
+func TestMain(m *testing.M) {
+	testsize.Parallel(6)
+	os.Exit(m.Run())
+}
