@@ -32,17 +32,17 @@ func seats(n int64) limit.Limit {
 // jobOf is an entry of a job that takes of seats.
 func jobOf(g *limitGate, id byte, n int64) entry {
 	job := workitem.JobID{id}
-	return entry{job: job, ticket: g.ticket(job, []workflow.Use{{Limit: seats(0), N: n}}, nil)}
+	return entry{job: job, ticket: g.ticket(job, nil, []workflow.Use{{Limit: seats(0), N: n}}, nil)}
 }
 
 func TestATicketIsWhatTheFunctionDeclares(t *testing.T) {
 	g, _ := gateOf(seats(3))
 	of := func(n int64, err error) *ticket {
-		return g.ticket(workitem.JobID{1}, []workflow.Use{{Limit: seats(3),
+		return g.ticket(workitem.JobID{1}, nil, []workflow.Use{{Limit: seats(3),
 			Amount: func(json.RawMessage) (int64, error) { return n, err },
 			Key:    func(input json.RawMessage) (string, error) { return string(input), nil }}}, json.RawMessage("7"))
 	}
-	require.Nil(t, g.ticket(workitem.JobID{1}, nil, nil), "it needs nothing")
+	require.Nil(t, g.ticket(workitem.JobID{1}, nil, nil, nil), "it needs nothing")
 	require.Nil(t, of(0, nil), "it needs nothing this time")
 	require.Equal(t, []workitem.Take{{Limit: "seats", Key: "7", N: 2}}, of(2, nil).Takes)
 	require.Equal(t, 1, of(2, nil).Own)
