@@ -2,6 +2,7 @@ package verify_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -164,6 +165,9 @@ func TestHoldsAgreeWithAllThatCasesCanDo(t *testing.T) {
 				cases += c.Count
 			}
 		}
+		if cases > 0 && cases <= 3 {
+			requireRun(r, holders, capacity, rep.Deadlock)
+		}
 		for n := 1; n <= 3; n++ {
 			stuck, decided := anyDeadlock(holders, capacity, n)
 			if !decided {
@@ -177,6 +181,76 @@ func TestHoldsAgreeWithAllThatCasesCanDo(t *testing.T) {
 			}
 		}
 	})
+}
+
+// requireRun requires that the run of a deadlock is one that the cases can do together, and that none of them can go on after it.
+func requireRun(r *rapid.T, holders []verify.Holder, capacity map[string]int64, d *verify.Deadlock) {
+	var first together
+	for _, c := range d.Cases {
+		h := slices.IndexFunc(holders, func(h verify.Holder) bool { return h.Net.Name() == c.Workflow })
+		for range c.Count {
+			first = append(first, aloneOf(holders, h))
+		}
+	}
+	states := map[string]together{"": first}
+	follow := func(who int, allowed func(before, after alone) bool) {
+		next := map[string]together{}
+		for _, s := range states {
+			for _, after := range movesOf(holders, capacity, s, who) {
+				if allowed(s[who], after) {
+					t := slices.Clone(s)
+					t[who] = after
+					next[fmt.Sprint(t)] = t
+				}
+			}
+		}
+		states = next
+	}
+	acquires := func(who int) { // none, or any number
+		for {
+			before := maps.Clone(states)
+			follow(who, func(before, after alone) bool { return before.marking == after.marking && before.busy == after.busy })
+			maps.Copy(states, before)
+			if len(states) == len(before) {
+				return
+			}
+		}
+	}
+	for _, step := range d.Run {
+		i := step.Case - 1
+		nt := holders[first[i].h].Net
+		t, _ := nt.TaskByName(step.Step.Task)
+		acquires(i)
+		if step.Step.Moment != verify.Completes {
+			follow(i, func(before, after alone) bool { return before.busy[t] == 0 && after.busy[t] == 1 })
+		}
+		if step.Step.Moment != verify.Starts {
+			follow(i, func(before, after alone) bool {
+				if before.busy[t] != 1 || after.busy[t] != 0 {
+					return false
+				}
+				for _, name := range step.Step.Outputs {
+					if c, _ := nt.Target(t, name); after.marking[c] <= before.marking[c] {
+						return false
+					}
+				}
+				return true
+			})
+		}
+	}
+	for i := range first {
+		acquires(i)
+	}
+	for _, s := range states {
+		stuck := true
+		for i := range s {
+			stuck = stuck && !s[i].over && len(movesOf(holders, capacity, s, i)) == 0
+		}
+		if stuck {
+			return
+		}
+	}
+	r.Fatalf("the run does not lead there: %s", d.Finding().Text)
 }
 
 // randomHolder is a sound net of up to four tasks: in a line, beside each other, or one of them chosen; and some holds and takes.
@@ -228,6 +302,14 @@ type alone struct {
 	over    bool
 }
 
+// aloneOf is a case of a workflow at its start.
+func aloneOf(holders []verify.Holder, h int) alone {
+	nt := holders[h].Net
+	m := make([]byte, nt.NumConditions())
+	m[nt.Start()] = 1
+	return alone{h: h, marking: string(m), busy: string(make([]byte, nt.NumTasks())), held: strings.Repeat("0", len(holders[h].Holds))}
+}
+
 // anyDeadlock reports whether so many cases, of any of the workflows, can come into a state from which none of them does anything and not all are over.
 func anyDeadlock(holders []verify.Holder, capacity map[string]int64, n int) (stuck, decided bool) {
 	decided = true
@@ -239,11 +321,7 @@ func anyDeadlock(holders []verify.Holder, capacity map[string]int64, n int) (stu
 			return stuck
 		}
 		for h := at; h < len(holders); h++ {
-			nt := holders[h].Net
-			m := make([]byte, nt.NumConditions())
-			m[nt.Start()] = 1
-			a := alone{h: h, marking: string(m), busy: string(make([]byte, nt.NumTasks())), held: strings.Repeat("0", len(holders[h].Holds))}
-			if first(h, append(slices.Clone(chosen), a)) {
+			if first(h, append(slices.Clone(chosen), aloneOf(holders, h))) {
 				return true
 			}
 		}
