@@ -116,15 +116,21 @@ func (d *draft) holdsOf(n *net.Net) (holds []workflow.Hold) {
 
 // verifyHolds looks for cases of the workflow that can wait for each other for what they hold. What was not decided is a warning.
 func (d *draft) verifyHolds(n *net.Net, tasks []*node) (found, undecided []verify.Finding) {
-	if len(d.holds) == 0 {
-		return nil, nil
-	}
 	def := &workflow.Definition{Name: d.name, Net: n, Holds: d.holdsOf(n)}
 	for _, t := range tasks {
 		def.Tasks = append(def.Tasks, t.task)
 	}
-	rep := workflow.VerifyHolds([]*workflow.Definition{def}, verify.Options{States: verifyStates, Time: verifyTime, Now: retry.SystemClock.Now})
+	if !def.HasHolds() {
+		return nil, nil
+	}
+	rep, err := workflow.VerifyHolds([]*workflow.Definition{def}, verify.Options{States: verifyStates, Time: verifyTime, Now: retry.SystemClock.Now})
 	switch {
+	case err != nil:
+		undecided = append(undecided, verify.Finding{
+			Code:     verify.HoldDeadlock,
+			Text:     "whether cases can wait for each other for what they hold is not decided: " + oneLine(err),
+			Elements: []verify.Element{{Name: d.name, Pos: d.pos}},
+		})
 	case rep.Deadlock != nil:
 		found = append(found, rep.Deadlock.Finding())
 	case rep.Exhausted != verify.NoLimit:

@@ -1,10 +1,8 @@
 package workflow
 
 import (
-	"cmp"
 	"errors"
 
-	"github.com/tasq-dev/tasq/limit"
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/net/verify"
 )
@@ -21,30 +19,34 @@ type Hold struct {
 var ErrHoldDeadlock = errors.New("cases can wait for each other without end")
 
 // VerifyHolds looks for cases of the definitions that can wait for each other for what they hold. Slots of different keys of a limit count as the
-// same, as cases can have the same keys. A limit that is defined as paused bounds nothing: it is given slots later.
-func VerifyHolds(definitions []*Definition, o verify.Options) verify.HoldReport {
+// same, as cases can have the same keys. A limit that is defined as paused bounds nothing: it is given slots later. A composite task has one child
+// case at a time, of any of its workflows.
+func VerifyHolds(definitions []*Definition, o verify.Options) (verify.HoldReport, error) {
 	var holders []verify.Holder
 	capacity := make(map[string]int64)
-	bound := func(l limit.Limit) {
-		if l.Algorithm == limit.Slots && l.N > 0 {
-			capacity[l.Name] = l.N
-		}
-	}
 	for _, d := range definitions {
-		h := verify.Holder{Net: d.Net}
-		for i := range d.Holds {
-			hold := &d.Holds[i]
-			bound(hold.Limit)
-			h.Holds = append(h.Holds, verify.Hold{Limit: hold.Limit.Name, N: hold.N, From: hold.From, To: hold.To, Pos: hold.Pos})
-		}
-		for t := range d.Tasks {
-			for i := range d.Tasks[t].Limits {
-				if u := &d.Tasks[t].Limits[i]; !u.Steps && u.Any == nil {
-					h.Takes = append(h.Takes, verify.Take{Limit: u.Limit.Name, N: cmp.Or(u.N, u.Limit.Each, 1), Task: net.TaskID(t)})
-				}
-			}
+		h, err := flatten(d, capacity)
+		if err != nil {
+			return verify.HoldReport{}, err
 		}
 		holders = append(holders, h)
 	}
-	return verify.Holds(holders, capacity, o)
+	return verify.Holds(holders, capacity, o), nil
+}
+
+// HasHolds reports whether cases of the definition, or child cases of them, hold slots of limits.
+func (d *Definition) HasHolds() bool { return d.hasHolds(maxDepth) }
+
+func (d *Definition) hasHolds(depth int) bool {
+	if len(d.Holds) > 0 {
+		return true
+	}
+	for i := range d.Tasks {
+		for _, child := range d.Tasks[i].Of {
+			if depth > 0 && child.hasHolds(depth-1) {
+				return true
+			}
+		}
+	}
+	return false
 }

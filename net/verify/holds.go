@@ -12,13 +12,14 @@ import (
 // HoldDeadlock is the code of cases that can wait for each other for slots that they hold over several tasks. [Holds] reports it.
 const HoldDeadlock net.Code = "hold-deadlock"
 
-// Hold is a number of slots that a case takes as a task starts and gives back as another one, or the same, has ended. The case waits while
+// Hold is a number of slots that a case takes as a task starts and gives back as one of others, or the same, has ended. The case waits while
 // there are not as many. From and To are tasks of the net of its [Holder].
 type Hold struct {
-	Limit    string
-	N        int64
-	From, To net.TaskID
-	Pos      net.Pos // where it was declared
+	Limit string
+	N     int64
+	From  net.TaskID
+	To    []net.TaskID // the first of them to end ends the hold
+	Pos   net.Pos      // where it was declared
 }
 
 // Take is a number of slots that each attempt of a task takes, and gives back as it ends. The attempt waits while there are not as many.
@@ -81,8 +82,8 @@ type CaseStep struct {
 //	case 1   A ── holds 1 of crane ── B wants 1 of dock  ─┐ held by the other
 //	case 2   C ── holds 1 of dock  ── D wants 1 of crane ─┘
 //
-// Of the runs to a state, the shortest ones are tried; a set of states to which only others lead together is not found. Child cases count as the work of their
-// composite task, and what they hold themselves is not seen.
+// Of the runs to a state, the shortest ones are tried; a set of states to which only others lead together is not found. A composite task counts
+// as one task: what its child cases hold is seen if the net has their tasks in its place.
 func Holds(workflows []Holder, capacity map[string]int64, opts Options) HoldReport {
 	budget := opts.budget(defaultMore)
 	rep := HoldReport{}

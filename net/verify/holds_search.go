@@ -245,7 +245,7 @@ func (x *holdSearch) complete(at int, t net.TaskID, s holdState, e holdEvent, mo
 		s.marking[p] = 0
 	}
 	for i := range x.Holds {
-		if bit := uint64(1) << i; ended.Has(int(x.Holds[i].To)) {
+		if bit := uint64(1) << i; slices.ContainsFunc(x.Holds[i].To, func(t net.TaskID) bool { return ended.Has(int(t)) }) {
 			s.held &^= bit
 			s.fresh &^= bit
 		} else if x.Holds[i].From == t {

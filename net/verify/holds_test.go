@@ -46,7 +46,7 @@ func holder(d *net.Definition, holds ...string) verify.Holder {
 			continue
 		}
 		fmt.Sscanf(text, "%d %s from %s to %s", &n, &limit, &from, &to)
-		h.Holds = append(h.Holds, verify.Hold{Limit: limit, N: n, From: task(from), To: task(to)})
+		h.Holds = append(h.Holds, verify.Hold{Limit: limit, N: n, From: task(from), To: []net.TaskID{task(to)}})
 	}
 	return h
 }
@@ -410,7 +410,7 @@ func movesOf(holders []verify.Holder, capacity map[string]int64, s together, i i
 				next := a
 				next.busy = set(a.busy, int(t), 0)
 				for k, hold := range h.Holds {
-					if hold.To == t {
+					if hold.To[0] == t {
 						next.held = set(next.held, k, '0')
 					} else if hold.From == t && next.held[k] == 'f' {
 						next.held = set(next.held, k, '1')
@@ -430,7 +430,12 @@ func movesOf(holders []verify.Holder, capacity map[string]int64, s together, i i
 		if !enabled(t) {
 			continue
 		}
-		missing := slices.IndexFunc(h.Holds, func(hold verify.Hold) bool { return hold.From == t && a.held[slices.Index(h.Holds, hold)] == '0' })
+		missing := -1
+		for k := len(h.Holds) - 1; k >= 0; k-- {
+			if h.Holds[k].From == t && a.held[k] == '0' {
+				missing = k
+			}
+		}
 		if missing >= 0 {
 			if hold := h.Holds[missing]; used(holders, s, hold.Limit)+hold.N <= capacity[hold.Limit] {
 				next := a

@@ -22,15 +22,15 @@ const (
 func (r *Registry) CheckHolds(clock retry.Clock) error {
 	var with []*workflow.Definition
 	for _, d := range slices.SortedFunc(maps.Values(r.byFingerprint), byNameAndVersion) {
-		if len(d.Holds) > 0 && !slices.Contains(d.Verification.Allowed, verify.HoldDeadlock) {
+		if d.HasHolds() && !slices.Contains(d.Verification.Allowed, verify.HoldDeadlock) {
 			with = append(with, d)
 		}
 	}
 	if len(with) < 2 {
 		return nil
 	}
-	rep := workflow.VerifyHolds(with, verify.Options{States: holdStates, Time: holdTime, Now: clock.Now})
-	if rep.Deadlock == nil {
+	rep, err := workflow.VerifyHolds(with, verify.Options{States: holdStates, Time: holdTime, Now: clock.Now})
+	if err != nil || rep.Deadlock == nil { // what cannot be verified is a warning of Build
 		return nil
 	}
 	f := rep.Deadlock.Finding()
