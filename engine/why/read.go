@@ -83,6 +83,11 @@ func Read(ctx context.Context, r store.Reader, id workitem.CaseID, now time.Time
 	if tree.Case(id) == nil {
 		return nil, fmt.Errorf("case %s: %w", id, store.ErrNotFound)
 	}
+	return ReadOf(ctx, r, tree, id, now, here)
+}
+
+// ReadOf is [Read] for a caller that has the tree of the case already: the one that the reader has now. The case is in it.
+func ReadOf(ctx context.Context, r store.Reader, tree *state.Tree, id workitem.CaseID, now time.Time, here Here) (*Answer, error) {
 	in := Input{Here: here, Tree: tree, Case: id, Now: now,
 		Due: make(map[string][]*state.Job), Open: make(map[string][]*store.ItemRow)}
 	if err := in.readQueues(ctx, r); err != nil {
@@ -93,10 +98,11 @@ func Read(ctx context.Context, r store.Reader, id workitem.CaseID, now time.Time
 			return nil, err
 		}
 	}
+	var err error
 	if in.Hours, in.Batches, err = readConditions(ctx, r); err != nil {
 		return nil, err
 	}
-	if in.Before, err = before(ctx, r, tree.Case(root)); err != nil {
+	if in.Before, err = before(ctx, r, tree.Case(tree.Root)); err != nil {
 		return nil, err
 	}
 	answer := Explain(in)

@@ -28,8 +28,8 @@ const (
 //	          3    from the window, which has its items and jobs, and lists 4 as its child
 //	          4    from the window
 //
-// A case that opens a child has itself changed, so a child that only the window knows has a parent in the window. A case of
-// the tables takes four queries beside its row, each by an index on case_id.
+// A case that opens a child has itself changed, so a child that only the window knows has a parent in the window. The root case, and all child
+// cases of the tables together, take four queries beside their rows, each by an index on case_id.
 // loader reads trees. Cases that are newer in memory than in the tables are taken from there, whole: a case in memory
 // holds its items, jobs and children.
 type loader struct {
@@ -88,15 +88,17 @@ func (l *loader) descendants(root *state.Case, fresh bool) (*state.Tree, error) 
 	byID := make(map[workitem.CaseID]*state.Case, len(all)+1)
 	stored := make(map[workitem.CaseID]bool, len(all)+1) // those whose children the tables know
 	byID[root.ID], stored[root.ID] = root, !fresh
+	var old []*state.Case
 	for _, c := range all {
 		if now := l.newer(c.ID); now != nil {
 			byID[c.ID] = now
 			continue
 		}
-		if err := l.fill(c); err != nil {
-			return nil, err
-		}
+		old = append(old, c)
 		byID[c.ID], stored[c.ID] = c, true
+	}
+	if err := fillAll(l.c, old); err != nil {
+		return nil, err
 	}
 	for _, c := range all { // in the order of their creation
 		if stored[c.Parent] {

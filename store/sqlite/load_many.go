@@ -42,6 +42,9 @@ func loadTrees(c *conn, nets *tables.Nets, roots []workitem.CaseID) ([]*state.Tr
 
 // fillAll reads what cases hold: the items of each task's latest activation, the live jobs, the waiting steps and the mail.
 func fillAll(c *conn, all []*state.Case) error {
+	if len(all) == 0 {
+		return nil
+	}
 	byCase := make(map[workitem.CaseID]*held, len(all))
 	ids := make([]workitem.CaseID, len(all))
 	var latest [][3]any // case, task and generation

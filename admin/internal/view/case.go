@@ -110,7 +110,7 @@ func (s *Site) explain(r *Request, c *shown) (*why.Answer, error) {
 	if c.past {
 		return why.Explain(why.Input{Tree: c.tree, Case: c.c.ID, Now: c.film.at().At, Here: r.Mask.Here(why.Here{})}), nil
 	}
-	return why.Read(r, r.R, c.c.ID, r.Now, r.Mask.Here(s.Backend.Here()))
+	return why.ReadOf(r, r.R, c.tree, c.c.ID, r.Now, r.Mask.Here(s.Backend.Here()))
 }
 
 func (s *Site) caseTop(r *Request, c *shown) caseHead {
@@ -272,7 +272,9 @@ func plain(text string) string {
 func (s *Site) children(c *shown) *Table {
 	t := &Table{ID: "children", Head: []string{"case", "as", "workflow", "state", "created", "ended", "failure"},
 		Empty: &Empty{Text: "The case has no child cases."}}
-	for _, id := range c.c.Children {
+	ids := slices.Clone(c.c.Children)
+	slices.Reverse(ids)
+	for _, id := range limited(t, ids, s.Link("/cases", "case", c.c.Root.String())) {
 		child := c.tree.Case(id)
 		if child == nil {
 			continue
@@ -280,6 +282,5 @@ func (s *Site) children(c *shown) *Table {
 		t.row(id.String(), idLink(id.String(), s.Link("/cases/"+id.String())), text(child.Label()), text(child.Workflow), stateOf(child.State.String()),
 			at(child.Created), at(child.Ended), failure(child.Failure))
 	}
-	slices.Reverse(t.Rows)
 	return t
 }
