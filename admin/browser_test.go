@@ -140,6 +140,35 @@ func TestTheKeyboardReachesEverything(t *testing.T) {
 	}
 }
 
+// On a narrow screen the navigation is one line that scrolls to the entry of the page; what is folded opens in it, and nothing is cut off.
+func TestTheNavigationOnANarrowScreen(t *testing.T) {
+	b := newBrowser(t)
+	o := newOffice(t, "text")
+	base := o.serve(t)
+	b.width(320)
+	for _, path := range []string{"/", "/incidents", "/audit"} {
+		b.visit(base + path)
+		b.until(`document.readyState === "complete"`)
+		require.Less(t, eval[float64](b, `document.querySelector(".top nav").getBoundingClientRect().height`), 48.0, path)
+		require.Less(t, eval[float64](b, `document.querySelector(".top").getBoundingClientRect().height`), 110.0, path)
+		require.Empty(t, eval[string](b, inSight(`document.querySelector(".top nav [aria-current]")`)), path)
+		eval[bool](b, `(() => { document.querySelector(".more summary").click(); return true; })()`)
+		for i := range 7 {
+			require.Empty(t, eval[string](b, inSight(fmt.Sprintf(`document.querySelectorAll(".more a")[%d]`, i))), path)
+		}
+		require.Empty(t, eval[[]string](b, checks), path)
+	}
+	b.quiet("the navigation")
+}
+
+// inSight is a script that scrolls what it is given into its list and says what lies over its middle, "" if it is seen there itself.
+func inSight(element string) string {
+	return `(() => {
+  const e = ` + element + `, r = (e.focus(), e.scrollIntoView({inline: "nearest", block: "nearest"}), e.getBoundingClientRect()), top = document.elementFromPoint(r.x + r.width / 2, r.y + r.height / 2);
+  return e === top || e.contains(top) ? "" : e.outerHTML + " is below " + (top ? top.outerHTML.slice(0, 200) : "nothing");
+})()`
+}
+
 // A page changes while one looks at it, the slider shows the past, keys work, and a repair takes a form.
 func TestTheCaseInABrowser(t *testing.T) {
 	if testing.Short() {

@@ -121,6 +121,9 @@
   }
 
   document.addEventListener("DOMContentLoaded", () => {
+    // On a narrow screen the navigation is one line that scrolls: the entry of this page is to be seen.
+    const here = document.querySelector(".top nav [aria-current]");
+    if (here) here.closest("nav").scrollLeft = here.offsetLeft - 90;
     skew = new Date(document.body.dataset.now) - Date.now();
     arrange(document);
     drafts();
