@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"net/http"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -326,27 +328,23 @@ var strandings = map[string]func(t *testing.T) stranding{
 // A case that was stranded in any of these ways is found, understood and repaired by what the pages show alone: from the overview by links, buttons and
 // forms, in a browser and as text.
 func TestStrandedCasesAreRepairedInThePagesAlone(t *testing.T) {
-	visit(t, func(t *testing.T, as func(*testing.T, http.Handler) visitor) {
-		for name, strand := range strandings {
-			t.Run(name, func(t *testing.T) {
-				s := strand(t)
-				s.repair(as(t, s.o.handler(admin.Config{Access: eve})))
-				s.o.Drain()
-				search := why.Search{Here: s.o.Here(), Now: s.o.Now()}
-				if s.forgotten {
-					search.Older = time.Hour
-				}
-				for found, err := range why.Stranded(t.Context(), s.o, search) {
-					require.NoError(t, err)
-					require.Fail(t, "still stranded", "%+v", found)
-				}
-				if s.finish != nil {
-					s.finish()
-				}
-				s.o.Drain()
-				require.Equal(t, "completed", s.o.stateOf(t, s.id).String())
-			})
+	visitEach(t, slices.Collect(maps.Keys(strandings)), func(t *testing.T, name string, as func(*testing.T, http.Handler) visitor) {
+		s := strandings[name](t)
+		s.repair(as(t, s.o.handler(admin.Config{Access: eve})))
+		s.o.Drain()
+		search := why.Search{Here: s.o.Here(), Now: s.o.Now()}
+		if s.forgotten {
+			search.Older = time.Hour
 		}
+		for found, err := range why.Stranded(t.Context(), s.o, search) {
+			require.NoError(t, err)
+			require.Fail(t, "still stranded", "%+v", found)
+		}
+		if s.finish != nil {
+			s.finish()
+		}
+		s.o.Drain()
+		require.Equal(t, "completed", s.o.stateOf(t, s.id).String())
 	})
 }
 

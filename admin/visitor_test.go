@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -14,6 +15,8 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/require"
+
+	"github.com/tasq-dev/tasq/internal/testsize"
 )
 
 // visitor is a person who begins at the overview and gets on by what the pages show alone: no address is typed.
@@ -47,10 +50,33 @@ var visitors = map[string]func(t *testing.T, h http.Handler) visitor{
 func visit(t *testing.T, f func(t *testing.T, as func(*testing.T, http.Handler) visitor)) {
 	for name, of := range visitors {
 		t.Run(name, func(t *testing.T) {
-			if testing.Short() && name != "without a browser" {
-				t.Skip("clicks through pages in a browser, which takes long under the race detector; run without -short")
-			}
+			mayBrowse(t, name)
 			f(t, of)
+		})
+	}
+}
+
+func mayBrowse(t *testing.T, visitor string) {
+	t.Helper()
+	if testing.Short() && visitor != "without a browser" {
+		t.Skip("clicks through pages in a browser, which takes long under the race detector; run without -short")
+	}
+}
+
+// visitEach runs each of many tests of one kind as each visitor. A visit in a browser takes thirty times as long as one by text, so the usual
+// form has each test in one of the two browsers, by turns in the order of their names.
+func visitEach(t *testing.T, names []string, f func(t *testing.T, name string, as func(*testing.T, http.Handler) visitor)) {
+	turn := map[string]int{"without a script": 0, "with a script": 1}
+	slices.Sort(names)
+	for who, of := range visitors {
+		t.Run(who, func(t *testing.T) {
+			mayBrowse(t, who)
+			for i, name := range names {
+				if turn, browses := turn[who]; browses && i%2 != turn && !testsize.Long() {
+					continue
+				}
+				t.Run(name, func(t *testing.T) { f(t, name, of) })
+			}
 		})
 	}
 }
