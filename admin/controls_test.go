@@ -55,6 +55,13 @@ func TestQueuesAndLimitsByForms(t *testing.T) {
 	require.Equal(t, http.StatusSeeOther, submit(t, h, "/act?kind=resume-queue&queue=mails").Code)
 	require.Equal(t, "completed", o.stateOf(t, result.Case).String())
 
+	require.Equal(t, http.StatusSeeOther, submit(t, h, "/act?kind=set-workers&queue=mails", "workers", "3").Code)
+	require.Contains(t, get(h, "/api/v1/queues").Body.String(), `"workers":3`)
+	require.Contains(t, get(h, "/limits").Body.String(), "kind=set-workers&amp;queue=mails&amp;workers=3")
+	require.Equal(t, http.StatusUnprocessableEntity, submit(t, h, "/act?kind=set-workers&queue=mails", "workers", "0").Code, "to pause is another command")
+	require.Equal(t, http.StatusSeeOther, submit(t, h, "/act?kind=set-workers&queue=mails", "workers", "").Code)
+	require.NotContains(t, get(h, "/api/v1/queues").Body.String(), `"workers"`)
+
 	require.Equal(t, http.StatusUnprocessableEntity, submit(t, h, "/act?kind=set-limit&limit=calls", "number", " ").Code, "no number is not 0")
 	w := submit(t, h, "/act?kind=set-limit&limit=calls", "number", "none")
 	require.Equal(t, http.StatusUnprocessableEntity, w.Code)

@@ -18,7 +18,7 @@ import (
 // controls are what operators set of limits and queues. They are settings of the store:
 //
 //	limit/NAME   {"limit": the definition, "n": what was set instead of its N, "at": when, "by": who}
-//	queue/NAME   {"paused": true, "at": when, "by": who}
+//	queue/NAME   {"paused": true, "at": when, "by": who, "workers": {"n": how many, "at": when, "by": who}}
 //
 // Beside them an engine keeps what its functions take of limits, which tasq why reads without it:
 //
@@ -42,6 +42,7 @@ type controls struct {
 	mu        sync.Mutex
 	own       []limit.Limit               // as the functions here define them
 	at        map[string]store.LimitValue // by name of the limit
+	queues    map[string]store.QueueValue // by name of the queue
 	changes   int                         // the commands that changed something
 	uncertain int                         // those of them that may not have been committed
 	digest    string                      // of the settings that are in force; "" if a command has changed them since
@@ -157,21 +158,17 @@ func (c *controls) look(ctx context.Context) error {
 			at[l.Name] = store.LimitValue{Limit: l}
 		}
 	}
-	paused := make(map[string]bool)
-	for name, q := range queues {
-		paused[name] = q.Paused
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.changes == began && c.uncertain == 0 {
-		c.at = at
-		c.apply(paused, store.SettingsDigest(all))
+		c.at, c.queues = at, queues
+		c.apply(store.SettingsDigest(all))
 	}
 	return nil
 }
 
 // apply has the dispatcher go by what is set. Before it is made, nothing runs. The lock is held.
-func (c *controls) apply(paused map[string]bool, digest string) {
+func (c *controls) apply(digest string) {
 	if c.e.dispatch == nil {
 		return
 	}
@@ -179,7 +176,7 @@ func (c *controls) apply(paused map[string]bool, digest string) {
 	for _, s := range c.at {
 		c.e.dispatch.SetLimit(s.Current(), s.CurrentOf())
 	}
-	c.e.dispatch.SetPaused(paused)
+	c.e.dispatch.SetQueues(c.queues)
 }
 
 // Control implements command.Controls.
@@ -198,12 +195,8 @@ func (c *controls) Control(tx *commit.Tx, cmd *workflow.Command) (result workflo
 	case workflow.KindQueues:
 		result.Queues = c.e.dispatch.Queues()
 		return result, true, nil
-	case workflow.KindPause:
-		err = set(tx.Context(), tx.Store(), store.QueueSetting+cmd.Queue, store.QueueValue{Paused: true, Decision: decided(tx, cmd)})
-		c.change(func() { c.e.dispatch.SetPaused(c.e.dispatch.PausedWith(cmd.Queue, true)) })
-	case workflow.KindUnpause:
-		err = tx.Store().Set(tx.Context(), store.QueueSetting+cmd.Queue, nil)
-		c.change(func() { c.e.dispatch.SetPaused(c.e.dispatch.PausedWith(cmd.Queue, false)) })
+	case workflow.KindPause, workflow.KindUnpause, workflow.KindSetWorkers, workflow.KindForgetWorkers:
+		err = c.setQueue(tx, cmd)
 	default:
 		return result, false, nil
 	}

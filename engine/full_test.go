@@ -34,7 +34,7 @@ func TestAFullQueueRefusesStarts(t *testing.T) {
 
 		r, err := e.Do(t.Context(), workflow.Queues())
 		require.NoError(t, err)
-		require.Equal(t, []workflow.QueueInfo{{Workers: 2, Running: 2, Waiting: 3, MaxPending: 3, Oldest: r.Queues[0].Oldest}}, r.Queues)
+		require.Equal(t, []workflow.QueueInfo{{Workers: 2, Defined: 2, Running: 2, Waiting: 3, MaxPending: 3, Oldest: r.Queues[0].Oldest}}, r.Queues)
 		endAll(t, e, runs)
 		startAll(t, e, f, numbers(3)...)
 	}, f)

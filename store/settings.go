@@ -17,9 +17,18 @@ type Decision struct {
 	By string    `json:"by,omitempty"`
 }
 
-// QueueValue is the value of a [QueueSetting]: that of a paused queue. The zero value is a queue that is not.
+// QueueValue is the value of a [QueueSetting]: that of a queue that is paused, or has another number of workers than programs give it. The zero
+// value is any other queue.
 type QueueValue struct {
 	Paused bool `json:"paused"`
+	Decision
+
+	Workers *WorkersValue `json:"workers,omitempty"` // nil is as many as the programs say
+}
+
+// WorkersValue is how many jobs of a queue run at a time in each engine that runs them.
+type WorkersValue struct {
+	N int `json:"n"`
 	Decision
 }
 

@@ -175,7 +175,7 @@ type Setting struct {
 // The beginnings of the names of settings; a name follows.
 const (
 	LimitSetting = "limit/" // how a limit is defined, and what was set instead of its number
-	QueueSetting = "queue/" // a queue that is paused
+	QueueSetting = "queue/" // a queue that is paused, or has another number of workers
 	TakesSetting = "takes/" // what the functions of a definition take of limits, by its fingerprint
 )
 

@@ -96,6 +96,8 @@ var forms = map[Kind]form{
 	KindQueues:        {nil, nil},
 	KindPause:         {nil, []*field{queueField}},
 	KindUnpause:       {nil, []*field{queueField}},
+	KindSetWorkers:    {nil, []*field{queueField, numberField}},
+	KindForgetWorkers: {nil, []*field{queueField}},
 }
 
 func (k Kind) withArticle() string {
@@ -135,7 +137,7 @@ func (c *Command) Check() error {
 			return fmt.Errorf("%w: %s command takes no %s; leave it out", ErrBadCommand, c.Kind.withArticle(), other.name)
 		}
 	}
-	return errors.Join(c.checkBounds(), c.checkTexts(), c.checkAction(), c.checkAgain(), Identity{c.BusinessKey, c.Labels}.Check())
+	return errors.Join(c.checkBounds(), c.checkWorkers(), c.checkTexts(), c.checkAction(), c.checkAgain(), Identity{c.BusinessKey, c.Labels}.Check())
 }
 
 func (c *Command) checkBounds() error {

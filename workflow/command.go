@@ -49,6 +49,8 @@ const (
 	KindQueues        Kind = "queues"         // list the queues
 	KindPause         Kind = "pause-queue"    // have no job of Queue begin
 	KindUnpause       Kind = "resume-queue"   // have the jobs of Queue begin again
+	KindSetWorkers    Kind = "set-workers"    // have N jobs of Queue run at a time, in each engine
+	KindForgetWorkers Kind = "forget-workers" // have as many jobs of Queue run at a time as the programs say
 	KindRedrive       Kind = "redrive"        // start the original of the dead letter Case again
 	KindSkip          Kind = "skip"           // complete Item with Payload as its output, without its work
 )
@@ -307,16 +309,6 @@ func Limits() Command { return Command{Kind: KindLimits} }
 // command. It changes nothing.
 func LimitWaits(root workitem.CaseID) Command { return Command{Kind: KindLimitWaits, Case: root} }
 
-// PauseQueue has no job of a queue begin until it is resumed, in whatever process. Those that run go on. "" is the default queue.
-func PauseQueue(queue string, opts ...Option) Command {
-	return With(Command{Kind: KindPause, Queue: queue}, opts...)
-}
-
-// ResumeQueue has the jobs of a paused queue begin again.
-func ResumeQueue(queue string, opts ...Option) Command {
-	return With(Command{Kind: KindUnpause, Queue: queue}, opts...)
-}
-
 // Because says why the actor asks for a repair, for the history.
 func Because(text string) Option {
 	return set(func(c *Command) { c.Reason = &workitem.Failure{Message: text} })
@@ -388,7 +380,9 @@ func (c *Command) String() string {
 		return fmt.Sprintf("limit set %s %d", c.Limit, c.N)
 	case KindForgetLimit:
 		return "limit forget " + c.Limit
-	case KindPause, KindUnpause:
+	case KindSetWorkers:
+		return fmt.Sprintf("%s %s %d", c.Kind, c.Queue, c.N)
+	case KindPause, KindUnpause, KindForgetWorkers:
 		return fmt.Sprintf("%s %s", c.Kind, c.Queue)
 	}
 	return string(c.Kind)

@@ -124,6 +124,9 @@ func (v *visit) pending(j *state.Job) {
 		case v.busy(j.Queue):
 			w.Blocked = Busy
 		}
+		if w.Blocked == Behind || w.Blocked == Busy {
+			w.Workers = v.in.Paused[j.Queue].Workers
+		}
 	}
 	v.add(w)
 }

@@ -58,7 +58,7 @@ type Input struct {
 	Case workitem.CaseID
 	Now  time.Time
 
-	Paused map[string]store.QueueValue // the queues that are paused
+	Paused map[string]store.QueueValue // what is set of queues, as that they are paused
 	Set    map[string]store.LimitValue // the limits as they are defined and set, by name
 	Takes  map[string]store.TakesValue // what functions take of limits, by the fingerprint of their definition
 	Due    map[string][]*state.Job     // of each queue in which a job of the tree is due: those that are, of all cases

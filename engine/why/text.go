@@ -274,13 +274,21 @@ func blocked(w *Wait, now time.Time) string {
 		return fmt.Sprintf("%s is paused%s: resume it with tasq queue resume %s", queue(w.Queue), decided(w.Paused, now), printable.Arguments(w.Queue))
 	case Behind:
 		if w.Fair != nil {
-			return inTurn(w.Fair)
+			return inTurn(w.Fair) + workers(w, now)
 		}
-		return ahead(w.Ahead)
+		return ahead(w.Ahead) + workers(w, now)
 	case Busy:
-		return "all workers of " + queue(w.Queue) + " are busy"
+		return "all workers of " + queue(w.Queue) + " are busy" + workers(w, now)
 	}
 	return ""
+}
+
+// workers says how many workers were set of the queue, and by whom.
+func workers(w *Wait, now time.Time) string {
+	if w.Workers == nil {
+		return ""
+	}
+	return fmt.Sprintf("; its workers are set to %d%s", w.Workers.N, decided(&w.Workers.Decision, now))
 }
 
 // decided says by whom something was decided, and how long ago.
@@ -375,6 +383,7 @@ func inTurn(f *Fair) string {
 	return line
 }
 
+// ahead says how many go before a job or an item.
 func ahead(n int) string {
 	switch {
 	case n == 1:

@@ -161,6 +161,8 @@ type Wait struct {
 
 	Paused *store.Decision `json:"paused,omitempty"` // since when the queue is paused, and by whom
 
+	Workers *store.WorkersValue `json:"workers,omitempty"` // how many workers its queue was set to have, if it waits for one of them
+
 	Down time.Time `json:"down,omitzero"` // since when the store fails
 
 	Suspended *Suspension `json:"suspended,omitempty"`

@@ -14,6 +14,7 @@ import (
 type Queue struct {
 	Queue   string    `json:"queue"` // "" is the default queue
 	Paused  bool      `json:"paused"`
+	Workers int       `json:"workers,omitempty"` // how many of its jobs each program is to run at a time; 0 if nothing is set
 	Pending int64     `json:"pending"`
 	Running int64     `json:"running"`
 	Waiting int64     `json:"waiting"` // for steps, events or a decision
@@ -23,7 +24,7 @@ type Queue struct {
 // MaxCounted bounds the jobs of a state that [Queues] looks at.
 const MaxCounted = 1000
 
-// Queues lists the queues that have live jobs or are paused, by name. whole is false if there are more jobs than it looks at.
+// Queues lists the queues that have live jobs, are paused or have workers that were set, by name. whole is false if there are more jobs than it looks at.
 func Queues(ctx context.Context, r store.Reader) (queues []Queue, whole bool, err error) {
 	byName := make(map[string]*Queue)
 	of := func(name string) *Queue {
@@ -36,9 +37,14 @@ func Queues(ctx context.Context, r store.Reader) (queues []Queue, whole bool, er
 	if err != nil {
 		return nil, false, err
 	}
-	for _, s := range settings {
-		if name, ok := strings.CutPrefix(s.Name, store.QueueSetting); ok {
-			of(name).Paused = true
+	_, set, err := store.ReadControls(settings)
+	if err != nil {
+		return nil, false, err
+	}
+	for name, v := range set {
+		q := of(name)
+		if q.Paused = v.Paused; v.Workers != nil {
+			q.Workers = v.Workers.N
 		}
 	}
 	whole = true

@@ -130,7 +130,8 @@ func (s *Site) after(r *http.Request, c *workflow.Command, result workflow.Resul
 	switch {
 	case c.Kind == workflow.KindRemove:
 		return s.Link("/cases", "done", word)
-	case c.Kind == workflow.KindPause, c.Kind == workflow.KindUnpause, c.Kind == workflow.KindSetLimit, c.Kind == workflow.KindForgetLimit:
+	case c.Kind == workflow.KindPause, c.Kind == workflow.KindUnpause, c.Kind == workflow.KindSetWorkers, c.Kind == workflow.KindForgetWorkers,
+		c.Kind == workflow.KindSetLimit, c.Kind == workflow.KindForgetLimit:
 		return s.Link("/limits", "done", word)
 	case c.Kind == workflow.KindBroadcast:
 		return s.Link("/events", "done", word)

@@ -90,6 +90,10 @@ var actions = map[string]action{
 	"pause-queue": {kind: workflow.KindPause, target: "queue", title: "Pause the queue", do: "Pause", danger: true,
 		about: "No job of the queue begins until it is resumed, in any program. What runs goes on. The database remembers it."},
 	"resume-queue": {kind: workflow.KindUnpause, target: "queue", title: "Resume the queue", do: "Resume", about: "The jobs of the queue begin again."},
+	"set-workers": {kind: workflow.KindSetWorkers, target: "queue", title: "Set the workers", do: "Set them",
+		about: "So many jobs of the queue run at a time, in each program that runs them, up to what its configuration bounds. What runs goes on. The database " +
+			"remembers the number; without one, programs have those of their configuration again.",
+		fields: []field{{Name: "workers", Label: "Workers", Hint: "1 or more; empty forgets the number that was set."}}},
 	"set-limit": {kind: workflow.KindSetLimit, target: "limit", title: "Set the limit", do: "Set it",
 		about: "The database remembers the number; to set the one that the program defines forgets it. 0 pauses what needs the limit.",
 		fields: []field{{Name: "number", Label: "Number", Required: true},
@@ -138,7 +142,7 @@ func (a *action) command(form url.Values, actor string) (workflow.Command, error
 	} else if a.kind == workflow.KindSend || a.kind == workflow.KindBroadcast {
 		c.Payload = json.RawMessage("null")
 	}
-	for name, to := range map[string]*int64{"number": &c.N, "seq": &c.Seq} {
+	for name, to := range map[string]*int64{"number": &c.N, "seq": &c.Seq, "workers": &c.N} {
 		text := strings.TrimSpace(form.Get(name))
 		if text == "" {
 			continue
@@ -148,6 +152,9 @@ func (a *action) command(form url.Values, actor string) (workflow.Command, error
 			return c, &fieldError{name, fmt.Errorf("%q is not a number of at least 0: %w", text, workflow.ErrBadCommand)}
 		}
 		*to = n
+	}
+	if a.kind == workflow.KindSetWorkers && strings.TrimSpace(form.Get("workers")) == "" {
+		c.Kind = workflow.KindForgetWorkers
 	}
 	if a.kind == workflow.KindStart {
 		if err := readStart(&c, form); err != nil {

@@ -30,14 +30,14 @@ func (s *Site) limits(r *Request) (*Page, error) {
 		{ID: "queues", Template: "tablepart", Data: queues}, {ID: "limits", Template: "tablepart", Data: limits}}}, nil
 }
 
-// queueTable lists the queues that have live jobs or are paused.
+// queueTable lists the queues that have live jobs, are paused or have workers that were set.
 func (s *Site) queueTable(r *Request) (*Table, error) {
 	queues, whole, err := source.Queues(r, r.R)
 	if err != nil {
 		return nil, err
 	}
-	t := &Table{ID: "queues", Title: "Queues", Head: []string{"queue", "state", "pending", "running", "waiting", "oldest pending", ""},
-		Empty: &Empty{Text: "No job is live, and no queue is paused."}}
+	t := &Table{ID: "queues", Title: "Queues", Head: []string{"queue", "state", "workers", "", "pending", "running", "waiting", "oldest pending", ""},
+		Empty: &Empty{Text: "No job is live, and nothing is set of a queue."}}
 	if !whole {
 		t.Note = fmt.Sprintf("Counted over the oldest %d live jobs.", source.MaxCounted)
 	}
@@ -53,7 +53,14 @@ func (s *Site) queueTable(r *Request) (*Table, error) {
 		if a := actions[kind]; r.User.Allowed(string(a.kind), q.Queue) {
 			do = Cell{Kind: "action", Text: a.do + "…", Href: s.actLink(kind, "queue", q.Queue)}
 		}
-		t.row("", text(queueName(q.Queue)), stateOf(word), jobs(state.JobPending, q.Pending), jobs(state.JobRunning, q.Running), jobs(state.JobWaiting, q.Waiting), at(q.Oldest), do)
+		set, workers := text(""), text("as defined")
+		if q.Workers > 0 {
+			workers = number(int64(q.Workers))
+		}
+		if r.User.Allowed(string(workflow.KindSetWorkers), q.Queue) {
+			set = Cell{Kind: "action", Text: "Set…", Href: s.Link("/act", "kind", "set-workers", "queue", q.Queue, "workers", fmt.Sprint(max(1, q.Workers)))}
+		}
+		t.row("", text(queueName(q.Queue)), stateOf(word), workers, set, jobs(state.JobPending, q.Pending), jobs(state.JobRunning, q.Running), jobs(state.JobWaiting, q.Waiting), at(q.Oldest), do)
 	}
 	return t, nil
 }

@@ -152,6 +152,22 @@ func (d *Dispatcher) Running(queue string) int { return d.sched.runningOf(queue)
 
 // LimitOf is how many jobs of a queue run here at a time: 0 if this engine stops the queue, and less if it runs no jobs.
 func (d *Dispatcher) LimitOf(queue string) int {
+	d.sched.mu.Lock()
+	defer d.sched.mu.Unlock()
+	return d.sched.limitOf(queue)
+}
+
+// limitOf is how many jobs of a queue run here at a time: what was set, up to the larger number of the configuration. The lock is held.
+func (s *scheduler) limitOf(queue string) int {
+	defined := s.d.definedOf(queue)
+	if n, set := s.workers[queue]; set && defined > 0 {
+		return min(n, max(defined, s.d.o.Workers))
+	}
+	return defined
+}
+
+// definedOf is how many jobs of a queue run here at a time by the configuration: 0 if this engine stops the queue, and less if it runs no jobs.
+func (d *Dispatcher) definedOf(queue string) int {
 	if limit, listed := d.o.Queues[queue]; listed {
 		return max(limit, 0)
 	}

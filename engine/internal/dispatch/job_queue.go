@@ -39,7 +39,7 @@ type jobQueue struct {
 func (s *scheduler) queueOf(name string) *jobQueue {
 	q := s.queues[name]
 	if q == nil {
-		q = &jobQueue{name: name, limit: s.d.LimitOf(name), fair: s.d.fairQueues[name]}
+		q = &jobQueue{name: name, limit: s.limitOf(name), fair: s.d.fairQueues[name]}
 		s.queues[name] = q
 	}
 	return q
@@ -139,7 +139,7 @@ func (d *Dispatcher) Queues() []workflow.QueueInfo {
 	found := make(map[string]*workflow.QueueInfo)
 	of := func(name string) *workflow.QueueInfo {
 		if found[name] == nil {
-			found[name] = &workflow.QueueInfo{Queue: name, Workers: max(0, d.LimitOf(name)), Paused: s.paused[name], MaxPending: d.o.MaxPending[name]}
+			found[name] = &workflow.QueueInfo{Queue: name, Workers: max(0, s.limitOf(name)), Defined: max(0, d.definedOf(name)), Set: s.workers[name], Paused: s.paused[name], MaxPending: d.o.MaxPending[name]}
 		}
 		return found[name]
 	}
@@ -156,7 +156,7 @@ func (d *Dispatcher) Queues() []workflow.QueueInfo {
 	for name := range d.o.Queues {
 		of(name)
 	}
-	for name := range s.paused {
+	for name := range s.paused { // or with workers that were set
 		of(name)
 	}
 	for name, q := range s.queues {

@@ -3,12 +3,12 @@ package dispatch
 import (
 	"encoding/json"
 	"errors"
-	"maps"
 
 	"github.com/tasq-dev/tasq/engine/internal/admission"
 	"github.com/tasq-dev/tasq/engine/internal/commit"
 	"github.com/tasq-dev/tasq/limit"
 	"github.com/tasq-dev/tasq/schedule"
+	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
@@ -211,12 +211,18 @@ func (s *scheduler) isReady(n entry) {
 	n.queue.ready.push(n, byPriority)
 }
 
-// SetPaused says which queues are paused: none of their jobs begins.
-func (d *Dispatcher) SetPaused(queues map[string]bool) {
+// SetQueues says what operators have set of queues: which are paused, so that none of their jobs begins, and which have how many workers.
+func (d *Dispatcher) SetQueues(set map[string]store.QueueValue) {
 	s := &d.sched
 	s.mu.Lock()
-	s.paused = queues
+	s.paused, s.workers = make(map[string]bool), make(map[string]int)
+	for name, v := range set {
+		if s.paused[name] = v.Paused; v.Workers != nil {
+			s.workers[name] = v.Workers.N
+		}
+	}
 	for _, q := range s.queues {
+		q.limit = s.limitOf(q.name)
 		list := q.held
 		if q.held = nil; s.paused[q.name] {
 			s.d.o.Active(-len(q.ready))
@@ -229,16 +235,4 @@ func (d *Dispatcher) SetPaused(queues map[string]bool) {
 	}
 	s.mu.Unlock()
 	s.turn()
-}
-
-// PausedWith is which queues are paused, with one that is or is not.
-func (d *Dispatcher) PausedWith(queue string, paused bool) map[string]bool {
-	d.sched.mu.Lock()
-	defer d.sched.mu.Unlock()
-	all := maps.Clone(d.sched.paused)
-	if all == nil {
-		all = make(map[string]bool)
-	}
-	all[queue] = paused
-	return all
 }

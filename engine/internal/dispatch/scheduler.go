@@ -40,6 +40,7 @@ type scheduler struct {
 	next     []entry          // memory for what a turn hands out
 	limits   limitGate
 	paused   map[string]bool              // queues of which no job begins
+	workers  map[string]int               // how many jobs of a queue run at a time, as it was set
 	shared   exchange                     // of limits
 	held     map[string]bool              // limits that cases hold over several tasks
 	counted  map[workitem.JobID]*jobQueue // jobs that wait to begin, if queues are bounded

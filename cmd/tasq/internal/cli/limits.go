@@ -108,8 +108,9 @@ func (a *app) queues() *cobra.Command {
 	q, o := &asking{a: a}, owning{a: a}
 	cmd := &cobra.Command{
 		Use: "queues", Short: "list the job queues, with running and waiting jobs",
-		Long: paragraph("List the job queues: their number of workers, how many jobs run and wait, and since when the oldest waits. The " +
-			"running program reports this; without one, nothing runs."),
+		Long: paragraph("List the job queues: how many jobs of each run at a time, how many the program defines, how many run and wait, and since when the " +
+			"oldest waits. KEYS is how many keys have waiting jobs, in a queue that takes turns between keys. The running program reports this; without " +
+			"one, nothing runs."),
 		Example: "  tasq queues",
 		Args:    exactly(),
 	}
@@ -132,9 +133,12 @@ func (a *app) queues() *cobra.Command {
 			a.remark("no queues: nothing waits, runs or is paused")
 			return nil
 		}
-		t := a.table("QUEUE", "WORKERS", "RUNNING", "WAITING", "AT MOST", "OLDEST", "STATE")
+		t := a.table("QUEUE", "WORKERS", "DEFINED", "RUNNING", "WAITING", "KEYS", "AT MOST", "OLDEST", "STATE")
 		for _, l := range result.Queues {
-			most, oldest, state := "-", "-", "open"
+			most, oldest, state, keys := "-", "-", "open", "-"
+			if l.Keys > 0 {
+				keys = strconv.Itoa(l.Keys)
+			}
 			if l.MaxPending > 0 {
 				most = strconv.Itoa(l.MaxPending)
 			}
@@ -144,7 +148,7 @@ func (a *app) queues() *cobra.Command {
 			if l.Paused {
 				state = "paused"
 			}
-			t.add(queueName(l.Queue), strconv.Itoa(l.Workers), strconv.Itoa(l.Running), strconv.Itoa(l.Waiting), most, oldest, state)
+			t.add(queueName(l.Queue), workersOf(l), strconv.Itoa(l.Defined), strconv.Itoa(l.Running), strconv.Itoa(l.Waiting), keys, most, oldest, state)
 		}
 		return t.flush()
 	})
@@ -152,7 +156,7 @@ func (a *app) queues() *cobra.Command {
 }
 
 func (a *app) queue() *cobra.Command {
-	cmd := &cobra.Command{Use: "queue", Short: "pause or resume a queue", RunE: a.group, Args: cobra.ArbitraryArgs}
+	cmd := &cobra.Command{Use: "queue", Short: "pause or resume a queue, or set its workers", RunE: a.group, Args: cobra.ArbitraryArgs}
 	for _, c := range []struct {
 		use, short, long, done string
 		kind                   workflow.Kind
@@ -175,7 +179,51 @@ func (a *app) queue() *cobra.Command {
 		})
 		cmd.AddCommand(sub)
 	}
+	cmd.AddCommand(a.queueWorkers())
 	return cmd
+}
+
+func (a *app) queueWorkers() *cobra.Command {
+	q, o := &asking{a: a}, owning{a: a}
+	forget := false
+	cmd := &cobra.Command{
+		Use: "workers QUEUE [N]", Short: "set how many jobs of a queue run at a time",
+		Long: paragraph("Set how many jobs of a queue run at a time, 1 or more, in each program that runs them. Running jobs continue. A program runs at " +
+			"most as many as the larger of its Config.Workers and its number for the queue, and a queue that it stops stays stopped. The database stores the " +
+			"number; --default returns to those of the programs. To stop a queue, pause it. \"\" is the default queue."),
+		Example: "  tasq queue workers mail 5\n  tasq queue workers mail --default",
+		Args:    cobra.RangeArgs(1, 2),
+	}
+	q.acting(cmd)
+	cmd.Flags().BoolVar(&forget, "default", false, "return to the number of each program")
+	cmd.RunE = a.run(func(ctx context.Context, args []string) error {
+		if forget == (len(args) == 2) {
+			return usagef("give the number N, or --default")
+		}
+		q.command.Kind, q.command.Queue = workflow.KindForgetWorkers, args[0]
+		done := fmt.Sprintf("queue %q has as many workers as the programs say", args[0])
+		if !forget {
+			n, err := strconv.ParseInt(args[1], 10, 64)
+			if err != nil || n < 1 {
+				return usagef("%q is not a valid number of workers; give 1 or more, and use tasq queue pause to stop a queue", args[1])
+			}
+			q.command.Kind, q.command.N = workflow.KindSetWorkers, n
+			done = fmt.Sprintf("queue %q has %d workers", args[0], n)
+		}
+		if err := a.send(ctx, o, q, done); err != nil || q.left() {
+			return err
+		}
+		return a.noteQueue(ctx, args[0])
+	})
+	return cmd
+}
+
+// workersOf is how many jobs of a queue run at a time, and what was set if that is another number.
+func workersOf(l workflow.QueueInfo) string {
+	if l.Set > 0 && l.Set != l.Workers {
+		return fmt.Sprintf("%d of %d", l.Workers, l.Set)
+	}
+	return strconv.Itoa(l.Workers)
 }
 
 // acting are the flags of the commands about no case.

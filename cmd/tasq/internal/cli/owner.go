@@ -66,7 +66,8 @@ func (o *owning) prepare(ctx context.Context, q *asking) (err error) {
 			return err
 		}
 		switch q.command.Kind {
-		case workflow.KindSetLimit, workflow.KindForgetLimit, workflow.KindLimits, workflow.KindQueues, workflow.KindPause, workflow.KindUnpause:
+		case workflow.KindSetLimit, workflow.KindForgetLimit, workflow.KindLimits, workflow.KindQueues, workflow.KindPause, workflow.KindUnpause,
+			workflow.KindSetWorkers, workflow.KindForgetWorkers:
 			return nil // about no workflow, so any process can do it
 		case workflow.KindBroadcast:
 			return o.gatherAll(known.defs, code)

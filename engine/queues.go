@@ -1,0 +1,42 @@
+package engine
+
+import (
+	"maps"
+
+	"github.com/tasq-dev/tasq/engine/internal/commit"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workflow"
+)
+
+// setQueue keeps what a command sets of a queue, in its transaction. A queue of which nothing is set has no setting.
+func (c *controls) setQueue(tx *commit.Tx, cmd *workflow.Command) error {
+	c.mu.Lock()
+	v := c.queues[cmd.Queue]
+	c.mu.Unlock()
+	switch cmd.Kind {
+	case workflow.KindPause:
+		v.Paused, v.Decision = true, decided(tx, cmd)
+	case workflow.KindUnpause:
+		v.Paused, v.Decision = false, store.Decision{}
+	case workflow.KindSetWorkers:
+		v.Workers = &store.WorkersValue{N: int(cmd.N), Decision: decided(tx, cmd)}
+	case workflow.KindForgetWorkers:
+		v.Workers = nil
+	}
+	var err error
+	if unset := v == (store.QueueValue{}); unset {
+		err = tx.Store().Set(tx.Context(), store.QueueSetting+cmd.Queue, nil)
+	} else {
+		err = set(tx.Context(), tx.Store(), store.QueueSetting+cmd.Queue, v)
+	}
+	c.change(func() {
+		if c.queues = maps.Clone(c.queues); c.queues == nil {
+			c.queues = make(map[string]store.QueueValue)
+		}
+		if c.queues[cmd.Queue] = v; v == (store.QueueValue{}) {
+			delete(c.queues, cmd.Queue)
+		}
+		c.e.dispatch.SetQueues(c.queues)
+	})
+	return err
+}
