@@ -76,7 +76,7 @@ func (s *scheduler) taskMoved(tree *state.Tree, e *state.TaskMoved) {
 		task := def.Net.TaskName(h.From)
 		known, have := s.limits.HoldOf(h.Limit.Name, c.ID, task)
 		switch {
-		case false:
+		case h.To == e.Task && e.To != state.TaskDisabled:
 			if !have {
 				known = ration.Hold{Root: c.Root, Case: c.ID, Task: task, Activation: activationsOver(&c.Tasks[h.From])}
 			}
