@@ -53,6 +53,7 @@ func TestMain(m *testing.M) {
 		"joind":  func() { define(os.Args[1], os.Args[2:]...) },
 		"joiner": func() { run(cli.Registry{Recipes: recipes(joining())}) },
 		"risky":  func() { run(cli.Registry{Recipes: recipes(risky())}) },
+		"fussy":  func() { run(cli.Registry{Recipes: recipes(fussy())}) },
 	})
 }
 
@@ -125,6 +126,16 @@ func risky() *builder.Workflow[any] {
 	settle := builder.Task(b, "settle", builder.Work[any, any]{Join: builder.Xor})
 	b.Path(b.Start(), register, police, settle, b.End())
 	b.Path(register, damage, settle)
+	return b.MustBuild()
+}
+
+// fussy is a workflow whose code refuses every change of its item, with an error of no kind that the engine has.
+func fussy() *builder.Workflow[any] {
+	b := builder.New[any]("fussy")
+	work := builder.Task(b, "work", builder.Work[any, any]{OnWorkItemStateChanged: func(context.Context, *activities.Change) error {
+		return errors.New("the ledger says no")
+	}})
+	b.Path(b.Start(), work, b.End())
 	return b.MustBuild()
 }
 

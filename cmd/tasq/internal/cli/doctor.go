@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -170,7 +171,7 @@ func (a *app) tellFindings(f *findings) error {
 		}
 	}
 	for _, l := range f.Overdue {
-		if _, err := fmt.Fprintf(a.Out, "overdue: job %s (%s %s) of case %s, for %s\n", l.Job, l.Kind, printable.Line(l.Name), l.Case,
+		if _, err := fmt.Fprintf(a.Out, "overdue: job %s (%s) of case %s, for %s\n", l.Job, strings.TrimSpace(l.Kind+" "+printable.Line(l.Name)), l.Case,
 			printable.Duration(now().Sub(l.Due))); err != nil {
 			return err
 		}

@@ -90,7 +90,6 @@ func (a *app) listFailures(groups []store.FailureGroup) error {
 	}
 	if len(groups) == 0 {
 		a.remark("no failures")
-		return nil
 	}
 	t.hide()
 	return t.flush()

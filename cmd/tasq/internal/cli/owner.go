@@ -324,7 +324,9 @@ func (o *owning) execute(
 		err = exit(ExitRefused, "workflow %s is code that tasq does not have, and no process owns %s; run the "+
 			"program that defines it, or leave the command for it with --queue", o.lacks, o.db.Name())
 	} else {
-		result, err = e.Do(ctx, c)
+		if result, err = e.Do(ctx, c); engine.Code(err) == "error" { // of no kind of the engine: the process's own code
+			err = &exitError{ExitRefused, err}
+		}
 	}
 	if err == nil {
 		err = e.Drain(ctx) // timers that are due

@@ -108,7 +108,6 @@ func (a *app) rates(ctx context.Context, r store.Reader, f store.RateFilter) err
 	}
 	if len(rates) == 0 {
 		a.remark("nothing ended")
-		return nil
 	}
 	return t.flush()
 }

@@ -36,7 +36,7 @@ func (a *app) examineLive(ctx context.Context, older time.Duration) error {
 	}
 	a.remark("only the programs know whether one has the definition of each case, and what their limits have free: the page Doctor of each says so")
 	if found > 0 {
-		return exit(ExitNo, "%s cannot end by themselves", printable.Plural(found, "case"))
+		return exit(ExitNo, "stranded: %s", printable.Plural(found, "case"))
 	}
 	a.remark("every live case can end, and something moves it")
 	return nil

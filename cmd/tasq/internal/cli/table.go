@@ -50,11 +50,11 @@ func (t *table) add(cells ...string) {
 }
 
 func (t *table) flush() error {
-	if len(t.rows) == 0 {
-		return nil
-	}
 	if t.csv != nil {
 		return t.flushCSV()
+	}
+	if len(t.rows) == 0 {
+		return nil
 	}
 	t.fit()
 	var b strings.Builder
@@ -70,7 +70,7 @@ func (t *table) flush() error {
 	return err
 }
 
-// flushCSV writes every column in full. A cell that a spreadsheet would take for a formula gets an apostrophe.
+// flushCSV writes every column in full, and the names of the columns also if there are no rows, by which a program knows them. A cell that a spreadsheet would take for a formula gets an apostrophe.
 func (t *table) flushCSV() error {
 	if !t.begun {
 		t.begun = true
