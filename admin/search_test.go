@@ -44,6 +44,37 @@ func TestSearchInPayloads(t *testing.T) {
 	require.NotContains(t, get(masked, "/cases?workflow=bill&payload=iban").Body.String(), o.bill.String())
 }
 
+// The field of the search finds what its placeholder says: a key leads to its case, one of several and a label to a list, and what is masked is not found.
+func TestSearchByKeyAndLabel(t *testing.T) {
+	o := newOffice(t, "x")
+	start := func(key string) string {
+		result, err := o.Do(t.Context(), workflow.With(workflow.Start("bill", []byte(`{}`)), workflow.BusinessKey(key), workflow.Label("customer", "ada")))
+		require.NoError(t, err)
+		return result.Case.String()
+	}
+	one, two, three := start("C-4711"), start("C-1"), start("C-1")
+	h := o.handler(admin.Config{Access: admin.ReadOnly})
+	require.Equal(t, "/cases/"+one, get(h, "/search?q=C-4711").Header().Get("Location"))
+	page := get(h, "/search?q=C-1").Body.String()
+	require.Contains(t, page, two)
+	require.Contains(t, page, three)
+	require.Contains(t, page, "case of bill, key C-1")
+	page = get(h, "/search?q=customer%3Dada").Body.String()
+	for _, id := range []string{one, two, three} {
+		require.Contains(t, page, id)
+	}
+	require.Contains(t, get(h, "/search?q=C-4712").Body.String(), "no business key, no label")
+	masked := o.handler(admin.Config{Access: admin.ReadOnly, Show: func(_ admin.User, kind, _ string, raw json.RawMessage) json.RawMessage {
+		if kind == "key" || kind == "label" {
+			return []byte(`"hidden"`)
+		}
+		return raw
+	}})
+	for _, word := range []string{"C-4711", "customer%3Dada"} {
+		require.Contains(t, get(masked, "/search?q="+word).Body.String(), "Nothing fits", word)
+	}
+}
+
 // endless is an engine whose list of cases has no end.
 type endless struct{ *engine.Engine }
 

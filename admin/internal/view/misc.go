@@ -11,6 +11,7 @@ import (
 	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -245,6 +246,9 @@ func (s *Site) search(r *Request) (*Page, error) {
 		return p, err
 	}
 	if word != "" {
+		if err := s.findKey(r, l, word); err != nil {
+			return nil, err
+		}
 		if err := s.find(r, l, strings.ToLower(word)); err != nil {
 			return nil, err
 		}
@@ -252,10 +256,10 @@ func (s *Site) search(r *Request) (*Page, error) {
 			return redirect(l.table.Rows[0].Cells[1].Href), nil
 		}
 	}
-	p := l.page("Give the id of a case, a work item or a job, its last characters, or the name of a workflow.", "")
+	p := l.page("Give the id of a case, a work item or a job, its last characters, a business key, a label as in customer=ada, or the name of a workflow.", "")
 	p.Search, p.Live = word, false
 	if len(l.table.Rows) == 0 && word != "" {
-		l.table.Empty = &Empty{Text: fmt.Sprintf("Nothing fits %q: no id, no end of an id among the newest %d cases and items, no workflow.", word, searched)}
+		l.table.Empty = &Empty{Text: fmt.Sprintf("Nothing fits %q: no id, no end of an id among the newest %d cases and items, no business key, no label, no workflow.", word, searched)}
 		p.Parts[1].Data = l.table
 	}
 	return p, nil
@@ -278,6 +282,44 @@ func (s *Site) jump(r *Request, word string) (*Page, error) {
 		return redirect(s.Link("/jobs/" + word)), err
 	}
 	return nil, nil
+}
+
+// maxKeyed is how many cases of a key or a label are shown; the list of the cases has all.
+const maxKeyed = 50
+
+// findKey finds the newest cases with a business key, or with a label if a name and a value are given. A key that the user does not see is not found.
+func (s *Site) findKey(r *Request, l *listing, word string) error {
+	newest := store.Page{Limit: maxKeyed, Desc: true}
+	if (workflow.Identity{Key: word}).Check() != nil {
+		return nil // no case can have it
+	}
+	cases, err := r.R.Cases(r, store.CaseFilter{Key: word, Page: newest})
+	if err != nil {
+		return err
+	}
+	for _, c := range cases {
+		if r.Mask.Case(c).Key == word {
+			s.foundCase(l, c, ", key "+word)
+		}
+	}
+	name, value, found := strings.Cut(word, "=")
+	if !found || value == "" || workflow.CheckLabelName(name) != nil {
+		return nil
+	}
+	if cases, err = r.R.Cases(r, store.CaseFilter{Labels: map[string]string{name: value}, Page: newest}); err != nil {
+		return err
+	}
+	for _, c := range cases {
+		if r.Mask.Case(c).Labels[name] == value {
+			s.foundCase(l, c, ", "+word)
+		}
+	}
+	return nil
+}
+
+func (s *Site) foundCase(l *listing, c *state.Case, by string) {
+	id := c.ID.String()
+	l.table.row("", text("case of "+c.Workflow+by), link(id, s.Link("/cases/"+id)), stateOf(c.State.String()), at(c.Created))
 }
 
 // searched is how many of the newest cases and items are looked through.
@@ -304,7 +346,7 @@ func (s *Site) find(r *Request, l *listing, word string) error {
 	}
 	for _, c := range cases {
 		if id := c.ID.String(); strings.HasSuffix(id, word) || strings.HasPrefix(id, word) {
-			l.table.row("", text("case of "+c.Workflow), link(id, s.Link("/cases/"+id)), stateOf(c.State.String()), at(c.Created))
+			s.foundCase(l, c, "")
 		}
 	}
 	items, err := r.R.Items(r, store.ItemFilter{Page: newest})
