@@ -9,6 +9,7 @@ import (
 
 func TestMain(m *testing.M) {
 	testsize.Parallel(12) // those of fleets wait for engines that are dead, and for heartbeats
+	testsize.TempInMemory()
 	testsize.Checks(10, 30)
 	os.Exit(m.Run())
 }

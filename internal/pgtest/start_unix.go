@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/tasq-dev/tasq/internal/testsize"
 )
 
 // keeper runs the server as its child, and ends it when its own standard input ends: that is a pipe whose other end only
@@ -104,7 +106,7 @@ func startCluster(bin, often, fsync string, prepare func(data string, as *syscal
 }
 
 func tryStart(bin, often, fsync string, prepare func(data string, as *syscall.Credential) error) (*cluster, error) {
-	folder := tempFolder()
+	folder := testsize.TempFolder()
 	if fsync == "on" { // what is measured includes a disk
 		folder = os.TempDir()
 	}

@@ -42,6 +42,16 @@ func Parallel(n int) {
 	set("test.parallel", n)
 }
 
+// TempInMemory has the temporary folders of this process's tests, and of its children, in [TempFolder]. Tests of what a disk does, or of
+// how long it takes, do not want that. Call it in TestMain.
+func TempInMemory() {
+	if folder := TempFolder(); folder != os.TempDir() {
+		if err := os.Setenv("TMPDIR", folder); err != nil {
+			panic(err)
+		}
+	}
+}
+
 // set changes a flag that the command line does not mention.
 func set(name string, value int) {
 	given := false

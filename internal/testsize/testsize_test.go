@@ -2,6 +2,8 @@ package testsize_test
 
 import (
 	"flag"
+	"os"
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -32,4 +34,18 @@ func TestTheCommandLineSetsTheChecks(t *testing.T) {
 	testsize.Checks(7, 8)
 	require.Equal(t, "7", checks.String())
 	require.NoError(t, checks.Set(before))
+}
+
+// A TMPDIR that is set is where files are; without it they are in memory where that has room, and the folder is there in any case.
+func TestTempFolder(t *testing.T) {
+	mine := t.TempDir()
+	t.Setenv("TMPDIR", mine)
+	if runtime.GOOS != "windows" {
+		require.Equal(t, mine, testsize.TempFolder())
+	}
+	t.Setenv("TMPDIR", "")
+	folder := testsize.TempFolder()
+	require.DirExists(t, folder)
+	testsize.TempInMemory()
+	require.Equal(t, folder, os.TempDir())
 }

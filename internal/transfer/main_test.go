@@ -9,6 +9,7 @@ import (
 
 // The tests wait for servers and for processes that they kill.
 func TestMain(m *testing.M) {
+	testsize.TempInMemory()
 	testsize.Parallel(6)
 	os.Exit(m.Run())
 }

@@ -62,6 +62,7 @@ func TestMain(m *testing.M) {
 type many struct{ *testing.M }
 
 func (m many) Run() int {
+	testsize.TempInMemory()
 	testsize.Parallel(6)
 	return m.M.Run()
 }

@@ -34,6 +34,7 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 	}
+	testsize.TempInMemory()
 	testsize.Parallel(8)
 	os.Exit(m.Run())
 }
