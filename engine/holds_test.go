@@ -192,6 +192,43 @@ func TestARunKeepsItsPlaceInALane(t *testing.T) {
 	}, pay)
 }
 
+// After a restart the first run of a lane, which waits for its next attempt, is not behind those that wait for its lane.
+func TestARunKeepsItsPlaceInALaneOverARestart(t *testing.T) {
+	for _, kill := range []bool{false, true} {
+		var seen events
+		failed := false
+		pay := builder.MustFunc("pay", func(_ context.Context, p payment) (int, error) {
+			seen.add("%s %d", p.Account, p.N)
+			if p.N == 0 && !failed {
+				failed = true
+				return 0, errors.New("the bank is closed")
+			}
+			return p.N, nil
+		}, builder.Holds(builder.TakesBy(limit.Resource("account", 1), 1, func(p payment) string { return p.Account })),
+			builder.Retry(func(p *retry.Policy) { *p = retry.Exponential(5, time.Hour) }))
+		synctest.Test(t, func(t *testing.T) {
+			path := sqlite.File(t.TempDir() + "/lanes.db")
+			e, err := quietConfig().Open(t.Context(), path, pay)
+			require.NoError(t, err)
+			<-time.After(3 * time.Millisecond)
+			runs := startAll(t, e, pay, payment{"ada", 0}, payment{"ada", 1}, payment{"ada", 2})
+			<-time.After(time.Minute)
+			if kill {
+				require.NoError(t, e.Kill())
+			} else {
+				require.NoError(t, e.Close())
+			}
+			e, err = quietConfig().Open(t.Context(), path, pay)
+			require.NoError(t, err)
+			<-time.After(3 * time.Millisecond)
+			endAll(t, e, runs)
+			require.Equal(t, []string{"ada 0", "ada 0", "ada 1", "ada 2"}, seen.all())
+			require.NoError(t, integrity.Check(t.Context(), e))
+			require.NoError(t, e.Close())
+		})
+	}
+}
+
 type payment struct {
 	Account string
 	N       int

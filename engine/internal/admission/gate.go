@@ -192,6 +192,7 @@ func (g *Gate[T]) end(t *Ticket[T], unused bool, give func(*line[T], limit.Grant
 	}
 	held, now := t.held, g.now()
 	t.held = nil
+	g.forget(t)
 	for i := range held {
 		l := held[i].line
 		l.held--

@@ -14,6 +14,7 @@ import (
 // for them, and each engine that goes on with the case has them:
 //
 //	a job of the task that begins a hold ── waits in the line ── first ──▶ order ──▶ the row has the case ──▶ ready
+//	                                             has the case already ──────▶ ready, wherever it is in the line
 //	the task that ends it is over, or the case ──▶ End ──▶ order ──▶ the row is without it ──▶ the next one
 //
 // An engine that ends between the end of a task and the order leaves the hold in the row. So what holds up others is checked.
@@ -36,10 +37,10 @@ func keyOf(limit string, h *ration.Hold) holdKey { return holdKey{limit, h.Case,
 // isHold reports whether the case keeps what a take is of.
 func (t *Ticket[T]) isHold(i int) bool { return i < len(t.Holds) }
 
-// has reports whether a case is known to have a hold of a limit.
+// has reports whether a case is known to have a hold of a limit. One that an earlier activation began may have ended since, on another engine.
 func (g *Gate[T]) has(limit string, h *ration.Hold) bool {
-	_, ok := g.holds[keyOf(limit, h)]
-	return ok
+	known, ok := g.holds[keyOf(limit, h)]
+	return ok && known.Activation >= h.Activation
 }
 
 // holdIn is the hold for which a ticket waits in a line; nil if it does so for its attempt.
@@ -63,15 +64,55 @@ func (g *Gate[T]) waitOf(p *place[T], l *line[T], now int64) time.Duration {
 	return limit.Unknown
 }
 
-// begin notes that a case has a hold. One for which no ticket waits any more ends, unless the case had it before.
+// begin notes that a case has a hold, and makes the job ready that waits for it. One for which no job waits any more ends, unless the case had it
+// before.
 func (g *Gate[T]) begin(l *line[T], h ration.Hold, had bool) {
-	waits := slices.ContainsFunc(l.list, func(p *place[T]) bool { return p.hold != nil && p.hold.Same(&h) })
+	p := l.placeOf(&h)
 	switch {
-	case waits:
+	case p != nil && p.hold.Activation == h.Activation:
 		g.holds[keyOf(l.at.limit, &h)] = hold[T]{h, l.at}
+		g.remove(p.t)
+		g.o.Ready(p.t.Value)
 	case !had:
 		l.share.ended = append(l.share.ended, h)
 	}
+}
+
+// nextHold is the hold that is to be ordered next: that of the first in the line, unless another one seems to be there already. Nil if the first
+// waits for its attempt.
+func (l *line[T]) nextHold() *ration.Hold {
+	h := l.share.preferred
+	l.share.preferred = nil
+	if h == nil && len(l.list) > 0 {
+		h = l.list[0].hold
+	}
+	if h == nil {
+		return nil
+	}
+	of := *h
+	return &of
+}
+
+// prefer orders a hold next that waits in the line, though its case has it already: the next attempt of a job that was done by another engine, or
+// before this one was opened. It waits for no one, and others in the line may wait for it. It is not begun before the row says that it is there still, and by
+// which activation.
+func (g *Gate[T]) prefer(l *line[T], held []ration.Hold) {
+	for i := range held {
+		if p := l.placeOf(&held[i]); p != nil && !g.has(l.at.limit, p.hold) {
+			l.share.preferred = p.hold
+			g.ask(l)
+			return
+		}
+	}
+}
+
+// placeOf is where a hold is waited for; nil if it is not.
+func (l *line[T]) placeOf(h *ration.Hold) *place[T] {
+	i := slices.IndexFunc(l.list, func(p *place[T]) bool { return p.hold != nil && p.hold.Same(h) })
+	if i < 0 {
+		return nil
+	}
+	return l.list[i]
 }
 
 // checkAgain is how often it is checked whether the holds that others wait for have ended.
@@ -103,29 +144,62 @@ func (l *line[T]) heldBy() (cases []workitem.CaseID) {
 	return cases
 }
 
+// forget keeps no hold in mind whose job has left its worker, if other engines may end it.
+func (g *Gate[T]) forget(t *Ticket[T]) {
+	if g.o.Again == limit.Unknown {
+		return
+	}
+	for i := range t.Holds {
+		delete(g.holds, keyOf(t.Takes[i].Limit, &t.Holds[i]))
+	}
+}
+
 // HoldOf is a hold of a limit that a case is known to have.
 func (g *Gate[T]) HoldOf(name string, of workitem.CaseID, task string) (ration.Hold, bool) {
 	h, ok := g.holds[holdKey{name, of, task}]
 	return h.Hold, ok
 }
 
-// End gives back what a case holds. The key is used only for a hold that this gate does not know.
+// End gives back what a case holds since the activation given, or since an earlier one. The key is used only for a hold that this gate does not
+// know.
 func (g *Gate[T]) End(name, key string, h ration.Hold) {
+	known, ok := g.holds[keyOf(name, &h)]
+	l := g.lineOfHold(name, key, known)
+	if ok && known.Activation <= h.Activation {
+		delete(g.holds, keyOf(name, &h))
+	}
+	if l != nil {
+		l.share.ended = append(l.share.ended, h)
+		l.share.next = 0
+		g.ask(l)
+	}
+}
+
+// WithdrawHold gives back what a case holds since the activation given, and only since that.
+func (g *Gate[T]) WithdrawHold(name, key string, h ration.Hold) {
+	known, ok := g.holds[keyOf(name, &h)]
+	l := g.lineOfHold(name, key, known)
+	if ok && known.Activation == h.Activation {
+		delete(g.holds, keyOf(name, &h))
+	}
+	if l != nil {
+		l.share.withdrawn = append(l.share.withdrawn, h)
+		l.share.next = 0
+		g.ask(l)
+	}
+}
+
+// lineOfHold is the line of a hold that is known, or of a key; nil if there is none.
+func (g *Gate[T]) lineOfHold(name, key string, known hold[T]) *line[T] {
 	at := lineKey{name, key}
-	if known, ok := g.holds[keyOf(name, &h)]; ok {
+	if known.at.limit != "" {
 		at = known.at
-		if known.Activation <= h.Activation {
-			delete(g.holds, keyOf(name, &h))
-		}
 	}
 	if g.stopped || g.limits[name] == nil {
-		return
+		return nil
 	}
-	l := g.lineOf(at)
-	if l.share == nil {
-		return
+	if l := g.lineOf(at); l.share != nil {
+		return l
 	}
-	l.share.ended = append(l.share.ended, h)
-	l.share.next = 0
-	g.ask(l)
+	return nil
 }

@@ -2,6 +2,7 @@ package admission
 
 import (
 	"container/heap"
+	"math"
 	"slices"
 	"time"
 
@@ -118,8 +119,12 @@ func (g *Gate[T]) park(lines []*line[T], t *Ticket[T], now int64) {
 		*p = place[T]{t: t, line: l, n: l.amount(t), hold: g.holdIn(t, l)}
 		heap.Push(l, p)
 		l.wanted += p.n
-		if l.list[0] == p {
+		switch {
+		case l.list[0] == p:
 			g.waits(l, now, g.waitOf(p, l, now))
+		case p.hold != nil && l.share.next == math.MaxInt64: // its case may have the hold since before the engine was opened
+			l.share.next = 0
+			g.short(l, now)
 		}
 	}
 	g.known(t, func(other *line[T]) {

@@ -33,7 +33,9 @@ type share struct {
 	free      int64         // when there may be room, as the store sees it; 0 if it knows of no such time
 	taken     int64         // of the limit by all engines and cases, as the store saw it
 	ended     []ration.Hold // holds of which the store does not know that they have ended
+	withdrawn []ration.Hold // the same of holds that ended with the activation that began them
 	others    []ration.Hold // that a hold waits for
+	preferred *ration.Hold  // to be ordered next, as its case seems to have it already
 	checked   int64         // when it was last asked whether those have ended
 	stop      func() bool   // of the timer that gives back what is left
 }
@@ -56,7 +58,7 @@ type Order[T any] struct {
 
 // idle reports whether a share can be forgotten.
 func (s *share) idle() bool {
-	return s == nil || s.left == 0 && s.used == 0 && s.back == nil && len(s.fixes) == 0 && !s.dirty && len(s.ended) == 0 &&
+	return s == nil || s.left == 0 && s.used == 0 && s.back == nil && len(s.fixes) == 0 && !s.dirty && len(s.ended)+len(s.withdrawn) == 0 &&
 		s.orderedAt == 0
 }
 
@@ -182,10 +184,9 @@ func (g *Gate[T]) Orders(most int) []Order[T] {
 func (l *line[T]) order(now int64) Order[T] {
 	s, slots := l.share, l.def.Algorithm == limit.Slots
 	o := ration.Order{Limit: *l.def}
-	o.Ended, s.ended = s.ended, nil
-	if len(l.list) > 0 && l.list[0].hold != nil {
-		h := *l.list[0].hold
-		o.For, o.Least, o.Want = &h, h.N, h.N
+	o.Ended, o.Withdrawn, s.ended, s.withdrawn = s.ended, s.withdrawn, nil, nil
+	if h := l.nextHold(); h != nil {
+		o.For, o.Least, o.Want = h, h.N, h.N
 		s.left = 0
 	} else if len(l.list) > 0 {
 		if n := l.list[0].n; n > s.room(now) {
@@ -235,7 +236,7 @@ func (g *Gate[T]) Settle(o Order[T], a ration.Answer, err error) {
 	slots := l.def.Algorithm == limit.Slots
 	switch {
 	case err != nil:
-		s.ended = append(s.ended, o.Order.Ended...)
+		s.ended, s.withdrawn = append(s.ended, o.Order.Ended...), append(s.withdrawn, o.Order.Withdrawn...)
 		s.dirty, s.next = slots, now+int64(ration.Again)
 	case o.Order.For != nil && a.Grant.N > 0:
 		s.next, s.free, s.taken, s.others = 0, 0, a.Taken, nil
@@ -255,7 +256,8 @@ func (g *Gate[T]) Settle(o Order[T], a ration.Answer, err error) {
 		s.taken = a.Taken
 	}
 	g.advance(l, now)
-	if s.dirty || s.back != nil || len(s.fixes) > 0 || len(s.ended) > 0 {
+	g.prefer(l, a.Holds)
+	if s.dirty || s.back != nil || len(s.fixes) > 0 || len(s.ended)+len(s.withdrawn) > 0 {
 		g.ask(l)
 	}
 }

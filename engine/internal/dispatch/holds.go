@@ -81,8 +81,11 @@ func (s *scheduler) taskMoved(tree *state.Tree, e *state.TaskMoved) {
 				known = ration.Hold{Root: c.Root, Case: c.ID, Task: task, Activation: activationsOver(&c.Tasks[h.From])}
 			}
 			s.endHold(c, h, known)
-		case h.From == e.Task && e.To != state.TaskCompleted && have && known.Activation == e.Generation:
-			s.endHold(c, h, known)
+		case h.From == e.Task && e.To != state.TaskCompleted:
+			of := ration.Hold{Root: c.Root, Case: c.ID, Task: task, Activation: e.Generation}
+			if key, ok := s.keyOfHold(c, h, task); ok {
+				s.limits.WithdrawHold(h.Limit.Name, key, of)
+			}
 		}
 	}
 }
@@ -106,28 +109,29 @@ func (s *scheduler) caseEnded(tree *state.Tree, id workitem.CaseID) {
 	}
 }
 
-// endHold gives back a hold. The key of one that another engine began is found by the input of the task that began it; if that is not there any
-// more, those who wait find out.
+// endHold gives back a hold.
 func (s *scheduler) endHold(c *state.Case, h *workflow.Hold, of ration.Hold) {
-	key := ""
-	if _, known := s.limits.HoldOf(h.Limit.Name, c.ID, of.Task); !known {
-		if c.Tasks[h.From].Generation == 0 {
-			return
-		}
-		if h.Key != nil {
-			found := false
-			for it := range c.Items.All() {
-				if it.Task == of.Task {
-					_, k, err := h.Of(it.Input)
-					key, found = k, err == nil
-				}
-			}
-			if !found {
-				return
-			}
+	if key, ok := s.keyOfHold(c, h, of.Task); ok {
+		s.limits.End(h.Limit.Name, key, of)
+	}
+}
+
+// keyOfHold is the key of which a case holds slots, if it holds any. That of a hold which another engine began is found by the input of the task
+// that began it; if that is not there any more, those who wait find out.
+func (s *scheduler) keyOfHold(c *state.Case, h *workflow.Hold, task string) (key string, ok bool) {
+	if _, known := s.limits.HoldOf(h.Limit.Name, c.ID, task); known {
+		return "", true
+	}
+	if c.Tasks[h.From].Generation == 0 || h.Key == nil {
+		return "", c.Tasks[h.From].Generation > 0
+	}
+	for it := range c.Items.All() {
+		if it.Task == task {
+			_, k, err := h.Of(it.Input)
+			key, ok = k, err == nil
 		}
 	}
-	s.limits.End(h.Limit.Name, key, of)
+	return key, ok
 }
 
 // checkHolds finds out which holds have ended: what their engines should have given back and did not, as they ended before. The lock is held.

@@ -33,8 +33,10 @@ type Order struct {
 
 	// For is the hold for which Least slots are asked: they are then the case's, and not the engine's. Nil if they are not for a hold.
 	For *Hold
-	// Ended are holds that have ended.
+	// Ended are holds that have ended, those of the activations given and of earlier ones.
 	Ended []Hold
+	// Withdrawn are holds that have ended with the activations given that began them.
+	Withdrawn []Hold
 }
 
 // Hold is what a case holds of a limit over several tasks. Its case and task identify it.
@@ -66,7 +68,7 @@ type Answer struct {
 	Wait  time.Duration // until there may be enough; limit.Unknown if time alone is not enough
 	Taken int64         // how much of the limit is taken now, by all
 	Had   bool          // the case of the order's hold had the slots already
-	Holds []Hold        // of all cases, if there is not enough
+	Holds []Hold        // of all cases, if something was asked for
 }
 
 // nobody is the number of no engine.
@@ -168,7 +170,8 @@ func (r *row) slots(o Order, in Situation, ahead int64) (a Answer, until int64) 
 		r.Held = make(map[int64]int64)
 	}
 	r.Held[in.Self] = o.Held
-	r.end(o.Ended)
+	r.end(o.Ended, func(held, ended int) bool { return held <= ended })
+	r.end(o.Withdrawn, func(held, ended int) bool { return held == ended })
 	for _, n := range r.Held {
 		a.Taken += n
 	}
@@ -180,7 +183,7 @@ func (r *row) slots(o Order, in Situation, ahead int64) (a Answer, until int64) 
 	case o.For != nil && r.has(o.For):
 		a.Grant.N, a.Had = o.Least, true
 	case free < o.Least:
-		a.Wait, a.Holds = limit.Unknown, slices.Clone(r.Holds)
+		a.Wait = limit.Unknown
 	case o.For != nil:
 		a.Grant.N = o.Least
 		r.Holds = append(r.Holds, *o.For)
@@ -190,6 +193,9 @@ func (r *row) slots(o Order, in Situation, ahead int64) (a Answer, until int64) 
 	}
 	if !a.Had {
 		a.Taken += a.Grant.N
+	}
+	if o.Least > 0 {
+		a.Holds = slices.Clone(r.Holds)
 	}
 	if r.Held[in.Self] == 0 {
 		delete(r.Held, in.Self)
@@ -210,10 +216,10 @@ func (r *row) has(h *Hold) bool {
 	return true
 }
 
-// end removes holds that have ended. One that its case has begun anew since stays.
-func (r *row) end(ended []Hold) {
+// end removes holds that have ended, by the activations that began them. One that its case has begun anew since stays.
+func (r *row) end(ended []Hold, by func(held, ended int) bool) {
 	r.Holds = slices.DeleteFunc(r.Holds, func(h Hold) bool {
-		return slices.ContainsFunc(ended, func(e Hold) bool { return h.Same(&e) && h.Activation <= e.Activation })
+		return slices.ContainsFunc(ended, func(e Hold) bool { return h.Same(&e) && by(h.Activation, e.Activation) })
 	})
 }
 
