@@ -30,12 +30,13 @@ import (
 type events struct {
 	mu   sync.Mutex
 	list []string
+	at   []time.Time
 }
 
 func (e *events) add(format string, args ...any) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.list = append(e.list, fmt.Sprintf(format, args...))
+	e.list, e.at = append(e.list, fmt.Sprintf(format, args...)), append(e.at, time.Now())
 }
 
 func (e *events) all() []string {
@@ -140,16 +141,18 @@ func TestAHoldOutlivesTheEngine(t *testing.T) {
 						require.NoError(t, e.Close())
 					}
 				}
-				holder := -1 // who was loaded and has not left
-				for _, what := range seen.all() {
+				holder, list := -1, seen.all() // who was loaded and has not left
+				for i, what := range list {
 					var n int
-					if _, err := fmt.Sscanf(what, "load %d", &n); err == nil {
-						require.Contains(t, []int{-1, n}, holder, "%v", seen.all())
-						holder = n
+					if _, err := fmt.Sscanf(what, "load %d", &n); err != nil {
+						continue
 					}
-					if _, err := fmt.Sscanf(what, "rest %d", &n); err == nil && n == holder {
-						holder = -1
+					if holder >= 0 && n != holder { // which of the two is first when a ship has left is open
+						rest := slices.Index(list, fmt.Sprint("rest ", holder))
+						require.GreaterOrEqual(t, rest, 0, "%v", list)
+						require.Less(t, seen.at[rest].Sub(seen.at[i]), time.Second, "%s begins before the other ship has left: %v", what, list)
 					}
+					holder = n
 				}
 			})
 		})
