@@ -13,6 +13,7 @@ import (
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/engine/enginetest"
 	"github.com/tasq-dev/tasq/internal/scenario"
+	"github.com/tasq-dev/tasq/limit"
 	"github.com/tasq-dev/tasq/net/verify"
 	"github.com/tasq-dev/tasq/store/sqlite"
 )
@@ -145,4 +146,27 @@ func ExampleScenario() {
 	// Output:
 	// <nil>
 	// # improper-completion: a case can complete while work is left over: "register->damage"
+}
+
+// Workflows that are sound alone, and whose cases can wait for each other for what they hold, are not sound together. What one of them allows is not
+// said of it, and allowing it is not superfluous.
+func TestSoundLooksAtWhatCasesHoldTogether(t *testing.T) {
+	holding := func(name, first, second string, opts ...builder.Option) engine.Workflow {
+		b := builder.New[int](name, opts...)
+		task := func(name string) *builder.TaskRef[int, int] {
+			return builder.Task(b, name, builder.Work[int, int]{Input: builder.CaseInput(b), Run: func(_ context.Context, n int) (int, error) { return n, nil }})
+		}
+		one, two := task("one"), task("two")
+		b.Path(b.Start(), one, two, b.End())
+		b.Hold(builder.Takes(limit.Resource(first, 1), 1), one, two)
+		b.Hold(builder.Takes(limit.Resource(second, 1), 1), two, two)
+		return b.MustBuild()
+	}
+	in, out := holding("in", "crane", "dock"), holding("out", "dock", "crane")
+	enginetest.Sound(t, in)
+	enginetest.Sound(t, out)
+	r := verdictOf(in, out)
+	require.Len(t, r.errors, 1)
+	require.Contains(t, r.errors[0], "hold-deadlock two: cases can wait for each other and never go on: case 1 of in holds 1 of crane (since one)")
+	require.Empty(t, verdictOf(in, holding("out", "dock", "crane", builder.AllowUnsound(verify.HoldDeadlock))).errors)
 }
