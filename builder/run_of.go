@@ -113,6 +113,26 @@ func (r Run[Out]) Result(ctx context.Context, e Waiter) (Out, error) {
 	return r.value(info)
 }
 
+// Done returns a channel that is closed when [Run.Result] has no more to wait for: the run has ended or is stuck, there is none, or the engine is closed. It
+// is not closed when the context ends, which ends the wait.
+//
+//	select {
+//	case <-run.Done(ctx, e):
+//		receipt, err := run.Result(ctx, e) // at once
+//	case <-hurry:
+//	}
+//
+// A run that another engine does is waited for as by Result. Each call has a goroutine until then.
+func (r Run[Out]) Done(ctx context.Context, e Waiter) <-chan struct{} {
+	done := make(chan struct{})
+	go func() {
+		if _, err := r.Result(ctx, e); err == nil || ctx.Err() == nil {
+			close(done)
+		}
+	}()
+	return done
+}
+
 func reasoned(err error, reason *workitem.Failure) error {
 	if reason == nil {
 		return err

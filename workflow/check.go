@@ -67,7 +67,7 @@ type form struct{ needs, takes []*field }
 
 var forms = map[Kind]form{
 	KindStart: {[]*field{workflowField},
-		[]*field{printField, payloadField, timeField, priorityField, optionsField, businessField, labelsField, takenField, perField, throttleField}},
+		[]*field{printField, payloadField, timeField, priorityField, queueField, optionsField, businessField, labelsField, takenField, perField, throttleField}},
 	KindAct: {[]*field{itemField, actionField},
 		[]*field{workflowField, taskField, payloadField, reasonField, routeField}},
 	KindAddItem: {[]*field{caseField, taskField},

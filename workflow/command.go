@@ -91,7 +91,7 @@ type Command struct {
 	After    time.Duration `json:"after,omitempty"`    // begin so long after the command, in nanoseconds; 0 is at once
 	At       time.Time     `json:"at,omitzero"`        // begin at this time; one that is over, and the zero time, is at once
 	Priority int           `json:"priority,omitempty"` // of what is created; higher goes first
-	Queue    string        `json:"queue,omitempty"`    // of an added item; "" is that of the task
+	Queue    string        `json:"queue,omitempty"`    // of an added item, or of the jobs of a case that is started; "" is that of the task
 	Limit    string        `json:"limit,omitempty"`    // the name of a limit
 	LimitKey string        `json:"limitKey,omitempty"` // of a limit: the key that is set; "" is all those that have no number of their own
 	N        int64         `json:"n,omitempty"`        // how much of a limit there is; 0 pauses it

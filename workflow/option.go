@@ -81,7 +81,8 @@ func At(t time.Time) Option { return set(func(c *Command) { c.At, c.times = t, c
 // is 0.
 func Priority(n int) Option { return set(func(c *Command) { c.Priority = n }) }
 
-// Queue has an item that is added listed in this queue, instead of that of its task.
+// Queue has an item that is added listed in this queue, instead of that of its task. A case that is started with it has the jobs of its tasks and
+// functions run in this queue, with their retries; tasks for people keep theirs, and so do its child cases and the handlers of its end. "" changes nothing.
 func Queue(name string) Option { return set(func(c *Command) { c.Queue = name }) }
 
 // FromStep has a restart do the last step of this name again, and all that came after it; the steps before it are taken over.

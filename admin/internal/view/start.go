@@ -31,6 +31,7 @@ var startFields = []field{
 	{Seldom: true, Name: "window", Label: "In any window of", Hint: "30s, 5m or 1h, however it is laid. For a number of starts alone."},
 	{Seldom: true, Name: "after", Label: "Begin after", Hint: "90s, 5m, 2h or 3d; empty is at once."},
 	{Seldom: true, Name: "priority", Label: "Priority", Hint: "A number; higher goes first."},
+	{Seldom: true, Name: "queue", Label: "Queue of its jobs", Hint: "Empty is that of each task and function."},
 }
 
 // fieldError is for a field of a form whose value cannot be understood.
@@ -82,6 +83,7 @@ func (p *actPage) fill(a *action, form url.Values, problem error) {
 // readStart reads the fields that only a start has.
 func readStart(c *workflow.Command, form url.Values) (err error) {
 	c.BusinessKey, c.IfTaken = form.Get("businessKey"), workflow.Taken(form.Get("ifTaken"))
+	c.Queue = strings.TrimSpace(form.Get("queue"))
 	c.Per, c.Zone = workflow.Period(form.Get("per")), strings.TrimSpace(form.Get("zone"))
 	bad := func(name, format string, args ...any) error {
 		return &fieldError{name, fmt.Errorf(format+": %w", append(args, workflow.ErrBadCommand)...)}

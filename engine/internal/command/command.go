@@ -166,6 +166,7 @@ func (x *Executor) start(tx *commit.Tx, c *workflow.Command, o commit.Operation)
 	fresh := &state.Case{Priority: c.Priority, Key: c.BusinessKey, Labels: c.Labels}
 	options := c.Options
 	options.Trace, options.Queued, options.Debounced, options.Window = c.Trace, c.IfTaken == workflow.Queued, time.Time{}, c.Window
+	options.Queue = c.Queue
 	if fresh.Options, err = options.Encode(); err == nil {
 		err = x.CheckPayload("options", fresh.Options)
 	}

@@ -34,6 +34,11 @@ func (m *Machine) openItem(id workitem.CaseID, t net.TaskID, generation int, n a
 		return nil, fmt.Errorf("a work item of task %s: %w", c.Net.TaskName(t), err)
 	}
 	it := m.newItem(c, t, generation, spec, n)
+	if spec.HasWorker() && n.Queue == "" {
+		if it.Queue, err = queueOf(c, it.Queue); err != nil {
+			return nil, err
+		}
+	}
 	if it.Input = n.Input; !m.isAccepted(c, spec, n.Input) {
 		it.Input, err = m.acceptItem(spec, workitem.Initialize, n.Input)
 	}

@@ -1,11 +1,14 @@
 package kernel
 
 import (
+	"bytes"
+	"cmp"
 	"fmt"
 
 	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -85,7 +88,11 @@ func (m *Machine) openCall(at activities.Place, n activities.NewJob) (workitem.J
 	if n.After < 0 {
 		return workitem.JobID{}, fmt.Errorf("job %q cannot be due %s ago: give zero or more", n.Name, -n.After)
 	}
-	j := &state.Job{Kind: state.JobCall, Name: n.Name, Queue: call.Queue, Priority: c.Priority, Input: n.Input,
+	queue, err := queueOf(c, call.Queue)
+	if err != nil {
+		return workitem.JobID{}, err
+	}
+	j := &state.Job{Kind: state.JobCall, Name: n.Name, Queue: queue, Priority: c.Priority, Input: n.Input,
 		Due: m.now.Add(n.After), Detached: n.Detached || c.State.Final()}
 	if t, ok := c.Net.TaskByName(at.Task); ok && !j.Detached && m.mustBeActive(c, t, at.Generation) == nil {
 		j.Task, j.Generation = at.Task, at.Generation
@@ -95,4 +102,13 @@ func (m *Machine) openCall(at activities.Place, n activities.NewJob) (workitem.J
 	}
 	err = m.addJob(c.ID, j)
 	return j.ID, err
+}
+
+// queueOf is the queue of jobs of a case: the one that its start gave, or that of the definition.
+func queueOf(c *state.Case, defined string) (string, error) {
+	if !bytes.Contains(c.Options, []byte(`"queue":`)) { // as most
+		return defined, nil
+	}
+	o, err := workflow.OptionsOf(Info(c))
+	return cmp.Or(o.Queue, defined), err
 }

@@ -39,6 +39,7 @@ func (a *app) caseStart() *cobra.Command {
 	cmd.Flags().Var(&after, "after", "create the case now, and begin it after this delay: 90s, 5m, 2h, 3d")
 	cmd.Flags().IntVar(&q.command.Priority, "priority", 0,
 		"`priority` of its jobs and work items, unless their task has one; higher goes first")
+	cmd.Flags().StringVar(&q.command.Queue, "on-queue", "", "`queue` of its jobs, instead of those of its tasks and functions")
 	cmd.Flags().StringVar(&q.command.BusinessKey, "business-key", "", "business `key` of the case, instead of the one that its workflow "+
 		"derives from the input")
 	cmd.Flags().StringVar((*string)(&q.command.IfTaken), "if-taken", "", "what to do if a case holds the business key: refuse, return "+
