@@ -55,7 +55,7 @@ func TestANilFailureAsAnErrorIsExplained(t *testing.T) {
 
 // What is wrong with an option has a stable code, whatever option it is, and no case is started.
 func TestWrongOptionsHaveCodes(t *testing.T) {
-	f, _ := function(t, "f", echo)
+	f := builder.MustFunc("f", echo)
 	e := enginetest.New(t, f)
 	for code, options := range map[string][]workflow.Option{
 		"invalid-payload": {workflow.Label("a b", "x"), workflow.Label("a", string(make([]byte, 300)))},
