@@ -358,18 +358,20 @@ func TestAnEndpointOfOnesOwn(t *testing.T) {
 }
 
 func TestWrongUsageSaysWhatIsWrong(t *testing.T) {
-	for text, change := range map[string]func(*demo.Options){
-		`no mode "erorr"`:         func(o *demo.Options) { o.Faults = "erorr" },
-		"the name of a model":     func(o *demo.Options) { o.URL = "http://127.0.0.1:1" },
-		"without a URL":           func(o *demo.Options) { o.Model = "mine" },
-		"faults are for the":      func(o *demo.Options) { o.URL, o.Model = "http://127.0.0.1:1", "mine" },
-		"no model: set OPENAI_MO": func(*demo.Options) { t.Setenv(chat.EnvKey, "k") },
+	for text, change := range map[string]func(*testing.T, *demo.Options){
+		`no mode "erorr"`:         func(_ *testing.T, o *demo.Options) { o.Faults = "erorr" },
+		"the name of a model":     func(_ *testing.T, o *demo.Options) { o.URL = "http://127.0.0.1:1" },
+		"without a URL":           func(_ *testing.T, o *demo.Options) { o.Model = "mine" },
+		"faults are for the":      func(_ *testing.T, o *demo.Options) { o.URL, o.Model = "http://127.0.0.1:1", "mine" },
+		"no model: set OPENAI_MO": func(t *testing.T, _ *demo.Options) { t.Setenv(chat.EnvKey, "k") },
 	} {
-		o := options(t)
-		change(&o)
-		err := demo.Run(t.Context(), io.Discard, o)
-		require.ErrorIs(t, err, demo.ErrUsage)
-		require.ErrorContains(t, err, text)
+		t.Run(text, func(t *testing.T) {
+			o := options(t)
+			change(t, &o)
+			err := demo.Run(t.Context(), io.Discard, o)
+			require.ErrorIs(t, err, demo.ErrUsage)
+			require.ErrorContains(t, err, text)
+		})
 	}
 }
 
