@@ -32,14 +32,15 @@ func (e *UnsoundError) Error() string {
 
 // allowable are the codes of findings that a workflow can have. Unsafe is not one: it is only said of plain nets.
 func allowable() []net.Code {
-	return append(slices.DeleteFunc(verify.FindingCodes(), func(c net.Code) bool { return c == verify.Unsafe }), NoOutput, verify.HoldDeadlock)
+	codes := slices.DeleteFunc(verify.FindingCodes(), func(c net.Code) bool { return c == verify.Unsafe })
+	return slices.Concat(codes, verify.HoldCodes(), []net.Code{NoOutput})
 }
 
 // silenceable are the codes of warnings that a workflow can have. A dead task is one where it leaves the net weakly
 // sound. A cycle of routing tasks is none: it is a problem.
 func silenceable() []net.Code {
 	codes := slices.DeleteFunc(verify.WarningCodes(), func(c net.Code) bool { return c == net.RoutingCycle })
-	return append(codes, verify.DeadTask, NoOutput, verify.HoldDeadlock)
+	return slices.Concat(codes, verify.HoldCodes(), []net.Code{verify.DeadTask, NoOutput})
 }
 
 // AllowUnsound lets a workflow be built though its net is unsound in these ways: [verify.NoOptionToComplete],

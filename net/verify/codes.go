@@ -25,3 +25,6 @@ func WarningCodes() []net.Code {
 		SeveralEnds, Undecided, XorJoinTwice, XorSplitAndJoin,
 	}
 }
+
+// HoldCodes lists the codes of what [Holds] finds, sorted.
+func HoldCodes() []net.Code { return []net.Code{HoldDeadlock} }

@@ -18,7 +18,7 @@ import (
 
 // The lists of codes hold every constant of the type, sorted.
 func TestEveryCodeIsListed(t *testing.T) {
-	lists := [][]net.Code{net.ProblemCodes(), verify.FindingCodes(), verify.WarningCodes()}
+	lists := [][]net.Code{net.ProblemCodes(), verify.FindingCodes(), verify.WarningCodes(), verify.HoldCodes()}
 	for _, list := range lists {
 		require.True(t, slices.IsSorted(list), list)
 		require.Equal(t, slices.Compact(slices.Clone(list)), list)
