@@ -20,6 +20,9 @@ type Config struct {
 	Queues map[string]int
 	// Workers is the number for queues that are not listed. Default: 32; negative: none, so that no job runs here.
 	Workers int
+	// MaxRunning bounds how many jobs run at a time in this engine, over all its queues; of those that wait, the most urgent begins next,
+	// whatever its queue. A batch counts as one. Default: no bound but those of the queues.
+	MaxRunning int
 
 	// MaxPending bounds how many jobs of a queue wait to begin, due or not, in this engine. [Engine.Do] refuses to start a case that
 	// would add one to a full queue, with an error that is [ErrFull]; what goes on by itself and what Update does is not refused.

@@ -77,6 +77,7 @@ func (e *Engine) Here() why.Here {
 		Definition: e.definitions.Definition,
 		Workers:    e.dispatch.LimitOf,
 		Running:    e.dispatch.Running,
+		Full:       e.dispatch.Full,
 		Failing:    e.failingSince,
 		Limits:     e.limitsOf,
 		Gathered:   e.dispatch.Gathered,

@@ -123,6 +123,10 @@ func (v *visit) pending(j *state.Job) {
 			w.Blocked = Behind
 		case v.busy(j.Queue):
 			w.Blocked = Busy
+		case v.in.Full != nil:
+			if w.MaxRunning = v.in.Full(); w.MaxRunning > 0 {
+				w.Blocked = Busy
+			}
 		}
 		if w.Blocked == Behind || w.Blocked == Busy {
 			w.Workers = v.in.Paused[j.Queue].Workers

@@ -23,6 +23,9 @@ type Here struct {
 	Workers func(queue string) int
 	// Running says how many jobs of a queue run at the moment, here. A nil function means that this is not known.
 	Running func(queue string) int
+	// Full is how many jobs run at a time in all queues, here, if as many do at the moment; 0 if there is room for more. A nil function means that
+	// this is not known.
+	Full func() int
 	// Limits lists the limits that a job waits for, which is due, or a step of it, by its name; nothing if it does not wait for one. A
 	// nil function means that this is not known.
 	Limits func(job workitem.JobID, step string) []Limit

@@ -278,6 +278,9 @@ func blocked(w *Wait, now time.Time) string {
 		}
 		return ahead(w.Ahead) + workers(w, now)
 	case Busy:
+		if w.MaxRunning > 0 {
+			return fmt.Sprintf("this engine runs %d jobs, the most that Config.MaxRunning allows", w.MaxRunning)
+		}
 		return "all workers of " + queue(w.Queue) + " are busy" + workers(w, now)
 	}
 	return ""

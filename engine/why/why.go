@@ -163,6 +163,8 @@ type Wait struct {
 
 	Workers *store.WorkersValue `json:"workers,omitempty"` // how many workers its queue was set to have, if it waits for one of them
 
+	MaxRunning int `json:"maxRunning,omitempty"` // how many jobs of all queues run here at a time, if it waits for one of them to end
+
 	Down time.Time `json:"down,omitzero"` // since when the store fails
 
 	Suspended *Suspension `json:"suspended,omitempty"`

@@ -46,6 +46,7 @@ type Options struct {
 	Fleet      bool           // there may be other engines
 	Queues     map[string]int // how many jobs of a queue run at a time, where it differs from Workers
 	Workers    int
+	MaxRunning int            // how many jobs run at a time, of all queues; 0 and less: no bound
 	MaxPending map[string]int // how many jobs of a queue wait to begin when starts are refused; no bound for one that is not listed
 	Aging      time.Duration  // how long a job waits until it is as urgent as a fresh one of the next priority; 0 is never
 	Steps      int            // how many functions of steps run at a time; 0 and less: no bound
@@ -146,6 +147,16 @@ func (d *Dispatcher) NextDue() (time.Time, bool) { return d.sched.nextDue() }
 
 // Runaway says which loop takes no time; nil if there is none. See loopGuard.
 func (d *Dispatcher) Runaway() error { return d.sched.runaway() }
+
+// Full is how many jobs run here at a time, of all queues, if as many do now; 0 if there is room, or no bound.
+func (d *Dispatcher) Full() int {
+	d.sched.mu.Lock()
+	defer d.sched.mu.Unlock()
+	if !d.sched.full() {
+		return 0
+	}
+	return d.o.MaxRunning
+}
 
 // Running is how many jobs of a queue are with workers.
 func (d *Dispatcher) Running(queue string) int { return d.sched.runningOf(queue) }

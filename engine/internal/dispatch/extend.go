@@ -144,7 +144,7 @@ func (s *scheduler) reserve(c *state.Case, j *state.Job, now int64) (entry, bool
 		return entry{}, false
 	}
 	q := s.queueOf(j.Queue)
-	if s.paused[q.name] || q.running >= q.limit || len(q.ready) > 0 || s.waiting.next() <= now {
+	if s.paused[q.name] || q.running >= q.limit || s.full() || len(q.ready) > 0 || s.waiting.next() <= now {
 		return entry{}, false
 	}
 	n := entry{due: j.Due.UnixMicro(), job: j.ID, root: j.Root, queue: q, priority: shortPriority(j.Priority), cautious: true,
@@ -156,7 +156,7 @@ func (s *scheduler) reserve(c *state.Case, j *state.Job, now int64) (entry, bool
 	if n.ticket != nil && !s.limits.Try(n.ticket) {
 		return entry{}, false
 	}
-	q.running++
+	s.begin(q)
 	s.d.jobs.Add(1)
 	s.d.o.Active(1)
 	s.claims.reserve(j.ID)

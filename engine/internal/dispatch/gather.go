@@ -309,7 +309,7 @@ func (s *scheduler) form(q *jobQueue, line *gathering, now int64, next []entry) 
 	line.now = line.now && line.len() > 0
 	line.forgetIfEmpty()
 	if g.undecided = g.held; g.held > 0 {
-		q.running++
+		s.begin(q)
 	}
 	return next
 }

@@ -23,6 +23,7 @@ type scheduler struct {
 	mu       sync.Mutex
 	waiting  calendar
 	queues   map[string]*jobQueue
+	running  int // jobs with workers, of all queues
 	claims   claims
 	parked   parking
 	hours    hours
@@ -258,7 +259,12 @@ func (s *scheduler) turn() {
 		for _, q := range s.queues {
 			q.promised = 0
 			clear(q.promisedTo)
-			next = s.handOut(q, now, next)
+			if s.d.o.MaxRunning <= 0 {
+				next = s.handOut(q, now, next)
+			}
+		}
+		if s.d.o.MaxRunning > 0 {
+			next = s.handOutOfAll(now, next)
 		}
 	}
 	s.setAlarm(now)
@@ -276,7 +282,7 @@ func (s *scheduler) turn() {
 
 // handOut appends the jobs of a queue for which there are workers, an open window, and room in the limits that they need.
 func (s *scheduler) handOut(q *jobQueue, now int64, next []entry) []entry {
-	for q.running < q.limit {
+	for q.running < q.limit && !s.full() {
 		line, at := q.choose(now)
 		switch {
 		case line == nil && len(q.ready) == 0:
@@ -300,8 +306,11 @@ func (s *scheduler) handOut(q *jobQueue, now int64, next []entry) []entry {
 			q.reading++
 		}
 		next = append(next, n)
-		q.running++
+		s.begin(q)
 		s.d.jobs.Add(1)
+		if s.d.o.MaxRunning > 0 {
+			return next // another queue may have a more urgent one
+		}
 	}
 	return next
 }
@@ -329,6 +338,7 @@ func (s *scheduler) freed(n entry, g *group, steps *journal, how outcome) {
 	s.claims.end(n.job, steps)
 	if g == nil || g.isOver() {
 		n.queue.running--
+		s.running--
 	}
 	if n.unread {
 		n.queue.reading--
@@ -337,7 +347,8 @@ func (s *scheduler) freed(n entry, g *group, steps *journal, how outcome) {
 		s.leavesTurn(n.job)
 	}
 	s.limits.leave(n.ticket, how)
-	more := len(n.queue.ready) > 0 || s.limits.readied || len(n.queue.lines) > 0 && n.queue.nextLine(s.d.o.Now().UnixMicro()) != nil
+	more := len(n.queue.ready) > 0 || s.limits.readied || len(n.queue.lines) > 0 && n.queue.nextLine(s.d.o.Now().UnixMicro()) != nil ||
+		s.d.o.MaxRunning > 0 && s.mostUrgent(nil, s.d.o.Now().UnixMicro()) != nil
 	s.mu.Unlock()
 	if more {
 		s.turn() // before this work is over: what is in lines is counted when it begins
