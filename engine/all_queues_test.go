@@ -2,7 +2,6 @@ package engine_test
 
 import (
 	"context"
-	"fmt"
 	"testing"
 	"time"
 
@@ -40,6 +39,6 @@ func TestJobsOfAllQueuesAreBounded(t *testing.T) {
 		endAll(t, e, append(runs, urgent))
 		require.Equal(t, 2, all.highest())
 		require.Equal(t, 5*time.Second, time.Since(begin), "nine jobs, two at a time")
-		require.Equal(t, "c 0", order.all()[2], fmt.Sprint(order.all()))
+		require.Contains(t, order.all()[2:4], "c 0", "it is of the two that begin as the first two end: %v", order.all())
 	}, a, b, c)
 }
