@@ -50,6 +50,8 @@ func (s *sheet) fill(v url.Values) {
 	case "resume", "redrive", "retry": // empty keeps the input that it had
 	case "item-complete": // the items that can be completed are of tasks that give a text, or anything
 		v.Set("payload", `"text"`)
+	case "skip": // the items that can be skipped are of functions that give a number, or of tasks that give anything
+		v.Set("payload", "1")
 	default:
 		if v.Has("payload") {
 			v.Set("payload", typed["payload"])
