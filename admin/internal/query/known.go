@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/tasq-dev/tasq/internal/spelling"
 	"github.com/tasq-dev/tasq/store"
@@ -33,24 +32,9 @@ func Known(ctx context.Context, r store.Reader, workflow, task string) error {
 	}
 	switch {
 	case workflow != "" && !slices.Contains(workflows, workflow):
-		return &Error{"workflow", fmt.Sprintf("is %q, and the database has no such workflow; %s", workflow, near(workflow, workflows))}
+		return &Error{"workflow", fmt.Sprintf("is %q, and the database has no such workflow; %s", workflow, spelling.Hint(workflow, workflows))}
 	case task != "" && !slices.Contains(tasks, task):
-		return &Error{"task", fmt.Sprintf("is %q, and there is no such task; %s", task, near(task, tasks))}
+		return &Error{"task", fmt.Sprintf("is %q, and there is no such task; %s", task, spelling.Hint(task, tasks))}
 	}
 	return nil
-}
-
-// near ends an error about an unknown word.
-func near(word string, known []string) string {
-	if best := spelling.Closest(word, known); best != "" {
-		return fmt.Sprintf("did you mean %q?", best)
-	}
-	const most = 20
-	switch {
-	case len(known) == 0:
-		return "there are none"
-	case len(known) > most:
-		return fmt.Sprintf("there is %s and %d more", strings.Join(known[:most], ", "), len(known)-most)
-	}
-	return "there is " + strings.Join(known, ", ")
 }

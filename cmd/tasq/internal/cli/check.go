@@ -16,6 +16,7 @@ import (
 
 	"github.com/tasq-dev/tasq/cmd/tasq/internal/check"
 	"github.com/tasq-dev/tasq/internal/printable"
+	"github.com/tasq-dev/tasq/internal/spelling"
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/net/verify"
 	"github.com/tasq-dev/tasq/store"
@@ -104,7 +105,7 @@ func (c *checks) usable(cmd *cobra.Command, args []string) error {
 	forms := []string{"table", "json", "sarif"}
 	switch {
 	case !slices.Contains(forms, c.a.output):
-		return usagef("-o %q: %s", c.a.output, hint(c.a.output, forms))
+		return usagef("-o %q: %s", c.a.output, spelling.Hint(c.a.output, forms))
 	case c.explain && len(changed(cmd)) > 1:
 		return usagef("--explain takes codes and no other flag")
 	case c.explain:
@@ -133,7 +134,7 @@ func (c *checks) explainCodes(args []string) error {
 	for i, code := range args {
 		x, ok := check.Explain(net.Code(code))
 		if !ok {
-			return usagef("there is no code %q; %s", code, hint(code, known))
+			return usagef("there is no code %q; %s", code, spelling.Hint(code, known))
 		}
 		if i > 0 {
 			fmt.Fprintln(c.a.Out)

@@ -145,27 +145,7 @@ func (a *app) group(cmd *cobra.Command, args []string) error {
 			known = append(known, c.Name())
 		}
 	}
-	return fmt.Errorf("%s has no command %q; %s", cmd.CommandPath(), args[0], hint(args[0], known))
-}
-
-// hint ends an error about an unknown word.
-func hint(word string, known []string) string {
-	if best := spelling.Closest(word, known); best != "" {
-		return fmt.Sprintf("did you mean %q?", best)
-	}
-	if len(known) == 0 {
-		return "there are none"
-	}
-	return "there is " + list(known)
-}
-
-// list shows names, and only the first of many.
-func list(names []string) string {
-	const most = 20
-	if len(names) > most {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
-	}
-	return strings.Join(names, ", ")
+	return fmt.Errorf("%s has no command %q; %s", cmd.CommandPath(), args[0], spelling.Hint(args[0], known))
 }
 
 // run wraps the body of a command: what fails in it is not about the arguments, unless it says so.

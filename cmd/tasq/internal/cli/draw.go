@@ -14,6 +14,7 @@ import (
 
 	"github.com/tasq-dev/tasq/cmd/tasq/internal/model"
 	"github.com/tasq-dev/tasq/internal/scenario"
+	"github.com/tasq-dev/tasq/internal/spelling"
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/net/svg"
 	"github.com/tasq-dev/tasq/store"
@@ -112,7 +113,7 @@ func (d *drawing) ofFile(path string) ([]picture, error) {
 	}
 	if len(nets) > 1 && !isFolder(d.to) {
 		return nil, usagef("%s has %d workflows; name one of them: %s; or name a folder with --to for a file each",
-			f.Name, len(nets), list(model.Names(nets)))
+			f.Name, len(nets), spelling.List(model.Names(nets)))
 	}
 	pictures := make([]picture, len(nets))
 	for i, n := range nets {

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tasq-dev/tasq/internal/printable"
+	"github.com/tasq-dev/tasq/internal/spelling"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -53,7 +54,7 @@ func (a *app) failures() *cobra.Command {
 	flags.Var(&newer, "newer", "only those of items created not longer ago than this")
 	cmd.RunE = a.run(func(ctx context.Context, _ []string) error {
 		if by != "" && failuresBy[by] == nil {
-			return usagef("--by %q: %s", by, hint(by, []string{"code", "task", "workflow"}))
+			return usagef("--by %q: %s", by, spelling.Hint(by, []string{"code", "task", "workflow"}))
 		}
 		f.Before, f.Since = older.before(now()), newer.before(now())
 		return a.view(ctx, func(r store.Reader) error {

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/tasq-dev/tasq/internal/printable"
+	"github.com/tasq-dev/tasq/internal/spelling"
 	"github.com/tasq-dev/tasq/workflow"
 )
 
@@ -65,7 +66,7 @@ func flagError(cmd *cobra.Command, err error) error {
 		set.VisitAll(func(f *pflag.Flag) { known = append(known, "--"+f.Name) })
 	}
 	slices.Sort(known)
-	meant := hint("--"+strings.TrimLeft(name, "-"), slices.Compact(known))
+	meant := spelling.Hint("--"+strings.TrimLeft(name, "-"), slices.Compact(known))
 	return usagef("%s has no flag %s; %s", cmd.CommandPath(), name, meant)
 }
 
@@ -102,7 +103,7 @@ func wanted(invalid *pflag.InvalidValueError) error {
 
 func (a *app) checkOutput() error {
 	if forms := []string{"table", "csv", "json"}; !slices.Contains(forms, a.output) {
-		return usagef("-o %q: %s", a.output, hint(a.output, forms))
+		return usagef("-o %q: %s", a.output, spelling.Hint(a.output, forms))
 	}
 	return nil
 }
@@ -139,7 +140,7 @@ func (w words[T]) Set(s string) error {
 	for word := range strings.SplitSeq(s, ",") {
 		v, err := w.parse(word)
 		if err != nil {
-			return fmt.Errorf("unknown value %q: %s", word, hint(word, w.known))
+			return fmt.Errorf("unknown value %q: %s", word, spelling.Hint(word, w.known))
 		}
 		*w.list = append(*w.list, v)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/internal/record"
+	"github.com/tasq-dev/tasq/internal/spelling"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
@@ -34,7 +35,7 @@ func (s *choosing) flags(cmd *cobra.Command) {
 // filter finds what the flags say.
 func (s *choosing) filter(ctx context.Context, r store.Finder) (store.IncidentFilter, error) {
 	if s.f.Kind != "" && !slices.Contains(state.IncidentKinds, s.f.Kind) {
-		return s.f, usagef("unknown --kind %q; %s", s.f.Kind, hint(s.f.Kind, state.IncidentKinds))
+		return s.f, usagef("unknown --kind %q; %s", s.f.Kind, spelling.Hint(s.f.Kind, state.IncidentKinds))
 	}
 	if s.older > 0 {
 		s.f.Before = s.older.before(now())

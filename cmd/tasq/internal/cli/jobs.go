@@ -9,6 +9,7 @@ import (
 
 	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/internal/record"
+	"github.com/tasq-dev/tasq/internal/spelling"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
 )
@@ -43,7 +44,7 @@ func (a *app) jobs() *cobra.Command {
 			f.Queue = &queue
 		}
 		if f.Kind != "" && !slices.Contains(jobKinds, f.Kind) {
-			return usagef("unknown --kind %q; %s", f.Kind, hint(f.Kind, jobKinds))
+			return usagef("unknown --kind %q; %s", f.Kind, spelling.Hint(f.Kind, jobKinds))
 		}
 		return nil
 	}

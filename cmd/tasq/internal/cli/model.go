@@ -9,6 +9,7 @@ import (
 
 	"github.com/tasq-dev/tasq/cmd/tasq/internal/model"
 	"github.com/tasq-dev/tasq/internal/scenario"
+	"github.com/tasq-dev/tasq/internal/spelling"
 	"github.com/tasq-dev/tasq/net"
 )
 
@@ -59,7 +60,7 @@ func chooseNets(file string, nets []*model.Net, name string) ([]*model.Net, erro
 	if n := model.Find(nets, name); n != nil {
 		return []*model.Net{n}, nil
 	}
-	return nil, exit(ExitNotFound, "%s has no workflow %q; %s", file, name, hint(name, model.Names(nets)))
+	return nil, exit(ExitNotFound, "%s has no workflow %q; %s", file, name, spelling.Hint(name, model.Names(nets)))
 }
 
 // pictureOf makes a picture of a net that is well-formed. A cycle of routing tasks can be drawn, though not run.

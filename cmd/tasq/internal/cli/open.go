@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tasq-dev/tasq/cmd/tasq/internal/database"
+	"github.com/tasq-dev/tasq/internal/spelling"
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store"
@@ -111,14 +112,14 @@ func (n names) tasks(workflow string) []string {
 // check refuses the name of a workflow or a task that the database does not know; "" is none.
 func (n names) check(workflow, task string) error {
 	if all := n.workflows(); workflow != "" && !slices.Contains(all, workflow) {
-		return exit(ExitNotFound, "there is no workflow %q in the database; %s", workflow, hint(workflow, all))
+		return exit(ExitNotFound, "there is no workflow %q in the database; %s", workflow, spelling.Hint(workflow, all))
 	}
 	if all := n.tasks(workflow); task != "" && !slices.Contains(all, task) {
 		of := ""
 		if workflow != "" {
 			of = " of workflow " + workflow
 		}
-		return exit(ExitNotFound, "there is no task %q%s; %s", task, of, hint(task, all))
+		return exit(ExitNotFound, "there is no task %q%s; %s", task, of, spelling.Hint(task, all))
 	}
 	return nil
 }
@@ -184,5 +185,5 @@ func findTask(c *state.Case, name string) (net.TaskID, error) {
 	if t, ok := c.Net.TaskByName(name); ok {
 		return t, nil
 	}
-	return 0, exit(ExitNotFound, "workflow %s has no task %q; %s", c.Workflow, name, hint(name, c.Net.TaskNames()))
+	return 0, exit(ExitNotFound, "workflow %s has no task %q; %s", c.Workflow, name, spelling.Hint(name, c.Net.TaskNames()))
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
+
+	"github.com/tasq-dev/tasq/internal/spelling"
 )
 
 // drawForms are the forms of a drawing, and modelForms those of a model.
@@ -42,16 +44,16 @@ func chooseForm(form, to string, forms []string) (string, error) {
 		}
 	}
 	if ending := filepath.Ext(to); form == "" && !isFolder(to) && ending != "" && ending != ".gv" {
-		return "", usagef("--to %s: no form is known by the ending %q; say with -f which one is wanted: %s", to, ending, list(forms))
+		return "", usagef("--to %s: no form is known by the ending %q; say with -f which one is wanted: %s", to, ending, spelling.List(forms))
 	}
 	if form == "" && slices.Equal(forms, drawForms) {
 		form = "dot"
 	}
 	switch {
 	case form == "":
-		return "", usagef("say with -f which form is wanted: %s", list(forms))
+		return "", usagef("say with -f which form is wanted: %s", spelling.List(forms))
 	case !slices.Contains(forms, form):
-		return "", usagef("-f %q: %s", form, hint(form, forms))
+		return "", usagef("-f %q: %s", form, spelling.Hint(form, forms))
 	}
 	return form, nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/tasq-dev/tasq/cmd/tasq/internal/demo"
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/internal/scenario"
+	"github.com/tasq-dev/tasq/internal/spelling"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
@@ -266,7 +267,7 @@ func (o *owning) fromFile(stored []*store.Definition, texts []*workflow.Definiti
 		o.defs = append(o.defs, d)
 	}
 	if !slices.Contains(names, o.target) {
-		return exit(ExitNotFound, "%s has no workflow %q; %s", o.net, o.target, hint(o.target, names))
+		return exit(ExitNotFound, "%s has no workflow %q; %s", o.net, o.target, spelling.Hint(o.target, names))
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/tasq-dev/tasq/cmd/tasq/internal/demo"
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/internal/scenario"
+	"github.com/tasq-dev/tasq/internal/spelling"
 	"github.com/tasq-dev/tasq/internal/story"
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/retry"
@@ -69,14 +70,14 @@ func TestATableIsAlignedAndHarmless(t *testing.T) {
 
 func TestHint(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, `did you mean "review"?`, hint("revew", []string{"draft", "review"}))
-	require.Equal(t, "there is draft, review", hint("zzz", []string{"draft", "review"}))
-	require.Equal(t, "there are none", hint("zzz", nil))
+	require.Equal(t, `did you mean "review"?`, spelling.Hint("revew", []string{"draft", "review"}))
+	require.Equal(t, "there is draft, review", spelling.Hint("zzz", []string{"draft", "review"}))
+	require.Equal(t, "there are none", spelling.Hint("zzz", nil))
 	var many []string
 	for i := range 25 {
 		many = append(many, fmt.Sprint("task", i, strings.Repeat("x", 20)))
 	}
-	require.Contains(t, hint("zzz", many), " and 5 more")
+	require.Contains(t, spelling.Hint("zzz", many), " and 5 more")
 }
 
 func TestExitCodes(t *testing.T) {

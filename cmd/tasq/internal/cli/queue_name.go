@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/tasq-dev/tasq/internal/spelling"
 	"github.com/tasq-dev/tasq/store"
 )
 
@@ -39,7 +40,7 @@ func (a *app) noteQueue(ctx context.Context, queue string) error {
 			return err
 		}
 		if queues := queuesOf(known.defs); !slices.Contains(queues, queue) {
-			a.remark("no workflow of the database names a queue %q; %s", queue, hint(queue, queues))
+			a.remark("no workflow of the database names a queue %q; %s", queue, spelling.Hint(queue, queues))
 		}
 		return nil
 	})

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/tasq-dev/tasq/cmd/tasq/internal/demo"
+	"github.com/tasq-dev/tasq/internal/spelling"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/workflow"
 )
@@ -45,7 +46,7 @@ func (a *app) recipe(name string) (*workflow.Definition, error) {
 		}
 		known = append(known, recipePrefix+d.Name)
 	}
-	return nil, exit(ExitNotFound, "tasq demo has no recipe %q; %s", name, hint(recipePrefix+name, known))
+	return nil, exit(ExitNotFound, "tasq demo has no recipe %q; %s", name, spelling.Hint(recipePrefix+name, known))
 }
 
 // orRecipe ends an error about a name that no workflow has: a recipe that has it is named too.
@@ -58,7 +59,7 @@ func (a *app) orRecipe(name string) string {
 
 // unknownWorkflow is the error for a name that no workflow in the database has.
 func (a *app) unknownWorkflow(name string, known []string) error {
-	return exit(ExitNotFound, "there is no workflow %q in the database; %s%s", name, hint(name, known), a.orRecipe(name))
+	return exit(ExitNotFound, "there is no workflow %q in the database; %s%s", name, spelling.Hint(name, known), a.orRecipe(name))
 }
 
 // codeFor lists the recipes that may run on a database: all on one that tasq demo made, and none on any other. A

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/internal/record"
+	"github.com/tasq-dev/tasq/internal/spelling"
 	"github.com/tasq-dev/tasq/store"
 )
 
@@ -48,7 +49,7 @@ func (a *app) stats() *cobra.Command {
 	flags.Var(&newer, "newer", "what ended in the hour that was so long ago, or later")
 	cmd.RunE = a.run(func(ctx context.Context, _ []string) error {
 		if !slices.Contains(statsBy, by) {
-			return usagef("--by %q: %s", by, hint(by, statsBy))
+			return usagef("--by %q: %s", by, spelling.Hint(by, statsBy))
 		}
 		f.Before, f.Since, f.Hourly = older.before(now()), newer.before(now()), by == "hour"
 		return a.view(ctx, func(r store.Reader) error {
