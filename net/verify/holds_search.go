@@ -228,33 +228,19 @@ func (x *holdSearch) withdraw(s *holdState) {
 
 // complete adds the states after the completion of a busy task, one for each choice of its split.
 func (x *holdSearch) complete(at int, t net.TaskID, s holdState, e holdEvent, moment Moment) {
-	w := wayfinder{n: x.Net}
-	tasks, conditions := x.Net.Region(t)
-	ended := net.NewBits(x.Net.NumTasks())
-	ended.Add(int(t))
-	emptied := slices.Clone(conditions)
-	for _, u := range tasks {
-		if s.busy.Has(int(u)) {
-			ended.Add(int(u))
-		} else if x.Net.Enabled(u, s.marking, s.busy).Enabled {
-			emptied = append(emptied, x.Net.PrivateInputs(u)...)
-		}
-	}
-	s.marking, s.busy = s.marking.Clone(), s.busy.Clone()
-	for _, p := range emptied {
-		s.marking[p] = 0
-	}
+	before := s.busy
+	s.marking, s.busy = emptyRegion(x.Net, t, s.marking, s.busy)
+	ended := func(u net.TaskID) bool { return before.Has(int(u)) && !s.busy.Has(int(u)) }
 	for i := range x.Holds {
-		if bit := uint64(1) << i; slices.ContainsFunc(x.Holds[i].To, func(t net.TaskID) bool { return ended.Has(int(t)) }) {
+		if bit := uint64(1) << i; slices.ContainsFunc(x.Holds[i].To, ended) {
 			s.held &^= bit
 			s.fresh &^= bit
 		} else if x.Holds[i].From == t {
 			s.fresh &^= bit
 		}
 	}
-	ended.Each(func(u int) { s.busy.Remove(u) })
-	choices := w.choices(t)
-	for _, into := range choices {
+	ways := choices(x.Net, t)
+	for _, into := range ways {
 		next := s
 		next.marking = s.marking.Clone()
 		full := false
@@ -267,23 +253,15 @@ func (x *holdSearch) complete(at int, t net.TaskID, s holdState, e holdEvent, mo
 		}
 		x.withdraw(&next)
 		step := Step{Task: x.Net.TaskName(t), Moment: moment, Routing: x.Net.Task(t).Kind == net.Routing}
-		if len(choices) > 1 {
+		if len(ways) > 1 {
 			for _, p := range into {
-				step.Outputs = append(step.Outputs, x.target(p, t))
+				step.Outputs = append(step.Outputs, target(x.Net, p))
 			}
 		}
 		done := e
 		done.steps, done.after = []Step{step}, next.held
 		x.add(holdNode{holdState: next, from: at, event: done})
 	}
-}
-
-// target names an output as the author wrote the flow: a task, or a condition.
-func (x *holdSearch) target(p net.ConditionID, t net.TaskID) string {
-	if x.Net.Implicit(p) {
-		return x.Net.TaskName(x.Net.Consumers(p)[0])
-	}
-	return x.Net.ConditionName(p)
 }
 
 // Stuck states are many; of those that hold and want the same, a few runs are kept, and no more states than these in all.
@@ -302,7 +280,7 @@ func (x *holdSearch) note(at int) {
 		}
 	}
 	if len(st.holds) == 0 {
-		return // nobody waits for it
+		return // no other case waits for it
 	}
 	slices.SortFunc(st.holds, compareSlots)
 	var anyOf [][]Slot // of each task that waits

@@ -47,22 +47,22 @@ func (l *netLowering) step(m *statespace.Move) Step {
 		s.Input = l.n.ConditionName(l.n.Inputs(what.task)[what.input])
 	}
 	if what.output >= 0 {
-		s.Outputs = []string{l.target(l.n.Outputs(what.task)[what.output])}
+		s.Outputs = []string{target(l.n, l.n.Outputs(what.task)[what.output])}
 	}
 	for i, c := range l.n.Outputs(what.task) {
 		if i < 64 && what.chosen>>i&1 != 0 {
-			s.Outputs = append(s.Outputs, l.target(c))
+			s.Outputs = append(s.Outputs, target(l.n, c))
 		}
 	}
 	return s
 }
 
 // target is what a flow to the condition was written as: the condition, or the task behind an implicit one.
-func (l *netLowering) target(c net.ConditionID) string {
-	if l.n.Implicit(c) {
-		return l.n.TaskName(l.n.Consumers(c)[0])
+func target(n *net.Net, c net.ConditionID) string {
+	if n.Implicit(c) {
+		return n.TaskName(n.Consumers(c)[0])
 	}
-	return l.n.ConditionName(c)
+	return n.ConditionName(c)
 }
 
 // weak: a region or an or-join may leave a task without a chance that was never meant to have one in this context.

@@ -114,39 +114,40 @@ func (w *wayfinder) expand(at int) bool {
 
 // complete adds the states after the completion of a task, one for each choice of its split.
 func (w *wayfinder) complete(at int, t net.TaskID, m net.Marking, busy net.Bits) {
-	tasks, conditions := w.n.Region(t)
-	gone := net.NewBits(w.n.NumTasks())
-	gone.Add(int(t))
-	emptied := slices.Clone(conditions)
-	for _, u := range tasks {
-		gone.Add(int(u))
-		if !busy.Has(int(u)) && w.n.Enabled(u, m, busy).Enabled {
-			emptied = append(emptied, w.n.PrivateInputs(u)...)
-		}
-	}
-	idle := net.NewBits(w.n.NumTasks())
-	busy.Each(func(u int) {
-		if !gone.Has(u) {
-			idle.Add(u)
-		}
-	})
-	m = m.Clone()
-	for _, p := range emptied {
-		m[p] = 0
-	}
-	for _, into := range w.choices(t) {
+	m, busy = emptyRegion(w.n, t, m, busy)
+	for _, into := range choices(w.n, t) {
 		next := m.Clone()
 		for _, p := range into {
 			next[p]++
 		}
-		w.add(waynode{marking: next, busy: idle, from: at, task: t})
+		w.add(waynode{marking: next, busy: busy, from: at, task: t})
 	}
 }
 
+// emptyRegion is what the completion of a task leaves before it puts out tokens: the marking without what its region empties, and the tasks that
+// are still busy.
+func emptyRegion(n *net.Net, t net.TaskID, m net.Marking, busy net.Bits) (net.Marking, net.Bits) {
+	tasks, conditions := n.Region(t)
+	left := busy.Clone()
+	left.Remove(int(t))
+	emptied := slices.Clone(conditions)
+	for _, u := range tasks {
+		left.Remove(int(u))
+		if !busy.Has(int(u)) && n.Enabled(u, m, busy).Enabled {
+			emptied = append(emptied, n.PrivateInputs(u)...)
+		}
+	}
+	m = m.Clone()
+	for _, p := range emptied {
+		m[p] = 0
+	}
+	return m, left
+}
+
 // choices lists the sets of outputs that a task can put tokens into.
-func (w *wayfinder) choices(t net.TaskID) [][]net.ConditionID {
-	outputs := w.n.Outputs(t)
-	split := w.n.Task(t).Split
+func choices(n *net.Net, t net.TaskID) [][]net.ConditionID {
+	outputs := n.Outputs(t)
+	split := n.Task(t).Split
 	if split == net.And {
 		return [][]net.ConditionID{outputs}
 	}
