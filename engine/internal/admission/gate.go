@@ -89,7 +89,7 @@ type Gate[T any] struct {
 	parked  map[workitem.JobID][]*Ticket[T]
 	toOrder map[*line[T]]struct{} // their orders are to be made
 	turn    int                   // which key of a pool is asked first
-	holds   map[holdKey]hold[T]   // that cases are known to have
+	holds   map[holdKey]hold      // that cases are known to have
 	stopped bool
 }
 
@@ -100,7 +100,7 @@ func New[T any](o Options[T]) *Gate[T] {
 	g := &Gate[T]{o: o, start: o.Clock.Now(), limits: make(map[string]*limit.Limit, len(o.Limits)),
 		keys: make(map[string]map[string]*limit.Limit), keep: leastLines,
 		lines: make(map[lineKey]*line[T]), parked: make(map[workitem.JobID][]*Ticket[T]), toOrder: make(map[*line[T]]struct{}),
-		holds: make(map[holdKey]hold[T])}
+		holds: make(map[holdKey]hold)}
 	for i := range o.Limits {
 		l := o.Limits[i]
 		g.limits[l.Name] = &l

@@ -27,7 +27,7 @@ type holdKey struct {
 }
 
 // hold is one that a case has, with its line.
-type hold[T any] struct {
+type hold struct {
 	ration.Hold
 	at lineKey
 }
@@ -70,11 +70,11 @@ func (g *Gate[T]) begin(l *line[T], h ration.Hold, had bool) {
 	p := l.placeOf(&h)
 	switch {
 	case p != nil && p.hold.Activation == h.Activation:
-		g.holds[keyOf(l.at.limit, &h)] = hold[T]{h, l.at}
+		g.holds[keyOf(l.at.limit, &h)] = hold{h, l.at}
 		g.remove(p.t)
 		g.o.Ready(p.t.Value)
 	case !had:
-		l.share.ended = append(l.share.ended, h)
+		l.share.ended = append(l.share.ended, ration.End{Hold: h, Only: true})
 	}
 }
 
@@ -160,46 +160,21 @@ func (g *Gate[T]) HoldOf(name string, of workitem.CaseID, task string) (ration.H
 	return h.Hold, ok
 }
 
-// End gives back what a case holds since the activation given, or since an earlier one. The key is used only for a hold that this gate does not
-// know.
-func (g *Gate[T]) End(name, key string, h ration.Hold) {
-	known, ok := g.holds[keyOf(name, &h)]
-	l := g.lineOfHold(name, key, known)
-	if ok && known.Activation <= h.Activation {
-		delete(g.holds, keyOf(name, &h))
-	}
-	if l != nil {
-		l.share.ended = append(l.share.ended, h)
-		l.share.next = 0
-		g.ask(l)
-	}
-}
-
-// WithdrawHold gives back what a case holds since the activation given, and only since that.
-func (g *Gate[T]) WithdrawHold(name, key string, h ration.Hold) {
-	known, ok := g.holds[keyOf(name, &h)]
-	l := g.lineOfHold(name, key, known)
-	if ok && known.Activation == h.Activation {
-		delete(g.holds, keyOf(name, &h))
-	}
-	if l != nil {
-		l.share.withdrawn = append(l.share.withdrawn, h)
-		l.share.next = 0
-		g.ask(l)
-	}
-}
-
-// lineOfHold is the line of a hold that is known, or of a key; nil if there is none.
-func (g *Gate[T]) lineOfHold(name, key string, known hold[T]) *line[T] {
-	at := lineKey{name, key}
-	if known.at.limit != "" {
+// End gives back what a case holds. The key is used only for a hold that this gate does not know.
+func (g *Gate[T]) End(name, key string, e ration.End) {
+	at, id := lineKey{name, key}, keyOf(name, &e.Hold)
+	if known, ok := g.holds[id]; ok {
 		at = known.at
+		if e.Ends(&known.Hold) {
+			delete(g.holds, id)
+		}
 	}
 	if g.stopped || g.limits[name] == nil {
-		return nil
+		return
 	}
 	if l := g.lineOf(at); l.share != nil {
-		return l
+		l.share.ended = append(l.share.ended, e)
+		l.share.next = 0
+		g.ask(l)
 	}
-	return nil
 }

@@ -59,7 +59,7 @@ func (p *port) join() {
 		Check: func(name, key string, holds []ration.Hold) {
 			for _, h := range holds {
 				if s := p.cases[h.Case[0]]; s.ended >= h.Activation {
-					e.gate.End(name, key, h)
+					e.gate.End(name, key, ration.End{Hold: h})
 				}
 			}
 		},
@@ -134,7 +134,7 @@ func (p *port) end(e *berthEngine, i int) {
 	}
 	s.holds, s.ended = false, s.activation
 	if p.r.IntN(10) > 0 { // otherwise it dies before it can say so
-		e.gate.End("berths", "", p.holdOf(i))
+		e.gate.End("berths", "", ration.End{Hold: p.holdOf(i)})
 	}
 }
 

@@ -32,8 +32,7 @@ type share struct {
 	next      int64         // when it is of use to ask again
 	free      int64         // when there may be room, as the store sees it; 0 if it knows of no such time
 	taken     int64         // of the limit by all engines and cases, as the store saw it
-	ended     []ration.Hold // holds of which the store does not know that they have ended
-	withdrawn []ration.Hold // the same of holds that ended with the activation that began them
+	ended     []ration.End  // of holds, of which the store does not know
 	others    []ration.Hold // that a hold waits for
 	preferred *ration.Hold  // to be ordered next, as its case seems to have it already
 	checked   int64         // when it was last asked whether those have ended
@@ -58,7 +57,7 @@ type Order[T any] struct {
 
 // idle reports whether a share can be forgotten.
 func (s *share) idle() bool {
-	return s == nil || s.left == 0 && s.used == 0 && s.back == nil && len(s.fixes) == 0 && !s.dirty && len(s.ended)+len(s.withdrawn) == 0 &&
+	return s == nil || s.left == 0 && s.used == 0 && s.back == nil && len(s.fixes) == 0 && !s.dirty && len(s.ended) == 0 &&
 		s.orderedAt == 0
 }
 
@@ -184,7 +183,7 @@ func (g *Gate[T]) Orders(most int) []Order[T] {
 func (l *line[T]) order(now int64) Order[T] {
 	s, slots := l.share, l.def.Algorithm == limit.Slots
 	o := ration.Order{Limit: *l.def}
-	o.Ended, o.Withdrawn, s.ended, s.withdrawn = s.ended, s.withdrawn, nil, nil
+	o.Ended, s.ended = s.ended, nil
 	if h := l.nextHold(); h != nil {
 		o.For, o.Least, o.Want = h, h.N, h.N
 		s.left = 0
@@ -236,7 +235,7 @@ func (g *Gate[T]) Settle(o Order[T], a ration.Answer, err error) {
 	slots := l.def.Algorithm == limit.Slots
 	switch {
 	case err != nil:
-		s.ended, s.withdrawn = append(s.ended, o.Order.Ended...), append(s.withdrawn, o.Order.Withdrawn...)
+		s.ended = append(s.ended, o.Order.Ended...)
 		s.dirty, s.next = slots, now+int64(ration.Again)
 	case o.Order.For != nil && a.Grant.N > 0:
 		s.next, s.free, s.taken, s.others = 0, 0, a.Taken, nil
@@ -257,7 +256,7 @@ func (g *Gate[T]) Settle(o Order[T], a ration.Answer, err error) {
 	}
 	g.advance(l, now)
 	g.prefer(l, a.Holds)
-	if s.dirty || s.back != nil || len(s.fixes) > 0 || len(s.ended)+len(s.withdrawn) > 0 {
+	if s.dirty || s.back != nil || len(s.fixes) > 0 || len(s.ended) > 0 {
 		g.ask(l)
 	}
 }

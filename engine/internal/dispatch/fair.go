@@ -16,7 +16,7 @@ import (
 //	begin                a1             a2 b1 a3 a4 a5
 //
 // In a round, keys have the order in which they came. A key that comes joins the round after the one that is under way, so it waits for at
-// most two jobs of each other key; while it has jobs, at most one job of each other key begins between two of its own. No key waits for ever: those
+// most two jobs of each other key; while it has jobs, at most one job of each other key begins between two of its own. No key starves: those
 // that come later join later rounds.
 //
 // A job keeps its round while it waits for hours and for limits, so the line of a limit goes by turns too. Lines are of several queues,

@@ -284,8 +284,8 @@ func (g *gathering) forgetIfEmpty() {
 	}
 }
 
-// form makes a group of the jobs of a line that can begin, and appends them to those that are handed out. The lock is held.
-func (s *scheduler) form(q *jobQueue, line *gathering, now int64, next []entry) []entry {
+// form makes a group of the jobs of a line that can begin, and appends them to those that are handed out; false if none begins. The lock is held.
+func (s *scheduler) form(q *jobQueue, line *gathering, now int64, next []entry) (_ []entry, begun bool) {
 	g := &group{d: s.d, expected: make(map[workitem.JobID]struct{}), done: make(chan struct{})}
 	for g.held < line.Most && line.len() > 0 {
 		n := line.pop()
@@ -311,7 +311,7 @@ func (s *scheduler) form(q *jobQueue, line *gathering, now int64, next []entry) 
 	if g.undecided = g.held; g.held > 0 {
 		s.begin(q)
 	}
-	return next
+	return next, g.held > 0
 }
 
 // Gathered says how many jobs wait for each other in the line of a job, and when they begin at the latest; 0 if it is in none.

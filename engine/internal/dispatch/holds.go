@@ -58,17 +58,29 @@ func activationsOver(t *state.Task) int {
 	return t.Generation
 }
 
-// taskMoved gives back what the end of an activation ends. The lock is held.
-func (s *scheduler) taskMoved(tree *state.Tree, e *state.TaskMoved) {
-	if len(s.held) == 0 || e.To == state.TaskEnabled || e.To == state.TaskStarted {
-		return
+// holding is a case with its definition, if cases of that hold anything; nil otherwise.
+func (s *scheduler) holding(tree *state.Tree, id workitem.CaseID) (*state.Case, *workflow.Definition) {
+	if len(s.held) == 0 {
+		return nil, nil
 	}
-	c := tree.Case(e.Case)
+	c := tree.Case(id)
 	if c == nil {
-		return
+		return nil, nil
 	}
 	def := s.d.o.Definitions.Definition(c.Fingerprint)
-	if def == nil {
+	if def == nil || len(def.Holds) == 0 {
+		return nil, nil
+	}
+	return c, def
+}
+
+// taskMoved gives back what the end of an activation ends. The lock is held.
+func (s *scheduler) taskMoved(tree *state.Tree, e *state.TaskMoved) {
+	if e.To == state.TaskEnabled || e.To == state.TaskStarted {
+		return
+	}
+	c, def := s.holding(tree, e.Case)
+	if c == nil {
 		return
 	}
 	for i := range def.Holds {
@@ -80,39 +92,31 @@ func (s *scheduler) taskMoved(tree *state.Tree, e *state.TaskMoved) {
 			if !have {
 				known = ration.Hold{Root: c.Root, Case: c.ID, Task: task, Activation: activationsOver(&c.Tasks[h.From])}
 			}
-			s.endHold(c, h, known)
+			s.endHold(c, h, ration.End{Hold: known})
 		case h.From == e.Task && e.To != state.TaskCompleted:
 			of := ration.Hold{Root: c.Root, Case: c.ID, Task: task, Activation: e.Generation}
-			if key, ok := s.keyOfHold(c, h, task); ok {
-				s.limits.WithdrawHold(h.Limit.Name, key, of)
-			}
+			s.endHold(c, h, ration.End{Hold: of, Only: true})
 		}
 	}
 }
 
 // caseEnded gives back all that a case holds. The lock is held.
 func (s *scheduler) caseEnded(tree *state.Tree, id workitem.CaseID) {
-	if len(s.held) == 0 {
-		return
-	}
-	c := tree.Case(id)
+	c, def := s.holding(tree, id)
 	if c == nil {
-		return
-	}
-	def := s.d.o.Definitions.Definition(c.Fingerprint)
-	if def == nil {
 		return
 	}
 	for i := range def.Holds {
 		h := &def.Holds[i]
-		s.endHold(c, h, ration.Hold{Root: c.Root, Case: c.ID, Task: def.Net.TaskName(h.From), Activation: math.MaxInt})
+		of := ration.Hold{Root: c.Root, Case: c.ID, Task: def.Net.TaskName(h.From), Activation: math.MaxInt}
+		s.endHold(c, h, ration.End{Hold: of})
 	}
 }
 
 // endHold gives back a hold.
-func (s *scheduler) endHold(c *state.Case, h *workflow.Hold, of ration.Hold) {
-	if key, ok := s.keyOfHold(c, h, of.Task); ok {
-		s.limits.End(h.Limit.Name, key, of)
+func (s *scheduler) endHold(c *state.Case, h *workflow.Hold, e ration.End) {
+	if key, ok := s.keyOfHold(c, h, e.Task); ok {
+		s.limits.End(h.Limit.Name, key, e)
 	}
 }
 
@@ -150,7 +154,7 @@ func (s *scheduler) checkHolds(name, key string, holds []ration.Hold) {
 		}
 		s.mu.Lock()
 		for i := range ended {
-			s.limits.End(name, key, ended[i])
+			s.limits.End(name, key, ration.End{Hold: ended[i]})
 		}
 		s.mu.Unlock()
 		s.turn()

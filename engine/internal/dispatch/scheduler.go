@@ -259,13 +259,8 @@ func (s *scheduler) turn() {
 		for _, q := range s.queues {
 			q.promised = 0
 			clear(q.promisedTo)
-			if s.d.o.MaxRunning <= 0 {
-				next = s.handOut(q, now, next)
-			}
 		}
-		if s.d.o.MaxRunning > 0 {
-			next = s.handOutOfAll(now, next)
-		}
+		next = s.handOut(now, next)
 	}
 	s.setAlarm(now)
 	slices.SortFunc(next, func(a, b entry) int { return cmp.Or(cmp.Compare(a.due, b.due), bytes.Compare(a.job[:], b.job[:])) })
@@ -278,41 +273,6 @@ func (s *scheduler) turn() {
 	}
 	clear(next)
 	s.next = next[:0]
-}
-
-// handOut appends the jobs of a queue for which there are workers, an open window, and room in the limits that they need.
-func (s *scheduler) handOut(q *jobQueue, now int64, next []entry) []entry {
-	for q.running < q.limit && !s.full() {
-		line, at := q.choose(now)
-		switch {
-		case line == nil && len(q.ready) == 0:
-			return next
-		case line != nil && (len(q.ready) == 0 || byPriority(&line.ready[0], &q.ready[0])):
-			next = s.form(q, line, now, next)
-			continue
-		}
-		n := q.ready.remove(at, byPriority)
-		if s.hours.isClosed(&n, now) {
-			s.hours.wait(n)
-			s.limits.Pass(n.ticket)
-			s.d.o.Active(-1)
-			continue
-		}
-		if !s.enter(n) {
-			continue
-		}
-		n.turn.begins()
-		if n.unread {
-			q.reading++
-		}
-		next = append(next, n)
-		s.begin(q)
-		s.d.jobs.Add(1)
-		if s.d.o.MaxRunning > 0 {
-			return next // another queue may have a more urgent one
-		}
-	}
-	return next
 }
 
 // wantsBack reports whether the worker of a job is to be given back when its function yields: nothing like it would begin now.

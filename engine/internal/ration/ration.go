@@ -33,10 +33,14 @@ type Order struct {
 
 	// For is the hold for which Least slots are asked: they are then the case's, and not the engine's. Nil if they are not for a hold.
 	For *Hold
-	// Ended are holds that have ended, those of the activations given and of earlier ones.
-	Ended []Hold
-	// Withdrawn are holds that have ended with the activations given that began them.
-	Withdrawn []Hold
+	// Ended are holds that have ended.
+	Ended []End
+}
+
+// End is the end of a hold: one that was begun by the activation given or, unless Only is set, by an earlier one.
+type End struct {
+	Hold
+	Only bool
 }
 
 // Hold is what a case holds of a limit over several tasks. Its case and task identify it.
@@ -50,6 +54,11 @@ type Hold struct {
 	// them and the state of the case it can be said whether the hold has ended.
 	Activation int `json:"activation"`
 	After      int `json:"after"`
+}
+
+// Ends reports whether a hold is over. One that its case has begun anew since is not.
+func (e *End) Ends(h *Hold) bool {
+	return e.Same(h) && (h.Activation == e.Activation || h.Activation < e.Activation && !e.Only)
 }
 
 // Same reports whether both are the hold of one task of one case.
@@ -170,8 +179,9 @@ func (r *row) slots(o Order, in Situation, ahead int64) (a Answer, until int64) 
 		r.Held = make(map[int64]int64)
 	}
 	r.Held[in.Self] = o.Held
-	r.end(o.Ended, func(held, ended int) bool { return held <= ended })
-	r.end(o.Withdrawn, func(held, ended int) bool { return held == ended })
+	r.Holds = slices.DeleteFunc(r.Holds, func(h Hold) bool {
+		return slices.ContainsFunc(o.Ended, func(e End) bool { return e.Ends(&h) })
+	})
 	for _, n := range r.Held {
 		a.Taken += n
 	}
@@ -214,13 +224,6 @@ func (r *row) has(h *Hold) bool {
 	}
 	r.Holds[i].Activation, r.Holds[i].After = h.Activation, h.After
 	return true
-}
-
-// end removes holds that have ended, by the activations that began them. One that its case has begun anew since stays.
-func (r *row) end(ended []Hold, by func(held, ended int) bool) {
-	r.Holds = slices.DeleteFunc(r.Holds, func(h Hold) bool {
-		return slices.ContainsFunc(ended, func(e Hold) bool { return h.Same(&e) && by(h.Activation, e.Activation) })
-	})
 }
 
 func (r *row) rate(o Order, in Situation, ahead int64) (a Answer, until int64, err error) {

@@ -1,0 +1,92 @@
+package dispatch
+
+// handOut appends the jobs for which there are workers, an open window, and room in the limits that they need. A bound of all queues is shared by
+// them: then the next job is the most urgent of those that are first in their queues, and not the first of whichever queue is looked at before the
+// others. The lock is held.
+func (s *scheduler) handOut(now int64, next []entry) []entry {
+	begun := true
+	if s.d.o.MaxRunning <= 0 {
+		for _, q := range s.queues {
+			for begun = true; begun; {
+				next, begun = s.handOutOne(q, now, next)
+			}
+		}
+		return next
+	}
+	done := make(map[*jobQueue]bool) // nothing of it begins now
+	for q := s.mostUrgent(done, now); q != nil && !s.full(); q = s.mostUrgent(done, now) {
+		next, begun = s.handOutOne(q, now, next)
+		done[q] = !begun
+	}
+	return next
+}
+
+// handOutOne appends the next job of a queue, or the jobs of its next batch; false if none begins.
+func (s *scheduler) handOutOne(q *jobQueue, now int64, next []entry) (_ []entry, begun bool) {
+	for q.running < q.limit && !s.full() {
+		line, at := q.choose(now)
+		switch {
+		case line == nil && len(q.ready) == 0:
+			return next, false
+		case line != nil && (len(q.ready) == 0 || byPriority(&line.ready[0], &q.ready[0])):
+			if next, begun = s.form(q, line, now, next); begun {
+				return next, true
+			}
+			continue
+		}
+		n := q.ready.remove(at, byPriority)
+		if s.hours.isClosed(&n, now) {
+			s.hours.wait(n)
+			s.limits.Pass(n.ticket)
+			s.d.o.Active(-1)
+			continue
+		}
+		if !s.enter(n) {
+			continue
+		}
+		n.turn.begins()
+		if n.unread {
+			q.reading++
+		}
+		s.begin(q)
+		s.d.jobs.Add(1)
+		return append(next, n), true
+	}
+	return next, false
+}
+
+// full reports whether no job of any queue may begin. The lock is held.
+func (s *scheduler) full() bool {
+	return s.d.o.MaxRunning > 0 && s.running >= s.d.o.MaxRunning
+}
+
+// begin notes that a job of a queue, or a batch, has a worker. The lock is held.
+func (s *scheduler) begin(q *jobQueue) {
+	q.running++
+	s.running++
+}
+
+// mostUrgent is the queue with a free worker whose first job is the most urgent, but for some queues; nil if there is none.
+func (s *scheduler) mostUrgent(but map[*jobQueue]bool, now int64) (best *jobQueue) {
+	var first *entry
+	for _, q := range s.queues {
+		if but[q] || q.running >= q.limit {
+			continue
+		}
+		if n := q.first(now); n != nil && (first == nil || byPriority(n, first)) {
+			best, first = q, n
+		}
+	}
+	return best
+}
+
+// first is the most urgent of the jobs of a queue that may begin; nil if there is none.
+func (q *jobQueue) first(now int64) (first *entry) {
+	if len(q.ready) > 0 {
+		first = &q.ready[0]
+	}
+	if line := q.nextLine(now); line != nil && (first == nil || byPriority(&line.ready[0], first)) {
+		first = &line.ready[0]
+	}
+	return first
+}
