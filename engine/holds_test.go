@@ -16,7 +16,6 @@ import (
 
 	"github.com/tasq-dev/tasq/builder"
 	"github.com/tasq-dev/tasq/engine"
-	"github.com/tasq-dev/tasq/internal/integrity"
 	"github.com/tasq-dev/tasq/limit"
 	"github.com/tasq-dev/tasq/net/verify"
 	"github.com/tasq-dev/tasq/retry"
@@ -119,28 +118,10 @@ func TestAHoldOutlivesTheEngine(t *testing.T) {
 			var seen events
 			w := ships(t, &seen, builder.Takes(limit.Resource("crane", 1), 1))
 			synctest.Test(t, func(t *testing.T) {
-				path := sqlite.File(t.TempDir() + "/holds.db")
 				var ids []workitem.CaseID
-				for i := range 5 {
-					e, err := quietConfig().Open(t.Context(), path, w)
-					require.NoError(t, err)
-					<-time.After(3 * time.Millisecond)
-					if i == 0 {
-						ids = startShips(t, e, w, 3)
-					}
-					if i == 4 {
-						completed(t, e, ids)
-						require.NoError(t, integrity.Check(t.Context(), e))
-						require.NoError(t, e.Close())
-						continue
-					}
-					<-time.After(80*time.Second + time.Duration(i)*777*time.Millisecond)
-					if kill {
-						require.NoError(t, e.Kill())
-					} else {
-						require.NoError(t, e.Close())
-					}
-				}
+				oneAfterTheOther(t, kill, 5, 80*time.Second, w, func(e *engine.Engine) {
+					ids = startShips(t, e, w, 3)
+				}, func(e *engine.Engine) { completed(t, e, ids) })
 				holder, list := -1, seen.all() // who was loaded and has not left
 				for i, what := range list {
 					var n int
@@ -210,24 +191,11 @@ func TestARunKeepsItsPlaceInALaneOverARestart(t *testing.T) {
 		}, builder.Holds(builder.TakesBy(limit.Resource("account", 1), 1, func(p payment) string { return p.Account })),
 			builder.Retry(func(p *retry.Policy) { *p = retry.Exponential(5, time.Hour) }))
 		synctest.Test(t, func(t *testing.T) {
-			path := sqlite.File(t.TempDir() + "/lanes.db")
-			e, err := quietConfig().Open(t.Context(), path, pay)
-			require.NoError(t, err)
-			<-time.After(3 * time.Millisecond)
-			runs := startAll(t, e, pay, payment{"ada", 0}, payment{"ada", 1}, payment{"ada", 2})
-			<-time.After(time.Minute)
-			if kill {
-				require.NoError(t, e.Kill())
-			} else {
-				require.NoError(t, e.Close())
-			}
-			e, err = quietConfig().Open(t.Context(), path, pay)
-			require.NoError(t, err)
-			<-time.After(3 * time.Millisecond)
-			endAll(t, e, runs)
+			var runs []builder.Run[int]
+			oneAfterTheOther(t, kill, 2, time.Minute, pay, func(e *engine.Engine) {
+				runs = startAll(t, e, pay, payment{"ada", 0}, payment{"ada", 1}, payment{"ada", 2})
+			}, func(e *engine.Engine) { endAll(t, e, runs) })
 			require.Equal(t, []string{"ada 0", "ada 0", "ada 1", "ada 2"}, seen.all())
-			require.NoError(t, integrity.Check(t.Context(), e))
-			require.NoError(t, e.Close())
 		})
 	}
 }
@@ -254,7 +222,7 @@ func TestACaseThatEndsHoldsNothing(t *testing.T) {
 	}, w)
 }
 
-// A limit that is raised at run time admits more, and one that is paused nobody.
+// A limit that is raised at run time admits more.
 func TestTheSlotsThatCasesHoldAreChanged(t *testing.T) {
 	var seen events
 	w := ships(t, &seen, builder.Takes(limit.Resource("crane", 1), 1))

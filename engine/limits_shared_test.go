@@ -3,7 +3,6 @@ package engine_test
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -34,34 +33,41 @@ func overRestarts(t *testing.T, function func(*callLog, limit.Limit) *builder.Fu
 		var c callLog
 		f := function(&c, limit.Calls(10, time.Minute).Shared())
 		synctest.Test(t, func(t *testing.T) {
-			path := sqlite.File(t.TempDir() + "/limits.db")
-			cfg := engine.Config{Logger: slog.New(slog.DiscardHandler)}
 			var runs []builder.Run[int]
 			begin := time.Now()
-			for i := range 4 {
-				e, err := cfg.Open(t.Context(), path, f)
-				require.NoError(t, err)
-				<-time.After(3 * time.Millisecond)
-				if i == 0 {
-					runs = startAll(t, e, f, numbers(35)...)
-				}
-				if i == 3 {
-					endAll(t, e, runs)
-					require.NoError(t, integrity.Check(t.Context(), e))
-					require.NoError(t, e.Close())
-					continue
-				}
-				<-time.After(25*time.Second + time.Duration(i)*777*time.Millisecond)
-				if kill {
-					require.NoError(t, e.Kill())
-				} else {
-					require.NoError(t, e.Close())
-				}
-			}
+			oneAfterTheOther(t, kill, 4, 25*time.Second, f, func(e *engine.Engine) {
+				runs = startAll(t, e, f, numbers(35)...)
+			}, func(e *engine.Engine) { endAll(t, e, runs) })
 			require.Equal(t, 10, c.most(time.Minute))
 			require.GreaterOrEqual(t, len(c.at), 35)
 			require.Less(t, time.Since(begin), 4*time.Minute+10*time.Second)
 		})
+	}
+}
+
+// oneAfterTheOther opens so many engines on a file in a bubble. The first one starts runs, and in the last one they end; those before it are closed, or
+// killed, after about the time given. The database is checked at the end.
+func oneAfterTheOther(t *testing.T, kill bool, engines int, each time.Duration, w engine.Workflow, start, end func(*engine.Engine)) {
+	t.Helper()
+	path := sqlite.File(t.TempDir() + "/restarts.db")
+	for i := range engines {
+		e, err := quietConfig().Open(t.Context(), path, w)
+		require.NoError(t, err)
+		<-time.After(3 * time.Millisecond)
+		if i == 0 {
+			start(e)
+		}
+		if i < engines-1 {
+			<-time.After(each + time.Duration(i)*777*time.Millisecond)
+		} else {
+			end(e)
+			require.NoError(t, integrity.Check(t.Context(), e))
+		}
+		if kill && i < engines-1 {
+			require.NoError(t, e.Kill())
+		} else {
+			require.NoError(t, e.Close())
+		}
 	}
 }
 

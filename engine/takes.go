@@ -9,7 +9,7 @@ import (
 )
 
 // newTakes is what the functions here take of limits, as far as the store has something else; and which definitions the store has takes of
-// that nobody needs any more: no engine has them, and none of their cases goes on. An engine that is opened with one of them writes it again.
+// that are no longer needed: no engine has them, and none of their cases goes on. An engine that is opened with one of them writes it again.
 func (c *controls) newTakes(ctx context.Context) (takes map[string]store.TakesValue, unused []string, err error) {
 	takes = c.e.definitions.Takes()
 	mine := maps.Clone(takes)

@@ -8,7 +8,7 @@ import (
 	"github.com/tasq-dev/tasq/limit"
 )
 
-// What was not made by its function, as after an error that nobody looked at, says so and admits nothing.
+// What was not made by its function, as after an error that was ignored, says so and admits nothing.
 func TestWhatWasNotMadeAdmitsNothing(t *testing.T) {
 	var noSet *limit.Set
 	var noKeys *limit.Keys
