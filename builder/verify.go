@@ -157,7 +157,7 @@ func (d *draft) undecided(rep verify.Report) verify.Finding {
 // problemOf makes a problem of a finding, at the first place of its elements other than that of the workflow, where the
 // start and the end are declared.
 func problemOf(f verify.Finding, workflow net.Pos) net.Problem {
-	places := slices.DeleteFunc(placesOf(f), func(at net.Pos) bool { return at == workflow })
+	places := slices.DeleteFunc(f.Places(), func(at net.Pos) bool { return at == workflow })
 	p := net.Problem{Code: f.Code, Subject: f.Subject, Text: f.Text, Pos: workflow}
 	if len(places) > 0 {
 		p.Pos = places[0]
@@ -180,17 +180,6 @@ func problemOf(f verify.Finding, workflow net.Pos) net.Problem {
 
 // maxSteps bounds the steps of a run that a problem shows; the finding has them all.
 const maxSteps = 40
-
-// placesOf lists where the elements of a finding were declared, each place once.
-func placesOf(f verify.Finding) []net.Pos {
-	var places []net.Pos
-	for _, e := range f.Elements {
-		if !e.Pos.IsZero() && !slices.Contains(places, e.Pos) {
-			places = append(places, e.Pos)
-		}
-	}
-	return places
-}
 
 // advice is what stands below a problem that is a finding.
 func (e *Error) advice(p net.Problem) string {

@@ -31,7 +31,7 @@ func (e *Engine) Why(ctx context.Context, id workitem.CaseID) (answer *why.Answe
 // limitsOf lists the limits that a job waits for, or a step of it.
 func (e *Engine) limitsOf(job workitem.JobID, step string) (list []why.Limit) {
 	for _, w := range e.dispatch.Limited(job, step) {
-		list = append(list, why.Limit{Limit: w.Limit.Name, Key: w.Key, Any: w.Any, N: w.N, Ahead: w.Ahead, Free: e.freeAt(w.Wait), Text: w.String()})
+		list = append(list, why.Limit{Limit: w.Limit.Name, Key: w.Key, Any: w.Any, N: w.N, Ahead: w.Ahead, Free: e.freeAt(w.Wait), Text: w.String(), HeldBy: w.HeldBy})
 	}
 	return list
 }
@@ -49,7 +49,7 @@ func (e *Engine) limitWaits(root workitem.CaseID) (list []workflow.LimitWait) {
 	e.dispatch.LimitedOf(root, func(job workitem.JobID, step string, waits []admission.Wait) {
 		for _, w := range waits {
 			list = append(list, workflow.LimitWait{Job: job, Step: step, Limit: w.Limit.Name, Key: w.Key, Any: w.Any, N: w.N,
-				Free: e.freeAt(w.Wait), Ahead: w.Ahead, Text: w.String()})
+				Free: e.freeAt(w.Wait), Ahead: w.Ahead, Text: w.String(), HeldBy: w.HeldBy})
 		}
 	})
 	return list

@@ -234,6 +234,9 @@ func TestTheSlotsThatCasesHoldAreChanged(t *testing.T) {
 		require.NoError(t, err)
 		<-time.After(time.Second)
 		require.Equal(t, []string{"load 0", "load 1"}, seen.all())
+		answer, err := e.Why(t.Context(), ids[2])
+		require.NoError(t, err)
+		require.Contains(t, answer.String(), fmt.Sprintf("held by cases %s, %s", ids[0], ids[1]))
 		completed(t, e, ids)
 	}, w)
 }

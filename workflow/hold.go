@@ -16,7 +16,7 @@ type Hold struct {
 }
 
 // ErrHoldDeadlock is wrapped by the error of opening workflows together whose cases can wait for each other for what they hold.
-var ErrHoldDeadlock = errors.New("cases can wait for each other without end")
+var ErrHoldDeadlock = errors.New("these workflows cannot be opened together")
 
 // VerifyHolds looks for cases of the definitions that can wait for each other for what they hold. Slots of different keys of a limit count as the
 // same, as cases can have the same keys. A limit that is defined as paused bounds nothing: it is given slots later. A composite task has one child

@@ -161,6 +161,8 @@ type LimitWait struct {
 	Free  time.Time      `json:"free,omitzero"`  // when it has room, as far as time alone gives it
 	Ahead int            `json:"ahead,omitzero"` // how many go first
 	Text  string         `json:"text"`           // "3 of rate openai, free in 4s"
+
+	HeldBy []workitem.CaseID `json:"heldBy,omitempty"` // the cases that hold the slots over several tasks
 }
 
 // Kind says for people how the limit counts: "slots", "breaker", or a period and an algorithm, as in "in 1m, sliding window".

@@ -105,10 +105,8 @@ func describe(f verify.Finding) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s", f, f.Text)
 	var places []string
-	for _, e := range f.Elements {
-		if at := e.Pos.String(); at != "" && !slices.Contains(places, at) {
-			places = append(places, at)
-		}
+	for _, at := range f.Places() {
+		places = append(places, at.String())
 	}
 	if len(places) > 0 {
 		b.WriteString(" (" + strings.Join(places, ", ") + ")")

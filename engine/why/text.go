@@ -324,53 +324,6 @@ func suspended(s *Suspension, seenFrom workitem.CaseID, now time.Time) string {
 	return line
 }
 
-// limits names what a job waits for: "3 of rate openai, free in 4s for the first of 2 others that go first".
-func limits(all []Limit) string {
-	texts := make([]string, len(all))
-	for i, l := range all {
-		texts[i] = l.Text + whose(l)
-		switch {
-		case l.Ahead > 0 && l.Free.IsZero():
-			texts[i] += ", " + ahead(l.Ahead)
-		case l.Ahead > 0: // the time is that of the first
-			texts[i] += firstOf(l.Ahead)
-		}
-	}
-	return strings.Join(texts, " and ")
-}
-
-// firstOf says for whom there is room at a time, if others go first.
-func firstOf(n int) string {
-	switch {
-	case n == 1:
-		return " for the other that goes first"
-	case n >= MaxAhead:
-		return fmt.Sprintf(" for the first of %d others or more that go first", MaxAhead)
-	}
-	return fmt.Sprintf(" for the first of %d others that go first", n)
-}
-
-// needs names what a job takes of limits that may have room: " and room for 3 of rate openai".
-func needs(w *Wait) string {
-	if len(w.Needs) == 0 {
-		return ""
-	}
-	return " and room for " + limits(w.Needs)
-}
-
-// whose says of which key a limit is: " (of acme)", or of several " (of key-1, key-2 or key-3; key-2 is the first)".
-func whose(l Limit) string {
-	switch {
-	case l.Key == "" && len(l.Any) == 0:
-		return ""
-	case len(l.Any) == 0:
-		return " (of " + l.Key + ")"
-	case l.Key == "":
-		return " (of " + printable.Choice(l.Any) + ")"
-	}
-	return " (of " + printable.Choice(l.Any) + "; " + l.Key + " is the first)"
-}
-
 // inTurn says what goes before a job of a queue that takes turns.
 func inTurn(f *Fair) string {
 	if f.Keys == 0 {

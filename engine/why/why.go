@@ -182,7 +182,10 @@ type Limit struct {
 	Free  time.Time `json:"free,omitzero"`  // when it has room for the first who waits, as far as time alone gives it; zero if something has to be given back
 	Ahead int       `json:"ahead,omitzero"` // how many who wait for it go first
 	Text  string    `json:"text"`           // "3 of rate openai, free in 4s"
-	key   string    // Key, if that is not what is shown of it
+
+	HeldBy []workitem.CaseID `json:"heldBy,omitempty"` // the cases that hold the slots over several tasks, if it waits for those
+
+	key string // Key, if that is not what is shown of it
 }
 
 // Limited reports whether something waits for limits, or takes of limits of which it is not known here whether they have room.

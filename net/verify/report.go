@@ -2,6 +2,7 @@ package verify
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"github.com/tasq-dev/tasq/net"
@@ -117,6 +118,17 @@ type Finding struct {
 type Element struct {
 	Name string
 	Pos  net.Pos
+}
+
+// Places lists where the elements were declared, each place once.
+func (f Finding) Places() []net.Pos {
+	var places []net.Pos
+	for _, e := range f.Elements {
+		if !e.Pos.IsZero() && !slices.Contains(places, e.Pos) {
+			places = append(places, e.Pos)
+		}
+	}
+	return places
 }
 
 // String returns the code and the subject: "dead-task B", or "improper-completion".

@@ -2,7 +2,6 @@ package admission
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -19,25 +18,6 @@ type Wait struct {
 	Ahead        int               // how many who wait for the limit go first
 	HeldBy       []workitem.CaseID // the cases that hold slots of it over several tasks, if a hold waits for them
 }
-
-// String says what is waited for: "1 of crane, held by case 0q3f8m6z".
-func (w Wait) String() string {
-	text := w.Reason.String()
-	for i, id := range w.HeldBy {
-		switch {
-		case i == maxNamed:
-			return text + fmt.Sprintf(" and %d others", len(w.HeldBy)-i)
-		case i == 0:
-			text += ", held by case " + id.String()
-		default:
-			text += ", " + id.String()
-		}
-	}
-	return text
-}
-
-// maxNamed is how many cases a text names that hold a limit.
-const maxNamed = 3
 
 // Why lists what a job waits for, or a step of it; nothing if it does not wait for a limit.
 func (g *Gate[T]) Why(job workitem.JobID, step string) []Wait {

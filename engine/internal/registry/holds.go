@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/tasq-dev/tasq/net/verify"
@@ -34,11 +35,10 @@ func (r *Registry) CheckHolds(clock retry.Clock) error {
 		return nil
 	}
 	f := rep.Deadlock.Finding()
-	text := f.Text
-	for _, e := range f.Elements {
-		if !e.Pos.IsZero() {
-			text += fmt.Sprintf("\n\t%s is held from %s", e.Name, e.Pos)
-		}
+	var places []string
+	for _, at := range f.Places() {
+		places = append(places, at.String())
 	}
-	return fmt.Errorf("%w: %s\n\t%s,\n\tor allow it with builder.AllowUnsound(%q) of one of the workflows", workflow.ErrHoldDeadlock, text, f.Fix, f.Code)
+	return fmt.Errorf("%w: %s (%s)\n\t%s,\n\tor allow it with builder.AllowUnsound(%q) of one of the workflows", workflow.ErrHoldDeadlock, f.Text,
+		strings.Join(places, ", "), f.Fix, f.Code)
 }

@@ -104,7 +104,7 @@ func (a *app) limitWaits(ctx context.Context, db database.Database, root workite
 	return func(job workitem.JobID, step string) (list []why.Limit) {
 		for _, w := range result.Waits {
 			if w.Job == job && w.Step == step {
-				list = append(list, why.Limit{Limit: w.Limit, Key: w.Key, Any: w.Any, N: w.N, Free: w.Free, Ahead: w.Ahead, Text: w.Text})
+				list = append(list, why.Limit{Limit: w.Limit, Key: w.Key, Any: w.Any, N: w.N, Free: w.Free, Ahead: w.Ahead, Text: w.Text, HeldBy: w.HeldBy})
 			}
 		}
 		return list
