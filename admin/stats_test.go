@@ -35,6 +35,11 @@ func TestTheAPIHasRates(t *testing.T) {
 	require.Contains(t, hourly[0], "hour")
 	require.Equal(t, by[0]["done"], hourly[0]["done"])
 	require.Empty(t, rates("/api/v1/stats?task=withdraw"))
+	cases := rates("/api/v1/stats?cases")
+	require.NotEmpty(t, cases)
+	require.NotContains(t, cases[0], "task")
+	require.NotContains(t, cases[0], "hour")
+	require.Contains(t, rates("/api/v1/stats?cases&hourly")[0], "hour")
 	require.Equal(t, http.StatusBadRequest, get(h, "/api/v1/stats?task=none").Code)
 	require.Equal(t, http.StatusBadRequest, get(h, "/api/v1/stats?taks=none").Code)
 }
@@ -55,8 +60,14 @@ func TestStatisticsOfAPeriod(t *testing.T) {
 	require.Regexp(t, `<rect class="d"[^>]*><title>\d\d \w+ \d\d:00: \d+ done, \d+ failed</title>`, today)
 	require.Contains(t, today, `<th scope="col">hour, UTC</th>`)
 
+	require.Contains(t, today, `<a href="/tasq/cases?newer=24h&amp;state=failed&amp;workflow=order">1</a>`)
+	cases := regexp.MustCompile(`href="([^"]*cases=true[^"]*)" download`).FindStringSubmatch(today)
+	require.NotNil(t, cases)
+	require.Contains(t, get(h, strings.ReplaceAll(cases[1], "&amp;", "&")).Body.String(), "\norder,")
+
 	one := page("?workflow=claim&task=register")
 	require.NotContains(t, one, "task=fraud")
+	require.NotContains(t, one, "Cases by workflow", "a task has none")
 	link := regexp.MustCompile(`href="([^"]*hourly=true[^"]*)" download`).FindStringSubmatch(one)
 	require.NotNil(t, link)
 	rows := strings.Split(get(h, strings.ReplaceAll(link[1], "&amp;", "&")).Body.String(), "\n")

@@ -12,6 +12,46 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
+// Cases are counted by workflow, from their creation to their end. One that failed and goes on has not ended.
+func TestRatesOfCases(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	w, _ := parcels(t)
+	e := enginetest.New(t, w)
+	begun := e.Now().UTC().Truncate(time.Hour).Add(time.Hour)
+	e.Advance(begun.Sub(e.Now()))
+	for i := range 20 {
+		id, err := w.Start(ctx, e, parcel{})
+		require.NoError(t, err)
+		e.Advance(time.Duration(i+1) * time.Second)
+		it := packItem(t, e, id)
+		require.NoError(t, enginetest.Do(ctx, e, workflow.Act(it, workitem.Start, nil)))
+		require.NoError(t, enginetest.Do(ctx, e, workflow.Act(it, workitem.Complete, nil)))
+	}
+	lost, err := w.Start(ctx, e, parcel{})
+	require.NoError(t, err)
+	it := packItem(t, e, lost)
+	require.NoError(t, enginetest.Do(ctx, e, workflow.Act(it, workitem.Start, nil)))
+	require.NoError(t, enginetest.Do(ctx, e, workflow.Fail(it, &workitem.Failure{Code: "lost"})))
+
+	rate := func(f store.RateFilter) store.Rate {
+		t.Helper()
+		f.Cases = true
+		rates, err := store.Rates(ctx, e, f)
+		require.NoError(t, err)
+		require.Len(t, rates, 1)
+		return rates[0]
+	}
+	got := rate(store.RateFilter{})
+	require.InEpsilon(t, 10*time.Second, got.P50, 0.0626)
+	require.InEpsilon(t, 19*time.Second, got.P95, 0.0626)
+	require.Equal(t, store.Rate{Workflow: "parcel", Done: 20, Failed: 1, P50: got.P50, P95: got.P95}, got)
+	require.Equal(t, begun, rate(store.RateFilter{Hourly: true}).Hour)
+
+	require.NoError(t, enginetest.Do(ctx, e, workflow.Resume(lost, nil)))
+	require.Zero(t, rate(store.RateFilter{}).Failed, "it goes on")
+}
+
 // Durations are of the items that completed, from their start, by task and by the hour of their end.
 func TestRatesAreOfWhatEnded(t *testing.T) {
 	t.Parallel()

@@ -4,14 +4,16 @@ import (
 	"math/bits"
 	"time"
 
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Ended counts the work items of a task that ended in the same way, after about the same time, and in one hour if counted by hour.
+// Ended counts the work items of a task, or the cases of a workflow, that ended in the same way, after about the same time, and in one hour if
+// counted by hour.
 type Ended struct {
 	Workflow string
-	Task     string
-	State    workitem.State // Completed or Failed; what was canceled is not counted
+	Task     string         // "" for cases
+	State    workitem.State // Completed or Failed, also for cases; what was canceled is not counted
 	Hour     time.Time      // the beginning of the hour, in UTC; zero if all hours are one
 	Took     int            // the class of the durations, see [TookClass]; 0 for those that failed
 	N        int64
@@ -22,11 +24,26 @@ func EndedOf(workflow string, it *workitem.Item) (e Ended, ok bool) {
 	if it.State != workitem.Completed && it.State != workitem.Failed {
 		return Ended{}, false
 	}
-	e = Ended{Workflow: workflow, Task: it.Task, State: it.State, Hour: it.Ended.UTC().Truncate(time.Hour)}
-	if it.State == workitem.Completed && !it.Started.IsZero() {
-		e.Took = TookClass(it.Ended.Sub(it.Started))
+	return endedAs(workflow, it.Task, it.State, it.Started, it.Ended), true
+}
+
+// EndedCase is what a case counts as; false if it has not ended, or was canceled. It takes from its creation to its end.
+func EndedCase(c *state.Case) (e Ended, ok bool) {
+	switch c.State {
+	case state.CaseCompleted:
+		return endedAs(c.Workflow, "", workitem.Completed, c.Created, c.Ended), true
+	case state.CaseFailed:
+		return endedAs(c.Workflow, "", workitem.Failed, c.Created, c.Ended), true
 	}
-	return e, true
+	return Ended{}, false
+}
+
+func endedAs(workflow, task string, as workitem.State, from, to time.Time) Ended {
+	e := Ended{Workflow: workflow, Task: task, State: as, Hour: to.UTC().Truncate(time.Hour)}
+	if as == workitem.Completed && !from.IsZero() {
+		e.Took = TookClass(to.Sub(from))
+	}
+	return e
 }
 
 // Durations are counted by classes, eight for each power of two of microseconds:

@@ -10,13 +10,14 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Rate is how many work items of a task ended, and how long they took from their start to their end.
+// Rate is how many work items of a task ended, and how long they took from their start to their end; or how many cases of a workflow, from their
+// creation to their end.
 type Rate struct {
 	Workflow string
-	Task     string
+	Task     string    // "" for cases
 	Hour     time.Time // the hour in which they ended, by its beginning in UTC; zero if all hours are one
-	Done     int       // items that completed
-	Failed   int       // items that failed, each attempt of its own
+	Done     int       // those that completed
+	Failed   int       // those that failed, each attempt of an item of its own
 	P50      time.Duration
 	P95      time.Duration // of those that completed; zero if none has
 }
@@ -24,15 +25,16 @@ type Rate struct {
 // RateFilter selects what [Rates] counts; a zero field selects all.
 type RateFilter struct {
 	Workflow string
-	Task     string
-	Since    time.Time // items that ended in the hour of this time, or later
-	Before   time.Time // items that ended in an hour that begins before this time
+	Task     string    // of the work items; for cases it has no meaning
+	Since    time.Time // what ended in the hour of this time, or later
+	Before   time.Time // what ended in an hour that begins before this time
 	Hourly   bool      // one Rate for each hour
+	Cases    bool      // cases, in place of work items
 }
 
-// Rates counts the work items that ended by workflow, task and, if asked, hour, sorted by that, the newest hour first. A percentile is a
-// duration that is at most 6 % from the one that so many of the completed items did not exceed: items are counted by hour and about how long they
-// took as they end, see [Ended], and none of them is looked at.
+// Rates counts the work items that ended by workflow, task and, if asked, hour, sorted by that, the newest hour first; or the cases, by workflow.
+// A percentile is a duration that is at most 6 % from the one that so many of the completed ones did not exceed: items and cases are counted by
+// hour and about how long they took as they end, see [Ended], and none of them is looked at.
 func Rates(ctx context.Context, v Viewer, f RateFilter) ([]Rate, error) {
 	all, err := endedBy(ctx, v, f)
 	return ratesOf(all, func(e Ended) time.Time { return e.Hour }), err
@@ -70,7 +72,7 @@ type rateKey struct {
 
 type rateGroup map[rateKey]*rateCounts
 
-// rateCounts is what is known of the items of a group.
+// rateCounts is what is known of the items or cases of a group.
 type rateCounts struct {
 	done, failed int64
 	took         map[int]int64 // those that completed, by class

@@ -235,8 +235,8 @@ type Counter interface {
 	// each case of the database.
 	CountsByDefinition(ctx context.Context, live bool) ([]DefinitionCount, error)
 
-	// Ended counts the work items that ended, in no order: by hour, or those of all hours of the filter together. It costs a
-	// look at each count of these hours, however many items there were.
+	// Ended counts the work items that ended, or the cases if the filter says so, in no order: by hour, or those of all hours of the filter
+	// together. It costs a look at each count of these hours, however many ended.
 	Ended(ctx context.Context, f RateFilter) ([]Ended, error)
 }
 

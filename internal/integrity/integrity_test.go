@@ -169,6 +169,7 @@ func TestEachRuleIsReported(t *testing.T) {
 		{"I8", "by the counts of the tables", "UPDATE counts SET n = n + 1 WHERE what = 'case'"},
 		{"I8", "there are none of {What:item", "DELETE FROM counts WHERE what = 'item'"},
 		{"I8", "that ended of {Workflow:", "UPDATE ended SET n = n + 1"},
+		{"I8", "that ended of {Workflow:", "INSERT INTO ended (hour, workflow, task, state, took, n) VALUES (1, 'article', '', 'completed', 3, 1)"},
 		{"I8", "there are none that ended of {Workflow:", "DELETE FROM ended"},
 		{"I8", "item ", "UPDATE work_items SET case_id = " + nowhere + " WHERE id = " + review},
 		{"I8", "job ", "UPDATE jobs SET case_id = " + nowhere},

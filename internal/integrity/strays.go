@@ -29,6 +29,9 @@ func (c *checker) count(f *family) {
 	f.tree.Each(func(k *state.Case) {
 		workflows[k.ID] = k.Workflow
 		c.counts[store.Count{What: "case", Workflow: k.Workflow, State: k.State.String()}]++
+		if kind, ok := store.EndedCase(k); ok {
+			c.ended[kind]++
+		}
 	})
 	for _, it := range f.items {
 		c.counts[store.Count{What: "item", Workflow: workflows[it.Case], Task: it.Task, State: it.State.String()}]++
@@ -52,14 +55,16 @@ func (c *checker) compareCounts(ctx context.Context, r store.Counter) error {
 		got.N = 0
 		compareCount(c, "", c.counts, got, n)
 	}
-	ended, err := r.Ended(ctx, store.RateFilter{Hourly: true})
-	if err != nil {
-		return err
-	}
-	for _, got := range ended {
-		n := got.N
-		got.N = 0
-		compareCount(c, " that ended", c.ended, got, n)
+	for _, cases := range []bool{false, true} {
+		ended, err := r.Ended(ctx, store.RateFilter{Hourly: true, Cases: cases})
+		if err != nil {
+			return err
+		}
+		for _, got := range ended {
+			n := got.N
+			got.N = 0
+			compareCount(c, " that ended", c.ended, got, n)
+		}
 	}
 	compareRest(c, "", c.counts)
 	compareRest(c, " that ended", c.ended)

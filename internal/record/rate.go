@@ -6,10 +6,10 @@ import (
 	"github.com/tasq-dev/tasq/store"
 )
 
-// Rate is the JSON form of how many work items of a task ended, and how long they took, in seconds.
+// Rate is the JSON form of how many work items of a task ended, or cases of a workflow, and how long they took, in seconds.
 type Rate struct {
 	Workflow string    `json:"workflow"`
-	Task     string    `json:"task"`
+	Task     string    `json:"task,omitempty"`
 	Hour     time.Time `json:"hour,omitzero"`
 	Done     int       `json:"done"`
 	Failed   int       `json:"failed"`

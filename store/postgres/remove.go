@@ -34,8 +34,9 @@ var removals = []string{
 		"UNION ALL SELECT 'item', u.workflow, t.task, t.state, -count(*) FROM " + removedFrom("work_items") + " GROUP BY 2, 3, 4 " +
 		"UNION ALL SELECT 'job', u.workflow, t.task, t.state, -count(*) FROM " + removedFrom("jobs") + " GROUP BY 2, 3, 4",
 	"INSERT INTO @.ended_deltas (hour, workflow, task, state, took, n) " +
-		"SELECT hour, workflow, task, state, took, -count(*) FROM (SELECT " + endedColumns + " FROM " + removedFrom("work_items") +
-		" AND t.state IN ('completed', 'failed')) d GROUP BY 1, 2, 3, 4, 5",
+		"SELECT hour, workflow, task, state, took, -count(*) FROM (SELECT " + endedColumns("u.workflow, t.task", "started") + " FROM " + removedFrom("work_items") +
+		" AND t.state IN ('completed', 'failed') UNION ALL SELECT " + endedColumns("t.workflow, ''", "created") +
+		" FROM @.cases t WHERE t.root = ANY($1::uuid[]) AND t.state IN ('completed', 'failed')) d GROUP BY 1, 2, 3, 4, 5",
 	"DELETE FROM @.idempotency_keys WHERE key = ANY(ARRAY(SELECT sha256(convert_to(key, 'UTF8')) FROM @.journal " +
 		"WHERE root = ANY($1::uuid[]) AND key IS NOT NULL)) AND root = ANY($1::uuid[])",
 	"DELETE FROM @.journal WHERE root = ANY($1::uuid[])",
@@ -52,10 +53,12 @@ func removedFrom(table string) string {
 		"(c.root, c.id) <= (t.root, t.case_id) OFFSET 0) u WHERE t.root = ANY($1::uuid[])"
 }
 
-// endedColumns are the hour, workflow, task, state and class of duration that an item t counts as, see [store.EndedOf]; u has the workflow.
-const endedColumns = "floor(t.ended / 3600000000.0)::bigint AS hour, u.workflow, t.task, t.state, " +
-	"CASE WHEN t.state = 'completed' AND t.started IS NOT NULL THEN " + tookClass + " ELSE 0 END AS took"
-
-// tookClass is [store.TookClass]: the position of the highest one among 64 bits is 64 less its power of two.
-const tookClass = "(SELECT CASE WHEN us < 8 THEN us ELSE 8 * (62 - p) + ((us >> (61 - p)) & 7) END FROM (SELECT us, position('1' IN us::bit(64)::text) AS p " +
-	"FROM (SELECT greatest(t.ended - t.started, 0) AS us) a) b)"
+// endedColumns are the hour, workflow, task, state and class of duration that an item or a case t counts as, see [store.EndedOf] and
+// [store.EndedCase]: of says whose it is, and from is the column with the time of its beginning. The class is [store.TookClass]: the position of
+// the highest one among 64 bits is 64 less its power of two.
+func endedColumns(of, from string) string {
+	return "floor(t.ended / 3600000000.0)::bigint AS hour, " + of + " AS task, t.state, " +
+		"CASE WHEN t.state = 'completed' AND t." + from + " IS NOT NULL THEN " +
+		"(SELECT CASE WHEN us < 8 THEN us ELSE 8 * (62 - p) + ((us >> (61 - p)) & 7) END FROM (SELECT us, position('1' IN us::bit(64)::text) AS p " +
+		"FROM (SELECT greatest(t.ended - t." + from + ", 0) AS us) a) b) ELSE 0 END AS took"
+}

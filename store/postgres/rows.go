@@ -126,7 +126,7 @@ func sorted[K ~[16]byte](keys func(func(K) bool)) []K {
 
 // The numbers are rows of count_deltas, which Idle folds. Two commits that added to the same row of counts would wait for
 // each other, and nearly all commits change the same few kinds.
-// tally collects how the numbers of cases, items and jobs change, and of the items that ended. What the engine knows is what the database has,
+// tally collects how the numbers of cases, items and jobs change, and of the items and cases that ended. What the engine knows is what the database has,
 // or the commit fails: see [transaction.queueCheck].
 type tally struct {
 	counts map[store.Count]int64
@@ -140,8 +140,14 @@ func newTally() *tally {
 func (t *tally) cases(r caseRow) {
 	if r.was != nil {
 		t.counts[store.Count{What: "case", Workflow: r.workflow, State: r.was.State.String()}]--
+		if e, ok := store.EndedCase(r.was); ok { // a failed one may go on
+			t.ended[e]--
+		}
 	}
 	t.counts[store.Count{What: "case", Workflow: r.workflow, State: r.v.State.String()}]++
+	if e, ok := store.EndedCase(r.v); ok {
+		t.ended[e]++
+	}
 }
 
 func (t *tally) items(r itemRow) {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
 
 	"github.com/tasq-dev/tasq/internal/pgtest"
 	"github.com/tasq-dev/tasq/store"
@@ -26,6 +27,18 @@ var prepared = pgtest.Pool{Schema: postgres.DefaultSchema, Make: func(dsn string
 func TestStore(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T) store.Opener { return postgres.Open(prepared.Database(t)) })
+}
+
+func TestCasesThatEndedEarlierAreCounted(t *testing.T) {
+	t.Parallel()
+	ctx, dsn := t.Context(), prepared.Database(t)
+	storetest.EndedEarlier(t, postgres.Open(dsn), "tasq.cases", "DELETE FROM tasq.schema_migrations WHERE version = 4", func(sql string) {
+		c, err := pgx.Connect(ctx, dsn)
+		require.NoError(t, err)
+		defer c.Close(context.Background())
+		_, err = c.Exec(ctx, sql)
+		require.NoError(t, err)
+	})
 }
 
 func TestFleet(t *testing.T) {

@@ -145,14 +145,23 @@ func (t *tally) erase(cases string) error {
 			return err
 		}
 	}
-	return t.c.each("SELECT c.workflow, i.task, i.state, i.started, i.ended FROM main.work_items i JOIN main.cases c ON c.id = i.case_id "+
-		"WHERE i.case_id IN "+these, args(cases), func(r *tables.Row) error {
-		kind, ok, err := tables.ReadEndedItem(r)
-		if ok {
-			t.ended[kind]--
+	for query, read := range map[string]func(*tables.Row) (store.Ended, bool, error){
+		"SELECT workflow, state, created, ended FROM main.cases WHERE id IN " + these: tables.ReadEndedCase,
+		"SELECT c.workflow, i.task, i.state, i.started, i.ended FROM main.work_items i JOIN main.cases c ON c.id = i.case_id " +
+			"WHERE i.case_id IN " + these: tables.ReadEndedItem,
+	} {
+		err := t.c.each(query, args(cases), func(r *tables.Row) error {
+			kind, ok, err := read(r)
+			if ok {
+				t.ended[kind]--
+			}
+			return err
+		})
+		if err != nil {
+			return err
 		}
-		return err
-	})
+	}
+	return nil
 }
 
 // hide is erase for a reader, which changes nothing: it lists the cases that the views over the tables leave out. Those that

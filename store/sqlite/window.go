@@ -135,8 +135,7 @@ func (w *window) write(to *rowWriter) error {
 	for _, id := range sorted(w.cases) {
 		c := w.cases[id]
 		// The count before the row: it asks the table for the state that is about to be replaced. The same below.
-		err := t.add("cases", id, store.Count{What: "case", Workflow: c.Workflow, State: c.State.String()})
-		if err = errors.Join(err, to.writeCase(c)); err != nil {
+		if err := errors.Join(t.addCase(c), to.writeCase(c)); err != nil {
 			return err
 		}
 	}
@@ -220,6 +219,25 @@ func (t *tally) add(table string, id [16]byte, now store.Count) error {
 		before.State = r.Text()
 		t.n[before]--
 		return r.Err
+	})
+}
+
+// addCase is add for a case, which is counted also if it has ended. A failed one may go on, and end again.
+func (t *tally) addCase(c *state.Case) error {
+	t.n[store.Count{What: "case", Workflow: c.Workflow, State: c.State.String()}]++
+	if e, ok := store.EndedCase(c); ok {
+		t.ended[e]++
+	}
+	if _, ok := t.born[c.ID]; ok {
+		return nil
+	}
+	return t.c.each("SELECT workflow, state, created, ended, state FROM cases WHERE id = ?", args(textOf(c.ID)), func(r *tables.Row) error {
+		before, ok, err := tables.ReadEndedCase(r)
+		if ok {
+			t.ended[before]--
+		}
+		t.n[store.Count{What: "case", Workflow: c.Workflow, State: r.Text()}]--
+		return errors.Join(err, r.Err)
 	})
 }
 

@@ -94,13 +94,19 @@ func (m *Model) checkCounts(ctx context.Context, t testing.TB, r store.Reader) {
 
 func (m *Model) checkEnded(ctx context.Context, t testing.TB, r store.Reader) {
 	t.Helper()
-	want := make(map[store.Ended]int64)
+	items, cases := make(map[store.Ended]int64), make(map[store.Ended]int64)
 	for _, it := range m.Items {
 		if kind, ok := store.EndedOf(m.Cases[it.Case].Workflow, it); ok {
-			want[kind]++
+			items[kind]++
 		}
 	}
-	require.Equal(t, want, endedBy(ctx, t, r, store.RateFilter{Hourly: true}))
+	for _, c := range m.Cases {
+		if kind, ok := store.EndedCase(c); ok {
+			cases[kind]++
+		}
+	}
+	require.Equal(t, items, endedBy(ctx, t, r, store.RateFilter{Hourly: true}))
+	require.Equal(t, cases, endedBy(ctx, t, r, store.RateFilter{Hourly: true, Cases: true}))
 }
 
 // endedBy is what a store counts as ended by a filter.

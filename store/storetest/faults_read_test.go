@@ -29,6 +29,7 @@ var faultsOfReading = []fault{
 		wrap: inView(func(r store.Reader) store.Reader { return careless{r} })},
 	{name: "a count is wrong", rule: "counts", wrap: inView(func(r store.Reader) store.Reader { return miscounting{Reader: r} })},
 	{name: "a count is not there", rule: "counts", wrap: inView(func(r store.Reader) store.Reader { return miscounting{Reader: r, drop: true} })},
+	{name: "what ended and goes on still counts", rule: "ended-again", wrap: inView(func(r store.Reader) store.Reader { return sticky{r} })},
 	{name: "what ended is counted wrong", rule: "ended", wrap: inView(func(r store.Reader) store.Reader { return undercounting{r} })},
 	{name: "trees that are read together come in the order of their ids", rule: "load", wrap: inView(func(r store.Reader) store.Reader { return sorted{r} })},
 	{name: "trees that are read together lack their waiting steps", rule: "waits", wrap: inView(func(r store.Reader) store.Reader { return stepless{r} })},
@@ -206,6 +207,17 @@ func (r undercounting) Ended(ctx context.Context, f store.RateFilter) ([]store.E
 	all, err := r.Reader.Ended(ctx, f)
 	if len(all) > 0 {
 		all[0].N--
+	}
+	return all, err
+}
+
+// sticky counts a case as failed as soon as there is one.
+type sticky struct{ store.Reader }
+
+func (r sticky) Ended(ctx context.Context, f store.RateFilter) ([]store.Ended, error) {
+	all, err := r.Reader.Ended(ctx, f)
+	if cases, failed := r.Reader.Cases(ctx, store.CaseFilter{}); len(all) == 0 && f.Cases && len(cases) > 0 && failed == nil {
+		all = append(all, store.Ended{Workflow: cases[0].Workflow, State: workitem.Failed, Hour: cases[0].Created.Truncate(time.Hour), N: 1})
 	}
 	return all, err
 }

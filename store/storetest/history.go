@@ -247,6 +247,25 @@ func (b *Batch) Fail(root, id workitem.CaseID, f *workitem.Failure) {
 // Cancel cancels a case with all that is live in it.
 func (b *Batch) Cancel(root, id workitem.CaseID, reason *workitem.Failure) {
 	b.T.Helper()
+	b.stop(root, id, "case cancel", state.CaseCanceled, reason)
+}
+
+// FailCase fails a case, and cancels all that is live in it.
+func (b *Batch) FailCase(root, id workitem.CaseID, f *workitem.Failure) {
+	b.T.Helper()
+	b.stop(root, id, "case fail", state.CaseFailed, f)
+}
+
+// ResumeCase has a failed case go on with another draft.
+func (b *Batch) ResumeCase(root, id workitem.CaseID) {
+	b.T.Helper()
+	draft, _ := article.TaskByName("draft")
+	again := &state.CaseResumed{Case: id, At: b.Now()}
+	b.do(root, "case retry", append([]state.Change{again}, b.enable(id, root, "draft", b.tree(root).Case(id).Tasks[draft].Generation+1, `"again"`)...)...)
+}
+
+func (b *Batch) stop(root, id workitem.CaseID, command string, as state.CaseState, reason *workitem.Failure) {
+	b.T.Helper()
 	now := b.Now()
 	c := b.tree(root).Case(id)
 	events := b.endSteps(c)
@@ -260,8 +279,7 @@ func (b *Batch) Cancel(root, id workitem.CaseID, reason *workitem.Failure) {
 				To: workitem.Canceled, Failure: reason, At: now})
 		}
 	}
-	b.do(root, "case cancel", append(events, &state.CaseEnded{Case: id, State: state.CaseCanceled, Failure: reason,
-		At: now})...)
+	b.do(root, command, append(events, &state.CaseEnded{Case: id, State: as, Failure: reason, At: now})...)
 }
 
 // SuspendCase has nothing of a case begin.

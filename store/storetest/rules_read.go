@@ -201,11 +201,19 @@ func ended(w *World) {
 		}
 	}
 	require.Len(w.T, filters, 8, "something ended")
+	for _, f := range slices.Clone(filters) {
+		f.Task, f.Cases = "", true
+		filters = append(filters, f)
+	}
 	check := func() {
 		w.T.Helper()
 		w.View(func(ctx context.Context, r store.Reader) {
-			all := endedBy(ctx, w.T, r, store.RateFilter{Hourly: true})
+			every := map[bool]map[store.Ended]int64{}
+			for _, cases := range []bool{false, true} {
+				every[cases] = endedBy(ctx, w.T, r, store.RateFilter{Hourly: true, Cases: cases})
+			}
 			for _, f := range filters {
+				all := every[f.Cases]
 				hourly, together := maps.Clone(all), make(map[store.Ended]int64)
 				maps.DeleteFunc(hourly, func(e store.Ended, _ int64) bool {
 					return f.Workflow != "" && e.Workflow != f.Workflow || f.Task != "" && e.Task != f.Task ||
@@ -225,6 +233,26 @@ func ended(w *World) {
 	w.Crash()
 	w.Check()
 	check()
+}
+
+// endedAgain is about a case that fails, goes on, and fails again: it counts as it stands, and in the hour of its last end.
+func endedAgain(w *World) {
+	var id workitem.CaseID
+	lost := &workitem.Failure{Code: "lost"}
+	w.Update(func(b *Batch) {
+		id = b.Start(`{"n":1}`)
+		b.FailCase(id, id, lost)
+	})
+	w.Check()
+	w.Update(func(b *Batch) { b.ResumeCase(id, id) })
+	w.Check()
+	w.clock = w.clock.Add(time.Hour)
+	w.Update(func(b *Batch) { b.FailCase(id, id, lost) })
+	w.Update(func(b *Batch) { b.ResumeCase(id, id) }) // both before anything reads
+	w.Update(func(b *Batch) { b.FailCase(id, id, lost) })
+	w.Check()
+	w.Crash()
+	w.Check()
 }
 
 // paged reads a listing in pages of the given size, and returns the ids. No page is longer, and none repeats a row.

@@ -81,6 +81,7 @@ var rules = []rule{
 	{"counts", "Counts counts cases, items and jobs by workflow, task and state.", counts},
 	{"ended", "Ended counts what ended by hour, workflow, task and about how long it took, and every field of its filter selects what it says.",
 		ended},
+	{"ended-again", "A case that failed and goes on no longer counts as ended, and counts in the hour in which it ends again.", endedAgain},
 	{"keys", "A command's idempotency key finds it again with its answer; a key can be used once.", keys},
 	{"key-holders", "The root case that holds a unique business key is found, also within its transaction, until it fails, is canceled or " +
 		"is removed.", keyHolders},

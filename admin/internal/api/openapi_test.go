@@ -122,7 +122,7 @@ var params = map[string]struct{ kind, takes string }{
 	"code": {"string", "the code of a failure, or of the reason of a cancellation"}, "cursor": {"uuid", "next of the page before"},
 	"due": {"string", "due within this time from now, as in 0s, 5m or 2h"}, "fingerprint": {"string", "the fingerprint of a definition"},
 	"format": {"string", "csv answers with all rows as comma-separated values; the header Accept with text/csv or application/x-ndjson does, too"},
-	"hourly": {"boolean", "by hour in place of by task"}, "item": {"uuid", "of this work item"}, "job": {"uuid", "of this job"},
+	"hourly": {"boolean", "by hour in place of by task"}, "cases": {"boolean", "cases by workflow, in place of work items by task"}, "item": {"uuid", "of this work item"}, "job": {"uuid", "of this job"},
 	"key": {"string", "the business key"}, "kind": {"string", "the kind"}, "label": {"label", "name=value; of several, each must hold"},
 	"limit": {"integer", "how many at most"}, "name": {"string", "the name"}, "newer": {"string", "changed at most so long ago, as in 90s, 5m or 3d"},
 	"newest": {"boolean", "the newest first"}, "older": {"string", "changed at least so long ago, as in 90s, 5m or 3d"},

@@ -12,7 +12,7 @@ type rates struct {
 	Rows []record.Rate `json:"rows"`
 }
 
-// stats answers how many work items ended and how long they took, by task and hour.
+// stats answers how many work items or cases ended and how long they took, by task or workflow, and hour.
 func (a *API) stats(w http.ResponseWriter, r *http.Request) {
 	q := a.params(r)
 	f := q.Rates()

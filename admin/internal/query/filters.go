@@ -118,7 +118,7 @@ func (q *Query) Incidents() store.IncidentFilter {
 
 // Rates reads a filter of what ended.
 func (q *Query) Rates() store.RateFilter {
-	return store.RateFilter{Workflow: q.Text("workflow"), Task: q.Text("task"), Before: q.Before("older"), Since: q.Before("newer"), Hourly: q.Flag("hourly")}
+	return store.RateFilter{Workflow: q.Text("workflow"), Task: q.Text("task"), Before: q.Before("older"), Since: q.Before("newer"), Hourly: q.Flag("hourly"), Cases: q.Flag("cases")}
 }
 
 // LogFormat reads the format of an event log; OCEL if none is given.

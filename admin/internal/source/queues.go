@@ -8,23 +8,27 @@ import (
 
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Queue is how a queue of jobs stands.
+// Queue is how a queue stands: the work items in it, which people or workers do, and the jobs of workers.
 type Queue struct {
 	Queue   string    `json:"queue"` // "" is the default queue
 	Paused  bool      `json:"paused"`
 	Workers int       `json:"workers,omitempty"` // how many of its jobs each program is to run at a time; 0 if nothing is set
-	Pending int64     `json:"pending"`
+	Items   int64     `json:"items"`             // that nobody has started
+	Started int64     `json:"started"`           // items
+	Pending int64     `json:"pending"`           // jobs
 	Running int64     `json:"running"`
-	Waiting int64     `json:"waiting"` // for steps, events or a decision
-	Oldest  time.Time `json:"oldest_pending,omitzero"`
+	Waiting int64     `json:"waiting"`                 // for steps, events or a decision
+	Oldest  time.Time `json:"oldest_pending,omitzero"` // when the oldest item that nobody has started, or pending job, was created
 }
 
-// MaxCounted bounds the jobs of a state that [Queues] looks at.
+// MaxCounted bounds the items and the jobs of a state that [Queues] looks at.
 const MaxCounted = 1000
 
-// Queues lists the queues that have live jobs, are paused or have workers that were set, by name. whole is false if there are more jobs than it looks at.
+// Queues lists the queues that have live items or jobs, are paused or have workers that were set, by name. whole is false if there are more items
+// or jobs than it looks at.
 func Queues(ctx context.Context, r store.Reader) (queues []Queue, whole bool, err error) {
 	byName := make(map[string]*Queue)
 	of := func(name string) *Queue {
@@ -47,7 +51,14 @@ func Queues(ctx context.Context, r store.Reader) (queues []Queue, whole bool, er
 			q.Workers = v.Workers.N
 		}
 	}
-	whole = true
+	items, err := r.Items(ctx, store.ItemFilter{States: []workitem.State{workitem.Initialized, workitem.Started}, Page: store.Page{Limit: MaxCounted}})
+	if err != nil {
+		return nil, false, err
+	}
+	whole = len(items) < MaxCounted
+	for _, it := range items {
+		of(it.Queue).countItem(it.Item)
+	}
 	for _, st := range []state.JobState{state.JobPending, state.JobRunning, state.JobWaiting} {
 		jobs, err := r.Jobs(ctx, store.JobFilter{Kind: state.JobRun, States: []state.JobState{st}, Page: store.Page{Limit: MaxCounted}})
 		if err != nil {
@@ -65,13 +76,26 @@ func Queues(ctx context.Context, r store.Reader) (queues []Queue, whole bool, er
 	return queues, whole, nil
 }
 
+func (q *Queue) countItem(it *workitem.Item) {
+	if it.State == workitem.Started {
+		q.Started++
+		return
+	}
+	q.Items++
+	q.waitsSince(it.Created)
+}
+
+func (q *Queue) waitsSince(t time.Time) {
+	if q.Oldest.IsZero() || t.Before(q.Oldest) {
+		q.Oldest = t
+	}
+}
+
 func (q *Queue) count(j *state.Job) {
 	switch j.State {
 	case state.JobPending:
 		q.Pending++
-		if q.Oldest.IsZero() || j.Created.Before(q.Oldest) {
-			q.Oldest = j.Created
-		}
+		q.waitsSince(j.Created)
 	case state.JobRunning:
 		q.Running++
 	case state.JobWaiting:

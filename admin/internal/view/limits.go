@@ -12,11 +12,12 @@ import (
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
+	"github.com/tasq-dev/tasq/workitem"
 )
 
 // limits is the page of the queues and of the limits of functions.
 func (s *Site) limits(r *Request) (*Page, error) {
-	queues, err := s.queueTable(r)
+	queues, err := s.queueTable(r, true)
 	if err != nil {
 		return nil, err
 	}
@@ -30,16 +31,16 @@ func (s *Site) limits(r *Request) (*Page, error) {
 		{ID: "queues", Template: "tablepart", Data: queues}, {ID: "limits", Template: "tablepart", Data: limits}}}, nil
 }
 
-// queueTable lists the queues that have live jobs, are paused or have workers that were set.
-func (s *Site) queueTable(r *Request) (*Table, error) {
+// queueTable lists the queues that have live items or jobs, are paused or have workers that were set; with acts, what the user may do to them.
+func (s *Site) queueTable(r *Request, acts bool) (*Table, error) {
 	queues, whole, err := source.Queues(r, r.R)
 	if err != nil {
 		return nil, err
 	}
-	t := &Table{ID: "queues", Title: "Queues", Head: []string{"queue", "state", "workers", "", "pending", "running", "waiting", "oldest pending", ""},
-		Empty: &Empty{Text: "No job is live, and nothing is set of a queue."}}
+	t := &Table{ID: "queues", Title: "Queues", Head: []string{"queue", "state", "workers", "", "items waiting", "items started", "jobs pending", "jobs running", "jobs waiting",
+		"oldest waiting", ""}, Empty: &Empty{Text: "Nothing waits in a queue, and nothing is set of one."}}
 	if !whole {
-		t.Note = fmt.Sprintf("Counted over the oldest %d live jobs.", source.MaxCounted)
+		t.Note = fmt.Sprintf("Counted over the oldest %s live items, and as many jobs of each state.", thousands(source.MaxCounted))
 	}
 	for _, q := range queues {
 		word, kind := "open", "pause-queue"
@@ -49,18 +50,22 @@ func (s *Site) queueTable(r *Request) (*Table, error) {
 		jobs := func(st state.JobState, n int64) Cell {
 			return countLink(n, s.Link("/jobs", "state", st.String())+"&queue="+escapeQuery(q.Queue))
 		}
+		items := func(st workitem.State, n int64) Cell {
+			return countLink(n, s.Link("/items", "state", st.String())+"&queue="+escapeQuery(q.Queue))
+		}
 		do := text("")
-		if a := actions[kind]; r.User.Allowed(string(a.kind), q.Queue) {
+		if a := actions[kind]; acts && r.User.Allowed(string(a.kind), q.Queue) {
 			do = Cell{Kind: "action", Text: a.do + "…", Href: s.actLink(kind, "queue", q.Queue)}
 		}
 		set, workers := text(""), text("as defined")
 		if q.Workers > 0 {
 			workers = number(int64(q.Workers))
 		}
-		if r.User.Allowed(string(workflow.KindSetWorkers), q.Queue) {
+		if acts && r.User.Allowed(string(workflow.KindSetWorkers), q.Queue) {
 			set = Cell{Kind: "action", Text: "Set…", Href: s.Link("/act", "kind", "set-workers", "queue", q.Queue, "workers", fmt.Sprint(max(1, q.Workers)))}
 		}
-		t.row("", text(queueName(q.Queue)), stateOf(word), workers, set, jobs(state.JobPending, q.Pending), jobs(state.JobRunning, q.Running), jobs(state.JobWaiting, q.Waiting), at(q.Oldest), do)
+		t.row("", text(queueName(q.Queue)), stateOf(word), workers, set, items(workitem.Initialized, q.Items), items(workitem.Started, q.Started),
+			jobs(state.JobPending, q.Pending), jobs(state.JobRunning, q.Running), jobs(state.JobWaiting, q.Waiting), at(q.Oldest), do)
 	}
 	return t, nil
 }

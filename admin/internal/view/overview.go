@@ -42,6 +42,10 @@ func (s *Site) overview(r *Request) (*Page, error) {
 	if err != nil {
 		return nil, err
 	}
+	queues, err := s.queueTable(r, false)
+	if err != nil {
+		return nil, err
+	}
 	recent, err := s.recent(r)
 	if err != nil {
 		return nil, err
@@ -59,7 +63,7 @@ func (s *Site) overview(r *Request) (*Page, error) {
 		{Title: "Jobs", Lines: s.countLines(counts, "job", "/jobs", jobWords), None: "There are no jobs yet."},
 	}}
 	return &Page{Title: "Overview", Nav: "Overview", Live: true, Parts: []Part{
-		{ID: "tiles", Template: "overview", Data: tiles}, {ID: "flows", Template: "tablepart", Data: flows},
+		{ID: "tiles", Template: "overview", Data: tiles}, {ID: "flows", Template: "tablepart", Data: flows}, {ID: "queues", Template: "tablepart", Data: queues},
 		{ID: "recent", Template: "tablepart", Data: recent}}}, nil
 }
 
@@ -145,16 +149,24 @@ func (s *Site) flowTable(r *Request, counts []store.Count) (*Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	versions := make(map[string]int)
+	names := make(map[string]bool)
 	for _, d := range defs {
 		if !strings.HasPrefix(d.Name, "tasq-") { // of the engine itself: actions on many things, schedules
-			versions[d.Name]++
+			names[d.Name] = true
 		}
 	}
-	t := &Table{ID: "flows", Title: "Workflows", Head: []string{"workflow", "versions", "running", "completed", "failed", "canceled", "oldest running"},
+	day, err := dayOf(r, "")
+	if err != nil {
+		return nil, err
+	}
+	t := &Table{ID: "flows", Title: "Workflows", Head: []string{"workflow", "running", "completed", "failed", "canceled", "oldest running", "24 h done", "24 h failed",
+		"24 h p50", "24 h p95"},
 		Empty: &Empty{Text: "There are no workflows yet. They appear as a program opens an engine with them.", Command: "tasq demo -serve"}}
-	for _, name := range sortedKeys(versions) {
-		cells := []Cell{link(name, s.Link("/workflows/"+escapePath(name))), number(int64(versions[name]))}
+	if slices.ContainsFunc(slices.Collect(maps.Values(day)), func(rate store.Rate) bool { return rate.Done > 0 }) {
+		t.Note = "Half of the cases that completed in the last 24 hours took no longer than about the p50, and 95 of 100 no longer than about the p95."
+	}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		cells := []Cell{link(name, s.Link("/workflows/"+escapePath(name)))}
 		count := counter(counts, "case", name)
 		for _, word := range caseWords {
 			n, _ := count(word)
@@ -168,18 +180,25 @@ func (s *Site) flowTable(r *Request, counts []store.Count) (*Table, error) {
 		if len(oldest) > 0 {
 			old = at(oldest[0].Created)
 		}
-		t.row("", append(cells, old)...)
+		t.row("", append(append(cells, old), s.dayCells(name, day[name])...)...)
 	}
 	return t, nil
 }
 
-func sortedKeys(m map[string]int) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
+// dayOf is what ended of cases in the last 24 hours, by workflow: of one, or with "" of all.
+func dayOf(r *Request, workflow string) (map[string]store.Rate, error) {
+	rates, err := store.Rates(r, store.ViewerOf(r.R), store.RateFilter{Workflow: workflow, Cases: true, Since: r.Now.Add(-23 * time.Hour)})
+	day := make(map[string]store.Rate)
+	for _, rate := range rates {
+		day[rate.Workflow] = rate
 	}
-	slices.Sort(keys)
-	return keys
+	return day, err
+}
+
+// dayCells are how many cases of a workflow completed and failed, and how long they took.
+func (s *Site) dayCells(name string, day store.Rate) []Cell {
+	return []Cell{countLink(int64(day.Done), s.Link("/stats", "workflow", name, "newer", dayPeriod)),
+		countLink(int64(day.Failed), s.Link("/cases", "workflow", name, "state", "failed")), tookCell(day.P50, day.Done), tookCell(day.P95, day.Done)}
 }
 
 // recent are the newest cases.

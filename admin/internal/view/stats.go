@@ -19,7 +19,7 @@ const (
 	maxHours  = 200   // how many lines of hours it shows
 )
 
-// stats says how many work items ended, and how long they took, by task and by hour.
+// stats says how many cases and work items ended, and how long they took, by workflow, by task and by hour.
 func (s *Site) stats(r *Request) (*Page, error) {
 	if !r.Form.Has("newer") {
 		r.Form.Set("newer", dayPeriod)
@@ -34,8 +34,8 @@ func (s *Site) stats(r *Request) (*Page, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.head.About = "The work items that ended in the hours of the period, each attempt of its own. Half of those that completed took no longer than " +
-		"about the p50, and 95 of 100 no longer than about the p95, from their start to their end: at most 6 % off. \"Before\" is the period of the same length before this one. As of " + printable.Time(r.Now) + "; reload to look again."
+	l.head.About = "The cases and work items that ended in the hours of the period, each attempt of an item of its own. Half of those that completed took no longer than " +
+		"about the p50, and 95 of 100 no longer than about the p95, at most 6 % off: cases from their creation to their end, work items from their start. \"Before\" is the period of the same length before this one. As of " + printable.Time(r.Now) + "; reload to look again."
 	l.filters("newer", field{Name: "workflow", Label: "workflow", Options: names}, field{Name: "task", Label: "task", Hint: "name"})
 	for _, word := range periods {
 		l.head.Tabs = append(l.head.Tabs, Link{Text: word, Href: l.with("newer", word), Current: r.Form.Get("newer") == word})
@@ -48,16 +48,36 @@ func (s *Site) stats(r *Request) (*Page, error) {
 	if err != nil {
 		return nil, err
 	}
+	cases, casesBefore, err := caseRates(r, f)
+	if err != nil {
+		return nil, err
+	}
 	p := l.page("", "")
 	p.Live, p.Parts = false, []Part{p.Parts[0]}
-	if len(tasks) == 0 {
+	if len(tasks) == 0 && len(cases) == 0 {
 		empty := Table{Empty: &Empty{Text: "Nothing ended in this period.", Drop: []Link{{Text: "Show 30 days of all workflows", Href: s.Link("/stats", "newer", "30d")}}}}
 		p.Parts = append(p.Parts, Part{ID: "tasks", Template: "tablepart", Data: empty})
 		return p, nil
 	}
-	p.Parts = append(p.Parts, Part{ID: "chart", Template: "bars", Data: bars(hours, f.Since, r.Now)},
-		Part{ID: "tasks", Template: "ratepart", Data: s.rateTable(r, tasks, before, false)}, Part{ID: "hours", Template: "ratepart", Data: s.rateTable(r, hours, nil, true)})
+	p.Parts = append(p.Parts, Part{ID: "chart", Template: "bars", Data: bars(hours, f.Since, r.Now)})
+	if f.Task == "" {
+		p.Parts = append(p.Parts, Part{ID: "workflows", Template: "ratepart", Data: s.rateTable(r, byWorkflow, cases, casesBefore)})
+	}
+	p.Parts = append(p.Parts, Part{ID: "tasks", Template: "ratepart", Data: s.rateTable(r, byTask, tasks, before)}, Part{ID: "hours", Template: "ratepart", Data: s.rateTable(r, byHour, hours, nil)})
 	return p, nil
+}
+
+// caseRates are the rates of cases by workflow, and those of the period before. A task has none.
+func caseRates(r *Request, f store.RateFilter) (rates []store.Rate, before map[rateOf]store.Rate, err error) {
+	if f.Task != "" {
+		return nil, nil, nil
+	}
+	f.Cases = true
+	if rates, err = store.Rates(r, store.ViewerOf(r.R), f); err != nil {
+		return nil, nil, err
+	}
+	before, err = ratesBefore(r, f)
+	return rates, before, err
 }
 
 // ratesBefore are the rates by task of the period before the one of a filter, which is as long. None for a filter without a beginning.
@@ -83,12 +103,26 @@ type ratePart struct {
 	CSV   string
 }
 
+// rateKind is a table of rates.
+type rateKind struct {
+	id, title, none string
+	path            string // where its items or cases are listed
+	flag            string // of the API
+}
+
+var (
+	byWorkflow = rateKind{"workflows", "Cases by workflow", "No case has ended.", "/cases", "cases"}
+	byTask     = rateKind{"tasks", "Work items by task", "No work item has ended.", "/items", ""}
+	byHour     = rateKind{"hours", "Work items by hour", "No work item has ended.", "/items", "hourly"}
+)
+
 // rateTable has a line for each rate, beside those of the period before.
-func (s *Site) rateTable(r *Request, rates []store.Rate, before map[rateOf]store.Rate, hourly bool) ratePart {
+func (s *Site) rateTable(r *Request, kind rateKind, rates []store.Rate, before map[rateOf]store.Rate) ratePart {
 	query := []string{"newer", r.Form.Get("newer"), "workflow", r.Form.Get("workflow"), "task", r.Form.Get("task"), "format", "csv"}
-	t := &Table{ID: "tasks", Title: "By task", Head: []string{"workflow", "task", "hour, UTC", "done", "failed", "p50", "p95", "done before", "p50 before"}}
-	if hourly {
-		t.ID, t.Title, query = "hours", "By hour", append(query, "hourly", "true")
+	t := &Table{ID: kind.id, Title: kind.title, Head: []string{"workflow", "task", "hour, UTC", "done", "failed", "p50", "p95", "done before", "p50 before"},
+		Empty: &Empty{Text: kind.none}}
+	if kind.flag != "" {
+		query = append(query, kind.flag, "true")
 	}
 	for i, rate := range rates {
 		if i == maxHours {
@@ -96,12 +130,16 @@ func (s *Site) rateTable(r *Request, rates []store.Rate, before map[rateOf]store
 			break
 		}
 		hour := text("")
-		if hourly {
+		if !rate.Hour.IsZero() {
 			hour.Text = rate.Hour.Format("2006-01-02 15:04")
 		}
 		of := []string{"workflow", rate.Workflow, "task", rate.Task, "newer", r.Form.Get("newer"), "state"}
-		cells := []Cell{link(rate.Workflow, s.Link("/workflows/"+escapePath(rate.Workflow))), link(rate.Task, s.Link("/items", of[:6]...)), hour,
-			number(int64(rate.Done)), countLink(int64(rate.Failed), s.Link("/items", append(of, "failed")...))}
+		task := text("")
+		if rate.Task != "" {
+			task = link(rate.Task, s.Link("/items", of[:6]...))
+		}
+		cells := []Cell{link(rate.Workflow, s.Link("/workflows/"+escapePath(rate.Workflow))), task, hour,
+			number(int64(rate.Done)), countLink(int64(rate.Failed), s.Link(kind.path, append(of, "failed")...))}
 		was, then := before[rateOf{rate.Workflow, rate.Task}]
 		old := Cell{Kind: "text", Num: true}
 		if then {

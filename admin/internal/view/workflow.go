@@ -157,8 +157,12 @@ func (s *Site) workflow(r *Request) (*Page, error) {
 	if err != nil {
 		return nil, err
 	}
+	day, err := dayOf(r, name)
+	if err != nil {
+		return nil, err
+	}
 	p := &Page{Title: name, Nav: "Workflows", Live: true, Parts: []Part{
-		{ID: "head", Template: "workflowhead", Data: s.flowHead(r, d, defs, counts.cases[d.Fingerprint])},
+		{ID: "head", Template: "workflowhead", Data: s.flowHead(r, d, defs, counts.cases[d.Fingerprint], day[name])},
 		{ID: "net", Template: "netpart", Data: picture}, {ID: "tasks", Template: "tablepart", Data: s.taskTable(n, d, h)}}}
 	return p, nil
 }
@@ -170,7 +174,7 @@ type flowHead struct {
 	Fields  []Cell
 }
 
-func (s *Site) flowHead(r *Request, d *store.Definition, defs []*store.Definition, running int64) flowHead {
+func (s *Site) flowHead(r *Request, d *store.Definition, defs []*store.Definition, running int64, day store.Rate) flowHead {
 	code := "no: any program can run it"
 	if d.Code {
 		code = "yes: only the program that has it can run it"
@@ -179,6 +183,9 @@ func (s *Site) flowHead(r *Request, d *store.Definition, defs []*store.Definitio
 		labeled("running cases", link(thousands(running), s.Link("/cases", "fingerprint", d.Fingerprint, "state", "started"))),
 		labeled("all cases", link("show", s.Link("/cases", "fingerprint", d.Fingerprint))),
 		labeled("has code", text(code)), labeled("registered", at(d.Created)), labeled("definition", muted(d.Fingerprint[:min(16, len(d.Fingerprint))]))}}
+	for i, c := range s.dayCells(d.Name, day) { // of all versions
+		h.Fields = append(h.Fields, labeled([]string{"24 h completed", "24 h failed", "24 h p50", "24 h p95"}[i], c))
+	}
 	h.Buttons = s.button(r, nil, "Start a case…", "start", d.Name)
 	for _, other := range defs {
 		if other.Fingerprint != d.Fingerprint {

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -18,11 +19,14 @@ func Hour(t time.Time) int64 {
 
 // Ended adds the conditions of a filter of what ended.
 func (w *Conditions) Ended(f store.RateFilter) {
-	if f.Workflow != "" {
-		w.AddText("workflow = ?", f.Workflow)
-	}
-	if f.Task != "" {
-		w.AddText("task = ?", f.Task)
+	w.AddText("workflow = ?", f.Workflow)
+	switch { // cases have no task
+	case f.Cases:
+		w.Plain("task = ''")
+	case f.Task != "":
+		w.Add("task = ?", f.Task)
+	default:
+		w.Plain("task <> ''")
 	}
 	if !f.Since.IsZero() {
 		w.Add("hour >= ?", Hour(f.Since))
@@ -52,5 +56,12 @@ func ReadEndedItem(r *Row) (store.Ended, bool, error) {
 	workflow := r.Text()
 	it := workitem.Item{Task: r.Text(), State: parsed(r, "state", workitem.ParseState), Started: r.Time(), Ended: r.Time()}
 	e, ok := store.EndedOf(workflow, &it)
+	return e, ok, r.Err
+}
+
+// ReadEndedCase reads the columns workflow, state, created and ended of a case, and says what it counts as; false if as nothing.
+func ReadEndedCase(r *Row) (store.Ended, bool, error) {
+	c := state.Case{Workflow: r.Text(), State: parsed(r, "state", state.ParseCaseState), Created: r.Time(), Ended: r.Time()}
+	e, ok := store.EndedCase(&c)
 	return e, ok, r.Err
 }

@@ -24,7 +24,7 @@ type backlogRow struct {
 }
 
 // statsBy are the words of --by.
-var statsBy = []string{"queue", "task", "hour"}
+var statsBy = []string{"queue", "workflow", "task", "hour"}
 
 func (a *app) stats() *cobra.Command {
 	var f store.RateFilter
@@ -32,17 +32,20 @@ func (a *app) stats() *cobra.Command {
 	newer := age(24 * time.Hour)
 	by := "queue"
 	cmd := &cobra.Command{
-		Use: "stats", Short: "count waiting work by queue, and ended work by task or hour",
+		Use: "stats", Short: "count waiting work by queue, and what ended by workflow, task or hour",
 		Long: paragraph("Count the live work items and jobs of each queue, with how many of them are started or running, and the age of " +
-			"the oldest. With --by task or --by hour, count the work items that completed and failed, with the durations from start " +
-			"to end that half of the completed ones and 95 of 100 did not exceed, at most 6 % off. The period is one day in whole " +
+			"the oldest. With --by workflow, count the cases that completed and failed, with the durations from their creation " +
+			"to their end that half of the completed ones and 95 of 100 did not exceed, at most 6 % off. --by task counts work items, from start to end; " +
+			"--by hour counts them by task and hour, or with --cases the cases by workflow and hour. The period is one day in whole " +
 			"hours, or as --newer says. tasq cases, items and jobs --counts show counts by workflow, task and state."),
 		Example: `  tasq stats
+  tasq stats --by workflow --newer 7d
   tasq stats --by hour --task review --newer 7d -o csv`,
 		Args: exactly(),
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&by, "by", by, "count by `part`: queue (what waits), task, hour (what ended)")
+	flags.StringVar(&by, "by", by, "count by `part`: queue (what waits), workflow, task, hour (what ended)")
+	flags.BoolVar(&f.Cases, "cases", false, "with --by hour, count cases in place of work items")
 	flags.StringVar(&f.Workflow, "workflow", "", "what ended of the workflow with this `name`")
 	flags.StringVar(&f.Task, "task", "", "what ended of the task with this `name`")
 	flags.Var(&older, "older", "what ended in hours that began at least so long ago: 90s, 5m, 2h, 3d")
@@ -50,6 +53,15 @@ func (a *app) stats() *cobra.Command {
 	cmd.RunE = a.run(func(ctx context.Context, _ []string) error {
 		if !slices.Contains(statsBy, by) {
 			return usagef("--by %q: %s", by, spelling.Hint(by, statsBy))
+		}
+		switch {
+		case by == "workflow":
+			f.Cases = true
+		case f.Cases && by != "hour":
+			return usagef("--cases needs --by hour or --by workflow: a %s has no cases of its own", by)
+		}
+		if f.Cases && f.Task != "" {
+			return usagef("--task selects work items, and cases have none: leave it out, or count by task")
 		}
 		f.Before, f.Since, f.Hourly = older.before(now()), newer.before(now()), by == "hour"
 		return a.view(ctx, func(r store.Reader) error {
@@ -88,11 +100,16 @@ func (a *app) rates(ctx context.Context, r store.Reader, f store.RateFilter) err
 	if err != nil {
 		return err
 	}
-	heads := []string{"WORKFLOW", "TASK", "HOUR", "DONE", "FAILED", "P50", "P95"}
-	if !f.Hourly {
-		heads = slices.Delete(heads, 2, 3)
+	shown := func(row ...string) []string {
+		if !f.Hourly {
+			row = slices.Delete(row, 2, 3)
+		}
+		if f.Cases {
+			row = slices.Delete(row, 1, 2)
+		}
+		return row
 	}
-	t := a.table(heads...)
+	t := a.table(shown("WORKFLOW", "TASK", "HOUR", "DONE", "FAILED", "P50", "P95")...)
 	for _, rate := range rates {
 		if a.output == "json" {
 			if err := a.object(record.OfRate(rate)); err != nil {
@@ -100,12 +117,8 @@ func (a *app) rates(ctx context.Context, r store.Reader, f store.RateFilter) err
 			}
 			continue
 		}
-		row := []string{rate.Workflow, rate.Task, rate.Hour.Format(time.RFC3339), number(int64(rate.Done)), number(int64(rate.Failed)),
-			durationCell(rate.P50), durationCell(rate.P95)}
-		if !f.Hourly {
-			row = slices.Delete(row, 2, 3)
-		}
-		t.add(row...)
+		t.add(shown(rate.Workflow, rate.Task, rate.Hour.Format(time.RFC3339), number(int64(rate.Done)), number(int64(rate.Failed)),
+			durationCell(rate.P50), durationCell(rate.P95))...)
 	}
 	if len(rates) == 0 {
 		a.remark("nothing ended")
