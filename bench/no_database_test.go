@@ -135,7 +135,10 @@ func (noneReader) Messages(context.Context, store.MessageFilter) ([]*state.Messa
 }
 func (noneReader) Definitions(context.Context) ([]*store.Definition, error) { return nil, nil }
 func (noneReader) Settings(context.Context) ([]store.Setting, error)        { return nil, nil }
-func (noneReader) Counts(context.Context) ([]store.Count, error)            { return nil, nil }
+func (noneReader) LimitRows(context.Context, store.LimitFilter) (store.LimitView, error) {
+	return store.LimitView{}, nil
+}
+func (noneReader) Counts(context.Context) ([]store.Count, error) { return nil, nil }
 func (noneReader) CountsByDefinition(context.Context, bool) ([]store.DefinitionCount, error) {
 	return nil, nil
 }

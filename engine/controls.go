@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/tasq-dev/tasq/engine/internal/commit"
+	"github.com/tasq-dev/tasq/engine/why"
 	"github.com/tasq-dev/tasq/limit"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/workflow"
@@ -344,20 +345,8 @@ func (c *controls) list() (list []workflow.LimitInfo) {
 	c.mu.Unlock()
 	for _, u := range c.e.dispatch.Limits() {
 		list = append(list, workflow.LimitInfo{Limit: u.Limit, Defined: stored[u.Limit.Name].Limit.N, Loaded: true, Keys: u.Keys, Used: u.Used,
-			Waiting: u.Waiting, Next: u.Next, Set: keysOf(stored[u.Limit.Name])})
+			Waiting: u.Waiting, Next: u.Next, Set: why.KeysSet(stored[u.Limit.Name])})
 		delete(stored, u.Limit.Name)
 	}
-	for _, name := range slices.Sorted(maps.Keys(stored)) {
-		list = append(list, workflow.LimitInfo{Limit: stored[name].Current(), Defined: stored[name].Limit.N, Set: keysOf(stored[name])})
-	}
-	return list
-}
-
-// keysOf lists the keys of a limit that have a number of their own.
-func keysOf(l store.LimitValue) (list []workflow.KeyLimit) {
-	for _, key := range slices.Sorted(maps.Keys(l.Keys)) {
-		set := l.Keys[key]
-		list = append(list, workflow.KeyLimit{Key: key, N: set.N, At: set.At, By: set.By})
-	}
-	return list
+	return append(list, why.LimitsSet(stored)...)
 }

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/tasq-dev/tasq/engine/internal/admission"
-	"github.com/tasq-dev/tasq/engine/internal/ration"
 	"github.com/tasq-dev/tasq/engine/why"
 	"github.com/tasq-dev/tasq/limit"
 	"github.com/tasq-dev/tasq/store"
@@ -18,9 +17,6 @@ import (
 // queues this engine has, whether its workers are busy and whether its store fails. The error wraps [ErrNotFound] if there is no such case.
 func (e *Engine) Why(ctx context.Context, id workitem.CaseID) (answer *why.Answer, err error) {
 	here := e.Here()
-	if e.isShared() { // otherwise all that waits does so here
-		here.Free = SharedWait(ctx, e.store)
-	}
 	err = e.View(ctx, func(r store.Reader) error {
 		answer, err = why.Read(ctx, r, id, e.now(), here)
 		return err
@@ -53,22 +49,6 @@ func (e *Engine) limitWaits(root workitem.CaseID) (list []workflow.LimitWait) {
 		}
 	})
 	return list
-}
-
-// SharedWait is the Free of a [why.Here]: how long it takes until a limit that engines share has room for so much, by its row in a store that
-// several engines can have open. False if that is not known: the limit is not shared, or the row cannot be read.
-func SharedWait(ctx context.Context, rows store.Limits) func(l limit.Limit, key string, n int64) (time.Duration, bool) {
-	return func(l limit.Limit, key string, n int64) (time.Duration, bool) {
-		if !l.InStore {
-			return 0, false
-		}
-		view, err := rows.ReadLimits(ctx, []store.LimitKey{{Limit: l.Name, Key: key}})
-		if err != nil {
-			return 0, false
-		}
-		wait, err := ration.Wait(view.Rows[0].State, l, n, ration.Situation{Self: view.Self, Live: view.Live, Now: view.Now})
-		return wait, err == nil
-	}
 }
 
 // Here is what this engine can do for cases, for [why.Read] in a view that reads more, and for [why.ReadUnserved].

@@ -69,6 +69,6 @@ func sameTakes(a, b store.TakesValue) bool {
 
 func sameList(a, b []store.Takes) bool {
 	return slices.EqualFunc(a, b, func(a, b store.Takes) bool {
-		return a.Limit == b.Limit && a.N == b.N && a.Keyed == b.Keyed && slices.Equal(a.Any, b.Any)
+		return a.Limit == b.Limit && a.N == b.N && a.Keyed == b.Keyed && a.Until == b.Until && slices.Equal(a.Any, b.Any)
 	})
 }

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"encoding/json"
+	"math"
 )
 
 // LimitKey names a limit, and whose it is; the key "" is that of one which all share.
@@ -14,6 +15,16 @@ type LimitRow struct {
 	State   json.RawMessage
 	Until   int64 // when the row says no more than none does, in nanoseconds since 1970, and may be removed
 	Version int64 // changes with each write; 0 if there is no row
+}
+
+// Lasting is the Until of a row that says something for as long as nothing changes it.
+const Lasting = math.MaxInt64
+
+// LimitFilter selects rows of limits: those of the Keys, and those with the Text. The zero value selects none.
+type LimitFilter struct {
+	Keys []LimitKey
+	// Text selects the rows that are [Lasting] and whose State contains it; "" selects none. It costs a look at each that is.
+	Text string
 }
 
 // LimitView is what the rows of limits are read with.

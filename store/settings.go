@@ -62,12 +62,25 @@ func (v TakesValue) IsZero() bool {
 	return len(v.Tasks)+len(v.Calls)+len(v.FairTasks)+len(v.FairCalls) == 0
 }
 
+// Holds reports whether cases hold slots of a limit over several tasks. The name "" stands for any limit.
+func (v TakesValue) Holds(name string) bool {
+	for _, list := range v.Tasks {
+		for _, t := range list {
+			if t.Until != "" && (name == "" || t.Limit == name) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // Takes is what an attempt takes of one limit.
 type Takes struct {
 	Limit string   `json:"limit"`           // its name
 	N     int64    `json:"n,omitempty"`     // how much; 0 is decided by the input
 	Keyed bool     `json:"keyed,omitempty"` // of a key that is decided by the input
 	Any   []string `json:"any,omitempty"`   // the keys of which any will do
+	Until string   `json:"until,omitempty"` // the task that ends it, if the case holds it from the first attempt on; "" for the attempt alone
 }
 
 // ReadTakes finds what functions take of limits, by the fingerprint of their definition. The error names a setting that cannot be read.

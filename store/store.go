@@ -193,6 +193,9 @@ type Reader interface {
 	// Settings lists what Set has kept, by name.
 	Settings(ctx context.Context) ([]Setting, error)
 
+	// LimitRows lists rows of limits that are there, by limit and key, for those who only look. The Self of the view is 0.
+	LimitRows(ctx context.Context, f LimitFilter) (LimitView, error)
+
 	// DB runs the user's own queries on the same state.
 	DB() domain.DB
 }

@@ -114,6 +114,22 @@ type LimitInfo struct {
 	Waiting int           `json:"waiting"`        // jobs that wait for it
 	Next    time.Duration `json:"next,omitempty"` // how long until there is more of it; limit.Unknown, which JSON leaves out, if time alone gives none
 	Set     []KeyLimit    `json:"set,omitempty"`  // the keys that have a number of their own, sorted
+
+	// Held is how many slots cases hold over several tasks, over all keys, and Holders who they are, at most [MaxHolders]. An engine leaves them out;
+	// engine/why.ReadLimits reads them.
+	Held    int64         `json:"held,omitempty"`
+	Holders []LimitHolder `json:"holders,omitempty"`
+}
+
+// MaxHolders is how many holders of a limit are listed.
+const MaxHolders = 100
+
+// LimitHolder is a case that holds slots of a limit over several tasks.
+type LimitHolder struct {
+	Case workitem.CaseID `json:"case"`
+	Key  string          `json:"key,omitempty"` // whose slots; "" is the one that all share
+	N    int64           `json:"n"`
+	Task string          `json:"task"` // that began it
 }
 
 // limitInfo is a LimitInfo without its methods.

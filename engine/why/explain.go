@@ -52,6 +52,7 @@ func (x *explainer) walk(c *state.Case, path string) {
 		v.steps[s.Job] = append(v.steps[s.Job], s)
 	}
 	before := x.acting
+	v.holds()
 	v.items()
 	v.jobs()
 	if !c.State.Final() && !x.full() {

@@ -242,7 +242,13 @@ func (v *visit) limited(j *state.Job, s *workitem.Step) []Limit {
 	}
 	var list []Limit
 	for _, t := range s.Takes() {
-		list = append(list, Limit{Limit: t.Limit, Key: t.Key, Any: t.Any, N: t.N, Text: fmt.Sprintf("%d of %s", t.N, t.Limit)})
+		need := Limit{Limit: t.Limit, Key: t.Key, Any: t.Any, N: t.N, Text: fmt.Sprintf("%d of %s", t.N, t.Limit)}
+		if l, ok := v.in.limitOf(t.Limit, t.Key); ok && t.Any == nil && v.counted(l) {
+			if out, known := v.lookAt(l, t.Key, t.N, nil); known {
+				v.noRoom(&need, l, out)
+			}
+		}
+		list = append(list, need)
 	}
 	return list
 }

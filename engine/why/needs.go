@@ -3,8 +3,8 @@ package why
 import (
 	"context"
 	"strings"
-	"time"
 
+	"github.com/tasq-dev/tasq/engine/internal/ration"
 	"github.com/tasq-dev/tasq/limit"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
@@ -24,21 +24,17 @@ func (in *Input) readSettings(ctx context.Context, r store.Reader) error {
 }
 
 // needs notes what a job that is due takes of limits, if it waits for none in this process. A limit that is paused has no room for any key, except
-// for keys that have a number of their own. Of a limit that engines share it is known whether it has room; what others have in use is not.
+// for keys that have a number of their own. Of a limit that engines share it is known whether it has room, and which cases hold it; what others have
+// in use is not.
 func (v *visit) needs(w *Wait, j *state.Job) {
-	for _, t := range v.takes(j) {
+	for _, t := range v.in.takes(v.c, j) {
 		set, known := v.in.Set[t.Limit]
 		if !known {
 			continue
 		}
 		need := Limit{Limit: t.Limit, Any: t.Any, N: t.N, Text: needed(t, set.Limit)}
-		if wait, known := v.free(t, &set); known {
-			if wait > 0 {
-				l := set.Current()
-				need.Text = limit.Reason{Limit: l, N: t.N, Wait: wait}.String()
-				if wait != limit.Unknown {
-					need.Free = v.in.Now.Add(wait)
-				}
+		if out, known := v.look(&t, &set, j); known {
+			if v.noRoom(&need, set.Current(), out) {
 				w.Limits = append(w.Limits, need)
 			}
 			continue
@@ -53,13 +49,17 @@ func (v *visit) needs(w *Wait, j *state.Job) {
 	}
 }
 
-// free says how long it takes until there is room for what a job takes, as far as that is known here.
-func (v *visit) free(t store.Takes, set *store.LimitValue) (time.Duration, bool) {
-	l := set.Current()
-	if v.in.Free == nil || t.Keyed || t.Any != nil || t.N == 0 || l.N == 0 || t.N > l.Capacity() {
-		return 0, false
+// noRoom notes of a limit that it has no room; false if it has.
+func (v *visit) noRoom(need *Limit, l limit.Limit, out ration.Outlook) bool {
+	if out.Wait <= 0 {
+		return false
 	}
-	return v.in.Free(l, "", t.N)
+	need.Text = limit.Reason{Limit: l, N: need.N, Wait: out.Wait}.String()
+	need.HeldBy = ration.Cases(out.Holds)
+	if out.Wait != limit.Unknown {
+		need.Free = v.in.Now.Add(out.Wait)
+	}
+	return true
 }
 
 // needed names what is taken: "3 of rate openai", "breaker openai", "as much of rate openai as its input says".
@@ -79,8 +79,8 @@ func needed(t store.Takes, l limit.Limit) string {
 }
 
 // takes is what a job takes of limits, as far as the database has it.
-func (v *visit) takes(j *state.Job) []store.Takes {
-	of := v.in.Takes[v.c.Fingerprint]
+func (in *Input) takes(c *state.Case, j *state.Job) []store.Takes {
+	of := in.Takes[c.Fingerprint]
 	if j.Kind == state.JobRun {
 		return of.Tasks[j.Task]
 	}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/tasq-dev/tasq/internal/printable"
-	"github.com/tasq-dev/tasq/limit"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
@@ -29,9 +28,6 @@ type Here struct {
 	// Limits lists the limits that a job waits for, which is due, or a step of it, by its name; nothing if it does not wait for one. A
 	// nil function means that this is not known.
 	Limits func(job workitem.JobID, step string) []Limit
-	// Free says how long it takes until a limit has room for so much of a key, as far as that is known without the engine in which a job waits; false if
-	// it is not. A nil function knows nothing.
-	Free func(l limit.Limit, key string, n int64) (time.Duration, bool)
 	// Gathered says how many jobs wait to be done together with a job, which is due, and when they begin at the latest; 0 if it waits for
 	// none. A nil function means that this is not known.
 	Gathered func(job workitem.JobID) (there int, due time.Time)
@@ -64,6 +60,7 @@ type Input struct {
 	Paused map[string]store.QueueValue // what is set of queues, as that they are paused
 	Set    map[string]store.LimitValue // the limits as they are defined and set, by name
 	Takes  map[string]store.TakesValue // what functions take of limits, by the fingerprint of their definition
+	Rows   store.LimitView             // what engines share of the limits that the tree takes of, and holds
 	Due    map[string][]*state.Job     // of each queue in which a job of the tree is due: those that are, of all cases
 	Open   map[string][]*store.ItemRow // of each queue in which an item of the tree waits: those that do, of all cases
 
@@ -96,10 +93,11 @@ func ReadOf(ctx context.Context, r store.Reader, tree *state.Tree, id workitem.C
 	if err := in.readQueues(ctx, r); err != nil {
 		return nil, err
 	}
-	if len(in.Due) > 0 {
-		if err := in.readSettings(ctx, r); err != nil {
-			return nil, err
-		}
+	if err := in.readSettings(ctx, r); err != nil {
+		return nil, err
+	}
+	if err := in.readRows(ctx, r); err != nil {
+		return nil, err
 	}
 	var err error
 	if in.Hours, in.Batches, err = readConditions(ctx, r); err != nil {

@@ -44,6 +44,9 @@ func (a *Answer) String() string {
 	if a.More > 0 {
 		fmt.Fprintf(&b, "\n  and %d more", a.More)
 	}
+	for i := range a.Holds {
+		b.WriteString("\n" + a.Holds[i].Text)
+	}
 	return b.String()
 }
 

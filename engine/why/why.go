@@ -71,7 +71,11 @@ type Answer struct {
 	// group in the order of creation. Empty for a case that has ended and left no work behind.
 	Waits []Wait `json:"waits"`
 	More  int    `json:"more,omitempty"` // how many waits were left out, see MaxWaits
-	Tasks []Task `json:"tasks"`          // of the case itself, as the definition lists them
+
+	// Holds are the slots of limits that the case and its descendants hold over several tasks, at most MaxWaits.
+	Holds []Held `json:"holds,omitempty"`
+
+	Tasks []Task `json:"tasks"` // of the case itself, as the definition lists them
 
 	// Suspended is what keeps the case from going on: its own suspension, or that of a case above it; nil if there is none.
 	Suspended *Suspension `json:"suspended,omitempty"`

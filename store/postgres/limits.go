@@ -26,15 +26,12 @@ func (s *Store) ReadLimits(ctx context.Context, keys []store.LimitKey) (view sto
 			return err
 		}
 		view.Now = at * 1000
-		if err := c.each("SELECT id FROM @.processes WHERE state = 'live'", nil, func(r *tables.Row) error {
-			view.Live = append(view.Live, r.Number())
-			return r.Err
-		}); err != nil {
+		if view.Live, err = live(c); err != nil {
 			return err
 		}
 		return c.each("SELECT name, key, state, until, version FROM @.limits JOIN unnest($1::text[], $2::text[]) AS u(name, key) "+
 			"USING (name, key)", []any{names, of}, func(r *tables.Row) error {
-			row := store.LimitRow{LimitKey: store.LimitKey{Limit: r.Text(), Key: r.Text()}, State: r.JSON(), Until: r.Number(), Version: r.Number()}
+			row := limitRow(r)
 			found[row.LimitKey] = row
 			return r.Err
 		})
@@ -45,6 +42,39 @@ func (s *Store) ReadLimits(ctx context.Context, keys []store.LimitKey) (view sto
 		view.Rows = append(view.Rows, row)
 	}
 	return view, err
+}
+
+// LimitRows implements [store.Reader].
+func (r *reader) LimitRows(_ context.Context, f store.LimitFilter) (view store.LimitView, err error) {
+	at, _, err := r.c.number("SELECT " + now)
+	if err != nil {
+		return view, err
+	}
+	view.Now = at * 1000
+	if view.Live, err = live(r.c); err != nil {
+		return view, err
+	}
+	names, of := columnsOf(f.Keys)
+	err = r.c.each("SELECT name, key, state, until, version FROM @.limits JOIN unnest($1::text[], $2::text[]) AS u(name, key) USING (name, key) "+
+		"UNION SELECT name, key, state, until, version FROM @.limits WHERE $3 <> '' AND until = $4 AND strpos(state, $3) > 0 ORDER BY 1, 2",
+		[]any{names, of, f.Text, int64(store.Lasting)}, func(row *tables.Row) error {
+			view.Rows = append(view.Rows, limitRow(row))
+			return row.Err
+		})
+	return view, err
+}
+
+// live lists the numbers of the engines that are alive.
+func live(c *conn) (engines []int64, err error) {
+	err = c.each("SELECT id FROM @.processes WHERE state = 'live'", nil, func(r *tables.Row) error {
+		engines = append(engines, r.Number())
+		return r.Err
+	})
+	return engines, err
+}
+
+func limitRow(r *tables.Row) store.LimitRow {
+	return store.LimitRow{LimitKey: store.LimitKey{Limit: r.Text(), Key: r.Text()}, State: r.JSON(), Until: r.Number(), Version: r.Number()}
 }
 
 func columnsOf(keys []store.LimitKey) (names, of []string) {

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql/driver"
+	"encoding/json"
 
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/internal/tables"
@@ -32,6 +33,31 @@ func (s *Store) ReadLimits(ctx context.Context, keys []store.LimitKey) (store.Li
 		return nil
 	})
 	return view, err
+}
+
+// LimitRows implements [store.Reader]. An engine that has the file open is the only one.
+func (r *reader) LimitRows(_ context.Context, f store.LimitFilter) (store.LimitView, error) {
+	view := store.LimitView{Live: []int64{self}}
+	names, of := make([]string, len(f.Keys)), make([]string, len(f.Keys))
+	for i, key := range f.Keys {
+		names[i], of[i] = key.Limit, key.Key
+	}
+	keys, err := json.Marshal([][]string{names, of})
+	if err != nil {
+		return view, err
+	}
+	err = r.c.each("SELECT name, key, state, until, version FROM limits WHERE (name, key) IN (SELECT n.value, k.value "+
+		"FROM json_each(?1, '$[0]') n JOIN json_each(?1, '$[1]') k USING (key)) "+
+		"UNION SELECT name, key, state, until, version FROM limits WHERE ?2 <> '' AND until = ?3 AND instr(state, ?2) > 0 ORDER BY 1, 2",
+		[]driver.Value{string(keys), f.Text, int64(store.Lasting)}, func(row *tables.Row) error {
+			view.Rows = append(view.Rows, limitRow(row))
+			return row.Err
+		})
+	return view, err
+}
+
+func limitRow(r *tables.Row) store.LimitRow {
+	return store.LimitRow{LimitKey: store.LimitKey{Limit: r.Text(), Key: r.Text()}, State: r.JSON(), Until: r.Number(), Version: r.Number()}
 }
 
 // WriteLimits implements [store.Limits]. No other engine writes, so all are written.

@@ -65,6 +65,7 @@ var faultsOfWriting = []fault{
 		wrap: inTx(func(tx store.Tx) store.Tx { return asking{Tx: tx, many: true} })},
 	{name: "a setting is forgotten", rule: "settings", wrap: inTx(func(tx store.Tx) store.Tx { return dropping{tx} })},
 	{name: "a limit is forgotten", rule: "limits", wrap: func(s *faulty) store.Store { return &generous{s} }},
+	{name: "a limit that does not last is found by its text", rule: "limits", wrap: inView(func(r store.Reader) store.Reader { return anyRow{r} })},
 	{name: "a reply to no request is taken", rule: "requests", file: true, wrap: inTx(func(tx store.Tx) store.Tx { return replying{tx} })},
 	{name: "a definition comes twice", rule: "definitions", wrap: inView(func(r store.Reader) store.Reader { return doubling{r} })},
 	{name: "a definition that cannot be compiled is registered", rule: "definitions",

@@ -57,6 +57,31 @@ func limits(w *World) {
 
 	require.Len(w.T, write(read(b).Rows, 2000), 1) // a says no more than none does
 	require.Equal(w.T, []string{"", "33"}, states(a, c))
+
+	view = read(a, b, c)
+	for i, state := range []string{`"of 1"`, `"of 1 and 2"`, `"of 2"`} {
+		view.Rows[i].State, view.Rows[i].Until = []byte(state), store.Lasting
+	}
+	view.Rows[0].Until = 5000
+	require.Len(w.T, write(view.Rows, 2000), 3)
+	listed := func(f store.LimitFilter) (keys []store.LimitKey) {
+		var view store.LimitView
+		w.View(func(ctx context.Context, r store.Reader) {
+			var err error
+			view, err = r.LimitRows(ctx, f)
+			require.NoError(w.T, err)
+		})
+		require.NotEmpty(w.T, view.Live)
+		for _, row := range view.Rows {
+			require.Equal(w.T, read(row.LimitKey).Rows[0], row)
+			keys = append(keys, row.LimitKey)
+		}
+		return keys
+	}
+	require.Empty(w.T, listed(store.LimitFilter{}))
+	require.Equal(w.T, []store.LimitKey{c, a}, listed(store.LimitFilter{Keys: []store.LimitKey{a, c, {Limit: "mail"}}}))
+	require.Equal(w.T, []store.LimitKey{b}, listed(store.LimitFilter{Text: "of 1"}), "a does not last")
+	require.Equal(w.T, []store.LimitKey{b, c}, listed(store.LimitFilter{Text: "2", Keys: []store.LimitKey{b}}))
 }
 
 // shared reports whether several engines can have the store open.

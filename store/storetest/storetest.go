@@ -93,7 +93,7 @@ var rules = []rule{
 	{"user-view", "The user's own queries see the state of the view, and cannot write.", userView},
 	{"requests", "Requests stay until they are replied to in the transaction of the command; the reply is delivered.",
 		requests},
-	{"limits", "Rows of limits are there after a crash, are written unless another engine did so since they were read, and removed when they say nothing.",
+	{"limits", "Rows of limits are there after a crash, are written unless another engine did so since they were read, removed when they say nothing, and listed.",
 		limits},
 	{"settings", "What is set is there after a crash, replaces what was set before, and is undone with its savepoint.", settings},
 	{"definitions", "Definitions come back as they were registered, once each; a case of an unknown one is refused.",

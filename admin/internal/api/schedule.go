@@ -13,6 +13,7 @@ import (
 	"github.com/tasq-dev/tasq/admin/internal/mask"
 	"github.com/tasq-dev/tasq/admin/internal/source"
 	"github.com/tasq-dev/tasq/engine/schedules"
+	"github.com/tasq-dev/tasq/engine/why"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/workflow"
 )
@@ -31,14 +32,24 @@ func (a *API) queues(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, out)
 }
 
-// limits asks the program that runs the functions: it alone knows what is in use.
+// limits asks the program that runs the functions: it alone knows what is in use. Which cases hold slots is in the database.
 func (a *API) limits(w http.ResponseWriter, r *http.Request) {
 	result, err := a.Backend.Do(r.Context(), workflow.Limits())
 	if err != nil {
 		Problem(w, err)
 		return
 	}
-	answer(w, http.StatusOK, page[workflow.LimitInfo]{Rows: append([]workflow.LimitInfo{}, a.mask(r).Limits(result.Limits)...)})
+	list := []workflow.LimitInfo{}
+	err = a.Backend.View(r.Context(), func(v store.Reader) error {
+		all, err := why.ReadLimits(r.Context(), v, result.Limits)
+		list = append(list, a.mask(r).Limits(all)...)
+		return err
+	})
+	if err != nil {
+		Problem(w, err)
+		return
+	}
+	answer(w, http.StatusOK, page[workflow.LimitInfo]{Rows: list})
 }
 
 func (a *API) schedules(w http.ResponseWriter, r *http.Request) {

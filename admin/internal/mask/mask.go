@@ -155,6 +155,10 @@ func (m Mask) Limits(all []workflow.LimitInfo) []workflow.LimitInfo {
 		for k := range l.Set {
 			l.Set[k].Key = m.text("limit", l.Limit.Name, l.Set[k].Key)
 		}
+		l.Holders = slices.Clone(l.Holders)
+		for k := range l.Holders {
+			l.Holders[k].Key = m.text("limit", l.Limit.Name, l.Holders[k].Key)
+		}
 	}
 	return shown
 }

@@ -186,6 +186,7 @@ func counted(n int, what string) string {
 type whyData struct {
 	Title, Text string
 	Waits       []waitData
+	Holds       []string // what the case holds of limits
 }
 
 type waitData struct {
@@ -223,6 +224,9 @@ func (s *Site) whyPart(r *Request, c *shown) whyData {
 			break
 		}
 		d.Waits = append(d.Waits, s.wait(r, c, &c.answer.Waits[i]))
+	}
+	for i := range c.answer.Holds {
+		d.Holds = append(d.Holds, c.answer.Holds[i].Text)
 	}
 	return d
 }

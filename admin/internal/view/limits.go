@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tasq-dev/tasq/admin/internal/source"
+	"github.com/tasq-dev/tasq/engine/why"
 	"github.com/tasq-dev/tasq/limit"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
@@ -104,19 +105,31 @@ func (s *Site) limitTable(r *Request) (*Table, error) {
 		if !errors.Is(err, store.ErrReadOnly) && !errors.Is(err, store.ErrUnavailable) {
 			return nil, err
 		}
-		t.Empty.Text = "The program that owns the database knows the limits, and it does not answer. Start it, and tasq serve with --act."
+		t.Note = "The program that owns the database knows what is in use and who waits, and it does not answer: start it, and tasq serve with --act."
 	}
-	for _, l := range known.all {
+	all, err := why.ReadLimits(r, r.R, known.all)
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range all {
 		do := text("")
 		if r.User.Allowed(string(workflow.KindSetLimit), l.Limit.Name) {
 			do = Cell{Kind: "action", Text: "Set…", Href: s.Link("/act", "kind", "set-limit", "limit", l.Limit.Name, "number", fmt.Sprint(l.Limit.N))}
 		}
-		if !l.Loaded && r.User.Allowed(string(workflow.KindForgetLimit), l.Limit.Name) {
+		if known.err == nil && !l.Loaded && r.User.Allowed(string(workflow.KindForgetLimit), l.Limit.Name) {
 			do = Cell{Kind: "action", Text: "Forget…", Href: s.Link("/act", "kind", "forget-limit", "limit", l.Limit.Name)}
 		}
-		t.row("", text(l.Limit.Name), text(l.Kind()), number(l.Limit.N), number(l.Defined), number(l.Used), meter(l), number(int64(l.Waiting)), text(l.NextFree()), do)
-		for i, k := range r.Mask.Limits([]workflow.LimitInfo{l})[0].Set {
+		waiting, next := number(int64(l.Waiting)), text(l.NextFree())
+		if known.err != nil {
+			waiting, next = muted("not known"), muted("not known")
+		}
+		t.row("", text(l.Limit.Name), text(l.Kind()), number(l.Limit.N), number(l.Defined), number(l.Used), meter(l), waiting, next, do)
+		shown := r.Mask.Limits([]workflow.LimitInfo{l})[0]
+		for i, k := range shown.Set {
 			s.keyRow(t, r, &l, k, k.Key == l.Set[i].Key)
+		}
+		for _, h := range shown.Holders {
+			s.holderRow(t, &l, h)
 		}
 	}
 	return t, nil
@@ -132,6 +145,16 @@ func (s *Site) keyRow(t *Table, r *Request, l *workflow.LimitInfo, k workflow.Ke
 		state = "paused"
 	}
 	t.row("", text(l.Limit.Name), text("key "+k.Key), number(k.N), number(l.Limit.N), text(""), text(""), text(""), text(state), do)
+}
+
+// holderRow shows a case that holds slots of a limit over several tasks.
+func (s *Site) holderRow(t *Table, l *workflow.LimitInfo, h workflow.LimitHolder) {
+	what := "held since " + h.Task
+	if h.Key != "" {
+		what += ", key " + h.Key
+	}
+	id := h.Case.String()
+	t.row("", text(l.Limit.Name), text(what), text(""), text(""), number(h.N), link("case "+short(id), s.Link("/cases/"+id)), text(""), text(""), text(""))
 }
 
 // meter shows how much of a limit is in use.

@@ -132,16 +132,11 @@ func (g *Gate[T]) waitForHolds(l *line[T], now int64) {
 }
 
 // heldBy lists the cases that the first of a line waits for.
-func (l *line[T]) heldBy() (cases []workitem.CaseID) {
+func (l *line[T]) heldBy() []workitem.CaseID {
 	if l.share == nil {
 		return nil
 	}
-	for _, h := range l.share.others {
-		if !slices.Contains(cases, h.Case) {
-			cases = append(cases, h.Case)
-		}
-	}
-	return cases
+	return ration.Cases(l.share.others)
 }
 
 // forget keeps no hold in mind whose job has left its worker, if other engines may end it.

@@ -191,10 +191,7 @@ func (d *Dispatcher) holdIsOver(c *state.Case, name string, h *ration.Hold) bool
 		if def.Holds[i].Limit.Name != name || def.Net.TaskName(from) != h.Task {
 			continue
 		}
-		t := &c.Tasks[from]
-		withdrawn := t.Generation == h.Activation && !t.State.Active() && t.State != state.TaskCompleted
-		ended := to.Generation > h.After && !to.State.Active() && to.State != state.TaskDisabled
-		return withdrawn || ended
+		return h.Over(c, &c.Tasks[from], to)
 	}
 	return true // the workflow has no such hold any more
 }

@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/tasq-dev/tasq/limit"
-	"github.com/tasq-dev/tasq/workitem"
 )
 
 // Order is what an engine asks of one limit of one key.
@@ -36,33 +35,6 @@ type Order struct {
 	// Ended are holds that have ended.
 	Ended []End
 }
-
-// End is the end of a hold: one that was begun by the activation given or, unless Only is set, by an earlier one.
-type End struct {
-	Hold
-	Only bool
-}
-
-// Hold is what a case holds of a limit over several tasks. Its case and task identify it.
-type Hold struct {
-	Root workitem.CaseID `json:"root"`
-	Case workitem.CaseID `json:"case"`
-	Task string          `json:"task"` // that began it
-	N    int64           `json:"n"`
-
-	// Activation is the one of the task that began the hold, and After how many activations of the task that ends it were over then: by
-	// them and the state of the case it can be said whether the hold has ended.
-	Activation int `json:"activation"`
-	After      int `json:"after"`
-}
-
-// Ends reports whether a hold is over. One that its case has begun anew since is not.
-func (e *End) Ends(h *Hold) bool {
-	return e.Same(h) && (h.Activation == e.Activation || h.Activation < e.Activation && !e.Only)
-}
-
-// Same reports whether both are the hold of one task of one case.
-func (h *Hold) Same(other *Hold) bool { return h.Case == other.Case && h.Task == other.Task }
 
 // Situation is what an order is decided in.
 type Situation struct {
@@ -107,11 +79,9 @@ const Again = time.Second
 // Decide returns the next row of a limit, until when it says something, and what the engine gets. The error is for a row that
 // cannot be read.
 func Decide(before []byte, o Order, in Situation) (after []byte, until int64, a Answer, err error) {
-	var r row
-	if len(before) > 0 {
-		if err := json.Unmarshal(before, &r); err != nil {
-			return nil, 0, a, fmt.Errorf("the row of limit %s cannot be read: %w", o.Limit.Name, err)
-		}
+	r, err := read(before, o.Limit.Name)
+	if err != nil {
+		return nil, 0, a, err
 	}
 	ahead := r.ahead(in)
 	if o.Limit.Algorithm == limit.Slots {
@@ -127,18 +97,15 @@ func Decide(before []byte, o Order, in Situation) (after []byte, until int64, a 
 	return after, until, a, err
 }
 
-// Wait is how long it takes until a limit has room for so much, by its row: 0 if it has, limit.Unknown if time alone gives none. It is for those
-// who look and ask for nothing, so engines that wait go first, and Self is none of them.
-func Wait(row json.RawMessage, l limit.Limit, n int64, in Situation) (time.Duration, error) {
-	in.Self = nobody
-	_, _, a, err := Decide(row, Order{Limit: l, Least: n, Want: n}, in)
-	switch {
-	case err != nil || a.Grant.N > 0:
-		return 0, err
-	case a.Wait == 0:
-		return limit.Unknown, nil
+// read decodes a row; none is the zero value.
+func read(state []byte, name string) (r row, err error) {
+	if len(state) == 0 {
+		return r, nil
 	}
-	return a.Wait, nil
+	if err = json.Unmarshal(state, &r); err != nil {
+		err = fmt.Errorf("the row of limit %s cannot be read: %w", name, err)
+	}
+	return r, err
 }
 
 // ahead drops who does not wait any more, and is how much those need who ask for longer than this engine.
@@ -214,16 +181,6 @@ func (r *row) slots(o Order, in Situation, ahead int64) (a Answer, until int64) 
 		until = Forever
 	}
 	return a, until
-}
-
-// has reports whether the case has the hold already, and notes its activations as they are now: a task that begins it once more goes on with it.
-func (r *row) has(h *Hold) bool {
-	i := slices.IndexFunc(r.Holds, func(other Hold) bool { return other.Same(h) })
-	if i < 0 {
-		return false
-	}
-	r.Holds[i].Activation, r.Holds[i].After = h.Activation, h.After
-	return true
 }
 
 func (r *row) rate(o Order, in Situation, ahead int64) (a Answer, until int64, err error) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tasq-dev/tasq/engine/internal/ration"
 	"github.com/tasq-dev/tasq/limit"
+	"github.com/tasq-dev/tasq/workitem"
 )
 
 // shelf is the row of one limit, with the engines that are alive.
@@ -208,10 +209,10 @@ func TestWhoLooksAtARowLearnsTheWait(t *testing.T) {
 	wait := func(row []byte, l limit.Limit, n int64) time.Duration {
 		t.Helper()
 		before := string(row)
-		wait, err := ration.Wait(row, l, n, in)
+		out, err := ration.Look(row, l, n, nil, in)
 		require.NoError(t, err)
 		require.Equal(t, before, string(row))
-		return wait
+		return out.Wait
 	}
 	require.Zero(t, wait(nil, slots, 3))
 	row, _, _, err := ration.Decide(nil, ration.Order{Limit: slots, Least: 2, Want: 2}, in)
@@ -223,4 +224,27 @@ func TestWhoLooksAtARowLearnsTheWait(t *testing.T) {
 	require.Zero(t, wait(row, calls, 2))
 	in.Now += int64(20 * time.Second)
 	require.InDelta(t, 40*time.Second, wait(row, calls, 3), float64(2*time.Second))
+}
+
+// Who looks learns which cases hold slots, and that a case which holds them waits for nothing.
+func TestWhoLooksAtARowLearnsTheHolders(t *testing.T) {
+	in := ration.Situation{Self: 1, Live: []int64{1}, Now: 1e18}
+	crane, of := limit.Resource("crane", 2), ration.Hold{Case: workitem.CaseID{1}, Task: "load", N: 2, Activation: 1}
+	row, until, _, err := ration.Decide(nil, ration.Order{Limit: crane, Least: 2, Want: 2, For: &of}, in)
+	require.NoError(t, err)
+	require.EqualValues(t, ration.Forever, until)
+	require.Contains(t, string(row), ration.HasHolds)
+	out, err := ration.Look(row, crane, 1, nil, in)
+	require.NoError(t, err)
+	require.Equal(t, ration.Outlook{Wait: limit.Unknown, Taken: 2, Holds: []ration.Hold{of}}, out)
+	out, err = ration.Look(row, crane, 2, &ration.Hold{Case: of.Case, Task: "load", N: 2}, in)
+	require.NoError(t, err)
+	require.Zero(t, out.Wait, "it has them")
+	require.EqualValues(t, 2, out.Taken)
+
+	row, _, _, err = ration.Decide(row, ration.Order{Limit: crane, Ended: []ration.End{{Hold: of}}}, in)
+	require.NoError(t, err)
+	require.NotContains(t, string(row), ration.HasHolds)
+	_, err = ration.Look([]byte("{"), crane, 1, nil, in)
+	require.ErrorContains(t, err, "the row of limit crane cannot be read")
 }

@@ -80,7 +80,7 @@ func (r *Registry) Takes() map[string]store.TakesValue {
 	for fingerprint, d := range r.byFingerprint {
 		v := store.TakesValue{Tasks: make(map[string][]store.Takes), Calls: make(map[string][]store.Takes)}
 		for i := range d.Tasks {
-			if list := takesOf(slices.Concat(heldFrom(d, net.TaskID(i)), d.Tasks[i].Limits)); len(list) > 0 {
+			if list := append(heldTakes(d, net.TaskID(i)), takesOf(d.Tasks[i].Limits)...); len(list) > 0 {
 				v.Tasks[d.Net.TaskName(net.TaskID(i))] = list
 			}
 			if d.Tasks[i].FairBy != nil {
@@ -112,6 +112,18 @@ func heldFrom(d *workflow.Definition, t net.TaskID) (uses []workflow.Use) {
 		}
 	}
 	return uses
+}
+
+// heldTakes says what a case is to hold before a job of a task begins, and until when.
+func heldTakes(d *workflow.Definition, t net.TaskID) (list []store.Takes) {
+	for i := range d.Holds {
+		if h := &d.Holds[i]; h.From == t {
+			held := takesOf([]workflow.Use{h.Use})[0]
+			held.Until = d.Net.TaskName(h.To)
+			list = append(list, held)
+		}
+	}
+	return list
 }
 
 // takesOf says what an attempt takes, without the limits that only its steps take of.

@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tasq-dev/tasq/engine/why"
+	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/workflow"
 )
 
@@ -16,7 +18,8 @@ func (a *app) limits() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "limits", Short: "list the limits of functions, with their use",
 		Long: paragraph("List the limits of the functions of a database: slots, rates, breakers. The running program reports what is in " +
-			"use and how many jobs wait; without one, both are zero. NEXT FREE is \"no function here\" for a limit that the database remembers and of which no " +
+			"use and how many jobs wait; without one, both are zero, except for slots that cases hold over several tasks: those cases are listed " +
+			"in any case. NEXT FREE is \"no function here\" for a limit that the database remembers and of which no " +
 			"function of that program takes: tasq limit forget removes it."),
 		Example: "  tasq limits",
 		Args:    exactly(),
@@ -28,33 +31,55 @@ func (a *app) limits() *cobra.Command {
 		if err != nil || q.left() {
 			return err
 		}
-		if a.output == "json" {
-			for _, l := range result.Limits {
-				if err := a.object(l); err != nil {
-					return err
-				}
-			}
-			return nil
+		var list []workflow.LimitInfo
+		if err := a.view(ctx, func(r store.Reader) (err error) {
+			list, err = why.ReadLimits(ctx, r, result.Limits)
+			return err
+		}); err != nil {
+			return err
 		}
-		if len(result.Limits) == 0 {
-			a.remark("no limits")
-			return nil
-		}
-		t := a.table("LIMIT", "WHAT", "N", "DEFINED", "IN USE", "WAITING", "NEXT FREE")
-		for _, l := range result.Limits {
-			t.add(l.Limit.Name, l.Kind(), strconv.FormatInt(l.Limit.N, 10), strconv.FormatInt(l.Defined, 10),
-				strconv.FormatInt(l.Used, 10), strconv.Itoa(l.Waiting), l.NextFree())
-			for _, k := range l.Set {
-				state := ""
-				if k.N == 0 {
-					state = "paused"
-				}
-				t.add(l.Limit.Name, "key "+k.Key, strconv.FormatInt(k.N, 10), strconv.FormatInt(l.Limit.N, 10), "", "", state)
-			}
-		}
-		return t.flush()
+		return a.showLimits(list)
 	})
 	return cmd
+}
+
+func (a *app) showLimits(list []workflow.LimitInfo) error {
+	if a.output == "json" {
+		for _, l := range list {
+			if err := a.object(l); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if len(list) == 0 {
+		a.remark("no limits")
+		return nil
+	}
+	t := a.table("LIMIT", "WHAT", "N", "DEFINED", "IN USE", "WAITING", "NEXT FREE")
+	for _, l := range list {
+		t.add(l.Limit.Name, l.Kind(), strconv.FormatInt(l.Limit.N, 10), strconv.FormatInt(l.Defined, 10),
+			strconv.FormatInt(l.Used, 10), strconv.Itoa(l.Waiting), l.NextFree())
+		for _, k := range l.Set {
+			state := ""
+			if k.N == 0 {
+				state = "paused"
+			}
+			t.add(l.Limit.Name, "key "+k.Key, strconv.FormatInt(k.N, 10), strconv.FormatInt(l.Limit.N, 10), "", "", state)
+		}
+		for _, h := range l.Holders {
+			t.add(l.Limit.Name, "held by case "+h.Case.String()+keyOfHolder(h), "", "", strconv.FormatInt(h.N, 10), "", "since "+h.Task)
+		}
+	}
+	return t.flush()
+}
+
+// keyOfHolder says of which key a case holds slots: " (of ada)".
+func keyOfHolder(h workflow.LimitHolder) string {
+	if h.Key == "" {
+		return ""
+	}
+	return " (of " + h.Key + ")"
 }
 
 func (a *app) limit() *cobra.Command {

@@ -57,9 +57,6 @@ func (a *app) explain(ctx context.Context, word string, show func(store.Reader, 
 	}
 	return a.withStore(ctx, func(s store.Store) error {
 		var here why.Here
-		if db.File() == "" {
-			here.Free = engine.SharedWait(ctx, s)
-		}
 		for asked := false; ; asked = true {
 			var root workitem.CaseID
 			err := s.View(ctx, func(r store.Reader) error {

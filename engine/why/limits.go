@@ -1,0 +1,73 @@
+package why
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/tasq-dev/tasq/engine/internal/ration"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workflow"
+)
+
+// ReadLimits completes what an engine answers to [workflow.Limits] by what the database has: the cases that hold slots over several tasks. If no
+// engine has answered, so that nothing is known, it lists the limits as they are set; then nothing but what cases hold is known to be in use.
+func ReadLimits(ctx context.Context, r store.Reader, known []workflow.LimitInfo) ([]workflow.LimitInfo, error) {
+	list := slices.Clone(known)
+	if len(known) == 0 {
+		all, err := r.Settings(ctx)
+		if err != nil {
+			return nil, err
+		}
+		set, _, err := store.ReadControls(all)
+		if err != nil {
+			return nil, err
+		}
+		list = LimitsSet(set)
+	}
+	view, err := r.LimitRows(ctx, store.LimitFilter{Text: ration.HasHolds})
+	if err != nil {
+		return nil, err
+	}
+	for i := range list {
+		for k := range view.Rows {
+			if row := &view.Rows[k]; row.Limit == list[i].Limit.Name {
+				if err := addHolders(&list[i], row); err != nil {
+					return nil, err
+				}
+			}
+		}
+		list[i].Used = max(list[i].Used, list[i].Held)
+	}
+	return list, nil
+}
+
+// addHolders notes the cases that hold slots of a limit by a row of it.
+func addHolders(l *workflow.LimitInfo, row *store.LimitRow) error {
+	holds, err := ration.HoldsIn(row.State, row.Limit)
+	for i := range holds {
+		h := &holds[i]
+		if l.Held += h.N; len(l.Holders) < workflow.MaxHolders {
+			l.Holders = append(l.Holders, workflow.LimitHolder{Case: h.Case, Key: row.Key, N: h.N, Task: h.Task})
+		}
+	}
+	return err
+}
+
+// LimitsSet lists limits as they are set, by name, with nothing of what is in use.
+func LimitsSet(set map[string]store.LimitValue) (list []workflow.LimitInfo) {
+	for _, name := range slices.Sorted(maps.Keys(set)) {
+		l := set[name]
+		list = append(list, workflow.LimitInfo{Limit: l.Current(), Defined: l.Limit.N, Set: KeysSet(l)})
+	}
+	return list
+}
+
+// KeysSet lists the keys of a limit that have a number of their own.
+func KeysSet(l store.LimitValue) (list []workflow.KeyLimit) {
+	for _, key := range slices.Sorted(maps.Keys(l.Keys)) {
+		set := l.Keys[key]
+		list = append(list, workflow.KeyLimit{Key: key, N: set.N, At: set.At, By: set.By})
+	}
+	return list
+}

@@ -1,0 +1,102 @@
+package why
+
+import (
+	"context"
+
+	"github.com/tasq-dev/tasq/engine/internal/ration"
+	"github.com/tasq-dev/tasq/limit"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
+)
+
+// What engines share of a limit is in a row of the store, so every process that reads knows it: until when there is no room, and which cases hold
+// slots over several tasks.
+
+// readRows reads the rows of the limits that jobs and steps of the tree take of, as far as their keys are known, and those that say what cases of
+// the tree hold.
+func (in *Input) readRows(ctx context.Context, r store.Reader) (err error) {
+	var f store.LimitFilter
+	in.Tree.Each(func(c *state.Case) {
+		if in.Takes[c.Fingerprint].Holds("") {
+			f.Text = in.Tree.Root.String()
+		}
+		for j := range c.Jobs.All() {
+			for _, t := range in.takes(c, j) {
+				if !t.Keyed && t.Any == nil && j.State == state.JobPending {
+					f.Keys = append(f.Keys, store.LimitKey{Limit: t.Limit})
+				}
+			}
+		}
+		for s := range c.Steps.All() {
+			for _, t := range s.Takes() {
+				f.Keys = append(f.Keys, store.LimitKey{Limit: t.Limit, Key: t.Key})
+			}
+		}
+	})
+	if len(f.Keys) > 0 || f.Text != "" {
+		in.Rows, err = r.LimitRows(ctx, f)
+	}
+	return err
+}
+
+// look says what the row of a limit says of the room for what a job takes; false if that is not known here. The only engine of a store knows better.
+func (v *visit) look(t *store.Takes, set *store.LimitValue, j *state.Job) (out ration.Outlook, known bool) {
+	l := set.Current()
+	if t.Keyed || t.Any != nil || t.N == 0 || !v.counted(l) {
+		return out, false
+	}
+	var of *ration.Hold
+	if t.Until != "" {
+		of = &ration.Hold{Case: v.c.ID, Task: j.Task, N: t.N}
+	}
+	return v.lookAt(l, "", t.N, of)
+}
+
+// lookAt is look for a key.
+func (v *visit) lookAt(l limit.Limit, key string, n int64, of *ration.Hold) (out ration.Outlook, known bool) {
+	if l.N == 0 || n > l.Capacity() {
+		return out, false
+	}
+	in := ration.Situation{Live: v.in.Rows.Live, Now: v.in.Rows.Now}
+	if in.Now == 0 {
+		in.Now = v.in.Now.UnixNano()
+	}
+	out, err := ration.Look(v.in.row(l.Name, key), l, n, of, in)
+	return out, err == nil
+}
+
+// limitOf is a limit as it is set for a key; false if the database knows none of that name.
+func (in *Input) limitOf(name, key string) (limit.Limit, bool) {
+	set, ok := in.Set[name]
+	if l, own := set.CurrentOf()[key]; own {
+		return l, true
+	}
+	return set.Current(), ok
+}
+
+// counted reports whether the rows say how much of a limit is taken. Those of a store that one engine has open say it of rates and of what cases
+// hold, and that engine knows more.
+func (v *visit) counted(l limit.Limit) bool {
+	switch one := v.in.Rows.Now == 0; {
+	case one && v.in.Limits != nil:
+		return false
+	case l.InStore && (!one || l.Algorithm != limit.Slots):
+		return true
+	}
+	for _, of := range v.in.Takes {
+		if of.Holds(l.Name) {
+			return true
+		}
+	}
+	return false
+}
+
+// row is the state of a row; nil if there is none.
+func (in *Input) row(name, key string) []byte {
+	for i := range in.Rows.Rows {
+		if row := &in.Rows.Rows[i]; row.Limit == name && row.Key == key {
+			return row.State
+		}
+	}
+	return nil
+}
