@@ -112,13 +112,18 @@ type backuper interface {
 	NewBackup(to string) (*sqlite3.Backup, error)
 }
 
-// copyPages copies what the transaction of a connection sees.
-func copyPages(ctx context.Context, c *conn, to string, progress func(pages, of int64)) error {
+// backup begins a copy of the database, page by page, into the one that a data source name leads to.
+func (c *conn) backup(to string) (*sqlite3.Backup, error) {
 	raw, ok := c.raw.(backuper)
 	if !ok {
-		return errors.New("this version of modernc.org/sqlite cannot copy a database: use the version that Tasq's go.mod names")
+		return nil, errors.New("this version of modernc.org/sqlite cannot copy a database: use the version that Tasq's go.mod names")
 	}
-	b, err := raw.NewBackup(dsn(to, "rwc") + "&_pragma=journal_mode(OFF)&_pragma=synchronous(OFF)") // it is synced once, as a whole
+	return raw.NewBackup(to)
+}
+
+// copyPages copies what the transaction of a connection sees.
+func copyPages(ctx context.Context, c *conn, to string, progress func(pages, of int64)) error {
+	b, err := c.backup(dsn(to, "rwc") + "&_pragma=journal_mode(OFF)&_pragma=synchronous(OFF)") // it is synced once, as a whole
 	if err != nil {
 		return err
 	}

@@ -57,11 +57,17 @@ func connect(ctx context.Context, dsn string, pragmas ...string) (*conn, error) 
 	if err != nil {
 		return nil, err
 	}
+	return adopt(given, pragmas...)
+}
+
+// adopt makes a conn of one of the driver's, which it closes if there is an error.
+func adopt(given driver.Conn, pragmas ...string) (*conn, error) {
 	raw, ok := given.(rawConn)
 	if !ok {
 		return nil, errors.Join(errors.New("this version of modernc.org/sqlite lacks context support"), given.Close())
 	}
 	c := &conn{raw: raw, ctx: context.Background(), stmts: make(map[string]*stmt), guard: new(guard)}
+	var err error
 	if c.unprotect, err = c.guard.protect(raw); err != nil {
 		return nil, errors.Join(err, raw.Close())
 	}

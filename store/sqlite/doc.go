@@ -43,6 +43,7 @@
 //	recover, waypoints, journal          the journal: replayed by Open, and read
 //	view, reader_db, readonly            readers beside the writer; in another process, with what the tables lack laid over them
 //	query, find, load, load_many         what is read
+//	memory                               databases in memory
 //	audit, backup                        rows that no case leads to, copies of a file
 //	inbox, limits, settings              commands that were left, limits, settings
 package sqlite

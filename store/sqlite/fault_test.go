@@ -392,6 +392,8 @@ func TestAReaderDoesNotMigrate(t *testing.T) {
 // A damaged row or page is an error that names the file, whoever finds it, and never a panic.
 func TestDamageIsReported(t *testing.T) {
 	t.Parallel()
+	journaled, w := written(t)
+	require.NoError(t, w.Store.(store.Killer).Kill()) // the tables are empty: opening replays the journal
 	for _, damage := range []string{
 		"UPDATE journal SET events = '[{' WHERE seq = 20",
 		"UPDATE journal SET events = '[{\"e\":\"case-begun\",\"case\":\"0197a3c4-0000-7000-8000-000000000000\"}]' " +
@@ -404,14 +406,14 @@ func TestDamageIsReported(t *testing.T) {
 		"DELETE FROM meta",
 	} {
 		t.Run(damage, func(t *testing.T) {
-			path, w := written(t)
-			require.NoError(t, w.Store.(store.Killer).Kill()) // the tables are empty: opening replays the journal
-			edit(t, path, damage)
+			path := damaged(t, journaled, damage)
 			_, err := sqlite.File(path).Open(t.Context(), store.Options{})
 			require.ErrorIs(t, err, store.ErrCorrupt)
 			require.ErrorContains(t, err, path)
 		})
 	}
+	tabled, w := written(t)
+	require.NoError(t, w.Store.Close())
 	for _, damage := range []string{
 		"UPDATE cases SET marking = '{\"nowhere\":1}'",
 		"UPDATE cases SET state = 'asleep'",
@@ -420,17 +422,28 @@ func TestDamageIsReported(t *testing.T) {
 		"UPDATE cases SET failure = '7'",
 	} {
 		t.Run(damage, func(t *testing.T) {
-			path, w := written(t)
-			require.NoError(t, w.Store.Close())
-			edit(t, path, damage)
-			w.Open()
-			err := w.Store.View(t.Context(), func(r store.Reader) error {
+			s, err := sqlite.File(damaged(t, tabled, damage)).Open(t.Context(), store.Options{})
+			require.NoError(t, err)
+			err = s.View(t.Context(), func(r store.Reader) error {
 				_, err := r.Cases(t.Context(), store.CaseFilter{})
 				return err
 			})
 			require.ErrorIs(t, err, store.ErrCorrupt)
+			require.NoError(t, s.Close())
 		})
 	}
+}
+
+// damaged makes a copy of a file that no store has open, changes it by a statement, and returns its path.
+func damaged(t *testing.T, intact, query string) string {
+	t.Helper()
+	require.NoFileExists(t, intact+"-wal")
+	data, err := os.ReadFile(intact)
+	require.NoError(t, err)
+	path := filepath.Join(t.TempDir(), "cases.db")
+	require.NoError(t, os.WriteFile(path, data, 0o644))
+	edit(t, path, query)
+	return path
 }
 
 func TestDamagedPagesAreReported(t *testing.T) {

@@ -10,7 +10,6 @@ import (
 	"net/url"
 	"path/filepath"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/tasq-dev/tasq/domain"
@@ -260,53 +259,4 @@ func pendingMigrations(c *conn, known []sqlkit.Migration) ([]sqlkit.Migration, e
 		return nil, fmt.Errorf("%w: %w: it was made by a program that is no release", store.ErrCorrupt, err)
 	}
 	return pending, err
-}
-
-// memory is a database that lives as long as its Opener.
-//
-// The connection is the database: it would be gone with it, so it belongs to the Opener and outlives the stores. Kill waits
-// for the update that runs, so no transaction is left open on it.
-type memory struct {
-	set  settings
-	mu   sync.Mutex
-	c    *conn
-	open bool
-}
-
-// Memory keeps cases in a SQLite database in memory, for tests and trials. It lives as long as the Opener: closing the
-// store, or killing it (see [store.Killer]), and opening it again finds what was committed. Two Openers are two
-// databases. A view runs alone, so it holds updates up. The options are those of [File]; how commits wait for a disk
-// does not matter.
-func Memory(opts ...Option) store.Opener { return &memory{set: newSettings(opts)} }
-
-// Open implements [store.Opener].
-func (m *memory) Open(ctx context.Context, o store.Options) (store.Store, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.open {
-		return nil, fmt.Errorf("in-memory database: %w: another store of this process", store.ErrOwned)
-	}
-	if m.c == nil {
-		c, err := connect(ctx, ":memory:", "application_id="+strconv.Itoa(applicationID), "cache_size=-32768", "temp_store=MEMORY")
-		if err != nil {
-			return nil, err
-		}
-		m.c = c
-	}
-	s := newStore("in-memory database", m.set, o)
-	s.memory, s.w, m.open = m, m.c, true
-	if err := s.prepare(); err != nil {
-		m.open = false
-		return nil, explain(s.path, err)
-	}
-	s.readOnly = o.ReadOnly
-	return s, nil
-}
-
-// release lets the database be opened again.
-func (m *memory) release() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.c.forget()
-	m.open = false
 }

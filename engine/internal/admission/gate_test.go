@@ -189,7 +189,7 @@ func TestALimitThatIsChanged(t *testing.T) {
 // Keys that are idle are forgotten.
 func TestIdleKeysAreForgotten(t *testing.T) {
 	w := newWorld(t, limit.Resource("s", 1))
-	for n := range 5000 {
+	for n := range 2000 {
 		w.enter(n, workitem.Take{Limit: "s", Key: time.Duration(n).String(), N: 1})
 		w.end(n, false)
 	}

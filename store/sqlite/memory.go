@@ -1,0 +1,109 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
+)
+
+// memory is a database that lives as long as its Opener.
+//
+// The connection is the database: it would be gone with it, so it belongs to the Opener and outlives the stores. Kill waits
+// for the update that runs, so no transaction is left open on it.
+type memory struct {
+	set  settings
+	mu   sync.Mutex
+	c    *conn
+	open bool
+}
+
+// Memory keeps cases in a SQLite database in memory, for tests and trials. It lives as long as the Opener: closing the
+// store, or killing it (see [store.Killer]), and opening it again finds what was committed. Two Openers are two
+// databases. A view runs alone, so it holds updates up. The options are those of [File]; how commits wait for a disk
+// does not matter.
+func Memory(opts ...Option) store.Opener { return &memory{set: newSettings(opts)} }
+
+// Open implements [store.Opener].
+func (m *memory) Open(_ context.Context, o store.Options) (store.Store, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.open {
+		return nil, fmt.Errorf("in-memory database: %w: another store of this process", store.ErrOwned)
+	}
+	s := newStore("in-memory database", m.set, o)
+	if m.c == nil {
+		c, err := emptyMemory(s.now())
+		if err != nil {
+			return nil, explain(s.path, err)
+		}
+		m.c = c
+	}
+	s.memory, s.w, m.open = m, m.c, true
+	if err := s.prepare(); err != nil {
+		m.open = false
+		return nil, explain(s.path, err)
+	}
+	s.readOnly = o.ReadOnly
+	return s, nil
+}
+
+// release lets the database be opened again.
+func (m *memory) release() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.c.forget()
+	m.open = false
+}
+
+// memoryTemplate is a database in memory that has the schema and no cases. Making the
+// schema takes 5 ms and copying it less than one, and most tests of a workflow open a database of their own.
+var memoryTemplate = sync.OnceValues(func() (*conn, error) {
+	c, err := connect(context.Background(), ":memory:", "application_id="+strconv.Itoa(applicationID))
+	if err != nil {
+		return nil, err
+	}
+	if _, err := migrate(c, time.Time{}); err != nil { // each copy has its own time
+		return nil, errors.Join(err, c.close())
+	}
+	return c, nil
+})
+
+// emptyMemory makes a database in memory, as a copy of the template, and returns its connection.
+func emptyMemory(now time.Time) (*conn, error) {
+	copied, err := copyTemplate()
+	if err != nil {
+		return nil, err
+	}
+	c, err := adopt(copied, "cache_size=-32768", "temp_store=MEMORY")
+	if err != nil {
+		return nil, err
+	}
+	if err := c.run("UPDATE migrations SET applied = ?", state.Micros(now)); err != nil {
+		return nil, errors.Join(err, c.close())
+	}
+	return c, nil
+}
+
+func copyTemplate() (driver.Conn, error) {
+	template, err := memoryTemplate()
+	if err != nil {
+		return nil, err
+	}
+	template.mu.Lock()
+	defer template.mu.Unlock()
+	b, err := template.backup(":memory:")
+	if err != nil {
+		return nil, err
+	}
+	if _, err := b.Step(-1); err != nil { // all pages
+		return nil, errors.Join(err, b.Finish())
+	}
+	return b.Commit()
+}
