@@ -106,6 +106,8 @@ func (noneTx) Reply(context.Context, int64, store.Answer) error { return errNone
 
 func (noneTx) Set(context.Context, string, json.RawMessage) error { return nil }
 
+func (noneTx) Setting(context.Context, string) (json.RawMessage, error) { return nil, nil }
+
 // noneReader is a view of an empty database.
 type noneReader struct {
 	store.Reader

@@ -29,6 +29,8 @@ import (
 // engine looks at what is stored, which is the old setting if the commit failed. An engine without the workflows knows the
 // limits by their settings, so that tasq can set them in a file that no program has open.
 //
+// A command reads the setting in its transaction: another engine may have set another part of it, as the workers of a queue that this one pauses.
+//
 // A reading that began before a command is older than what the command set, so it is dropped: the command has its own reading follow.
 // Without that, a limit that was set to 0 would let jobs begin once more:
 //
@@ -60,11 +62,14 @@ func (c *controls) load(ctx context.Context, own []limit.Limit) error {
 		return err
 	}
 	c.own = own
-	err = c.e.store.Update(ctx, func(tx store.Tx) error {
+	err = c.e.store.Update(ctx, func(tx store.Tx) (err error) {
 		for _, l := range own {
 			known, ok := c.at[l.Name]
 			if ok && known.Limit == l {
 				continue
+			}
+			if known, err = stored(ctx, tx, store.LimitSetting+l.Name, known); err != nil {
+				return err
 			}
 			now, dropped := redefined(known, l)
 			if dropped {
@@ -135,6 +140,19 @@ func set(ctx context.Context, tx store.Tx, name string, value any) error {
 		return err
 	}
 	return tx.Set(ctx, name, raw)
+}
+
+// stored is the value of a setting as it is in the store, which another engine may have changed since this one looked. If there is none, it is the
+// value given.
+func stored[T any](ctx context.Context, tx store.Tx, name string, none T) (value T, err error) {
+	raw, err := tx.Setting(ctx, name)
+	if err != nil || raw == nil {
+		return none, err
+	}
+	if err := json.Unmarshal(raw, &value); err != nil {
+		return value, fmt.Errorf("the setting %s cannot be read: %w", name, err)
+	}
+	return value, nil
 }
 
 // look takes up what is set.
@@ -216,6 +234,9 @@ func (c *controls) setLimit(tx *commit.Tx, cmd *workflow.Command, by store.Decis
 	name, n := cmd.Limit, cmd.N
 	known, err := c.find(name)
 	if err != nil {
+		return err
+	}
+	if known, err = stored(tx.Context(), tx.Store(), store.LimitSetting+name, store.LimitValue{Limit: known.Limit}); err != nil {
 		return err
 	}
 	if err := (store.LimitValue{Limit: known.Limit, N: &n}).Current().Validate(); err != nil {

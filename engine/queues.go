@@ -10,9 +10,10 @@ import (
 
 // setQueue keeps what a command sets of a queue, in its transaction. A queue of which nothing is set has no setting.
 func (c *controls) setQueue(tx *commit.Tx, cmd *workflow.Command) error {
-	c.mu.Lock()
-	v := c.queues[cmd.Queue]
-	c.mu.Unlock()
+	v, err := stored(tx.Context(), tx.Store(), store.QueueSetting+cmd.Queue, store.QueueValue{})
+	if err != nil {
+		return err
+	}
 	switch cmd.Kind {
 	case workflow.KindPause:
 		v.Paused, v.Decision = true, decided(tx, cmd)
@@ -23,7 +24,6 @@ func (c *controls) setQueue(tx *commit.Tx, cmd *workflow.Command) error {
 	case workflow.KindForgetWorkers:
 		v.Workers = nil
 	}
-	var err error
 	if unset := v == (store.QueueValue{}); unset {
 		err = tx.Store().Set(tx.Context(), store.QueueSetting+cmd.Queue, nil)
 	} else {

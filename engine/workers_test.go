@@ -1,15 +1,20 @@
 package engine_test
 
 import (
+	"strconv"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/tasq-dev/tasq/builder"
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/internal/integrity"
+	"github.com/tasq-dev/tasq/limit"
+	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
 	"github.com/tasq-dev/tasq/workflow"
 )
@@ -109,4 +114,47 @@ func TestEnginesLearnOfWorkers(t *testing.T) {
 	require.Equal(t, 3, queueNamed(t, two, "mail").Workers, "its own configuration bounds it")
 	command(t, two, workflow.ForgetWorkers("mail"))
 	require.Eventually(t, func() bool { return queueNamed(t, one, "mail").Set == 0 }, 20*time.Second, 10*time.Millisecond)
+}
+
+// Two engines that set parts of one setting at the same time, before either has learned of the other, overwrite nothing of each other.
+func TestEnginesSetPartsOfASettingAtOnce(t *testing.T) {
+	f := newFleet(t)
+	w := func() *builder.FuncRef[int, int] {
+		return builder.MustFunc("f", busyFor(new(callLog), time.Millisecond), builder.OnQueue("mail"),
+			builder.Limits(builder.TakesBy(limit.Resource("db", 3), 1, strconv.Itoa)))
+	}
+	one, two := f.open(engine.Config{}, w()), f.open(engine.Config{}, w())
+	var both sync.WaitGroup
+	for n := 1; n <= 10; n++ {
+		for e, list := range map[*engine.Engine][]workflow.Command{
+			one: {workflow.SetWorkers("mail", n), workflow.SetLimit("db", int64(n+3)), workflow.SetLimitOf("db", "ada", int64(n+30))},
+			two: {workflow.PauseQueue("mail"), workflow.SetLimitOf("db", "bob", int64(n+20))},
+		} {
+			both.Go(func() {
+				for _, c := range list {
+					_, err := e.Do(t.Context(), c)
+					assert.NoError(t, err)
+				}
+			})
+		}
+		both.Wait()
+		for _, e := range []*engine.Engine{one, two} {
+			require.NoError(t, e.View(t.Context(), func(r store.Reader) error {
+				all, err := r.Settings(t.Context())
+				require.NoError(t, err)
+				limits, queues, err := store.ReadControls(all)
+				require.NoError(t, err)
+				require.True(t, queues["mail"].Paused)
+				require.NotNil(t, queues["mail"].Workers)
+				require.Equal(t, n, queues["mail"].Workers.N)
+				require.NotNil(t, limits["db"].N)
+				require.EqualValues(t, n+3, *limits["db"].N)
+				require.EqualValues(t, n+30, limits["db"].Keys["ada"].N)
+				require.EqualValues(t, n+20, limits["db"].Keys["bob"].N)
+				return nil
+			}))
+		}
+		command(t, one, workflow.ResumeQueue("mail"))
+		command(t, two, workflow.ForgetWorkers("mail"))
+	}
 }

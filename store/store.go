@@ -121,6 +121,10 @@ type Tx interface {
 
 	// Set keeps a value under a name, in place of the one that was there; nil removes it. See [Setting].
 	Set(ctx context.Context, name string, value json.RawMessage) error
+
+	// Setting is the value that is kept under a name, also by this transaction; nil if there is none. Until the transaction has ended, no transaction
+	// of another engine gets an answer for the same name, so what is set by it overwrites nothing that was not read.
+	Setting(ctx context.Context, name string) (json.RawMessage, error)
 }
 
 // Trees is the part of a [Tx] that finds what a command changes. All of it includes what the transaction has appended.

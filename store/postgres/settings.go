@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"encoding/json"
+	"slices"
 
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/internal/tables"
@@ -15,6 +16,26 @@ func (tx *transaction) Set(_ context.Context, name string, value json.RawMessage
 	}
 	tx.settings = append(tx.settings, store.Setting{Name: name, Value: value})
 	return nil
+}
+
+// Setting implements [store.Tx]. The lock is that of business keys, see lockKey.
+func (tx *transaction) Setting(_ context.Context, name string) (value json.RawMessage, err error) {
+	if err := tx.readable(); err != nil {
+		return nil, err
+	}
+	if err := tx.lockKey("settings/", name); err != nil {
+		return nil, err
+	}
+	for _, s := range slices.Backward(tx.settings) {
+		if s.Name == name {
+			return s.Value, nil
+		}
+	}
+	err = tx.w.each("SELECT value FROM @.settings WHERE name = $1", []any{name}, func(row *tables.Row) error {
+		value = row.JSON()
+		return row.Err
+	})
+	return value, tx.met(err)
 }
 
 // queueSettings adds what is to be kept to the statements of a commit.

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"encoding/json"
+	"slices"
 
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/internal/tables"
@@ -15,6 +16,23 @@ func (tx *transaction) Set(_ context.Context, name string, value json.RawMessage
 	}
 	tx.settings = append(tx.settings, store.Setting{Name: name, Value: value})
 	return nil
+}
+
+// Setting implements [store.Tx].
+func (tx *transaction) Setting(_ context.Context, name string) (value json.RawMessage, err error) {
+	if err := tx.usable(); err != nil {
+		return nil, err
+	}
+	for _, s := range slices.Backward(tx.settings) {
+		if s.Name == name {
+			return s.Value, nil
+		}
+	}
+	err = tx.s.w.each("SELECT value FROM settings WHERE name = ?", args(name), func(row *tables.Row) error {
+		value = row.JSON()
+		return row.Err
+	})
+	return value, tx.met(err)
 }
 
 // Written with the entries, at the commit, so that a command that pauses a queue is undone with its setting. In order, as

@@ -64,6 +64,7 @@ var faultsOfWriting = []fault{
 	{name: "more requests are listed than asked for", rule: "requests", file: true,
 		wrap: inTx(func(tx store.Tx) store.Tx { return asking{Tx: tx, many: true} })},
 	{name: "a setting is forgotten", rule: "settings", wrap: inTx(func(tx store.Tx) store.Tx { return dropping{tx} })},
+	{name: "a setting is read as it was before the transaction", rule: "settings", wrap: inTx(func(tx store.Tx) store.Tx { return &lateSettings{Tx: tx} })},
 	{name: "a limit is forgotten", rule: "limits", wrap: func(s *faulty) store.Store { return &generous{s} }},
 	{name: "a limit that does not last is found by its text", rule: "limits", wrap: inView(func(r store.Reader) store.Reader { return anyRow{r} })},
 	{name: "a reply to no request is taken", rule: "requests", file: true, wrap: inTx(func(tx store.Tx) store.Tx { return replying{tx} })},
@@ -387,6 +388,29 @@ func (s *once) Close() error {
 type dropping struct{ store.Tx }
 
 func (dropping) Set(context.Context, string, json.RawMessage) error { return nil }
+
+// lateSettings finds nothing of what the transaction itself has set.
+type lateSettings struct {
+	store.Tx
+	set map[string]bool
+}
+
+// Set implements store.Tx.
+func (tx *lateSettings) Set(ctx context.Context, name string, value json.RawMessage) error {
+	if tx.set == nil {
+		tx.set = make(map[string]bool)
+	}
+	tx.set[name] = true
+	return tx.Tx.Set(ctx, name, value)
+}
+
+// Setting implements store.Tx.
+func (tx *lateSettings) Setting(ctx context.Context, name string) (json.RawMessage, error) {
+	if tx.set[name] {
+		return nil, nil
+	}
+	return tx.Tx.Setting(ctx, name)
+}
 
 // generous keeps nothing of limits.
 type generous struct{ *faulty }

@@ -18,6 +18,11 @@ func settings(w *World) {
 		}
 		require.NoError(w.T, b.Tx.Set(ctx, name, raw))
 	}
+	kept := func(b *Batch, name, value string) {
+		raw, err := b.Tx.Setting(ctx, name)
+		require.NoError(w.T, err)
+		require.Equal(w.T, value, string(raw))
+	}
 	list := func() (all []string) {
 		w.View(func(ctx context.Context, r store.Reader) {
 			found, err := r.Settings(ctx)
@@ -38,13 +43,20 @@ func settings(w *World) {
 			set(b, "undone", `1`)
 			return errUndo
 		}), errUndo)
+		kept(b, "limit/a", `2`)
+		kept(b, "undone", "")
 	})
 	require.Equal(w.T, []string{"gone=3", "limit/a=2", `limit/ü={"n":1}`}, list())
 	require.ErrorIs(w.T, w.TryUpdate(func(b *Batch) error {
 		set(b, "limit/a", `7`)
 		return errUndo
 	}), errUndo)
-	w.Update(func(b *Batch) { set(b, "gone", "") })
+	w.Update(func(b *Batch) {
+		kept(b, "gone", `3`)
+		set(b, "gone", "")
+		kept(b, "gone", "")
+		kept(b, "limit/a", `2`)
+	})
 	w.Crash()
 	require.Equal(w.T, []string{"limit/a=2", `limit/ü={"n":1}`}, list())
 }

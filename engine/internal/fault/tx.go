@@ -73,6 +73,12 @@ func (m marked) Reply(ctx context.Context, id int64, a store.Answer) error {
 	return As(m.Tx.Reply(ctx, id, a))
 }
 
+// Setting implements store.Tx.
+func (m marked) Setting(ctx context.Context, name string) (json.RawMessage, error) {
+	value, err := m.Tx.Setting(ctx, name)
+	return value, As(err)
+}
+
 // Set implements store.Tx.
 func (m marked) Set(ctx context.Context, name string, value json.RawMessage) error {
 	return As(m.Tx.Set(ctx, name, value))
