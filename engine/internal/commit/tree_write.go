@@ -63,7 +63,11 @@ func (tx *Tx) mark(u *TreeWrite, o Operation, result workflow.Result) error {
 	if o.Key == "" {
 		return nil
 	}
-	var err error
+	return u.answer(o, result)
+}
+
+// answer keeps the key of a command in the entry that is written now, with its result.
+func (u *TreeWrite) answer(o Operation, result workflow.Result) (err error) {
 	u.entry.Key = o.Key
 	u.entry.Answer, err = json.Marshal(answer{Hash: o.Hash, Result: result})
 	return err
@@ -83,11 +87,15 @@ type answer struct {
 	Result workflow.Result `json:"result"`
 }
 
-// Remember keeps the key of a command whose result is known once it is done, in an entry of its own. One that reached no case
-// (u is nil) did nothing, so there is nothing to remember.
+// Remember keeps the key of a command whose result is known once it is done: in the entry of its changes if that is of this command alone,
+// or else in one of its own. One that reached no case (u is nil) did nothing, so there is nothing to remember.
 func (tx *Tx) Remember(u *TreeWrite, o Operation, result workflow.Result) error {
 	if o.Key == "" || u == nil {
 		return nil
+	}
+	if e := &u.entry; e.Command == o.Command && e.By == o.Actor && e.Key == "" && u.also == nil {
+		tx.touch(u)
+		return u.answer(o, result)
 	}
 	return tx.mark(u, o, result)
 }
