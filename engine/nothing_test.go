@@ -95,7 +95,7 @@ func TestTheZeroIDIsNamed(t *testing.T) {
 
 func TestABackupNeedsAName(t *testing.T) {
 	f, _ := function(t, "f", echo)
-	e := enginetest.New(t, f)
+	e := enginetest.Open(t, sqlite.Memory(), engine.Config{}, f) // PostgreSQL has no backup of the engine's
 	err := e.Backup(t.Context(), "")
 	require.EqualError(t, err, "the copy has no name: name a file that is not there yet")
 	require.NotErrorIs(t, err, fs.ErrExist)

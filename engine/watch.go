@@ -36,12 +36,15 @@ func look[T any](e *Engine, query func(*commit.Tx) (value T, done bool, err erro
 }
 
 // Wait waits until a case has ended, and returns it with its output or failure; a root case also if it is removed as it ends.
+//
+// A case that is in memory and goes on is not looked at, also if another engine may just have ended it: the member of the fleet is told so by
+// that engine, and compares the case with the store at its next Tick.
 func (e *Engine) Wait(ctx context.Context, id workitem.CaseID) (*state.Case, error) {
 	if err := commit.NotNested(ctx); err != nil {
 		return nil, err
 	}
 	return e.notifier.Wait(ctx, id, func(ctx context.Context) (*state.Case, bool, error) {
-		if e.writer.GoesOn(id) { // nothing to see, and the end will be notified: that saves a request
+		if e.writer.GoesOn(id) { // nothing to see, and the end will be notified: that saves a request, and a round trip to a server
 			return nil, false, ctx.Err()
 		}
 		return e.lookAtCase(ctx, id)

@@ -160,43 +160,62 @@ func flags[T any](list []T, of func(T) bool) boolArray {
 	return b
 }
 
+// value is the value of an array of one, as the server gets it.
+type value []byte
+
+// onlyValues are the values of arrays of one, nil for NULL.
+func onlyValues(columns []any) []any {
+	all := make([]any, len(columns))
+	for i, column := range columns {
+		if array := bytesOf(column); binary.BigEndian.Uint32(array[arrayHeader:]) != nullLength {
+			all[i] = value(array[arrayHeader+lengthLength:])
+		}
+	}
+	return all
+}
+
 // A codec is asked for each type of the server. The one of an array encodes what is given element by element; ours goes
-// before it and copies the bytes. Reading stays with the driver's.
-// takeArrays has a connection take these arrays, beside what it takes anyway.
-func takeArrays(m *pgtype.Map) {
-	for _, oid := range []uint32{pgtype.UUIDArrayOID, pgtype.TextArrayOID, pgtype.Int8ArrayOID, pgtype.BoolArrayOID} {
+// before it and copies the bytes, and so for single values. Reading stays with the driver's.
+// takeEncoded has a connection take these arrays and values, beside what it takes anyway.
+func takeEncoded(m *pgtype.Map) {
+	for _, oid := range []uint32{pgtype.UUIDArrayOID, pgtype.TextArrayOID, pgtype.Int8ArrayOID, pgtype.BoolArrayOID,
+		pgtype.UUIDOID, pgtype.TextOID, pgtype.Int8OID, pgtype.BoolOID} {
 		if known, ok := m.TypeForOID(oid); ok {
-			m.RegisterType(&pgtype.Type{Name: known.Name, OID: oid, Codec: arrayCodec{known.Codec}})
+			m.RegisterType(&pgtype.Type{Name: known.Name, OID: oid, Codec: encodedCodec{known.Codec}})
 		}
 	}
 }
 
-type arrayCodec struct{ pgtype.Codec }
+type encodedCodec struct{ pgtype.Codec }
 
-// PlanEncode implements [pgtype.Codec].
-func (c arrayCodec) PlanEncode(m *pgtype.Map, oid uint32, format int16, value any) pgtype.EncodePlan {
-	if format == pgtype.BinaryFormatCode {
-		switch value.(type) {
-		case uuidArray, textArray, bigintArray, boolArray:
+// PlanEncode implements [pgtype.Codec]. A text is the same in both formats.
+func (c encodedCodec) PlanEncode(m *pgtype.Map, oid uint32, format int16, v any) pgtype.EncodePlan {
+	if format == pgtype.BinaryFormatCode || oid == pgtype.TextOID {
+		switch v.(type) {
+		case uuidArray, textArray, bigintArray, boolArray, value:
 			return asIs{}
 		}
 	}
-	return c.Codec.PlanEncode(m, oid, format, value)
+	return c.Codec.PlanEncode(m, oid, format, v)
 }
 
 type asIs struct{}
 
 // Encode implements [pgtype.EncodePlan].
-func (asIs) Encode(value any, b []byte) ([]byte, error) {
-	switch v := value.(type) {
+func (asIs) Encode(v any, b []byte) ([]byte, error) { return append(b, bytesOf(v)...), nil }
+
+func bytesOf(v any) []byte {
+	switch v := v.(type) {
 	case uuidArray:
-		b = append(b, v...)
+		return v
 	case textArray:
-		b = append(b, v...)
+		return v
 	case bigintArray:
-		b = append(b, v...)
+		return v
 	case boolArray:
-		b = append(b, v...)
+		return v
+	case value:
+		return v
 	}
-	return b, nil
+	return nil
 }

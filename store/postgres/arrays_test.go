@@ -19,7 +19,7 @@ func TestTheServerReadsTheArraysOfRows(t *testing.T) {
 	c, err := pgx.Connect(t.Context(), pgtest.Database(t))
 	require.NoError(t, err)
 	defer c.Close(context.Background())
-	takeArrays(c.TypeMap())
+	takeEncoded(c.TypeMap())
 	id, at := workitem.CaseID{1, 15: 255}, time.UnixMicro(-7).UTC()
 	self := func(s string) string { return s }
 	some := func(texts ...string) (all []pgtype.Text) {
@@ -49,5 +49,35 @@ func TestTheServerReadsTheArraysOfRows(t *testing.T) {
 		got, err := pgx.CollectRows(rows, pgx.RowTo[pgtype.Text])
 		require.NoError(t, err, e.of)
 		require.ElementsMatch(t, e.want, got, e.of)
+	}
+}
+
+// The server reads from a single value what was put into its array.
+func TestTheServerReadsSingleValues(t *testing.T) {
+	t.Parallel()
+	c, err := pgx.Connect(t.Context(), pgtest.Database(t))
+	require.NoError(t, err)
+	defer c.Close(context.Background())
+	takeEncoded(c.TypeMap())
+	self := func(s string) string { return s }
+	for _, e := range []struct {
+		of    string
+		array any
+		want  pgtype.Text
+	}{
+		{"uuid", ids([]workitem.CaseID{{1, 15: 255}}, func(id workitem.CaseID) workitem.CaseID { return id }),
+			pgtype.Text{String: "01000000-0000-0000-0000-0000000000ff", Valid: true}},
+		{"uuid", ids([]workitem.CaseID{{}}, func(id workitem.CaseID) workitem.CaseID { return id }), pgtype.Text{}},
+		{"text", texts([]string{"é\"{},NULL"}, self), pgtype.Text{String: "é\"{},NULL", Valid: true}},
+		{"text", texts([]string{""}, self), pgtype.Text{Valid: true}},
+		{"text", optionalTexts([]string{""}, self), pgtype.Text{}},
+		{"bigint", numbers([]int{-1 << 40}, func(n int) int { return n }), pgtype.Text{String: "-1099511627776", Valid: true}},
+		{"bigint", optionalNumbers([]int{0}, func(int) int64 { return unknown }), pgtype.Text{}},
+		{"boolean", flags([]bool{true}, func(b bool) bool { return b }), pgtype.Text{String: "true", Valid: true}},
+	} {
+		var got pgtype.Text
+		err := c.QueryRow(t.Context(), "SELECT $1::"+e.of+"::text", onlyValues([]any{e.array})...).Scan(&got)
+		require.NoError(t, err, e.of)
+		require.Equal(t, e.want, got, e.of)
 	}
 }

@@ -45,12 +45,11 @@ const fenced = "SELECT 1 / (SELECT count(*) FROM (SELECT FROM @.processes WHERE 
 //
 // The revision of the base is known if this engine has appended it. If there is a newer entry all the same, the primary key refuses the new ones in the same way; if the case was removed, or
 // that entry was lost with a server, the check before has failed.
-const appendEntries = "INSERT INTO @.journal (root, rev, seq, process, format, at, command, actor, key, answer, events) " +
-	"SELECT e.root, e.nth + COALESCE(e.known, (SELECT CASE WHEN j.seq = e.base THEN j.rev END FROM " +
-	"(SELECT seq, rev FROM @.journal WHERE root = e.root ORDER BY rev DESC LIMIT 1) j)), " +
-	"e.seq, $1, $2, e.at, e.command, e.actor, e.key, e.answer, e.events " +
-	"FROM unnest($3::uuid[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[], $9::text[], $10::text[], $11::text[], " +
-	"$12::text[], $13::text[]) e(root, base, known, nth, seq, at, command, actor, key, answer, events)"
+var appendEntries = newStatement("INSERT INTO @.journal (root, rev, seq, process, format, at, command, actor, key, answer, events) "+
+	"SELECT u.root, u.nth + COALESCE(u.known, (SELECT CASE WHEN j.seq = u.base THEN j.rev END FROM "+
+	"(SELECT seq, rev FROM @.journal WHERE root = u.root ORDER BY rev DESC LIMIT 1) j)), "+
+	"u.seq, u.process, "+strconv.Itoa(format)+", u.at, u.command, u.actor, u.key, u.answer, u.events FROM %s",
+	[]string{"root", "base", "known", "nth", "seq", "process", "at", "command", "actor", "key", "answer", "events"}, (&transaction{}).entryColumns(nil, nil))
 
 // commit writes what was appended and replied, and ends the transaction. It goes in one round trip, unless SQL of the user's ran:
 // then the end is one of its own.
@@ -245,19 +244,32 @@ func (tx *transaction) queueEntries(b *batch, entries []tables.Command) {
 			keys, keyed = append(keys, keyHash(c.Entry.Key)), append(keyed, c)
 		}
 	}
-	root := func(c tables.Command) workitem.CaseID { return c.Entry.Root }
-	seq := func(c tables.Command) int64 { return c.Entry.Seq }
-	b.queue(appendEntries, tx.s.self, format, ids(entries, root), numbers(at, func(p place) int64 { return p.base }),
-		optionalNumbers(at, func(p place) int64 { return p.known }), numbers(at, func(p place) int64 { return p.nth }), numbers(entries, seq),
+	appendEntries.queue(b, len(entries), tx.entryColumns(entries, at))
+	tx.appendedTo(roots)
+	if len(keys) > 0 {
+		b.queue(keepKeys, keys, ids(keyed, rootOf), numbers(keyed, seqOf))
+	}
+}
+
+func rootOf(c tables.Command) workitem.CaseID { return c.Entry.Root }
+
+func seqOf(c tables.Command) int64 { return c.Entry.Seq }
+
+// entryColumns are in the order of appendEntries.
+func (tx *transaction) entryColumns(entries []tables.Command, at []place) []any {
+	return []any{
+		ids(entries, rootOf),
+		numbers(at, func(p place) int64 { return p.base }),
+		optionalNumbers(at, func(p place) int64 { return p.known }),
+		numbers(at, func(p place) int64 { return p.nth }),
+		numbers(entries, seqOf),
+		numbers(entries, func(tables.Command) int64 { return tx.s.self }),
 		numbers(entries, func(c tables.Command) int64 { return state.Micros(c.Entry.At) }),
 		texts(entries, func(c tables.Command) string { return c.Entry.Command }),
 		texts(entries, func(c tables.Command) string { return c.Entry.By }),
 		optionalTexts(entries, func(c tables.Command) string { return c.Entry.Key }),
 		optionalTexts(entries, func(c tables.Command) json.RawMessage { return c.Entry.Answer }),
-		encoded(entries, len(tx.buf), func(b []byte, c tables.Command) []byte { return append(b, tx.buf[c.Start:c.End]...) }))
-	tx.appendedTo(roots)
-	if len(keys) > 0 {
-		b.queue(keepKeys, keys, ids(keyed, root), numbers(keyed, seq))
+		encoded(entries, len(tx.buf), func(b []byte, c tables.Command) []byte { return append(b, tx.buf[c.Start:c.End]...) }),
 	}
 }
 

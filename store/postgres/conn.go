@@ -55,7 +55,7 @@ func (db database) connectFor(ctx context.Context, patience time.Duration, needs
 	}
 	raw := given.(*stdlib.Conn)
 	c := &conn{raw: raw, pg: raw.Conn(), sql: db.sql, ctx: context.Background(), patience: patience}
-	takeArrays(c.pg.TypeMap())
+	takeEncoded(c.pg.TypeMap())
 	// One timer for the connection, which is set for each call: it costs nothing beside a round trip. The hour is never
 	// over.
 	c.watchdog = time.AfterFunc(time.Hour, func() { _ = c.cut() })

@@ -25,10 +25,12 @@ func Fold(s store.Store) { s.(*Store).deltas = foldAfter }
 
 // CommitStatements are the statements that a commit may run on tables that grow.
 func CommitStatements() []string {
-	all := append([]string{
-		caseRows.insert, caseRows.update, itemRows.insert, itemRows.update, jobRows.insert, jobRows.update, upsertSteps, upsertMessages,
-		fenced, appendEntries, keepKeys, lockRoots, findStale, notLocked, lockCase, replyOnce,
-	}, removals...)
+	all := append([]string{fenced, keepKeys, lockRoots, findStale, notLocked, lockCase, replyOnce}, removals...)
+	for _, s := range []statement{
+		caseRows.insert, caseRows.update, itemRows.insert, itemRows.update, jobRows.insert, jobRows.update, upsertSteps, upsertMessages, appendEntries,
+	} {
+		all = append(all, s.many, s.one)
+	}
 	texts := newStatements("tasq")
 	for i, query := range all {
 		all[i] = texts.text(query)

@@ -69,10 +69,10 @@ func (tx *transaction) queueTables(b *batch, entries []tables.Command) {
 	tx.partIfLarge(b)
 	write(b, jobRows, jobs, tx.counts.jobs)
 	if len(steps) > 0 {
-		b.queue(upsertSteps, stepColumns(values(steps))...)
+		upsertSteps.queue(b, len(steps), stepColumns(values(steps)))
 	}
 	if len(messages) > 0 {
-		b.queue(upsertMessages, messageColumns(values(messages))...)
+		upsertMessages.queue(b, len(messages), messageColumns(values(messages)))
 	}
 }
 
@@ -89,10 +89,10 @@ func write[K ~[16]byte, T comparable](b *batch, how written[T], all rowsOf[K, T]
 		}
 	}
 	if len(fresh) > 0 {
-		b.queue(how.insert, how.inserted(how.sorted(fresh))...)
+		how.insert.queue(b, len(fresh), how.inserted(how.sorted(fresh)))
 	}
 	if len(known) > 0 {
-		b.queue(how.update, how.updated(how.sorted(known))...)
+		how.update.queue(b, len(known), how.updated(how.sorted(known)))
 	}
 }
 

@@ -48,7 +48,28 @@ type written[T comparable] struct {
 	settled, changes func([]row[T]) []any
 	beyond           func([]row[T]) []any // what the statements need further
 
-	insert, update string
+	insert, update statement
+}
+
+// statement writes rows that are given as columns. A commit of a caller who does one thing after the other has one row of a kind: as plain
+// values, it takes the server and the driver two thirds of what arrays of one value take (decision 030).
+//
+//	many   ... FROM unnest($1::uuid[], $2::text[]) AS u(id, state)
+//	one    ... FROM (SELECT $1::uuid AS id, $2::text AS state) u
+type statement struct{ many, one string }
+
+// newStatement makes the statement of a text with its rows u in the place of "%s".
+func newStatement(text string, names []string, given []any) statement {
+	return statement{many: fmt.Sprintf(text, unnest(names, given)), one: fmt.Sprintf(text, single(names, given))}
+}
+
+// queue adds the statement for n rows.
+func (s statement) queue(b *batch, n int, columns []any) {
+	if n == 1 {
+		b.queue(s.one, onlyValues(columns)...)
+		return
+	}
+	b.queue(s.many, columns...)
 }
 
 // inserted are the arguments of insert.
@@ -93,9 +114,9 @@ func (w written[T]) statements(beyond ...string) written[T] {
 		given = append(given, "root")
 	}
 	given = append(given, beyond...)
-	w.insert = "INSERT INTO " + name + " (" + strings.Join(columns, ", ") + ") SELECT " + strings.Join(values, ", ") + " FROM " + unnest(given, w.inserted(nil))
+	w.insert = newStatement("INSERT INTO "+name+" ("+strings.Join(columns, ", ")+") SELECT "+strings.Join(values, ", ")+" FROM %s", given, w.inserted(nil))
 	given = append(append([]string{"root", "id"}, w.table.Changes...), beyond...)
-	w.update = "UPDATE " + name + " t SET " + strings.Join(sets, ", ") + " FROM " + unnest(given, w.updated(nil)) + " WHERE " + byKey
+	w.update = newStatement("UPDATE "+name+" t SET "+strings.Join(sets, ", ")+" FROM %s WHERE "+byKey, given, w.updated(nil))
 	return w
 }
 
@@ -112,7 +133,7 @@ func prefixed(prefix string, names []string) []string {
 	return list
 }
 
-// A column is one parameter, as an array. So the text of a statement is the same for one row and for a thousand, and the
+// A column is one parameter, as an array. So the text of a statement is the same for two rows and for a thousand, and the
 // server plans it once.
 // unnest is the rows that are given, as a table u of a statement.
 func unnest(names []string, given []any) string {
@@ -121,6 +142,15 @@ func unnest(names []string, given []any) string {
 		params[i] = fmt.Sprintf("$%d::%s[]", i+1, typeOf(column))
 	}
 	return "unnest(" + strings.Join(params, ", ") + ") AS u(" + strings.Join(names, ", ") + ")"
+}
+
+// single is the only row that is given, as a table u of a statement.
+func single(names []string, given []any) string {
+	values := make([]string, len(given))
+	for i, column := range given {
+		values[i] = fmt.Sprintf("$%d::%s AS %s", i+1, typeOf(column), names[i])
+	}
+	return "(SELECT " + strings.Join(values, ", ") + ") u"
 }
 
 func typeOf(column any) string {
@@ -138,12 +168,12 @@ func typeOf(column any) string {
 }
 
 // upsert is the statement that writes rows of a table, which are there or not. What is given has the root, too.
-func upsert(t tables.Table, given []any) string {
+func upsert(t tables.Table, given []any) statement {
 	columns := append(t.Columns(), "root")
 	sets := make([]string, len(t.Changes))
 	for i, c := range t.Changes {
 		sets[i] = c + " = excluded." + c
 	}
-	return "INSERT INTO @." + t.Name + " (" + strings.Join(columns, ", ") + ") SELECT u.* FROM " + unnest(columns, given) +
-		" ORDER BY u.root, u.id ON CONFLICT (root, id) DO UPDATE SET " + strings.Join(sets, ", ")
+	return newStatement("INSERT INTO @."+t.Name+" ("+strings.Join(columns, ", ")+") SELECT u.* FROM %s"+
+		" ORDER BY u.root, u.id ON CONFLICT (root, id) DO UPDATE SET "+strings.Join(sets, ", "), columns, given)
 }

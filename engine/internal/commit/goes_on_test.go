@@ -69,5 +69,8 @@ func TestACaseGoesOn(t *testing.T) {
 	shared := writerOf(t, &fleetStore{newest: map[workitem.CaseID]int64{}}, new(int), d, true)
 	shared.Start()
 	require.NoError(t, shared.Submit(t.Context(), suspend(one)))
-	require.False(t, shared.GoesOn(one), "another engine may end it")
+	require.True(t, shared.GoesOn(one))
+	shared.Forget([]workitem.CaseID{one})
+	require.NoError(t, shared.Submit(t.Context(), looks(two, new([]int64))))
+	require.False(t, shared.GoesOn(one), "another engine has changed it")
 }

@@ -127,8 +127,8 @@ func (w *Writer) Stop() { w.runner.stop() }
 func (w *Writer) RootOf(item workitem.ID) (workitem.CaseID, bool) { return w.trees.index.get(item) }
 
 // GoesOn reports whether a root case is known to go on, without a request: what ends it is reported to the observers later. It is false
-// also for a case that is not in memory, and always if other engines may end the case.
-func (w *Writer) GoesOn(root workitem.CaseID) bool { return !w.o.Shared && w.trees.index.goesOn(root) }
+// also for a case that is not in memory. If another engine ends the case, [Writer.Forget] is called, or the next commit on it finds out.
+func (w *Writer) GoesOn(root workitem.CaseID) bool { return w.trees.index.goesOn(root) }
 
 // write ends when the writer is closed and the queue is empty.
 func (w *Writer) write() {
