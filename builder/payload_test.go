@@ -121,6 +121,8 @@ func TestItemsAreEncodedOneByOne(t *testing.T) {
 		Items: func(context.Context, *activities.Activation) ([]Prompt, error) { return []Prompt{{Text: "x"}, {}}, nil },
 	}), b.End())
 	w := b.MustBuild()
-	_, err := w.Start(ctx, newProcess(w), nil)
+	unused := newProcess(w)
+	defer unused.close()
+	_, err := w.Start(ctx, unused, nil)
 	require.ErrorContains(t, err, "input of item 2 of 2: invalid builder_test.Prompt: text: required")
 }

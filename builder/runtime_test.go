@@ -22,7 +22,7 @@ import (
 // process is an engine whose jobs run when a test says so, by work, and whose clock moves when a test moves it. Until then
 // what is to be done can be looked at.
 type process struct {
-	dir   string
+	dir   string // of the database; made when an engine is opened for the first time
 	defs  []engine.Workflow
 	clock *virtual.Clock
 	last  workflow.Command
@@ -32,23 +32,34 @@ type process struct {
 }
 
 func newProcess(workflows ...builder.Definition) *process {
-	dir, err := os.MkdirTemp("", "builder")
-	if err != nil {
-		panic(err)
-	}
-	r := &process{dir: dir, clock: virtual.NewClock()}
+	r := &process{clock: virtual.NewClock()}
 	for _, w := range workflows {
 		r.defs = append(r.defs, w)
 	}
 	return r
 }
 
-func (r *process) close() { _, _ = r.stop(), os.RemoveAll(r.dir) }
+func (r *process) close() {
+	_ = r.stop()
+	if r.dir != "" {
+		_ = os.RemoveAll(r.dir)
+	}
+}
+
+func (r *process) makeFolder() (err error) {
+	if r.dir == "" {
+		r.dir, err = os.MkdirTemp("", "builder")
+	}
+	return err
+}
 
 // with gives f the engine, with this number of workers; -1 is none. It is opened anew where that changes.
 func (r *process) with(ctx context.Context, workers int, f func(*engine.Engine) error) error {
 	if r.e == nil || r.workers != workers {
 		if err := r.stop(); err != nil {
+			return err
+		}
+		if err := r.makeFolder(); err != nil {
 			return err
 		}
 		c := engine.Config{Clock: r.clock, Workers: workers, Logger: slog.New(slog.DiscardHandler)}
