@@ -101,20 +101,20 @@ func TestWhoReadsKnowsOfTurns(t *testing.T) {
 	}, f)
 }
 
-// A higher priority goes first; turns are between jobs of the same one.
+// A higher priority goes first; turns are between jobs of the same one, so those of a key with another priority take none of its turns.
 func TestTurnsAreOfOnePriority(t *testing.T) {
 	var b beginnings
 	f := builder.MustFunc("f", b.work, builder.FairBy(tenant))
 	inBubble(t, engine.Config{Workers: 1}, func(t *testing.T, e *engine.Engine) {
 		runs := startAll(t, e, f, jobsOf("a", 3)...)
 		runs = append(runs, startAll(t, e, f, "b1")...)
-		for _, in := range []string{"x1", "x2", "y1"} {
+		for _, in := range []string{"a8", "a9", "y1"} {
 			r, err := f.Run(t.Context(), e, in, workflow.Priority(1))
 			require.NoError(t, err)
 			runs = append(runs, r)
 		}
 		endAll(t, e, runs)
-		require.Equal(t, "a1 x1 y1 x2 a2 b1 a3", b.take())
+		require.Equal(t, "a1 a8 y1 a9 a2 b1 a3", b.take())
 	}, f)
 }
 
@@ -270,6 +270,7 @@ func TestTasksAndJobsTakeTurns(t *testing.T) {
 		require.Len(t, order, 7)
 		first := slices.Sorted(slices.Values(order[:4]))
 		require.Equal(t, []string{"p1", "x1", "y1", "z1"}, first, "%v", order)
+		require.Equal(t, []string{"p2", "x2"}, slices.Sorted(slices.Values(order[4:6])), "%v: the task is of no other's key", order)
 	}, flow)
 }
 
