@@ -33,8 +33,8 @@ func (a *app) doctor() *cobra.Command {
 		Use: "doctor [DATABASE]", Short: "check the integrity of a database, or find stranded cases",
 		Long: paragraph("Check the integrity of a database, also while an engine owns it: SQLite's own check of all pages and indexes, or " +
 			"the errors that a PostgreSQL server has found; then every case is rebuilt from its journal and compared with the " +
-			"tables. Overdue work is listed, but is no damage: no engine is open, it has no free worker, or it was opened without " +
-			"the workflow. The exit code is 1 if anything is wrong, and 5 if this is not a Tasq database. With --live, list stranded " +
+			"tables. Overdue work is listed, but is no damage: no engine is open, it has no free worker, it waits for a limit, or it was opened " +
+			"without the workflow. The exit code is 1 if anything is wrong, and 5 if this is not a Tasq database. With --live, list stranded " +
 			"cases instead: live cases that no run completes from their current state, or that neither pending work nor a person " +
 			"advances, since when, with the reason and the command that repairs them: nothing of the case is active, it is " +
 			"suspended, its queue is paused or has no workers, a limit is set to 0, a person has to decide an incident. This does " +
@@ -79,11 +79,12 @@ type problem struct {
 }
 
 type late struct {
-	Job  string    `json:"job"`
-	Case string    `json:"case"`
-	Kind string    `json:"kind"`
-	Name string    `json:"name,omitempty"`
-	Due  time.Time `json:"due"`
+	Job    string    `json:"job"`
+	Case   string    `json:"case"`
+	Kind   string    `json:"kind"`
+	Name   string    `json:"name,omitempty"`
+	Due    time.Time `json:"due"`
+	Limits string    `json:"limits,omitempty"` // of a job that takes of limits: what it waits for, as far as the database has it
 }
 
 func (a *app) examine(ctx context.Context, m *meter) error {
@@ -156,9 +157,27 @@ func (f *findings) look(ctx context.Context, r store.Reader) error {
 		names[i.Case] = "of schedule " + i.Schedule.Name
 	}
 	for _, j := range jobs {
-		f.Overdue = append(f.Overdue, late{j.ID.String(), j.Case.String(), j.Kind, cmp.Or(j.Name, names[j.Case]), j.Due})
+		limits, err := waitsForLimits(ctx, r, j)
+		if err != nil {
+			return err
+		}
+		f.Overdue = append(f.Overdue, late{j.ID.String(), j.Case.String(), j.Kind, cmp.Or(j.Name, names[j.Case]), j.Due, limits})
 	}
 	return err
+}
+
+// waitsForLimits says of a job that takes of limits what it waits for, as far as the database has it; "" if it takes of none.
+func waitsForLimits(ctx context.Context, r store.Reader, j *state.Job) (string, error) {
+	answer, err := why.Read(ctx, r, j.Case, now(), why.Here{})
+	if err != nil {
+		return "", err
+	}
+	for i := range answer.Waits {
+		if w := &answer.Waits[i]; w.Job == j.ID && len(w.Limits)+len(w.Needs) > 0 {
+			return w.Words(now()), nil
+		}
+	}
+	return "", nil
 }
 
 func (a *app) tellFindings(f *findings) error {
@@ -171,8 +190,12 @@ func (a *app) tellFindings(f *findings) error {
 		}
 	}
 	for _, l := range f.Overdue {
-		if _, err := fmt.Fprintf(a.Out, "overdue: job %s (%s) of case %s, for %s\n", l.Job, strings.TrimSpace(l.Kind+" "+printable.Line(l.Name)), l.Case,
-			printable.Duration(now().Sub(l.Due))); err != nil {
+		limits := ""
+		if l.Limits != "" {
+			limits = ": " + printable.Line(l.Limits)
+		}
+		if _, err := fmt.Fprintf(a.Out, "overdue: job %s (%s) of case %s, for %s%s\n", l.Job, strings.TrimSpace(l.Kind+" "+printable.Line(l.Name)), l.Case,
+			printable.Duration(now().Sub(l.Due)), limits); err != nil {
 			return err
 		}
 	}

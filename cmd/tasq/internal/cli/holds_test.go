@@ -20,6 +20,7 @@ import (
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/postgres"
 	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/store/state"
 )
 
 // loading is a workflow whose cases hold a crane from the task load until a person has done leave, and a berth of a key.
@@ -103,6 +104,20 @@ func holdersAreKnown(t *testing.T, db store.Opener, at string) {
 		require.Contains(t, ran(t, at, "limits"), "held by case "+holder.String()+" (of ada)")
 		require.Contains(t, visited(t, pages, "/limits"), "held since load, key ada")
 	}
+	late := func() { // as the doctor says it of a job that is overdue
+		t.Helper()
+		s, err := database.Of(at).Read(t.Context())
+		require.NoError(t, err)
+		defer func() { require.NoError(t, s.Close()) }()
+		require.NoError(t, s.View(t.Context(), func(r store.Reader) error {
+			jobs, err := r.Jobs(t.Context(), store.JobFilter{States: []state.JobState{state.JobPending}})
+			require.NoError(t, err)
+			require.Len(t, jobs, 1)
+			said, err := waitsForLimits(t.Context(), r, jobs[0])
+			require.Contains(t, said, waits)
+			return err
+		}))
+	}
 	says()
 	answer, err := e.Why(t.Context(), holder)
 	require.NoError(t, err)
@@ -110,6 +125,7 @@ func holdersAreKnown(t *testing.T, db store.Opener, at string) {
 	require.NoError(t, e.Close())
 	closed = true
 	says()
+	late()
 }
 
 func ran(t *testing.T, at string, args ...string) string {
