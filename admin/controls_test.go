@@ -222,7 +222,7 @@ func TestBoundsOfWhatIsCounted(t *testing.T) {
 	require.True(t, mails(1000).Cut)
 }
 
-// The name of a workflow or a task that the database does not have is an error with a near one, as in the command.
+// The name of a workflow or a task that the database does not have is an error with a near one in the API, as in the command, and said on the pages.
 func TestUnknownNamesInFilters(t *testing.T) {
 	o := newPlant(t)
 	h := o.handler(admin.Config{Access: as("eve")})
@@ -233,5 +233,12 @@ func TestUnknownNamesInFilters(t *testing.T) {
 		require.Contains(t, w.Body.String(), `"param":"workflow"`, path)
 		require.Equal(t, http.StatusOK, get(h, "/api/v1/"+path+"?workflow=mail").Code, path)
 	}
+	for _, path := range []string{"cases", "items", "jobs", "incidents", "stats"} {
+		w := get(h, "/"+path+"?workflow=mial")
+		require.Equal(t, http.StatusOK, w.Code, path)
+		require.Contains(t, w.Body.String(), "no such workflow; did you mean &#34;mail&#34;?", path)
+		require.NotContains(t, get(h, "/"+path+"?workflow=mail").Body.String(), "no such", path)
+	}
+	require.Contains(t, get(h, "/items?task=rum").Body.String(), "no such task; did you mean &#34;run&#34;?")
 	require.Contains(t, get(h, "/api/v1/items?workflow=mail&task=rum").Body.String(), `no such task; did you mean \"run\"?`)
 }

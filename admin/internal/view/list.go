@@ -151,7 +151,7 @@ func (l *listing) page(empty, command string) *Page {
 	if len(l.table.Rows) == 0 {
 		e := &Empty{Text: empty, Command: command}
 		if set := l.set(); set != "" {
-			e = &Empty{Text: "Nothing matches " + set + ".", Drop: []Link{{Text: "Show all", Href: l.s.Prefix + l.path}}}
+			e = &Empty{Text: "Nothing matches " + set + "." + l.unknownName(), Drop: []Link{{Text: "Show all", Href: l.s.Prefix + l.path}}}
 		}
 		l.table.Empty = e
 	}
@@ -163,6 +163,16 @@ func (l *listing) page(empty, command string) *Page {
 	}
 	return &Page{Title: l.title, Nav: l.title, Live: !l.r.Form.Has("cursor"), Parts: []Part{
 		{ID: "head", Template: "list", Data: l.head}, {ID: "rows", Template: "tablepart", Data: l.table}}}
+}
+
+// unknownName says that the database has no workflow or task of the name that is asked for, and which there are; "" if it has. The form of the
+// filter stays, so it is no error of the page.
+func (l *listing) unknownName() string {
+	var unknown *query.Error
+	if err := query.Known(l.r, l.r.R, l.r.Form.Get("workflow"), l.r.Form.Get("task")); errors.As(err, &unknown) {
+		return " The " + unknown.Param + " " + unknown.Text + "."
+	}
+	return ""
 }
 
 // file leads to a download with the filters of the list.

@@ -55,7 +55,7 @@ func (s *Site) stats(r *Request) (*Page, error) {
 	p := l.page("", "")
 	p.Live, p.Parts = false, []Part{p.Parts[0]}
 	if len(tasks) == 0 && len(cases) == 0 {
-		empty := Table{Empty: &Empty{Text: "Nothing ended in this period.", Drop: []Link{{Text: "Show 30 days of all workflows", Href: s.Link("/stats", "newer", "30d")}}}}
+		empty := Table{Empty: &Empty{Text: "Nothing ended in this period." + l.unknownName(), Drop: []Link{{Text: "Show 30 days of all workflows", Href: s.Link("/stats", "newer", "30d")}}}}
 		p.Parts = append(p.Parts, Part{ID: "tasks", Template: "tablepart", Data: empty})
 		return p, nil
 	}
