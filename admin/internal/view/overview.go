@@ -172,13 +172,16 @@ func (s *Site) flowTable(r *Request, counts []store.Count) (*Table, error) {
 			n, _ := count(word)
 			cells = append(cells, countLink(n, s.Link("/cases", "workflow", name, "state", word)))
 		}
-		oldest, err := r.R.Cases(r, store.CaseFilter{Workflow: name, States: []state.CaseState{state.CaseStarted}, Page: store.Page{Limit: 1}})
-		if err != nil {
-			return nil, err
-		}
 		old := text("")
-		if len(oldest) > 0 {
-			old = at(oldest[0].Created)
+		// The search for a running case that is not there reads all cases of the workflow.
+		if running, _ := count(state.CaseStarted.String()); running > 0 {
+			oldest, err := r.R.Cases(r, store.CaseFilter{Workflow: name, States: []state.CaseState{state.CaseStarted}, Page: store.Page{Limit: 1}})
+			if err != nil {
+				return nil, err
+			}
+			if len(oldest) > 0 {
+				old = at(oldest[0].Created)
+			}
 		}
 		t.row("", append(append(cells, old), s.dayCells(name, day[name])...)...)
 	}
