@@ -36,6 +36,7 @@ func TestAFullQueueRefusesStarts(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, []workflow.QueueInfo{{Workers: 2, Defined: 2, Running: 2, Waiting: 3, MaxPending: 3, Oldest: r.Queues[0].Oldest}}, r.Queues)
 		endAll(t, e, runs)
+		<-time.After(time.Millisecond) // the last one has begun
 		startAll(t, e, f, numbers(3)...)
 	}, f)
 }

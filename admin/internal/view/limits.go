@@ -106,6 +106,7 @@ func (s *Site) limitTable(r *Request) (*Table, error) {
 			return nil, err
 		}
 		t.Note = "The program that owns the database knows what is in use and who waits, and it does not answer: start it, and tasq serve with --act."
+		t.Empty.Text = "No limit is in use. " + t.Note
 	}
 	all, err := why.ReadLimits(r, r.R, known.all)
 	if err != nil {

@@ -27,6 +27,8 @@ func (a *asked) Cases(_ context.Context, f store.CaseFilter) ([]*state.Case, err
 	return nil, nil
 }
 
+func (a *asked) Ended(context.Context, store.RateFilter) ([]store.Ended, error) { return nil, nil }
+
 // A workflow with a million completed cases and no running one costs the overview no search for its oldest running case.
 func TestTheOverviewLooksForRunningCasesOnlyWhereThereAreSome(t *testing.T) {
 	t.Parallel()
