@@ -198,7 +198,7 @@ func (r *reader) Jobs(_ context.Context, f store.JobFilter) ([]*state.Job, error
 		return nil, err
 	}
 	w.AddText("j.task = ?", f.Task)
-	w.AddText("j.kind = ?", f.Kind)
+	w.AddKind("j.", f.Kind)
 	if f.Queue != nil {
 		w.Add("j.queue = ?", *f.Queue)
 	}

@@ -268,7 +268,7 @@ func (r *reader) Jobs(_ context.Context, f store.JobFilter) ([]*state.Job, error
 	onlyLive := tables.AddStates(&w.Conditions, "j.state", f.States, state.JobState.Live, "j."+liveJob)
 	w.AddText("(SELECT workflow FROM cases WHERE id = j.case_id) = ?", f.Workflow)
 	w.AddText("j.task = ?", f.Task)
-	w.AddText("j.kind = ?", f.Kind)
+	w.AddKind("j.", f.Kind)
 	if f.Queue != nil {
 		w.Add("j.queue = ?", *f.Queue)
 	}

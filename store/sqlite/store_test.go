@@ -25,7 +25,7 @@ func TestMemory(t *testing.T) {
 func TestCasesThatEndedEarlierAreCounted(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "cases.db")
-	storetest.EndedEarlier(t, sqlite.File(path), "cases", "DELETE FROM migrations WHERE version = 6", func(sql string) { edit(t, path, sql) })
+	storetest.EndedEarlier(t, sqlite.File(path), "cases", "DELETE FROM migrations WHERE version >= 6", func(sql string) { edit(t, path, sql) })
 }
 
 // lagging is a file whose owner never writes its tables but when it is closed: whoever looks is another process, as far as

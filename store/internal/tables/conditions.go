@@ -60,6 +60,19 @@ func (w *Conditions) AddText(term, value string) {
 	}
 }
 
+// AddKind selects the jobs of a kind, unless it is "", by the column "kind" with the prefix. Incidents have a partial index, whose term has no
+// parameter.
+func (w *Conditions) AddKind(prefix, kind string) {
+	switch {
+	case kind == state.JobIncident:
+		w.Plain(prefix + "kind = '" + state.JobIncident + "'")
+	case w.Dialect.Numbered:
+		w.AddText(prefix+"kind = ?", kind)
+	default:
+		w.AddText(prefix+"kind = +?", kind) // see Limit: the index has SQLite look at a bare parameter
+	}
+}
+
 // slack is how far the time of an id may be ahead of the time at which it was made.
 const slack = time.Minute
 
