@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/internal/pgtest/pgproxy"
 	"github.com/tasq-dev/tasq/internal/testsize"
+	"github.com/tasq-dev/tasq/workflow"
 )
 
 // sentThrough are the statements that an engine sends through a proxy.
@@ -27,6 +29,13 @@ func (c *sentThrough) take(statement string) pgproxy.Fault {
 	text, _, _ := strings.Cut(statement, "\x00")
 	c.all = append(c.all, text)
 	return ""
+}
+
+// sent are all statements so far.
+func (c *sentThrough) sent() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.all)
 }
 
 // heartbeats are the places of the heartbeats in all that was sent.
@@ -76,4 +85,37 @@ func TestAnIdleEngineSendsOneStatementAtATime(t *testing.T) {
 			require.Len(t, c.since(intervals), intervals, "%.100q", c.since(intervals))
 		})
 	}
+}
+
+// A caller who waits for a run that has just begun costs the server nothing: its end is notified.
+func TestAWaitForARunAsksTheServerNothing(t *testing.T) {
+	const runs = 20
+	f := newFleet(t)
+	release := make(chan struct{})
+	w, _ := function(t, "released", func(ctx context.Context, n int) (int, error) {
+		select {
+		case <-release:
+			return n, nil
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
+	})
+	p, through := pgproxy.New(t, f.dsn)
+	var c sentThrough
+	p.Decide(c.take)
+	e := fleetOf{t, through}.open(engine.Config{}, w)
+	for n := range runs {
+		id := startOn(t, e, "released", strconv.Itoa(n))
+		go func() { release <- struct{}{} }()
+		r, err := e.WaitRun(t.Context(), id)
+		require.NoError(t, err)
+		require.Equal(t, workflow.RunCompleted, r.State)
+	}
+	asked := 0
+	for _, text := range c.sent() {
+		if strings.HasPrefix(text, "SELECT u.root") { // as a heartbeat also does, and the wait for a run that ended before it
+			asked++
+		}
+	}
+	require.Less(t, asked, runs/2)
 }

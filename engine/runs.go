@@ -59,6 +59,9 @@ func (e *Engine) WaitRun(ctx context.Context, id workitem.CaseID) (workflow.RunI
 	var info workflow.RunInfo
 	describe := e.lookAtRun(id)
 	c, err := e.notifier.Wait(ctx, id, func(ctx context.Context) (*state.Case, bool, error) {
+		if e.writer.HasJob(id) { // as in Wait: that it is stuck would be notified as well
+			return nil, false, ctx.Err()
+		}
 		r, done, err := describe(ctx)
 		info = r.info
 		return r.c, done, err

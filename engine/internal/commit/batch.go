@@ -344,7 +344,9 @@ func (w *Writer) publish(tx *Tx) {
 	}
 	for _, u := range tx.writes.list {
 		changes := u.changes()
-		w.trees.index.setGoesOn(u.Tree.Root, !u.Tree.Ended() && w.trees.has(u.Tree.Root)) // before the observers, see GoesOn
+		if w.trees.has(u.Tree.Root) {
+			w.trees.index.committed(u.Tree) // before the observers, see GoesOn
+		}
 		for _, o := range w.observers {
 			o.Committed(u.Tree, changes)
 		}

@@ -12,11 +12,11 @@ import (
 type index struct {
 	mu    *sync.RWMutex
 	roots map[workitem.ID]workitem.CaseID
-	goOn  map[workitem.CaseID]struct{} // root cases in memory that have not ended, by what is committed
+	goOn  map[workitem.CaseID]bool // root cases in memory that have not ended, by what is committed, and whether they have a job that is no incident
 }
 
 func newIndex() index {
-	return index{mu: new(sync.RWMutex), roots: make(map[workitem.ID]workitem.CaseID), goOn: make(map[workitem.CaseID]struct{})}
+	return index{mu: new(sync.RWMutex), roots: make(map[workitem.ID]workitem.CaseID), goOn: make(map[workitem.CaseID]bool)}
 }
 
 func (x index) get(id workitem.ID) (workitem.CaseID, bool) {
@@ -40,15 +40,35 @@ func (x index) goesOn(root workitem.CaseID) bool {
 	return ok
 }
 
-// setGoesOn notes what was committed of a root case.
-func (x index) setGoesOn(root workitem.CaseID, goesOn bool) {
+// hasJob reports whether a root case is known to go on with a job that is no incident.
+func (x index) hasJob(root workitem.CaseID) bool {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return x.goOn[root]
+}
+
+// committed notes what was committed of a tree that stays in memory.
+func (x index) committed(tree *state.Tree) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if goesOn {
-		x.goOn[root] = struct{}{}
+	if tree.Ended() {
+		delete(x.goOn, tree.Root)
 	} else {
-		delete(x.goOn, root)
+		x.goOn[tree.Root] = hasJob(tree.Case(tree.Root))
 	}
+}
+
+// hasJob reports whether one of the first jobs of a case is no incident. A case with many incidents, which this would have to look through after
+// each commit, counts as one that has none.
+func hasJob(c *state.Case) bool {
+	const first = 4
+	n := 0
+	for j := range c.Jobs.All() {
+		if n++; j.Kind != state.JobIncident || n == first {
+			return j.Kind != state.JobIncident
+		}
+	}
+	return false
 }
 
 // drop forgets a tree that leaves memory, with its items.

@@ -130,6 +130,10 @@ func (w *Writer) RootOf(item workitem.ID) (workitem.CaseID, bool) { return w.tre
 // also for a case that is not in memory. If another engine ends the case, [Writer.Forget] is called, or the next commit on it finds out.
 func (w *Writer) GoesOn(root workitem.CaseID) bool { return w.trees.index.goesOn(root) }
 
+// HasJob reports, like GoesOn, whether a root case is known to go on with a job that is no incident, so that it is not stuck. A job that is given
+// up is reported to the observers, too.
+func (w *Writer) HasJob(root workitem.CaseID) bool { return w.trees.index.hasJob(root) }
+
 // write ends when the writer is closed and the queue is empty.
 func (w *Writer) write() {
 	defer close(w.stopped)
