@@ -149,6 +149,9 @@ func owner(path string) string {
 
 // prepareFile checks the file, which no other process owns now, and makes it if it is not there.
 func prepareFile(path string) error {
+	if err := mustHaveFile(path); err != nil {
+		return err
+	}
 	if err := checkHeader(path); err != nil {
 		return err
 	}

@@ -34,11 +34,14 @@ func (s *Store) openReader() (store.Store, error) {
 
 // mustHold refuses a file that is not there or holds nothing, which SQLite would take for a database without tables.
 func mustHold(path string) error {
+	if err := mustHaveFile(path); err != nil {
+		return err
+	}
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return at(path, "%w: %w", store.ErrNotFound, err)
-	case err == nil && info.Mode().IsRegular() && info.Size() == 0 && logEmpty(path):
+	case err == nil && info.Mode().IsRegular() && info.Size() == 0:
 		return emptyFile(path)
 	}
 	return nil // what else is wrong, SQLite finds out
@@ -47,6 +50,20 @@ func mustHold(path string) error {
 func emptyFile(path string) error {
 	return at(path, "%w: the file is empty, so it has no cases yet; the first program that opens an engine on it makes "+
 		"a database of it", store.ErrNotFound)
+}
+
+// mustHaveFile refuses a log whose database is missing or empty: SQLite would remove the log, and with it commits that
+// were acknowledged. The log is looked at first, since an owner writes the first page of a file before it makes the log.
+func mustHaveFile(path string) error {
+	if logEmpty(path) {
+		return nil
+	}
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && info.Mode().IsRegular() && info.Size() == 0 {
+		return at(path, "%w: the file is missing or empty, but its log %s-wal holds commits, and was not touched: put the file back "+
+			"beside its log or restore a backup; to begin anew, remove the log", store.ErrCorrupt, path)
+	}
+	return nil
 }
 
 // logEmpty reports whether the write-ahead log beside a file has nothing in it, as after the owner's Close.

@@ -90,6 +90,37 @@ func TestAReaderLeavesTheLogOfADeadOwner(t *testing.T) {
 	require.NotZero(t, log.Size())
 }
 
+// SQLite removes the log of a file that is missing or empty, and with it what was acknowledged.
+func TestALogWithoutItsFileIsRefusedAndLeft(t *testing.T) {
+	path, _ := written(t) // its owner goes on, and the copy is as after its death
+	log, err := os.ReadFile(path + "-wal")
+	require.NoError(t, err)
+	require.NotEmpty(t, log)
+	for _, file := range []string{"empty", "missing"} {
+		t.Run(file, func(t *testing.T) {
+			lost := filepath.Join(t.TempDir(), "lost.db")
+			if file == "empty" {
+				require.NoError(t, os.WriteFile(lost, nil, 0o644))
+			}
+			require.NoError(t, os.WriteFile(lost+"-wal", log, 0o644))
+			refused := func(err error) {
+				t.Helper()
+				require.ErrorIs(t, err, store.ErrCorrupt)
+				require.ErrorContains(t, err, "put the file back beside its log or restore a backup; to begin anew, remove the log")
+				same, err := os.ReadFile(lost + "-wal")
+				require.NoError(t, err)
+				require.Equal(t, log, same)
+			}
+			_, err := sqlite.File(lost).Open(t.Context(), store.Options{ReadOnly: true})
+			refused(err)
+			_, err = sqlite.File(lost).Open(t.Context(), store.Options{})
+			refused(err)
+			_, err = sqlite.Post(t.Context(), lost, json.RawMessage(`1`))
+			refused(err)
+		})
+	}
+}
+
 func TestAReaderCannotWrite(t *testing.T) {
 	path, _ := closed(t)
 	s := reader(t, path)
