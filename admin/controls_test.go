@@ -219,6 +219,10 @@ func TestBoundsOfWhatIsCounted(t *testing.T) {
 		return answer
 	}
 	require.False(t, mails(1).Cut)
+	require.NotContains(t, get(h, "/").Body.String(), "Counted over the oldest")
+	require.False(t, mails(100).Cut)
+	require.Contains(t, get(h, "/").Body.String(), "Counted over the oldest 100 live items")
+	require.NotContains(t, get(h, "/limits").Body.String(), "Counted over the oldest")
 	require.True(t, mails(1000).Cut)
 }
 
@@ -240,5 +244,14 @@ func TestUnknownNamesInFilters(t *testing.T) {
 		require.NotContains(t, get(h, "/"+path+"?workflow=mail").Body.String(), "no such", path)
 	}
 	require.Contains(t, get(h, "/items?task=rum").Body.String(), "no such task; did you mean &#34;run&#34;?")
+	for _, path := range []string{"items", "jobs"} {
+		require.Contains(t, get(h, "/"+path+"?queue=mial").Body.String(), "none is seen in the queue &#34;mial&#34;", path)
+	}
+	for _, path := range []string{"cases", "items", "jobs", "incidents", "stats"} {
+		require.Contains(t, get(h, "/"+path+"?workflw=mail").Body.String(), "&#34;workflw&#34; is no filter of this list, and was left out; did you mean &#34;workflow&#34;?", path)
+	}
+	for address := range crawl(t, h) {
+		require.NotContains(t, get(h, address).Body.String(), "no filter of this list", address)
+	}
 	require.Contains(t, get(h, "/api/v1/items?workflow=mail&task=rum").Body.String(), `no such task; did you mean \"run\"?`)
 }

@@ -21,7 +21,7 @@ import (
 func (a *API) queues(w http.ResponseWriter, r *http.Request) {
 	out := page[source.Queue]{Rows: []source.Queue{}}
 	err := a.Backend.View(r.Context(), func(v store.Reader) error {
-		found, whole, err := source.Queues(r.Context(), v)
+		found, whole, err := source.Queues(r.Context(), v, source.MaxCounted)
 		out.Rows, out.Cut = append(out.Rows, found...), !whole
 		return err
 	})

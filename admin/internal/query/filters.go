@@ -55,7 +55,7 @@ func (q *Query) Search() store.Search { return store.Search{Payload: q.Text("pay
 // labels reads label=name=value, which may be given several times.
 func (q *Query) labels() map[string]string {
 	var all map[string]string
-	for _, text := range q.v["label"] {
+	for _, text := range q.all("label") {
 		name, value, found := strings.Cut(text, "=")
 		if !found || workflow.CheckLabelName(name) != nil || workflow.CheckText("label", value) != nil {
 			q.fail("label", "is a name and a value, as in customer=ada")

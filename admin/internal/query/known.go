@@ -3,8 +3,11 @@ package query
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
+	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/internal/spelling"
 	"github.com/tasq-dev/tasq/store"
 )
@@ -37,4 +40,16 @@ func Known(ctx context.Context, r store.Reader, workflow, task string) error {
 		return &Error{"task", fmt.Sprintf("is %q, and there is no such task; %s", task, spelling.Hint(task, tasks))}
 	}
 	return nil
+}
+
+// Unread describes the parameters that nothing was read of, each with a near one of those that were; "" if there is none. The names in others
+// mean something to the caller.
+func (q *Query) Unread(others ...string) string {
+	var texts []string
+	for _, name := range slices.Sorted(maps.Keys(q.v)) {
+		if !q.read[name] && !slices.Contains(others, name) {
+			texts = append(texts, fmt.Sprintf("%q is no filter of this list, and was left out; %s", printable.Line(name), spelling.Hint(name, slices.Sorted(maps.Keys(q.read)))))
+		}
+	}
+	return strings.Join(texts, " ")
 }

@@ -28,13 +28,16 @@ const MaxLimit = store.DefaultLimit
 
 // Query reads parameters. The first error stays.
 type Query struct {
-	v   url.Values
-	now time.Time
-	err error
+	v    url.Values
+	now  time.Time
+	err  error
+	read map[string]bool // the names that were asked for
 }
 
 // Of begins to read.
-func Of(v url.Values, now time.Time) *Query { return &Query{v: v, now: now} }
+func Of(v url.Values, now time.Time) *Query {
+	return &Query{v: v, now: now, read: make(map[string]bool)}
+}
 
 // Err is the first error.
 func (q *Query) Err() error { return q.err }
@@ -45,9 +48,25 @@ func (q *Query) fail(name, format string, args ...any) {
 	}
 }
 
+// all are the values of a parameter.
+func (q *Query) all(name string) []string {
+	q.read[name] = true
+	return q.v[name]
+}
+
+func (q *Query) get(name string) string {
+	q.read[name] = true
+	return q.v.Get(name)
+}
+
+func (q *Query) has(name string) bool {
+	q.read[name] = true
+	return q.v.Has(name)
+}
+
 // Text is a parameter as it is given.
 func (q *Query) Text(name string) string {
-	text := q.v.Get(name)
+	text := q.get(name)
 	if strings.ContainsRune(text, 0) {
 		q.fail(name, "must not contain a zero byte")
 		return ""
@@ -61,9 +80,9 @@ func (q *Query) Text(name string) string {
 
 // Flag is a parameter that is given or not.
 func (q *Query) Flag(name string) bool {
-	switch text := q.v.Get(name); text {
+	switch text := q.get(name); text {
 	case "":
-		return q.v.Has(name)
+		return q.has(name)
 	case "true", "1", "on":
 		return true
 	case "false", "0":
@@ -76,7 +95,7 @@ func (q *Query) Flag(name string) bool {
 
 // Number is a number of at least 0.
 func (q *Query) Number(name string) int64 {
-	text := q.v.Get(name)
+	text := q.get(name)
 	if text == "" {
 		return 0
 	}
@@ -88,7 +107,7 @@ func (q *Query) Number(name string) int64 {
 }
 
 func key[T any](q *Query, name string, id *workitem.Key[T]) {
-	if text := q.v.Get(name); text != "" {
+	if text := q.get(name); text != "" {
 		if err := id.UnmarshalText([]byte(text)); err != nil || id.IsZero() { // a filter would take the zero id for none
 			q.fail(name, "is an id of 36 characters, as in 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071")
 		}
@@ -97,7 +116,7 @@ func key[T any](q *Query, name string, id *workitem.Key[T]) {
 
 // words reads states. Several are separated by commas, or given one by one.
 func words[S any](q *Query, name string, parse func(string) (S, error)) (all []S) {
-	for _, text := range q.v[name] {
+	for _, text := range q.all(name) {
 		for word := range strings.SplitSeq(text, ",") {
 			if word = strings.TrimSpace(word); word == "" {
 				continue
@@ -115,7 +134,7 @@ func words[S any](q *Query, name string, parse func(string) (S, error)) (all []S
 
 // Before reads an age, and returns the time so long ago; zero if there is none.
 func (q *Query) Before(name string) time.Time {
-	text := q.v.Get(name)
+	text := q.get(name)
 	if text == "" {
 		return time.Time{}
 	}
@@ -141,7 +160,7 @@ func Age(text string) (time.Duration, error) {
 }
 
 func (q *Query) queue() *string {
-	if !q.v.Has("queue") {
+	if !q.has("queue") {
 		return nil
 	}
 	name := q.Text("queue")
@@ -154,10 +173,10 @@ func (q *Query) Page(def int, newest bool) store.Page {
 	if n := q.Number("limit"); n > 0 {
 		p.Limit = int(min(n, MaxLimit))
 	}
-	if q.v.Has("newest") {
+	if q.has("newest") {
 		p.Desc = q.Flag("newest")
 	}
-	if cursor := q.v.Get("cursor"); cursor != "" {
+	if cursor := q.get("cursor"); cursor != "" {
 		if _, err := workitem.ParseID(cursor); err != nil {
 			q.fail("cursor", "is not one that an answer gave")
 		}

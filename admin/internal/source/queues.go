@@ -24,12 +24,12 @@ type Queue struct {
 	Oldest  time.Time `json:"oldest_pending,omitzero"` // when the oldest item that nobody has started, or pending job, was created
 }
 
-// MaxCounted bounds the items and the jobs of a state that [Queues] looks at.
+// MaxCounted is how many items, and jobs of a state, the lists of queues look at.
 const MaxCounted = 1000
 
-// Queues lists the queues that have live items or jobs, are paused or have workers that were set, by name. whole is false if there are more items
-// or jobs than it looks at.
-func Queues(ctx context.Context, r store.Reader) (queues []Queue, whole bool, err error) {
+// Queues lists the queues that have live items or jobs, are paused or have workers that were set, by name. It looks at the oldest most
+// items, and at as many jobs of each state; whole is false if there are more.
+func Queues(ctx context.Context, r store.Reader, most int) (queues []Queue, whole bool, err error) {
 	byName := make(map[string]*Queue)
 	of := func(name string) *Queue {
 		if byName[name] == nil {
@@ -51,20 +51,20 @@ func Queues(ctx context.Context, r store.Reader) (queues []Queue, whole bool, er
 			q.Workers = v.Workers.N
 		}
 	}
-	items, err := r.Items(ctx, store.ItemFilter{States: []workitem.State{workitem.Initialized, workitem.Started}, Page: store.Page{Limit: MaxCounted}})
+	items, err := r.Items(ctx, store.ItemFilter{States: []workitem.State{workitem.Initialized, workitem.Started}, Page: store.Page{Limit: most}})
 	if err != nil {
 		return nil, false, err
 	}
-	whole = len(items) < MaxCounted
+	whole = len(items) < most
 	for _, it := range items {
 		of(it.Queue).countItem(it.Item)
 	}
 	for _, st := range []state.JobState{state.JobPending, state.JobRunning, state.JobWaiting} {
-		jobs, err := r.Jobs(ctx, store.JobFilter{Kind: state.JobRun, States: []state.JobState{st}, Page: store.Page{Limit: MaxCounted}})
+		jobs, err := r.Jobs(ctx, store.JobFilter{Kind: state.JobRun, States: []state.JobState{st}, Page: store.Page{Limit: most}})
 		if err != nil {
 			return nil, false, err
 		}
-		whole = whole && len(jobs) < MaxCounted
+		whole = whole && len(jobs) < most
 		for _, j := range jobs {
 			of(j.Queue).count(j)
 		}

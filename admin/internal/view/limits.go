@@ -18,7 +18,7 @@ import (
 
 // limits is the page of the queues and of the limits of functions.
 func (s *Site) limits(r *Request) (*Page, error) {
-	queues, err := s.queueTable(r, true)
+	queues, err := s.queueTable(r, source.MaxCounted, true)
 	if err != nil {
 		return nil, err
 	}
@@ -32,16 +32,17 @@ func (s *Site) limits(r *Request) (*Page, error) {
 		{ID: "queues", Template: "tablepart", Data: queues}, {ID: "limits", Template: "tablepart", Data: limits}}}, nil
 }
 
-// queueTable lists the queues that have live items or jobs, are paused or have workers that were set; with acts, what the user may do to them.
-func (s *Site) queueTable(r *Request, acts bool) (*Table, error) {
-	queues, whole, err := source.Queues(r, r.R)
+// queueTable lists the queues that have live items or jobs, are paused or have workers that were set, as they stand by the oldest most items, and
+// as many jobs of each state; with acts, what the user may do to them.
+func (s *Site) queueTable(r *Request, most int, acts bool) (*Table, error) {
+	queues, whole, err := source.Queues(r, r.R, most)
 	if err != nil {
 		return nil, err
 	}
 	t := &Table{ID: "queues", Title: "Queues", Head: []string{"queue", "state", "workers", "", "items waiting", "items started", "jobs pending", "jobs running", "jobs waiting",
 		"oldest waiting", ""}, Empty: &Empty{Text: "Nothing waits in a queue, and nothing is set of one."}}
 	if !whole {
-		t.Note = fmt.Sprintf("Counted over the oldest %s live items, and as many jobs of each state.", thousands(source.MaxCounted))
+		t.Note = fmt.Sprintf("Counted over the oldest %s live items, and as many jobs of each state.", thousands(int64(most)))
 	}
 	for _, q := range queues {
 		word, kind := "open", "pause-queue"

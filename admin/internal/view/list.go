@@ -8,6 +8,9 @@ import (
 	"strings"
 
 	"github.com/tasq-dev/tasq/admin/internal/query"
+	"github.com/tasq-dev/tasq/admin/internal/source"
+	"github.com/tasq-dev/tasq/internal/printable"
+	"github.com/tasq-dev/tasq/internal/spelling"
 	"github.com/tasq-dev/tasq/store"
 )
 
@@ -18,6 +21,7 @@ const pageSize = 50
 type head struct {
 	Title   string
 	About   string
+	Ignored string // what of the address means nothing to the list
 	Buttons []Link
 	Tabs    []Link
 	Filter  *filter
@@ -151,7 +155,7 @@ func (l *listing) page(empty, command string) *Page {
 	if len(l.table.Rows) == 0 {
 		e := &Empty{Text: empty, Command: command}
 		if set := l.set(); set != "" {
-			e = &Empty{Text: "Nothing matches " + set + "." + l.unknownName(), Drop: []Link{{Text: "Show all", Href: l.s.Prefix + l.path}}}
+			e = &Empty{Text: "Nothing matches " + set + "." + l.unknownName() + l.unknownQueue(), Drop: []Link{{Text: "Show all", Href: l.s.Prefix + l.path}}}
 		}
 		l.table.Empty = e
 	}
@@ -173,6 +177,27 @@ func (l *listing) unknownName() string {
 		return " The " + unknown.Param + " " + unknown.Text + "."
 	}
 	return ""
+}
+
+// unknownQueue says that nothing that is live is in the queue that is asked for, and where there is something; "" if there is. A queue is known by what is
+// in it alone, so this is no error.
+func (l *listing) unknownQueue() string {
+	name := l.r.Form.Get("queue")
+	if name == "" {
+		return ""
+	}
+	queues, _, err := source.Queues(l.r, l.r.R, source.MaxCounted)
+	var names []string
+	for _, q := range queues {
+		if q.Queue == name {
+			return ""
+		}
+		names = append(names, queueName(q.Queue))
+	}
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprintf(" Of the live items and jobs none is seen in the queue %q; %s", printable.Line(name), spelling.Hint(name, names))
 }
 
 // file leads to a download with the filters of the list.
@@ -200,6 +225,7 @@ func (l *listing) set() string {
 // rows reads one page and one row more, which says whether there are others.
 func rows[T any](l *listing, q *query.Query, read func(store.Page) ([]T, error), id func(T) string, add func(T) error) error {
 	p := q.Page(pageSize, true)
+	l.head.Ignored = q.Unread(filterForm, "done")
 	if err := q.Err(); err != nil {
 		return err
 	}

@@ -21,7 +21,7 @@ var (
 func (s *Site) cases(r *Request) (*Page, error) {
 	l := s.listing(r, "/cases", "Cases", "case", "workflow", "state", "created", "ended", "part of", "input", "failure")
 	q := query.Of(r.Form, r.Now)
-	f, of := q.Cases(), q.Case()
+	f, of, search := q.Cases(), q.Case(), q.Search()
 	counts, err := r.R.Counts(r)
 	if err != nil {
 		return nil, err
@@ -47,7 +47,7 @@ func (s *Site) cases(r *Request) (*Page, error) {
 			return nil, nil
 		}
 		f.Page = p
-		return store.SearchCases(r, store.ViewerOf(r.R), f, q.Search(), r.Mask.Case)
+		return store.SearchCases(r, store.ViewerOf(r.R), f, search, r.Mask.Case)
 	}, func(c *state.Case) string { return c.ID.String() }, func(c *state.Case) error {
 		c = r.Mask.Case(c)
 		part := text("")
@@ -108,7 +108,7 @@ func workflowNames(r *Request) ([]string, error) {
 func (s *Site) items(r *Request) (*Page, error) {
 	l := s.listing(r, "/items", "Items", "item", "of", "workflow", "state", "try", "queue", "by", "created", "took", "input or failure")
 	q := query.Of(r.Form, r.Now)
-	f, of := q.Items(), q.Case()
+	f, of, search := q.Items(), q.Case(), q.Search()
 	counts, err := r.R.Counts(r)
 	if err != nil {
 		return nil, err
@@ -135,7 +135,7 @@ func (s *Site) items(r *Request) (*Page, error) {
 			return nil, nil
 		}
 		f.Page = p
-		return store.SearchItems(r, store.ViewerOf(r.R), f, q.Search(), r.Mask.Item)
+		return store.SearchItems(r, store.ViewerOf(r.R), f, search, r.Mask.Item)
 	}, func(it *store.ItemRow) string { return it.ID.String() }, func(it *store.ItemRow) error {
 		s.itemRow(&l.table, r, r.Mask.Row(it), true)
 		return nil

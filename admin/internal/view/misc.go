@@ -24,6 +24,7 @@ func (s *Site) incidents(r *Request) (*Page, error) {
 	if err := q.Err(); err != nil {
 		return nil, err
 	}
+	l.head.Ignored = q.Unread(filterForm, "done")
 	names, err := workflowNames(r)
 	if err != nil {
 		return nil, err
@@ -187,6 +188,7 @@ func (s *Site) audit(r *Request) (*Page, error) {
 	if err := q.Err(); err != nil {
 		return nil, err
 	}
+	l.head.Ignored = q.Unread(filterForm)
 	l.filters("", field{Name: "by", Label: "by", Hint: "name"})
 	found, reached, err := named(r, by, before)
 	if err != nil {

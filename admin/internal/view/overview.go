@@ -28,6 +28,10 @@ type line struct {
 	N, Text, Href, State string
 }
 
+// glanced is how many live items, and jobs of a state, the table of the queues looks at: the page is read anew at changes, and each row costs. The page of
+// the limits looks at more.
+const glanced = 100
+
 // overview is the first page: what runs, and what needs a person.
 func (s *Site) overview(r *Request) (*Page, error) {
 	counts, err := r.R.Counts(r)
@@ -42,7 +46,7 @@ func (s *Site) overview(r *Request) (*Page, error) {
 	if err != nil {
 		return nil, err
 	}
-	queues, err := s.queueTable(r, false)
+	queues, err := s.queueTable(r, glanced, false)
 	if err != nil {
 		return nil, err
 	}

@@ -30,6 +30,7 @@ func (s *Site) stats(r *Request) (*Page, error) {
 	if err := q.Err(); err != nil {
 		return nil, err
 	}
+	l.head.Ignored = q.Unread(filterForm)
 	names, err := workflowNames(r)
 	if err != nil {
 		return nil, err
