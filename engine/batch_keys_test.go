@@ -26,7 +26,7 @@ func TestABatchHoldsRunsOfOneKey(t *testing.T) {
 	}))
 	e := enginetest.New(t, f)
 	runs := runAll(t, e, f, 11, 12)
-	says(t, e, runs[0].ID, "item run.1.1 waits for a batch of 2, of which 1 are there")
+	says(t, e, runs[0].ID, "item run.1.1 waits for a batch of 2 with 1 so far")
 	require.Empty(t, log.take(), "two are there, of two keys")
 	runs = append(runs, runAll(t, e, f, 21)...)
 	require.Equal(t, [][]int{{11, 21}}, log.take())
@@ -63,7 +63,7 @@ func TestABatchIsNotFullWithASuspendedCase(t *testing.T) {
 		}
 		runs = append(runs, runAll(t, e, f, 2)...)
 		require.Empty(t, log.take(), "it would be a batch of one")
-		says(t, e, runs[1].ID, "item run.1.1 waits for a batch of 2, of which 1 are there")
+		says(t, e, runs[1].ID, "item run.1.1 waits for a batch of 2 with 1 so far")
 		runs = append(runs, runAll(t, e, f, 3)...)
 		require.Equal(t, [][]int{{2, 3}}, log.take(), "it does not wait for the suspended one")
 		_, err = e.Do(t.Context(), workflow.Resume(runs[0].ID, nil))

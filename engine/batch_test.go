@@ -73,7 +73,7 @@ func TestABatchBeginsWhenItIsFullOrItsTimeIsOver(t *testing.T) {
 	f := builder.MustBatch("f", 3, 10*time.Second, log.doubled)
 	e := enginetest.New(t, f)
 	runs := runAll(t, e, f, 1, 2)
-	says(t, e, runs[0].ID, "item run.1.1 waits for a batch of 3, of which 2 are there, and begins at the latest in 10s, at 2030-01-01T00:00:10Z")
+	says(t, e, runs[0].ID, "item run.1.1 waits for a batch of 3 with 2 so far, and begins at the latest in 10s, at 2030-01-01T00:00:10Z")
 	require.Empty(t, log.take())
 	runs = append(runs, runAll(t, e, f, 3, 4)...)
 	require.Equal(t, [][]int{{1, 2, 3}}, log.take(), "it is full")
@@ -467,7 +467,7 @@ func TestTheItemsOfATaskAreABatch(t *testing.T) {
 	e.Drain()
 	require.Equal(t, [][]int{{1, 2, 3, 4, 5}}, log.take())
 	require.Equal(t, state.CaseCompleted, caseOf(t, e, first).State)
-	says(t, e, second, "item double.1.3 waits for a batch of 5, of which 1 are there, and begins at the latest in 1m")
+	says(t, e, second, "item double.1.3 waits for a batch of 5 with 1 so far, and begins at the latest in 1m")
 	e.Advance(time.Minute)
 	require.Equal(t, [][]int{{6}}, log.take())
 }

@@ -35,11 +35,11 @@ func (v *visit) gathers(w *Wait, j *state.Job) bool {
 	return true
 }
 
-// batch says what a job waits for that is done together with others: "a batch of 10, of which 3 are there, and begins at the latest in 4s".
+// batch says what a job waits for that is done together with others: "a batch of 10 with 3 so far, and begins at the latest in 4s".
 func batch(w *Wait, now time.Time) string {
 	line := fmt.Sprintf("a batch of %d", w.Batch.Most)
 	if w.Batch.There > 0 {
-		line += fmt.Sprintf(", of which %d are there", w.Batch.There)
+		line += fmt.Sprintf(" with %d so far", w.Batch.There)
 	}
 	if when := at(w.Until, now); when != "" {
 		line += ", and begins at the latest" + when
