@@ -66,12 +66,13 @@ type cutter struct {
 	store.Opener
 	n      int
 	before bool
+	fleet  bool // the engine is one of several, if the store can do that
 }
 
 // Open implements store.Opener.
 func (c *cutter) Open(ctx context.Context, o store.Options) (store.Store, error) {
 	done := 0
-	return (&storehook.Opener{Opener: c.Opener,
+	return (&storehook.Opener{Opener: c.Opener, Fleet: c.fleet,
 		Update: func(run func() error) error {
 			done++
 			err := run()

@@ -129,7 +129,7 @@ func TestLimitVictim(t *testing.T) {
 	at, err := strconv.Atoi(os.Getenv("TASQ_CUT"))
 	require.NoError(t, err)
 	f := limited(path + ".log")
-	o := &cutter{Opener: limitedStore(path), n: at + 2, before: os.Getenv("TASQ_MOMENT") == "before"}
+	o := &cutter{Opener: limitedStore(path), n: at + 2, before: os.Getenv("TASQ_MOMENT") == "before", fleet: true}
 	e, err := engine.Config{Workers: 4}.Open(t.Context(), o, f)
 	require.NoError(t, err)
 	for n := 0; ; n++ {

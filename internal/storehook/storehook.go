@@ -1,5 +1,6 @@
 // Package storehook opens stores that call functions of a test where an engine begins and ends transactions, reads and
-// appends: to count, to fail, to wait, to kill the process. The optional interfaces of a store but [store.Killer] are hidden.
+// appends: to count, to fail, to wait, to kill the process. The optional interfaces of a store are hidden, but for
+// [store.Killer], and [store.Fleet] where it is asked for.
 package storehook
 
 import (
@@ -14,6 +15,8 @@ import (
 // engine has one writer; those of View and Idle are called from any goroutine.
 type Opener struct {
 	store.Opener
+
+	Fleet bool // a store.Fleet stays one; Append and Tx have to be nil, which would hide store.SharedTx
 
 	Opened func(s store.Store) error                    // the store is open; an error refuses it
 	Update func(run func() error) error                 // around each transaction that may write
@@ -33,7 +36,17 @@ func (o *Opener) Open(ctx context.Context, opts store.Options) (store.Store, err
 	if err != nil {
 		return nil, err
 	}
-	return &hooked{s, o}, nil
+	h := &hooked{s, o}
+	if f, ok := s.(store.Fleet); ok && o.Fleet {
+		return &hookedFleet{h, f}, nil
+	}
+	return h, nil
+}
+
+// hookedFleet is a store that several engines can have open.
+type hookedFleet struct {
+	*hooked
+	store.Fleet
 }
 
 type hooked struct {
