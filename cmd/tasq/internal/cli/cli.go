@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -151,7 +152,7 @@ func (a *app) group(cmd *cobra.Command, args []string) error {
 // run wraps the body of a command: what fails in it is not about the arguments, unless it says so.
 func (a *app) run(body func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
-		if err := noneEmpty(cmd); err != nil {
+		if err := cmp.Or(noneEmpty(cmd), allText(cmd)); err != nil {
 			return err
 		}
 		if err := a.checkOutput(); err != nil {

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -72,6 +73,19 @@ func flagError(cmd *cobra.Command, err error) error {
 
 // emptyMeans are the flags for which an empty text is no mistake, or one that they refuse themselves: a queue has one, and a reason may be none.
 var emptyMeans = []string{"queue", "reason", "zone", "once-per"}
+
+// fileNames are the flags that may name a file, whose name is any bytes.
+var fileNames = []string{"db", "net", "to", "verdicts", "witness", "users", "tls-key", "tls-cert"}
+
+// allText refuses a flag whose value is not UTF-8, which no database has.
+func allText(cmd *cobra.Command) (err error) {
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if f.Value.Type() == "string" && !utf8.ValidString(f.Value.String()) && !slices.Contains(fileNames, f.Name) {
+			err = usagef("--%s %q is not UTF-8", f.Name, f.Value)
+		}
+	})
+	return err
+}
 
 // noneEmpty refuses a flag with an empty text, such as that of a variable of a script that is not set: it would select everything, and
 // with --all act on everything.

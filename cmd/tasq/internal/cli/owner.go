@@ -275,6 +275,9 @@ func (o *owning) fromFile(stored []*store.Definition, texts []*workflow.Definiti
 // ask has the command done, by this process if none owns the database, and otherwise by the one that does.
 func (o *owning) ask(ctx context.Context, q *asking) (workflow.Result, error) {
 	var result workflow.Result
+	if err := q.command.Check(); err != nil { // before JSON puts other characters for what is not UTF-8
+		return result, err
+	}
 	command, err := json.Marshal(q.command)
 	if err != nil {
 		return result, err
