@@ -85,9 +85,10 @@ func encoded[T any](list []T, bytes int, add func(b []byte, v T) []byte) textArr
 	return b
 }
 
+// optionalEncoded is like encoded, with NULL where nothing is appended.
+//
 // The length of a value comes before it, and is known after it was appended: four bytes are left free for it, and become the
 // mark of NULL if nothing came.
-// optionalEncoded is like encoded, with NULL where nothing is appended.
 func optionalEncoded[T any](list []T, bytes int, add func(b []byte, v T) []byte) textArray {
 	b := newArray(len(list), pgtype.TextOID, bytes)
 	for _, v := range list {
@@ -174,9 +175,10 @@ func onlyValues(columns []any) []any {
 	return all
 }
 
+// takeEncoded has a connection take these arrays and values, beside what it takes anyway.
+//
 // A codec is asked for each type of the server. The one of an array encodes what is given element by element; ours goes
 // before it and copies the bytes, and so for single values. Reading stays with the driver's.
-// takeEncoded has a connection take these arrays and values, beside what it takes anyway.
 func takeEncoded(m *pgtype.Map) {
 	for _, oid := range []uint32{pgtype.UUIDArrayOID, pgtype.TextArrayOID, pgtype.Int8ArrayOID, pgtype.BoolArrayOID,
 		pgtype.UUIDOID, pgtype.TextOID, pgtype.Int8OID, pgtype.BoolOID} {

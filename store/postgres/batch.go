@@ -6,10 +6,11 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
+// batch is statements that go to the server in one round trip. Outside of a transaction they are one of their own.
+//
 // The server runs them one after the other, each with its own snapshot, and none after one that failed. All are sent before
 // the first answer is read, so what one of them returns cannot be used in the next: it must fail, or be compared within a
 // statement.
-// batch is statements that go to the server in one round trip. Outside of a transaction they are one of their own.
 type batch struct {
 	sql   *statements
 	b     pgx.Batch
@@ -38,8 +39,9 @@ func (a *answers) number() int64 {
 	return n
 }
 
-// How many there are says which statement failed: the one after them. A commit knows by that number why it did; see outcome.
 // send runs the statements. The answers are those before the first error.
+//
+// How many there are says which statement failed: the one after them. A commit knows by that number why it did; see outcome.
 func (b *batch) send(c *conn) (a *answers, err error) {
 	err = c.within(func() error {
 		a, err = b.exchange(c.pg)

@@ -113,6 +113,8 @@ func (tx *transaction) KeyHolders(_ context.Context, workflow, key string) ([]wo
 	return slices.DeleteFunc(holders, tx.appended.Removed), tx.met(err)
 }
 
+// lockKey has transactions of other engines that ask for the key wait until this one has ended.
+//
 // The lock is advisory, as there is no row to lock for a key that nothing has yet:
 //
 //	engine A                                    engine B
@@ -123,7 +125,6 @@ func (tx *transaction) KeyHolders(_ context.Context, workflow, key string) ([]wo
 //
 // An engine that is alone does its commands one after the other, and needs none. The lock ends with the transaction, so a
 // crash leaves none.
-// lockKey has transactions of other engines that ask for the key wait until this one has ended.
 func (tx *transaction) lockKey(workflow, key string) error {
 	if !tx.s.shared {
 		return nil

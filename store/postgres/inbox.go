@@ -50,8 +50,9 @@ func (tx *transaction) Reply(_ context.Context, id int64, a store.Answer) error 
 // Reachable implements [store.Watcher].
 func (s *Store) Reachable() bool { return true }
 
-// No query: an engine without commands costs the server nothing for this.
 // Changed implements [store.Watcher]. A process that leaves a command notifies the engine.
+//
+// It makes no query, so an engine without commands costs the server nothing.
 func (s *Store) Changed(context.Context) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,9 +127,10 @@ const now = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 // inbox is the table of requests of a database.
 type inbox struct{ c *conn }
 
+// Leave implements [tables.Inbox]. It notifies the engine, and throws replies away that were not fetched.
+//
 // The notification is sent by the COMMIT of the INSERT, as both are one statement: an engine that hears of it finds the
 // request.
-// Leave implements [tables.Inbox]. It notifies the engine, and throws replies away that were not fetched.
 func (in inbox) Leave(command json.RawMessage) (id int64, err error) {
 	if _, err := in.c.run("DELETE FROM @.requests WHERE replied < " + now + " - " + tables.KeptReply); err != nil {
 		return 0, err
@@ -138,8 +140,9 @@ func (in inbox) Leave(command json.RawMessage) (id int64, err error) {
 	return id, err
 }
 
-// One statement: two that ask for the same reply do not both get it.
 // TakeReply implements [tables.Inbox].
+//
+// It is one statement, so that two that ask for the same reply do not both get it.
 func (in inbox) TakeReply(id int64) (a store.Answer, done bool, err error) {
 	err = in.c.each("DELETE FROM @.requests WHERE id = $1 AND replied IS NOT NULL RETURNING result, code, error", []any{id},
 		func(r *tables.Row) (err error) {
@@ -150,9 +153,10 @@ func (in inbox) TakeReply(id int64) (a store.Answer, done bool, err error) {
 	return a, done, err
 }
 
+// TakeBack implements [tables.Inbox].
+//
 // The engine's transaction may be about to reply. Then the row is locked, and this waits: the reply is there afterwards, or
 // the request is not.
-// TakeBack implements [tables.Inbox].
 func (in inbox) TakeBack(id int64) (bool, error) {
 	n, err := in.c.run("DELETE FROM @.requests WHERE id = $1 AND replied IS NULL", id)
 	return n > 0, err

@@ -12,10 +12,11 @@ import (
 // Rows of limits are read by one statement and written by another, which leaves those that have changed between. So no engine keeps a
 // lock while it thinks.
 
+// ReadLimits implements [store.Limits].
+//
 // The time is the server's, so engines whose clocks differ agree on what a rate has admitted. It is read before the rows: a
 // row that was written between is newer than the time says, and its version keeps what is decided by it from being written
 // over a newer one.
-// ReadLimits implements [store.Limits].
 func (s *Store) ReadLimits(ctx context.Context, keys []store.LimitKey) (view store.LimitView, err error) {
 	found := make(map[store.LimitKey]store.LimitRow, len(keys))
 	names, of := columnsOf(keys)
@@ -84,11 +85,12 @@ func columnsOf(keys []store.LimitKey) (names, of []string) {
 	return names, of
 }
 
+// writeLimits writes the rows that are as they were read. It locks in the order of the keys, so engines do not wait for each other in a
+// circle.
+//
 // Each row has a version. Of two engines that have read version 4 and write, one makes 5; the other finds no row with 4, is
 // not told that its row was written, reads it again and decides anew. Neither holds a lock between the two, as a decision
 // may take long in a loop of retries.
-// writeLimits writes the rows that are as they were read. It locks in the order of the keys, so engines do not wait for each other in a
-// circle.
 const writeLimits = "WITH u AS MATERIALIZED (SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::bigint[]) " +
 	"AS u(name, key, old, state, until)), " +
 	"k AS MATERIALIZED (SELECT l.name, l.key FROM @.limits l JOIN u ON l.name = u.name AND l.key = u.key AND l.version = u.old " +

@@ -20,6 +20,9 @@ const (
 	unread   = "taken IS NULL"
 )
 
+// loadTree reads a tree. Cases that are newer in memory than in the tables are taken from there, whole: a case in memory
+// holds its items, jobs and children.
+//
 // A root case 1 with the child cases 2 and 3; this transaction has changed 3, and opened 4 below it:
 //
 //	cases of root 1     1, 2, and 3 as it was        appended    3, 4
@@ -31,8 +34,6 @@ const (
 // Whatever the size of the tree, it takes five queries, each by a key that begins with the root. They are not of one
 // snapshot; the commit compares the end of the journal with that of the row of case 1, which is read first. What is read
 // after it may be newer, and then the commit is stale.
-// loadTree reads a tree. Cases that are newer in memory than in the tables are taken from there, whole: a case in memory
-// holds its items, jobs and children.
 func loadTree(
 	c *conn, nets *tables.Nets, root workitem.CaseID, newer func(workitem.CaseID) *state.Case,
 ) (*state.Tree, error) {

@@ -171,6 +171,9 @@ func (s *Store) resolve() error {
 	}
 }
 
+// rejoin connects anew. What the lost connection was about to commit cannot happen any more after that: the next epoch of this
+// engine begins.
+//
 //	the connection is lost in a commit of epoch 3
 //	connectWriter            a new session
 //	nextEpoch                UPDATE processes SET epoch = 4 WHERE epoch = 3: waits for the old transaction, which has locked the row
@@ -179,9 +182,6 @@ func (s *Store) resolve() error {
 //	                         - it does not end within lock_timeout: terminate ends it, then the same
 //	lostLast                 does the server have what this one has acknowledged, or is it a standby without it?
 //	fencedOut                if the row was dead: a new number, and all that is in memory is loaded again
-//
-// rejoin connects anew. What the lost connection was about to commit cannot happen any more after that: the next epoch of this
-// engine begins.
 func (s *Store) rejoin(ctx context.Context) error {
 	s.takeAhead()
 	if s.w != nil {

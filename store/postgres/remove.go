@@ -24,9 +24,10 @@ func (tx *transaction) queueRemoved(b *batch) map[workitem.CaseID]bool {
 	return gone
 }
 
-// The counts first, of rows that are still there; then rows, all by the primary keys, which begin with the root. In the
-// transaction of the entry that removes the case, so a crash leaves all of it or nothing.
 // removals delete all that belongs to the root cases that are given, and take it out of the counts.
+//
+// The counts come first, of rows that are still there; then the rows, all by the primary keys, which begin with the root. They are part of the
+// transaction of the entry that removes the case, so a crash leaves all of it or nothing.
 var removals = []string{
 	"INSERT INTO @.count_deltas (what, workflow, task, state, n) " +
 		"SELECT 'case', workflow, '', state, -count(*) FROM unnest($1::uuid[]) u(root) " +

@@ -124,10 +124,11 @@ func sorted[K ~[16]byte](keys func(func(K) bool)) []K {
 	})
 }
 
-// The numbers are rows of count_deltas, which Idle folds. Two commits that added to the same row of counts would wait for
-// each other, and nearly all commits change the same few kinds.
 // tally collects how the numbers of cases, items and jobs change, and of the items and cases that ended. What the engine knows is what the database has,
 // or the commit fails: see [transaction.queueCheck].
+//
+// The numbers are rows of count_deltas, which Idle folds. Two commits that added to the same row of counts would wait for
+// each other, and nearly all commits change the same few kinds.
 type tally struct {
 	counts map[store.Count]int64
 	ended  map[store.Ended]int64

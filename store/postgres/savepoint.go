@@ -10,6 +10,9 @@ import (
 	"github.com/tasq-dev/tasq/store"
 )
 
+// Savepoint implements [store.Tx]. An error of the user's SQL ends what the savepoint can do: the server refuses each later
+// statement, and Savepoint returns the error also if f did not.
+//
 // Two commands of a batch, of which the second runs SQL of the user's in a callback:
 //
 //	Savepoint, command 1      depth 1, nothing in the server
@@ -21,8 +24,6 @@ import (
 //	its end                   deferred constraints are checked; RELEASE SAVEPOINT tasq       saved 0
 //
 // All have the same name: the server takes the innermost one, and that is always the one that is meant.
-// Savepoint implements [store.Tx]. An error of the user's SQL ends what the savepoint can do: the server refuses each later
-// statement, and Savepoint returns the error also if f did not.
 func (tx *transaction) Savepoint(_ context.Context, f func() error) (err error) {
 	if err := tx.usable(); err != nil {
 		return err

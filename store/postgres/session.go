@@ -37,9 +37,10 @@ var (
 	keyed = []setting{{"enable_seqscan", "off"}, {"enable_bitmapscan", "off"}, {"enable_hashjoin", "off"}, {"enable_mergejoin", "off"}, {"jit", "off"}}
 )
 
-// SET LOCAL, so the end of the transaction undoes it, also after an error. storesPlans is a SELECT, since it is part of a
-// batch whose statements are prepared, and SET is none that can be.
 // usersPlans has statements planned as the role and the database say it, until the end of the transaction; storesPlans ends that.
+//
+// It is SET LOCAL, so the end of the transaction undoes it, also after an error. storesPlans is a SELECT, since it is part of a
+// batch whose statements are prepared, and SET is none that can be.
 var usersPlans, storesPlans = func() (users, stores string) {
 	sets := make([]string, len(keyed))
 	for i, s := range keyed {
@@ -90,9 +91,10 @@ func processOf(r *pgconn.Result) uint32 {
 	return uint32(pid)
 }
 
+// begin begins a transaction by a statement, which may have others behind it, and returns what the last one does.
+//
 // Through a pooler the settings are part of the same message as BEGIN, and so in the session that the transaction has:
 // results[0] is that of BEGIN, results[1] that of setup.
-// begin begins a transaction by a statement, which may have others behind it, and returns what the last one does.
 func (c *conn) begin(ctx context.Context, how string, then ...string) (*pgconn.Result, error) {
 	results, err := c.simple(ctx, strings.Join(append([]string{how + c.opening}, then...), "; "))
 	if err != nil {

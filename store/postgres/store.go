@@ -254,13 +254,13 @@ func (s *Store) Idle(context.Context) error {
 // rows in orders of their own would wait for each other.
 const folding = "WITH mine AS MATERIALIZED (SELECT pg_try_advisory_xact_lock(" + lockKey + ") AS got)"
 
+// fold adds the rows of a table of changes to the counts, by the columns of their key.
+//
 // One statement moves the rows: they are deleted and added up in the same transaction. A reader sums both tables, so it sees
 // each change once, before and after. A crash leaves both as they were.
 //
 //	counts           case order started 40            41
 //	count_deltas     +1, -1, +1                       none; those that a commit adds meanwhile stay for the next time
-//
-// fold adds the rows of a table of changes to the counts, by the columns of their key.
 func (s *Store) fold(counts, deltas, key string) error {
 	_, err := s.w.run(folding+", d AS (DELETE FROM @."+deltas+" WHERE (SELECT got FROM mine) RETURNING *) "+
 		"INSERT INTO @."+counts+" AS c ("+key+", n) SELECT "+key+", sum(n) FROM d GROUP BY "+key+" HAVING sum(n) <> 0 "+

@@ -21,9 +21,10 @@ const (
 	settled = 10 * time.Second
 )
 
+// side is a connection beside the writer's, for what concerns the fleet. Its methods lock it.
+//
 // It has a connection of its own, as the writer's may be in a transaction, of which SQL of the user's runs for minutes. By
 // it this engine sends its heartbeat, takes jobs, judges others, and notifies them.
-// side is a connection beside the writer's, for what concerns the fleet. Its methods lock it.
 type side struct {
 	c          *conn             // nil while there is no connection; guarded by Store.sideMu, as all below
 	since      int64             // when it was made anew, in microseconds of the server; 0 for the first one
@@ -231,9 +232,10 @@ func (s *Store) fencedNow(ctx context.Context) error {
 	return s.db.at("%w", store.ErrFenced)
 }
 
-// declare compares the beat that was seen, so two engines that were stopped for the same time do not end each other.
 // tick is what Tick does on a connection; live reports whether this engine is. Others are declared dead after its heartbeat: an engine that
 // was declared dead itself has no say in that.
+//
+// declare compares the beat that was seen, so two engines that were stopped for the same time do not end each other.
 func (s *Store) tick(c *conn, self int64, on store.Standing) (news store.News, live bool, err error) {
 	var all []other
 	at := int64(0)

@@ -33,15 +33,16 @@ var (
 	upsertMessages = upsert(tables.Messages, messageColumns(nil))
 )
 
-// Two statements, and not one with ON CONFLICT: that would be sent all columns also for rows that are there, makes an entry
-// of the primary key before it finds out, and has triggers of BEFORE INSERT fire.
+// written is how the rows of a table are written.
+//
+// There are two statements, and not one with ON CONFLICT: that one would get all columns also for rows that are there, make an entry
+// of the primary key before it finds out, and have triggers of BEFORE INSERT fire.
 //
 //	INSERT   id, root, settled columns, changes      of a case once, as it is opened
 //	UPDATE   id, root, changes                       with each later command
 //
 // An UPDATE that finds no row changes nothing, and an INSERT that finds one fails. Neither happens: a tree that is not the
 // one of the database is stale.
-// written is how the rows of a table are written.
 type written[T comparable] struct {
 	table            tables.Table
 	id               func(row[T]) [16]byte
@@ -133,9 +134,10 @@ func prefixed(prefix string, names []string) []string {
 	return list
 }
 
+// unnest is the rows that are given, as a table u of a statement.
+//
 // A column is one parameter, as an array. So the text of a statement is the same for two rows and for a thousand, and the
 // server plans it once.
-// unnest is the rows that are given, as a table u of a statement.
 func unnest(names []string, given []any) string {
 	params := make([]string, len(given))
 	for i, column := range given {

@@ -15,9 +15,10 @@ import (
 // the first one is given out.
 type userConn struct{ *stdlib.Conn }
 
+// ExecContext implements driver.ExecerContext. Without arguments, there may be several statements, as on SQLite.
+//
 // The extended protocol, which arguments need, takes one statement. A statement that is over while this process dies is
 // undone with its transaction.
-// ExecContext implements driver.ExecerContext. Without arguments, there may be several statements, as on SQLite.
 func (c userConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
 	if len(args) > 0 {
 		return c.Conn.ExecContext(ctx, query, args)

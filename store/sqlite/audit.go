@@ -7,9 +7,10 @@ import (
 	"github.com/tasq-dev/tasq/store/internal/tables"
 )
 
+// strays lists what no case leads to: rows whose case, and cases whose root or parent, is not there.
+//
 // Each part goes through a whole table, which takes seconds for millions of rows. It is asked by "tasq doctor" and in tests,
 // not by the engine.
-// strays lists what no case leads to: rows whose case, and cases whose root or parent, is not there.
 const strays = "SELECT 'case', id, root FROM cases WHERE root NOT IN (SELECT id FROM cases WHERE parent IS NULL) " +
 	"UNION ALL SELECT 'item', id, case_id FROM work_items WHERE case_id NOT IN (SELECT id FROM cases) " +
 	"UNION ALL SELECT 'job', id, case_id FROM jobs WHERE case_id NOT IN (SELECT id FROM cases) " +

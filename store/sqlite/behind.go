@@ -18,9 +18,10 @@ const (
 	behindWait = 5 * time.Second
 )
 
+// again notes another failure, and returns how long to wait: twice as long as before, and age at first.
+//
 // With an age of 100 ms the tables are tried after 0.1, 0.2, 0.4 ... seconds, then every 5. Commands go on meanwhile: the
 // journal can often be written where the tables cannot, for example if a page of a table is damaged.
-// again notes another failure, and returns how long to wait: twice as long as before, and age at first.
 func (b *behind) again(log *slog.Logger, now time.Time, path string, err error, age time.Duration) time.Duration {
 	if b.times++; b.times == 1 {
 		b.since = now

@@ -34,6 +34,9 @@ var guards struct {
 	of   map[uintptr]*guard
 }
 
+// protect has SQLite ask the guard. It returns the function that ends that, which is to be called after the connection
+// was closed.
+//
 // The driver offers no authorizer, so it is set by SQLite's own function, on the handle that the driver keeps in a field. It
 // is asked while a statement is compiled, once for each thing that it would do:
 //
@@ -43,8 +46,6 @@ var guards struct {
 //
 // SQLite keeps what it is to hand back as a number, in memory that the garbage collector does not look at. So it is given
 // the number of the guard, and no pointer to it.
-// protect has SQLite ask the guard. It returns the function that ends that, which is to be called after the connection
-// was closed.
 func (g *guard) protect(c driver.Conn) (end func(), err error) {
 	db, err := handle(c)
 	if err != nil {

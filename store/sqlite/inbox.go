@@ -11,6 +11,8 @@ import (
 	"github.com/tasq-dev/tasq/store/state"
 )
 
+// Requests implements [store.Tx].
+//
 // A command that another process leaves, and what becomes of it:
 //
 //	tasq item complete ...                   the owner
@@ -22,7 +24,6 @@ import (
 //
 // The reply is committed with the command. A crash leaves both or neither, and the next owner does the request that has no
 // reply.
-// Requests implements [store.Tx].
 func (tx *transaction) Requests(_ context.Context, after int64, max int) ([]store.Request, error) {
 	if err := tx.usable(); err != nil {
 		return nil, err
@@ -76,9 +77,10 @@ func (tx *transaction) writeReplies() error {
 // Reachable implements [store.Watcher].
 func (s *Store) Reachable() bool { return s.memory == nil }
 
+// Changed implements [store.Watcher]. SQLite counts the commits of other connections for us.
+//
 // The number changes with every commit of another connection, also with the one that takes a request back. It does not say
 // what has changed, so the table is looked at; without a commit from outside it is not.
-// Changed implements [store.Watcher]. SQLite counts the commits of other connections for us.
 func (s *Store) Changed(context.Context) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -99,12 +101,13 @@ func (s *Store) Changed(context.Context) (bool, error) {
 	return found, nil
 }
 
-// The connection is not an owner's. It migrates nothing, takes the write lock for one statement, and its commit is synced: a
-// request that was left is on the disk.
 // Post leaves a command for the process that owns the file and waits for its answer; see [store.Inbox.Requests] for the
 // other end. If the context ends first, the request is taken back: the error then says that the command did not happen,
 // or, if the owner was faster, that it did. Post waits as long as the context lets it, also if no process owns the file.
 // The error wraps [store.ErrNotFound] if there is no file, and [store.ErrCorrupt] if it is not one of Tasq's.
+//
+// The connection is not an owner's. It migrates nothing, takes the write lock for one statement, and its commit is synced: a
+// request that was left is on the disk.
 func Post(ctx context.Context, path string, command json.RawMessage) (store.Answer, error) {
 	c, err := openInbox(ctx, path)
 	if err != nil {
@@ -156,8 +159,9 @@ func (in inbox) Leave(command json.RawMessage) (id int64, err error) {
 	return id, err
 }
 
-// A reply that was read and not deleted, since the process ended in between, is deleted by some later Leave.
 // TakeReply implements [tables.Inbox].
+//
+// A reply that was read and not deleted, since the process ended in between, is deleted by some later Leave.
 func (in inbox) TakeReply(id int64) (a store.Answer, done bool, err error) {
 	err = in.c.each("SELECT result, code, error FROM requests WHERE id = ? AND replied IS NOT NULL", args(id),
 		func(r *tables.Row) (err error) {

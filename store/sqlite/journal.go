@@ -83,10 +83,11 @@ func (r *reader) Journal(_ context.Context, f store.JournalFilter) ([]*store.Ent
 	return decodeEntries(rows, tables.NewEntryNets(r.c, r.nets, tables.NothingNewer))
 }
 
-// A page by page reading of a history of n entries without it would walk n, n-100, n-200 ... entries back, the square of n
-// in all.
 // walk is the positions of a root case that a view has walked back to, the oldest first. What a view sees does not change, so who reads a
 // history page by page walks once.
+//
+// Without it, reading a history of n entries page by page would walk n, n-100, n-200 ... entries back, the square of n
+// in all.
 type walk struct {
 	root  workitem.CaseID
 	above int64 // positions above this one

@@ -12,9 +12,10 @@ import (
 // self is the number of the engine, which is the only one.
 const self = 1
 
+// ReadLimits implements [store.Limits].
+//
 // One process owns the file, so what engines share of limits here is kept only for the next one. The port is the same as
 // that of a store with a fleet: rows with a version, of which each write makes the next.
-// ReadLimits implements [store.Limits].
 func (s *Store) ReadLimits(ctx context.Context, keys []store.LimitKey) (store.LimitView, error) {
 	view := store.LimitView{Self: self, Live: []int64{self}}
 	err := s.beside(ctx, func() error {

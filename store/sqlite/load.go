@@ -20,6 +20,9 @@ const (
 	unread   = "taken IS NULL"
 )
 
+// loader reads trees. Cases that are newer in memory than in the tables are taken from there, whole: a case in memory
+// holds its items, jobs and children.
+//
 // A root case 1 with the child cases 2 and 3. Commands of the window have changed 3, and opened 4 below it:
 //
 //	tables    1, 2, and 3 as it was        window    3, 4
@@ -30,8 +33,6 @@ const (
 //
 // A case that opens a child has itself changed, so a child that only the window knows has a parent in the window. The root case, and all child
 // cases of the tables together, take four queries beside their rows, each by an index on case_id.
-// loader reads trees. Cases that are newer in memory than in the tables are taken from there, whole: a case in memory
-// holds its items, jobs and children.
 type loader struct {
 	c     *conn
 	nets  *tables.Nets

@@ -192,9 +192,10 @@ const migrationsTable = `CREATE TABLE IF NOT EXISTS migrations (
     applied  INTEGER NOT NULL
 )`
 
-// IMMEDIATE, as for every write; see begin. One transaction for all migrations: SQLite's changes of schemas can be rolled
-// back, so a crash in the middle leaves the version that was there. The table of migrations is made in it, too.
 // migrate applies the migrations that the database lacks, all or none, and makes the table of records.
+//
+// The transaction is IMMEDIATE, as for every write; see begin. It is one for all migrations: SQLite's changes of schemas can be rolled
+// back, so a crash in the middle leaves the version that was there. The table of migrations is made in it, too.
 func migrate(c *conn, now time.Time) (bool, error) {
 	known, err := migrations()
 	if err != nil {

@@ -208,6 +208,11 @@ func (s *Store) checkSchema(c *conn) error {
 
 const overlayPrefix = "newer_"
 
+// makeOverlay makes the temporary tables and views of a reader. They hide the tables of the same names. A query through
+// them is somewhat slower, so they are there only while they hold something. Their columns are of the same types as those
+// below: only then SQLite runs a query on both tables by their indexes and merges the rows, and otherwise it would go
+// through all of them and sort.
+//
 // What a reader finds with 8 as the position of the tables, and an entry 9 in the journal which has completed item 7 of case
 // 1:
 //
@@ -217,10 +222,6 @@ const overlayPrefix = "newer_"
 //
 // SQLite looks for a name in temp before main. So "FROM work_items" means the view, in the statements of this package as
 // well as in those of the user, and what must read below says main.
-// makeOverlay makes the temporary tables and views of a reader. They hide the tables of the same names. A query through
-// them is somewhat slower, so they are there only while they hold something. Their columns are of the same types as those
-// below: only then SQLite runs a query on both tables by their indexes and merges the rows, and otherwise it would go
-// through all of them and sort.
 func makeOverlay(c *conn) error {
 	gone := "temp." + overlayPrefix + "removed" // the cases of removed trees
 	if err := c.exec("CREATE TABLE " + gone + " (id TEXT PRIMARY KEY) WITHOUT ROWID"); err != nil {
@@ -307,10 +308,11 @@ func declarations(c *conn, t tables.Table) (string, error) {
 	return strings.Join(all, ", "), err
 }
 
+// overlay lays over the tables what the journal has beyond them. The end of the transaction takes it away.
+//
 // It replays the entries as the owner would when it opens the file, with the window as the result, and writes that into
 // temporary tables instead of the tables. A reader beside a running owner mostly has entries of a tenth of a second; after a
 // crash, up to a window of them.
-// overlay lays over the tables what the journal has beyond them. The end of the transaction takes it away.
 func (s *Store) overlay(c *conn, projected int64) error {
 	w := newWindow()
 	last, err := replay(c, s.nets, &w, projected, int(^uint32(0)>>1))

@@ -12,8 +12,6 @@ import (
 
 const projectedSeq = "SELECT value FROM meta WHERE name = 'projected_seq'"
 
-// The flush does not wait for the disk: if the power fails, the journal still has what it wrote, and the position is the old
-// one.
 // recover brings the tables up to the end of the journal: a crash left at most a window of commands outside of them.
 //
 //	journal         1 ... 90 | 91 ... 137
@@ -21,6 +19,9 @@ const projectedSeq = "SELECT value FROM meta WHERE name = 'projected_seq'"
 //
 // A window of entries is read and written at a time, so a long journal takes no more memory than a store that runs. The position is
 // written with the rows: a crash while it recovers leaves a journal with fewer entries to go, and none that is applied twice.
+//
+// The flush does not wait for the disk: if the power fails, the journal still has what it wrote, and the position is the old
+// one.
 func (s *Store) recover() error {
 	projected, found, err := s.w.number(projectedSeq)
 	if err != nil {

@@ -11,10 +11,11 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
+// upsert is the statement that writes a row into a table of this form.
+//
 // A row of the tables has columns that never change (t.Changes lacks them), such as the input of an item. They are bound for
 // the INSERT and not written again by the UPDATE. ON CONFLICT, and not INSERT OR REPLACE: that deletes the row with its
 // entries in all indexes, and its INSERT would add the labels of a case a second time.
-// upsert is the statement that writes a row into a table of this form.
 func upsert(t tables.Table, into string) string {
 	set := make([]string, len(t.Changes))
 	for i, c := range t.Changes {

@@ -9,6 +9,8 @@ import (
 	"github.com/tasq-dev/tasq/store"
 )
 
+// Savepoint implements [store.Tx].
+//
 // Two commands of a batch, of which the second runs SQL of the user's in a callback:
 //
 //	Update                    BEGIN IMMEDIATE
@@ -23,7 +25,6 @@ import (
 //
 // Most commands run no SQL, and pay for no savepoint. All have the same name: SQLite takes the innermost one of a name, and
 // that is always the one that is meant.
-// Savepoint implements [store.Tx].
 func (tx *transaction) Savepoint(_ context.Context, f func() error) (err error) {
 	if err := tx.usable(); err != nil {
 		return err
@@ -88,9 +89,10 @@ func (tx *transaction) leaveSavepoint(keep bool) error {
 	return err
 }
 
+// failLocked remembers that the transaction can only be rolled back.
+//
 // From then on every call returns the error, and Update never reaches its COMMIT. The engine runs the
 // other commands of the batch again, without the one that caused it.
-// failLocked remembers that the transaction can only be rolled back.
 func (tx *transaction) failLocked(err error) error {
 	if tx.broken == nil {
 		tx.broken = fmt.Errorf("%w: %w", store.ErrUndone, explain(tx.s.path, err))

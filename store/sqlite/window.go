@@ -188,6 +188,8 @@ func (w *window) workflow(id workitem.CaseID) string {
 	return ""
 }
 
+// tally collects how the numbers of cases, items and jobs change.
+//
 // A worked case. The tables have item 7 as started; the window has 7 as completed, and item 8, which was born and completed
 // in it:
 //
@@ -197,7 +199,6 @@ func (w *window) workflow(id workitem.CaseID) string {
 //
 // The numbers are changes and are added to the rows of counts. To write totals, the window would have to know them, also
 // after a crash.
-// tally collects how the numbers of cases, items and jobs change.
 type tally struct {
 	c    *conn
 	born map[[16]byte]struct{}
