@@ -15,11 +15,8 @@ import (
 	"github.com/tasq-dev/tasq/cmd/tasq/internal/database"
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/engine/why"
-	"github.com/tasq-dev/tasq/internal/pgtest"
 	"github.com/tasq-dev/tasq/limit"
 	"github.com/tasq-dev/tasq/store"
-	"github.com/tasq-dev/tasq/store/postgres"
-	"github.com/tasq-dev/tasq/store/sqlite"
 	"github.com/tasq-dev/tasq/store/state"
 )
 
@@ -42,22 +39,7 @@ func loading(t *testing.T) *builder.Workflow[string] {
 // pages and the API say so.
 func TestHoldersAreKnownWithoutTheProgram(t *testing.T) {
 	t.Parallel()
-	for name, open := range map[string]func(*testing.T) (store.Opener, string){
-		"sqlite": func(t *testing.T) (store.Opener, string) {
-			path := t.TempDir() + "/s.db"
-			return sqlite.File(path), path
-		},
-		"postgres": func(t *testing.T) (store.Opener, string) {
-			dsn := pgtest.Database(t)
-			return postgres.Open(dsn), dsn
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			db, at := open(t)
-			holdersAreKnown(t, db, at)
-		})
-	}
+	onEachStore(t, holdersAreKnown)
 }
 
 func holdersAreKnown(t *testing.T, db store.Opener, at string) {

@@ -22,22 +22,7 @@ import (
 // The command line has no definitions, and knows what a function takes of limits: an engine has left that in the database.
 func TestWhyNamesWhatAFunctionTakesOfLimits(t *testing.T) {
 	t.Parallel()
-	for name, open := range map[string]func(*testing.T) (store.Opener, string){
-		"sqlite": func(t *testing.T) (store.Opener, string) {
-			path := filepath.Join(t.TempDir(), "s.db")
-			return sqlite.File(path), path
-		},
-		"postgres": func(t *testing.T) (store.Opener, string) {
-			dsn := pgtest.Database(t)
-			return postgres.Open(dsn), dsn
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			db, at := open(t)
-			whyNamesLimits(t, db, at)
-		})
-	}
+	onEachStore(t, whyNamesLimits)
 }
 
 func whyNamesLimits(t *testing.T, db store.Opener, at string) {
