@@ -41,7 +41,7 @@ func crawl(t testing.TB, h http.Handler) crawled {
 	return crawlTo(t, h, testsize.Pick(5, allForms, allForms), func(crawled) bool { return false })
 }
 
-// crawlTo looks at so many addresses of each kind, until it is told of a page after which the rest need not be looked at.
+// crawlTo visits up to so many addresses of each kind, and stops early when the callback says that the rest need no visit.
 func crawlTo(t testing.TB, h http.Handler, perKind int, last func(page crawled) bool) crawled {
 	t.Helper()
 	pages, kinds := make(crawled), make(map[string]int)

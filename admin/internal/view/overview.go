@@ -177,7 +177,7 @@ func (s *Site) flowTable(r *Request, counts []store.Count) (*Table, error) {
 			cells = append(cells, countLink(n, s.Link("/cases", "workflow", name, "state", word)))
 		}
 		old := text("")
-		// The search for a running case that is not there reads all cases of the workflow.
+		// A workflow without a running case costs no query.
 		if running, _ := count(state.CaseStarted.String()); running > 0 {
 			oldest, err := r.R.Cases(r, store.CaseFilter{Workflow: name, States: []state.CaseState{state.CaseStarted}, Page: store.Page{Limit: 1}})
 			if err != nil {
