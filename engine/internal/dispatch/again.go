@@ -152,7 +152,7 @@ func (s *scheduler) overdue(now int64) []Backlog {
 			}
 			count(&q.ready[i], 0)
 		}
-		for _, g := range q.lines {
+		for _, g := range q.lines.all {
 			if g.mayBegin(now) {
 				g.each(func(n *entry) {
 					if !s.hours.isClosed(n, now) {

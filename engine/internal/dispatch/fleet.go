@@ -177,7 +177,7 @@ func (d *Dispatcher) Busy() bool {
 		return true
 	}
 	for _, q := range s.queues {
-		if q.running > 0 || len(q.ready) > 0 || q.nextLine(now.UnixMicro()) != nil {
+		if q.running > 0 || len(q.ready) > 0 || q.lines.next(now.UnixMicro()) != nil {
 			return true
 		}
 	}

@@ -22,8 +22,14 @@ import (
 
 // batches are the lines of the jobs of tasks that are done together.
 type batches struct {
-	all map[*workflow.Batch]*lineKey  // of the tasks whose jobs are all done together
-	in  map[workitem.JobID]*gathering // the line in which a job waits
+	all map[*workflow.Batch]*lineKey // of the tasks whose jobs are all done together
+	in  map[workitem.JobID]inLine
+}
+
+// inLine says in which line a job waits, and when it was due.
+type inLine struct {
+	line *gathering
+	due  int64
 }
 
 // lineKey says with which others a job is done.
@@ -41,6 +47,12 @@ type gathering struct {
 	gone  map[dueJob]struct{} // in ready, but canceled since, or another engine's
 	first int64               // when the first of them was due; 0 if it is to be looked for
 	now   bool                // one of them has waited for others before, and then for a limit
+
+	in      *lineHeap // of lines, nil for none
+	index   int       // in it
+	begins  int64     // when the jobs have waited long enough, as of the last change
+	full    int       // how many batches are full
+	forming bool      // jobs of it are handed out
 }
 
 // lineOf finds or makes the key of a line; nil for none. A job for which the batch has no key is done alone.
@@ -49,7 +61,7 @@ func (b *batches) lineOf(spec *workflow.Batch, input json.RawMessage) *lineKey {
 		return nil
 	}
 	if b.in == nil {
-		b.all, b.in = make(map[*workflow.Batch]*lineKey), make(map[workitem.JobID]*gathering)
+		b.all, b.in = make(map[*workflow.Batch]*lineKey), make(map[workitem.JobID]inLine)
 	}
 	if spec.Key != nil {
 		key, err := keyOf(spec.Key, input)
@@ -93,73 +105,53 @@ func (s *scheduler) batchOf(c *state.Case, j *state.Job) *lineKey {
 }
 
 // gather has a due job wait for others. The lock is held.
-func (s *scheduler) gather(n entry) *gathering {
-	q := n.queue
-	g := q.lines[*n.batch]
-	if g == nil {
-		g = &gathering{Batching: n.batch.spec.Batching, queue: q, at: *n.batch, gone: make(map[dueJob]struct{})}
-		if q.lines == nil {
-			q.lines = make(map[lineKey]*gathering)
-		}
-		q.lines[*n.batch] = g
-	}
-	s.batches.in[n.job] = g
+func (s *scheduler) gather(n entry) {
+	g := n.queue.lines.find(n.queue, *n.batch)
+	s.batches.in[n.job] = inLine{g, n.due}
 	g.add(n)
-	return g
+	n.queue.lines.place(g)
 }
 
 // leaveLine takes a job out of the line in which it waits, if any. The lock is held.
 func (s *scheduler) leaveLine(job workitem.JobID) {
-	if g := s.batches.in[job]; g != nil {
+	if at, ok := s.batches.in[job]; ok {
 		delete(s.batches.in, job)
-		g.drop(job)
-		g.forgetIfEmpty()
+		at.line.drop(dueJob{job, at.due})
+		at.line.queue.lines.place(at.line)
 	}
 }
 
 // setAside parks the jobs of a tree whose cases have been suspended: a batch is not full with those that cannot begin. The lock is held.
 func (s *scheduler) setAside(tree *state.Tree) {
-	var list []entry
-	for _, q := range s.queues {
-		for _, g := range q.lines {
-			g.each(func(n *entry) {
-				if n.root != tree.Root {
-					return
-				}
-				c, _ := tree.Job(n.job)
-				if _, by := tree.SuspendedBy(c); by != nil {
-					list = append(list, *n)
-				}
-			})
+	if len(s.batches.in) == 0 {
+		return
+	}
+	tree.Each(func(c *state.Case) {
+		for j := range c.Jobs.All() {
+			at, ok := s.batches.in[j.ID]
+			if !ok {
+				continue
+			}
+			if _, by := tree.SuspendedBy(c); by != nil {
+				n := at.line.entry(j.ID)
+				s.leaveLine(j.ID)
+				s.parked.put(n)
+			}
 		}
-	}
-	for _, n := range list {
-		s.leaveLine(n.job)
-		s.parked.put(n)
-	}
+	})
 }
 
 // takeLines takes all jobs out of the lines of a queue. The lock is held.
 func (s *scheduler) takeLines(q *jobQueue) (list []entry) {
-	for _, g := range q.lines {
+	for _, g := range q.lines.all {
 		for g.len() > 0 {
 			n := g.pop()
 			delete(s.batches.in, n.job)
 			list = append(list, n)
 		}
 	}
-	clear(q.lines)
+	q.lines = lines{}
 	return list
-}
-
-// nextLine is the line of a queue whose jobs are to begin, and of several the one with the most urgent job; nil if there is none.
-func (q *jobQueue) nextLine(now int64) (best *gathering) {
-	for _, g := range q.lines {
-		if g.mayBegin(now) && (best == nil || byPriority(&g.ready[0], &best.ready[0])) {
-			best = g
-		}
-	}
-	return best
 }
 
 // readAhead is among how many of the most urgent jobs of a queue unread ones are looked for.
@@ -168,7 +160,7 @@ const readAhead = 256
 // choose finds the line whose jobs are to begin, and the index of the job in ready that is next without one. A job that was taken up without
 // its case, as all are when an engine is opened, may belong to a batch that is to begin and is not full: it is read before.
 func (q *jobQueue) choose(now int64) (line *gathering, at int) {
-	line = q.nextLine(now)
+	line = q.lines.next(now)
 	if line == nil || line.len() >= line.Most {
 		return line, 0
 	}
@@ -181,22 +173,14 @@ func (q *jobQueue) choose(now int64) (line *gathering, at int) {
 
 // backlog is how many workers the jobs that wait in a queue would keep busy.
 func (q *jobQueue) backlog() int {
-	n := len(q.ready)
-	for _, g := range q.lines {
-		n += g.len() / g.Most
-	}
-	return n
+	return len(q.ready) + q.lines.batches
 }
 
 // gathered is when the next line has waited long enough whose jobs cannot begin yet; never if there is none. The lock is held.
 func (s *scheduler) gathered(now int64) (due int64) {
 	due = never
 	for _, q := range s.queues {
-		for _, g := range q.lines {
-			if !g.mayBegin(now) {
-				due = min(due, g.due())
-			}
-		}
+		due = min(due, q.lines.due(now))
 	}
 	return due
 }
@@ -220,15 +204,21 @@ func (g *gathering) add(n entry) {
 	}
 }
 
-// drop passes over the entry of a job.
-func (g *gathering) drop(job workitem.JobID) {
-	for i := range g.ready {
-		if n := &g.ready[i]; n.job == job {
-			g.gone[n.key()] = struct{}{}
-		}
-	}
+// drop passes over the entry of a job that waits in the line.
+func (g *gathering) drop(job dueJob) {
+	g.gone[job] = struct{}{}
 	g.first = 0
 	g.skip()
+}
+
+// entry is that of a job that waits in the line.
+func (g *gathering) entry(job workitem.JobID) (found entry) {
+	g.each(func(n *entry) {
+		if n.job == job {
+			found = *n
+		}
+	})
+	return found
 }
 
 // skip takes what is gone off the head of the line, so that the head is the most urgent job.
@@ -277,16 +267,11 @@ func (g *gathering) each(f func(*entry)) {
 	}
 }
 
-// forgetIfEmpty drops a line in which no job waits, so that keys that come and go leave nothing. A job that comes makes another one.
-func (g *gathering) forgetIfEmpty() {
-	if g.len() == 0 {
-		delete(g.queue.lines, g.at)
-	}
-}
-
 // form makes a group of the jobs of a line that can begin, and appends them to those that are handed out; false if none begins. The lock is held.
 func (s *scheduler) form(q *jobQueue, line *gathering, now int64, next []entry) (_ []entry, begun bool) {
 	g := &group{d: s.d, expected: make(map[workitem.JobID]struct{}), done: make(chan struct{})}
+	q.lines.remove(line)
+	line.forming = true
 	for g.held < line.Most && line.len() > 0 {
 		n := line.pop()
 		delete(s.batches.in, n.job)
@@ -307,7 +292,8 @@ func (s *scheduler) form(q *jobQueue, line *gathering, now int64, next []entry) 
 		next = append(next, n)
 	}
 	line.now = line.now && line.len() > 0
-	line.forgetIfEmpty()
+	line.forming = false
+	q.lines.place(line)
 	if g.undecided = g.held; g.held > 0 {
 		s.begin(q)
 	}
@@ -318,9 +304,9 @@ func (s *scheduler) form(q *jobQueue, line *gathering, now int64, next []entry) 
 func (d *Dispatcher) Gathered(job workitem.JobID) (n int, due time.Time) {
 	d.sched.mu.Lock()
 	defer d.sched.mu.Unlock()
-	g := d.sched.batches.in[job]
-	if g == nil {
+	at, ok := d.sched.batches.in[job]
+	if !ok {
 		return 0, time.Time{}
 	}
-	return g.len(), time.UnixMicro(g.due()).UTC()
+	return at.line.len(), time.UnixMicro(at.line.due()).UTC()
 }

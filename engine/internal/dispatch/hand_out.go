@@ -85,7 +85,7 @@ func (q *jobQueue) first(now int64) (first *entry) {
 	if len(q.ready) > 0 {
 		first = &q.ready[0]
 	}
-	if line := q.nextLine(now); line != nil && (first == nil || byPriority(&line.ready[0], first)) {
+	if line := q.lines.next(now); line != nil && (first == nil || byPriority(&line.ready[0], first)) {
 		first = &line.ready[0]
 	}
 	return first

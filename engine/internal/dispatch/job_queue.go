@@ -18,9 +18,9 @@ type jobQueue struct {
 	name    string
 	limit   int
 	running int
-	ready   entries                // by priority
-	held    []entry                // due, but the queue is paused
-	lines   map[lineKey]*gathering // of those that are done together, by entry.batch
+	ready   entries // by priority
+	held    []entry // due, but the queue is paused
+	lines   lines   // of those that are done together, by entry.batch
 
 	reading  int // unread entries that are handed out; with batches, each is put back when it has been read
 	promised int // jobs that are due and that commands of the open batch leave here
@@ -167,7 +167,7 @@ func (d *Dispatcher) Queues() []workflow.QueueInfo {
 		for i := range q.held {
 			waits(&q.held[i])
 		}
-		for _, g := range q.lines {
+		for _, g := range q.lines.all {
 			g.each(waits)
 		}
 	}

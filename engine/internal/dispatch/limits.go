@@ -35,8 +35,9 @@ func (s *scheduler) hasRoom(n entry) {
 		return
 	}
 	s.isReady(n)
-	if g := s.batches.in[n.job]; g != nil {
-		g.now = true
+	if at, ok := s.batches.in[n.job]; ok {
+		at.line.now = true
+		n.queue.lines.place(at.line)
 	}
 }
 

@@ -307,7 +307,7 @@ func (s *scheduler) freed(n entry, g *group, steps *journal, how outcome) {
 		s.leavesTurn(n.job)
 	}
 	s.limits.leave(n.ticket, how)
-	more := len(n.queue.ready) > 0 || s.limits.readied || len(n.queue.lines) > 0 && n.queue.nextLine(s.d.o.Now().UnixMicro()) != nil ||
+	more := len(n.queue.ready) > 0 || s.limits.readied || n.queue.lines.next(s.d.o.Now().UnixMicro()) != nil ||
 		s.d.o.MaxRunning > 0 && s.mostUrgent(nil, s.d.o.Now().UnixMicro()) != nil
 	s.mu.Unlock()
 	if more {

@@ -1,0 +1,133 @@
+package dispatch
+
+import "container/heap"
+
+// lines are the lines of a queue in the order in which they may begin, so that a turn looks at the first ones, however many keys there are:
+//
+//	a job comes ──▶ waiting, by when it has waited long enough ──▶ complete, by its most urgent job ──▶ form
+//	                   │                                              ▲
+//	                   └──── it is full, or has waited before ────────┘
+//
+// The zero value has no line.
+type lines struct {
+	all      map[lineKey]*gathering
+	waiting  lineHeap // for more jobs, or for their time
+	complete lineHeap // those that may begin, unless the clock was set back
+	batches  int      // how many full batches there are in all lines
+}
+
+// find returns the line of a key, a new one if there is none.
+func (l *lines) find(q *jobQueue, at lineKey) *gathering {
+	g := l.all[at]
+	if g == nil {
+		g = &gathering{Batching: at.spec.Batching, queue: q, at: at, gone: make(map[dueJob]struct{})}
+		if l.all == nil {
+			l.all = make(map[lineKey]*gathering)
+			l.waiting.before = func(a, b *gathering) bool { return a.begins < b.begins }
+			l.complete.before = func(a, b *gathering) bool { return byPriority(&a.ready[0], &b.ready[0]) }
+		}
+		l.all[at] = g
+	}
+	return g
+}
+
+// place puts a line where it belongs, after its jobs have changed. A line without jobs is forgotten, so that keys that come and go leave
+// nothing; a job that comes makes another one. While a group is formed of a line, the line has no place.
+func (l *lines) place(g *gathering) {
+	if g.forming {
+		return
+	}
+	l.remove(g)
+	n := g.len()
+	if n == 0 {
+		delete(l.all, g.at)
+		return
+	}
+	g.full = n / g.Most
+	l.batches += g.full
+	if n >= g.Most || g.now {
+		l.complete.add(g)
+		return
+	}
+	g.begins = g.due()
+	l.waiting.add(g)
+}
+
+// remove takes a line out of its place.
+func (l *lines) remove(g *gathering) {
+	if g.in != nil {
+		heap.Remove(g.in, g.index)
+	}
+	l.batches -= g.full
+	g.full = 0
+}
+
+// next is the line whose jobs are to begin, and of several the one with the most urgent job; nil if there is none.
+func (l *lines) next(now int64) *gathering {
+	l.sort(now)
+	if l.complete.Len() == 0 {
+		return nil
+	}
+	return l.complete.list[0]
+}
+
+// due is when the next line has waited long enough whose jobs cannot begin yet; never if there is none. After the clock was set back, it may
+// leave out lines while another one may begin.
+func (l *lines) due(now int64) int64 {
+	l.sort(now)
+	if l.waiting.Len() == 0 {
+		return never
+	}
+	return l.waiting.list[0].begins
+}
+
+// sort moves what has waited long enough to the lines that may begin, and what is first among these back, if the clock was set back.
+func (l *lines) sort(now int64) {
+	for l.waiting.Len() > 0 && l.waiting.list[0].begins <= now {
+		g := l.waiting.list[0]
+		heap.Remove(&l.waiting, g.index)
+		l.complete.add(g)
+	}
+	for l.complete.Len() > 0 && !l.complete.list[0].mayBegin(now) {
+		l.place(l.complete.list[0])
+	}
+}
+
+// lineHeap is a heap of lines. It implements [heap.Interface].
+type lineHeap struct {
+	list   []*gathering
+	before func(a, b *gathering) bool
+}
+
+func (h *lineHeap) add(g *gathering) {
+	g.in = h
+	heap.Push(h, g)
+}
+
+// Len implements heap.Interface.
+func (h *lineHeap) Len() int { return len(h.list) }
+
+// Less implements heap.Interface.
+func (h *lineHeap) Less(i, j int) bool { return h.before(h.list[i], h.list[j]) }
+
+// Swap implements heap.Interface.
+func (h *lineHeap) Swap(i, j int) {
+	h.list[i], h.list[j] = h.list[j], h.list[i]
+	h.list[i].index, h.list[j].index = i, j
+}
+
+// Push implements heap.Interface.
+func (h *lineHeap) Push(x any) {
+	g := x.(*gathering)
+	g.index = len(h.list)
+	h.list = append(h.list, g)
+}
+
+// Pop implements heap.Interface.
+func (h *lineHeap) Pop() any {
+	last := len(h.list) - 1
+	g := h.list[last]
+	h.list[last], h.list = nil, h.list[:last]
+	g.in = nil
+	return g
+}
