@@ -13,8 +13,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// fenced fails, by a division by zero, unless this engine is alive. A process that declares it dead waits for the lock until this
-// transaction has ended, and none can pass after that.
+// fenced fails with a division by zero unless this engine is still registered as live. An engine that declares this one dead
+// waits for the row lock until this transaction has ended; no later transaction passes the fence.
 //
 //	this engine                                the one that declares it dead
 //	SELECT ... FOR SHARE: the row is live
@@ -23,45 +23,48 @@ import (
 //	                                           goes on; frees the jobs as the commit has left them
 //	SELECT ... FOR SHARE: no live row: 1 / 0
 //
-// Shared, as the row is also locked by Take, beside a commit of the same engine. A division by zero is an error that a batch
-// can be made to depend on in plain SQL, without a function in the database; it has a code of its own. Other statements of a
-// commit do the same, and are distinguished by their place in the batch; see outcome.
+// The lock is FOR SHARE because Take locks the same row while a commit of the same engine runs, and the two must not block
+// each other. A division by zero aborts a batch in plain SQL, without a function in the database, and has its own SQLSTATE.
+// Other statements of a commit abort in the same way; their position in the batch tells them apart, see outcome.
 const fenced = "SELECT 1 / (SELECT count(*) FROM (SELECT FROM @.processes WHERE id = $1 AND epoch = $2 AND state = 'live' FOR SHARE) p)"
 
-// appendEntries adds entries to their streams. Each row says which entry of its root the newest one in the database must be,
-// and how many of this transaction come before: another newest entry makes the revision NULL, or one that
-// is there already, and the transaction fails. Of root A, 17 is the newest entry, as revision 4, when two are made:
+// appendEntries appends journal entries with an optimistic check for each root case. A row carries base, the seq that the newest entry of
+// its root must have, and nth, its number among the entries of this transaction for that root. If the newest entry is another one, the
+// revision becomes NULL or one that exists already, and the transaction fails. Example: the newest entry of root A is 17, with revision 4,
+// and a transaction appends two:
 //
 //	                 base  nth
 //	first entry        17    1   ->  revision 5
 //	second entry       17    2   ->  revision 6
 //
-// If another engine has appended 18 since, the newest one is not 17, and the revision is NULL, which the column refuses. If that engine
-// has not committed yet, 18 is not seen, and both have revision 5: the primary key has the second one wait for the first, and then fail
-// if that one has committed.
+// If another engine has committed entry 18 meanwhile, the newest entry is not 17, and the revision is NULL, which violates NOT NULL. If
+// that engine has not committed yet, this transaction does not see 18, and both insert revision 5: the primary key makes the second wait
+// for the first, and fail if the first commits.
 //
-// The base is compared with seq, which is unique in the database, and not with rev: after a standby without the last commits
-// was promoted, the same revision may be another entry.
+// The base is compared with seq, which is unique in the database, and not with rev: after the failover to a standby that lacks the last
+// commits, the same revision may belong to another entry.
 //
-// The revision of the base is known if this engine has appended it. If there is a newer entry all the same, the primary key refuses the new ones in the same way; if the case was removed, or
-// that entry was lost with a server, the check before has failed.
+// If this engine appended the base itself, it knows its revision (known), which saves the lookup. A newer entry then violates the primary
+// key in the same way. A case that was removed, or a base that was lost in a failover, has already failed the check that precedes this
+// statement.
 var appendEntries = newStatement("INSERT INTO @.journal (root, rev, seq, process, format, at, command, actor, key, answer, events) "+
 	"SELECT u.root, u.nth + COALESCE(u.known, (SELECT CASE WHEN j.seq = u.base THEN j.rev END FROM "+
 	"(SELECT seq, rev FROM @.journal WHERE root = u.root ORDER BY rev DESC LIMIT 1) j)), "+
 	"u.seq, u.process, "+strconv.Itoa(format)+", u.at, u.command, u.actor, u.key, u.answer, u.events FROM %s",
 	[]string{"root", "base", "known", "nth", "seq", "process", "at", "command", "actor", "key", "answer", "events"}, (&transaction{}).entryColumns(nil, nil))
 
-// commit writes what was appended and replied, and ends the transaction. It goes in one round trip, unless SQL of the user's ran:
-// then the end is one of its own.
+// commit writes the entries and replies of the transaction and ends it, in one round trip. If the user's own SQL ran in the transaction,
+// COMMIT takes a second round trip.
 //
 //	engine                                          server
 //	fence, locks and checks, journal, keys,  ──▶    runs them in this order; after one that fails
 //	tables, replies, settings, end                  it runs none of the others
 //	results, up to the first that failed     ◀──
 //
-// So the number of the statement that failed says why, see outcome. A large one goes in parts, see parts.go. The fence is the first: it is locked until the end, so an engine
-// that is declared dead has committed before that, or writes nothing. The checks come before what is written, so that a transaction
-// that is stale has written nothing that others wait for.
+// The server stops at the first statement that fails, so the number of results says why the commit failed; see outcome. A large transaction
+// is sent in parts, see parts.go. The fence comes first and its lock lasts until the end: an engine that is declared dead has either
+// committed before that, or writes nothing. The checks come before the writes, so that a stale transaction holds no row locks that others
+// wait for.
 func (tx *transaction) commit() error {
 	if err := tx.usable(); err != nil {
 		return err
@@ -70,14 +73,14 @@ func (tx *transaction) commit() error {
 	switch {
 	case tx.spoiled != nil:
 		return tx.failLocked(tx.spoiled)
-	// Once: the engine drops the trees that it has in memory, and loads them as they are.
-	case tx.s.rejoined: // commits may be lost that those who ask for this one know of
+	// Reported once: the engine then drops its cached trees and loads them again.
+	case tx.s.rejoined: // commits may be lost that the callers of this one already know of
 		tx.s.rejoined = false
 		clear(tx.s.revs)
 		return tx.staleError(nil, store.ErrFenced)
 	case len(tx.late) > 0:
 		return tx.staleError(tx.late, nil)
-	// It wrote nothing and holds nothing, so there is nothing to fence. What it has read may be stale all the same.
+	// It wrote nothing and holds no locks, so there is nothing to fence. What it read may still be stale.
 	case len(tx.appended) == 0 && len(tx.replies) == 0 && len(tx.settings) == 0 && !tx.begun:
 		return tx.checkExpected()
 	}
@@ -89,16 +92,15 @@ func (tx *transaction) commit() error {
 	}
 	b := &batch{sql: tx.w.sql}
 	tx.queueFence(b)
-	// SQL of the user's ran with the plans of the role; those of the store's statements below need its own settings, see
-	// keyed.
+	// The user's SQL ran with the planner settings of the role; the store's statements below need the store's own, see keyed.
 	if tx.users {
 		b.queue(storesPlans)
 	}
 	tx.queueAll(b)
 	tx.s.hints.queue(tx, b)
 	committed := 0 // how many statements there are with the one that commits
-	// Without an entry there is no number yet; it is asked for, so that happened can be answered. Without SQL of the user's
-	// the end of the transaction goes with the rest, and if no transaction was begun, the batch is one by itself.
+	// A transaction without an entry has no transaction id yet; it is requested, so that happened can ask for the outcome. Without the
+	// user's SQL, COMMIT is part of the batch; if no transaction was begun, the batch is an implicit transaction of its own.
 	switch {
 	case tx.users && tx.xact == 0:
 		b.queue(currentXact)
@@ -111,7 +113,7 @@ func (tx *transaction) commit() error {
 		}
 	}
 	done, err := tx.send(b)
-	// The commit succeeded. That the next transaction could not be begun behind it is an error of that one, and not of this.
+	// The commit succeeded. If BEGIN of the next transaction failed, that is an error of the next one, not of this one.
 	if committed > 0 && done.n >= committed {
 		tx.s.beganAhead(done, committed)
 		err = nil
@@ -120,9 +122,9 @@ func (tx *transaction) commit() error {
 		if tx.xact == 0 {
 			tx.xact = done.number()
 		}
-		// In a round trip of its own: triggers and constraints of the user's that are deferred run in it, and their errors
-		// are distinguished from those of the batch. Its context is not that of a caller, as for every statement of the writer: a
-		// canceled one closes the connection.
+		// A separate round trip: the user's deferred triggers and constraints run in COMMIT, and their errors must not be taken for those
+		// of the batch. Like every statement of the writer it does not use the context of a caller, since canceling a context closes the
+		// connection.
 		err = tx.w.exec(context.Background(), "COMMIT")
 	}
 	if err == nil {
@@ -134,19 +136,19 @@ func (tx *transaction) commit() error {
 	return tx.outcome(err, done.n)
 }
 
-// queueFence adds the statement that is the first of all.
+// queueFence adds the fence, which is the first statement of a transaction, to its first part.
 func (tx *transaction) queueFence(b *batch) {
 	if tx.parts.n == 0 {
 		b.queue(fenced, tx.s.self, tx.s.epoch)
 	}
 }
 
-// outcome is the error of a commit that failed at one of its statements. If the connection was lost on the way, it finds out whether the
-// commit happened all the same.
+// outcome turns the failure of statement number at into the error of the commit. If the connection was lost, it finds out whether the
+// commit happened nevertheless.
 func (tx *transaction) outcome(err error, at int) error {
 	switch {
-	// The fence is statement 0. A division by zero of another statement is a stale tree, or a reply that another engine
-	// gave.
+	// The fence is statement 0. A division by zero in another statement means a stale tree, or a reply that another engine has
+	// written.
 	case at == 0 && code(err) == divisionByZero:
 		tx.rollback()
 		return tx.s.fencedOut(err)
@@ -159,7 +161,7 @@ func (tx *transaction) outcome(err error, at int) error {
 	case !tx.w.gone():
 		return tx.s.db.refusal(err)
 	}
-	// resolve may give this engine another number, and the entry has the one that it was written with.
+	// resolve may give this engine another number, but the entry carries the one that it was written with.
 	before := tx.s.self
 	if again := tx.s.resolve(); again != nil {
 		tx.s.doubt = true
@@ -173,12 +175,12 @@ func (tx *transaction) outcome(err error, at int) error {
 	return nil
 }
 
-// happened reports whether the commit of a connection that was lost is in the database. What it was made with is fenced, so
-// the answer does not change any more. One entry answers for all, as they are there together or not at all; one of a tree that was
-// removed does not, since it is not there either way. Without any, the server is asked by the number of the transaction.
+// happened reports whether a commit whose connection was lost is in the database. The old session is fenced, so the answer is
+// final. It looks for one entry, since all entries of a transaction are committed together; an entry of a removed tree proves
+// nothing, since it is absent either way. Without a usable entry it asks the server for the status of the transaction id.
 func (tx *transaction) happened(process int64) (bool, error) {
-	// By (root, seq) and the process: positions are made of numbers of transactions, and after a promotion a number may be
-	// given again.
+	// The process is compared too: positions derive from transaction ids, and after a failover to a standby an id may be
+	// assigned a second time.
 	for i := range tx.appended {
 		if e := tx.appended[i].Entry; !tx.appended.Removed(e.Root) {
 			_, found, err := tx.s.w.number("SELECT 1 FROM @.journal WHERE root = $1 AND seq = $2 AND process = $3", uuid(e.Root), e.Seq, process)
@@ -200,7 +202,7 @@ func (tx *transaction) happened(process int64) (bool, error) {
 func (tx *transaction) queueAll(b *batch) {
 	roots, last := tx.known(tx.unsent(nil))
 	tx.queueCheck(b, roots, last)
-	// First, so that a key of a removed case is free for a command that comes after it in this transaction.
+	// Removals come first, so that a later command in this transaction can use a key of the removed case.
 	gone := tx.queueRemoved(b)
 	if entries := tx.unsent(gone); len(entries) > 0 {
 		b.large = len(entries) >= tx.s.db.set.fewestLarge
@@ -212,20 +214,20 @@ func (tx *transaction) queueAll(b *batch) {
 		tx.counts.queue(b)
 	}
 	for _, r := range tx.replies {
-		// Two engines may read the same request; the command of the second is undone with its reply, since they are one
-		// transaction.
+		// Two engines may read the same request. The reply of the second fails, and rolls back its command, since both
+		// are in one transaction.
 		b.queue(replyOnce,
 			state.Micros(tx.s.now()), nullable(string(r.answer.Result)), nullable(r.answer.Code), nullable(r.answer.Error), r.id)
 	}
 	tx.queueSettings(b)
 }
 
-// replyOnce fails, by a division by zero, if another engine has replied.
+// replyOnce fails with a division by zero if another engine has replied already.
 const replyOnce = "WITH r AS (UPDATE @.requests SET replied = $1, result = $2, code = $3, error = $4 WHERE id = $5 AND replied IS NULL " +
 	"RETURNING id) SELECT 1 / (SELECT count(*) FROM r)"
 
 func (tx *transaction) queueEntries(b *batch, entries []tables.Command) {
-	// Several commands of a batch may be on one root case. All have the base of the first, as the later ones are not in the
+	// Several commands of a batch may concern one root case. All share the base of the first, since its entry is not in the
 	// database yet.
 	at := make([]place, len(entries))
 	roots := make(map[workitem.CaseID]*place)
@@ -273,11 +275,13 @@ func (tx *transaction) entryColumns(entries []tables.Command, at []place) []any 
 	}
 }
 
-// A key that another engine has used meanwhile violates the primary key, which is a conflict: the command is run again,
-// finds the entry with the key, and returns its result.
+// keepKeys stores idempotency keys with the entries that used them. If another engine has used a key meanwhile, the
+// insert violates the primary key. That is a conflict: the engine runs the command again, finds the entry with the key,
+// and returns its result.
 const keepKeys = "INSERT INTO @.idempotency_keys (key, root, seq) SELECT * FROM unnest($1::bytea[], $2::uuid[], $3::bigint[])"
 
-// keyHash is how an idempotency key is kept.
+// keyHash returns the hash under which an idempotency key is stored: keys have any length, and the hash keeps
+// index entries small.
 func keyHash(key string) []byte {
 	sum := sha256.Sum256([]byte(key))
 	return sum[:]

@@ -12,21 +12,21 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Engines notify each other of what they changed. Notifications are gathered for a moment and not part of a commit, which they would slow
-// down. One that is lost costs a pace: the next Tick finds the change.
+// Engines notify each other of changes with NOTIFY. Notifications are batched for a moment and sent outside of commits, which they would
+// slow down. A lost notification delays the others until their next Tick, which finds the change.
 //
-// If this engine has notified of nothing for the time of a busy pace, the notification is part of the commit. The others may look only once in ten
-// seconds then, and would leave what the commit began for so long if this engine died before it notifies them.
+// If this engine has sent nothing for a busy pace, the notification is part of the commit. The other engines may then be idle, with a Tick
+// only every ten seconds: if this engine died between its commit and the notification, they would notice the new work only that late.
 
-// Five milliseconds: an engine with a thousand commits a second sends two hundred notifications, and not a thousand. NOTIFY
-// takes a lock of the whole server at COMMIT, so that commits which notify come one after the other.
+// An engine with a thousand commits a second sends two hundred notifications, not a thousand: COMMIT of a transaction with
+// NOTIFY takes a lock of the whole server, so such commits are serialized.
 const (
-	gather      = 5 * time.Millisecond
-	rootsInHint = 300 // a notification has 8,000 bytes at most
-	maxHints    = 64  // that wait to be taken
+	gather      = 5 * time.Millisecond // how long changes are collected before they are sent
+	rootsInHint = 300                  // 22 bytes each in base64: PostgreSQL limits a payload to 8,000 bytes
+	maxHints    = 64                   // received and not read by the engine; further ones are dropped, and the next Tick finds the changes
 )
 
-// hints gathers what other engines are to be notified of.
+// hints collects what other engines are to be notified of, and holds what they sent.
 type hints struct {
 	s        *Store
 	mu       sync.Mutex
@@ -36,7 +36,7 @@ type hints struct {
 	closed   bool
 	timer    *time.Timer // nil if there is nothing to notify of
 	notified bool        // the others were notified of root cases within the time of a busy pace
-	quiet    *time.Timer // ends that; nil before the first time
+	quiet    *time.Timer // resets notified; nil before the first time
 
 	in chan store.Hint // what other engines sent
 }
@@ -48,10 +48,11 @@ func newHints(s *Store) *hints {
 // Hints implements [store.Fleet].
 func (s *Store) Hints() <-chan store.Hint { return s.hints.in }
 
-// queue adds the notification to the statements of a commit, if there is another engine, which was not notified by this one for a while.
+// queue adds the notification to the statements of a commit, if there are other engines and this one has not notified them for a busy
+// pace.
 func (h *hints) queue(tx *transaction, b *batch) {
 	h.mu.Lock()
-	// At most one commit in a busy pace pays for it.
+	// At most one commit in a busy pace pays for NOTIFY.
 	tx.notifies = h.s.others.Load() > 0 && len(tx.appended) > 0 && !h.notified
 	h.mu.Unlock()
 	if !tx.notifies {
@@ -66,7 +67,7 @@ func (h *hints) queue(tx *transaction, b *batch) {
 	}
 }
 
-// committed gathers what a commit did and did not notify of, if there is another engine.
+// committed collects the changes of a commit that its own notification did not report, if there are other engines.
 func (h *hints) committed(tx *transaction) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -83,14 +84,14 @@ func (h *hints) committed(tx *transaction) {
 	}
 	h.free = h.free || len(tx.offered) > 0
 	h.set = h.set || len(tx.settings) > 0
-	// The timer of the first change is not set again by later ones: what was gathered waits for five milliseconds, and no
-	// longer.
+	// Later changes do not reset the timer of the first one, so none waits longer than gather.
 	if h.timer == nil && !h.closed {
 		h.timer = time.AfterFunc(gather, h.notify)
 	}
 }
 
-// noteNotified notes that the others are notified by this engine, and soon look what it does. The lock is held.
+// noteNotified records that the other engines were notified, and so are at the busy pace for a while. The lock
+// is held.
 func (h *hints) noteNotified() {
 	if h.notified = true; h.quiet != nil {
 		h.quiet.Reset(busyPace)
@@ -103,7 +104,7 @@ func (h *hints) noteNotified() {
 	})
 }
 
-// notify sends the others what was gathered.
+// notify sends the collected changes to the other engines.
 func (h *hints) notify() {
 	h.mu.Lock()
 	roots, free, set := h.roots, h.free, h.set
@@ -144,7 +145,7 @@ func notify(c *conn, from int64, kind, text string) error {
 // payload is what [hints.take] reads.
 func payload(from int64, kind, text string) string { return fmt.Sprintf("%d:%s:%s", from, kind, text) }
 
-// texts16 puts ids into as many texts as are needed.
+// texts16 encodes ids in base64, in as many payloads as they need.
 func texts16(roots map[workitem.CaseID]struct{}) (texts []string) {
 	var buf []byte
 	n := 0
@@ -157,11 +158,11 @@ func texts16(roots map[workitem.CaseID]struct{}) (texts []string) {
 	return texts
 }
 
-// take takes a notification of another engine. One that finds no room is lost.
+// take decodes a notification and passes it to the engine. It is dropped if the channel is full.
 func (h *hints) take(payload string) {
 	from, rest, _ := strings.Cut(payload, ":")
 	kind, text, ok := strings.Cut(rest, ":")
-	// The session that listens also hears what this engine has sent.
+	// LISTEN also delivers what this engine itself has sent.
 	if !ok || from == fmt.Sprint(h.s.number.Load()) {
 		return
 	}
@@ -179,8 +180,8 @@ func (h *hints) send(hint store.Hint) {
 	if h.closed {
 		return
 	}
-	// The goroutine that listens must not wait for the engine, which may be within an update: the server keeps notifications
-	// for a session that does not read them, in a queue that all databases share.
+	// The listening goroutine must not block on the engine, which may be in an update: the server buffers the notifications
+	// of a session that does not read, in one queue for all databases.
 	select {
 	case h.in <- hint:
 	default:

@@ -12,10 +12,11 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// rowsOf are the rows of one kind that a transaction writes, each in its last state.
+// rowsOf holds the rows of one kind that a transaction writes, each in its last state: a row that several
+// commands change is written once.
 type rowsOf[K ~[16]byte, T comparable] map[K]row[T]
 
-// put adds a row, or a later state of one: what it was before the transaction stays.
+// put adds a row or replaces its state. The state before the transaction (was) stays that of the first put.
 func (all rowsOf[K, T]) put(id K, r row[T]) {
 	if earlier, ok := all[id]; ok {
 		r.was = earlier.was
@@ -34,7 +35,8 @@ func (tx *transaction) queueTables(b *batch, entries []tables.Command) {
 	for _, c := range entries {
 		root := c.Entry.Root
 		clear(was)
-		// The first state before this transaction counts: put keeps it over later commands on the same row.
+		// Later commands of the transaction may change the same row: put keeps the state from before the
+		// first of them.
 		for i, v := range c.Dirty.Cases {
 			was[v.ID] = c.Dirty.Was[i]
 			cases.put(v.ID, caseRow{v: v, was: c.Dirty.Was[i], root: root, workflow: v.Workflow})
@@ -76,8 +78,9 @@ func (tx *transaction) queueTables(b *batch, entries []tables.Command) {
 	}
 }
 
-// write adds the statements that write rows of one kind, and counts them. They are in the order of their keys, and the kinds in that of
-// queueTables: two transactions that write the same rows lock them in the same order, so that one waits for the other, and not each for the other.
+// write adds the statements that insert new rows of one kind and update existing ones, and counts them. Rows are sorted by key, and
+// queueTables writes the kinds in a fixed order: transactions that write the same rows lock them in the same order, so they wait for each
+// other and cannot deadlock.
 func write[K ~[16]byte, T comparable](b *batch, how written[T], all rowsOf[K, T], count func(r row[T])) {
 	var none T
 	var fresh, known []row[T]
@@ -105,7 +108,7 @@ func (w written[T]) sorted(l []row[T]) []row[T] {
 	return l
 }
 
-// values are in the order of their ids.
+// values returns the values in the order of their ids.
 func values[K interface {
 	comparable
 	~[16]byte
@@ -124,11 +127,11 @@ func sorted[K ~[16]byte](keys func(func(K) bool)) []K {
 	})
 }
 
-// tally collects how the numbers of cases, items and jobs change, and of the items and cases that ended. What the engine knows is what the database has,
-// or the commit fails: see [transaction.queueCheck].
+// tally collects by how much a transaction changes the counts of cases, items and jobs, and of ended items and cases. It is computed from
+// the states in memory; queueCheck fails the commit if these are not the states in the database.
 //
-// The numbers are rows of count_deltas, which Idle folds. Two commits that added to the same row of counts would wait for
-// each other, and nearly all commits change the same few kinds.
+// The changes are inserted as rows of count_deltas, which Idle later adds to counts. Updating counts directly would make nearly all
+// commits wait for each other, since they change the same few rows.
 type tally struct {
 	counts map[store.Count]int64
 	ended  map[store.Ended]int64
@@ -141,7 +144,7 @@ func newTally() *tally {
 func (t *tally) cases(r caseRow) {
 	if r.was != nil {
 		t.counts[store.Count{What: "case", Workflow: r.workflow, State: r.was.State.String()}]--
-		if e, ok := store.EndedCase(r.was); ok { // a failed one may go on
+		if e, ok := store.EndedCase(r.was); ok { // a failed case may be resumed
 			t.ended[e]--
 		}
 	}

@@ -17,14 +17,16 @@ const (
 	busyPace = time.Second
 	idlePace = 10 * time.Second
 
-	// settled is how long after a connection was made anew no engine is declared dead: they may all have lost theirs.
+	// settled is how long after a reconnection this engine declares no other one dead: all of them may have lost
+	// their connections.
 	settled = 10 * time.Second
 )
 
-// side is a connection beside the writer's, for what concerns the fleet. Its methods lock it.
+// side is a second connection, for heartbeats, taking jobs, failure detection and notifications. Its methods are called
+// with Store.sideMu locked.
 //
-// It has a connection of its own, as the writer's may be in a transaction, of which SQL of the user's runs for minutes. By
-// it this engine sends its heartbeat, takes jobs, judges others, and notifies them.
+// These cannot use the writer's connection: it may be in a transaction in which the user's SQL runs for minutes, and an
+// engine that sent no heartbeat for so long would be declared dead.
 type side struct {
 	c          *conn             // nil while there is no connection; guarded by Store.sideMu, as all below
 	since      int64             // when it was made anew, in microseconds of the server; 0 for the first one
@@ -38,9 +40,9 @@ type side struct {
 // suspect is an engine whose session was found ended.
 type suspect struct{ beat, seen int64 }
 
-// onSide runs f on the connection beside the writer's, with the number of this engine.
+// onSide runs f on the second connection, with the number of this engine. It connects first if there is no connection.
 func (s *Store) onSide(ctx context.Context, f func(c *conn, self int64) error) error {
-	s.sideMu.Lock() // and not mu, which an Update holds as long as it runs
+	s.sideMu.Lock() // not mu, which an Update holds while it runs
 	defer s.sideMu.Unlock()
 	if s.side.closed {
 		return errClosed
@@ -51,9 +53,9 @@ func (s *Store) onSide(ctx context.Context, f func(c *conn, self int64) error) e
 			return s.db.explain(err)
 		}
 		if s.side.c, s.side.since = c, 0; s.side.ever {
-			// After a restart of the server all engines have lost their sessions, and the first to come back would find all
-			// others gone.
-			s.side.since, _, _ = c.number("SELECT " + now) // without it, all are trusted to be judged
+			// After a restart of the server all engines have lost their sessions, and the first one to reconnect would find
+			// all others gone.
+			s.side.since, _, _ = c.number("SELECT " + now) // on an error it stays 0, and others are judged at once
 		}
 		s.side.ever = true
 	}
@@ -82,16 +84,17 @@ func (s *Store) Knows(ctx context.Context, fingerprint string) (known bool, err 
 	return known, err
 }
 
-// take makes free jobs this engine's, if it is alive. Those of a definition that it lacks, and of queues that are named, stay.
+// take assigns free jobs to this engine, if the engine is live. It skips jobs of definitions that the engine does not have, and jobs of
+// the queues in $2 (without a free worker) or outside $4.
 //
-// Engines that take at the same moment do not wait for one another: each leaves out what another one has locked. The row of the engine
-// itself is locked, too: who declares it dead waits until this has ended, and then finds and frees what it took. Without that, jobs that
-// are taken in the meantime would stay with an engine that does not come back. Both parts are materialized, as the limit must hold for the
-// statement, and not for each time that a plan runs a part of it.
+// SKIP LOCKED lets engines take jobs at the same time without waiting for each other. FOR SHARE on the engine's own row makes an engine
+// that declares it dead wait until this statement has ended, and then find and free the jobs that it took; otherwise jobs taken in between
+// would stay with a dead engine. MATERIALIZED makes both parts run once: a plan that ran f again for each row of a join could lock more
+// jobs than the limit.
 //
-// Jobs come by jobs_free, whose order is that of ORDER BY: the highest priority first, then by their time. The fingerprint
-// of the case is compared for each that the index gives: an engine that lacks the definition leaves the job to one that has
-// it, as in a deployment of a new version.
+// The index jobs_free has the order of ORDER BY: highest priority first, then due time. The fingerprint of the case is compared for each
+// job that the index returns: during the deployment of a new version, an engine that lacks the definition leaves the job to one that has
+// it.
 //
 //	engine 1    locks jobs 7, 8 and 9, and makes them its own
 //	engine 2    the same statement at the same moment: skips these, and locks 10, 11 and 12
@@ -102,8 +105,8 @@ const take = "WITH me AS MATERIALIZED (SELECT prints FROM @.processes WHERE id =
 	"ORDER BY -j.priority, j.due, j.id LIMIT $3 FOR UPDATE OF j SKIP LOCKED), " +
 	"t AS (UPDATE @.jobs j SET holder = $1 FROM f WHERE j.root = f.root AND j.id = f.id RETURNING j.*) SELECT "
 
-// takeInOrder has the server go through free jobs by the index that has them in their order, to the limit. It expects few of them, since most
-// jobs are done, and would rather read all and sort them, each time that some are taken of a long queue.
+// takeInOrder makes the planner scan free jobs in index order up to the limit. Most jobs in the table are done, so the planner expects few
+// free ones and prefers to read and sort them all, which costs the length of the queue for each take.
 var takeInOrder = slices.Concat(byIndex, []string{"SET LOCAL enable_bitmapscan = off", "SET LOCAL enable_sort = off"})
 
 // Take implements [store.Fleet].
@@ -159,17 +162,18 @@ func readJobs(c *conn, query string, args ...any) (jobs []*state.Job, err error)
 	return jobs, err
 }
 
-// exchange is what a Tick asks and says, in one statement: an idle engine costs the server six of them a minute. It returns a row for each other
-// engine, at least one, and none if this engine was declared dead. What it is made of, in the order of what depends on what:
+// exchange is the statement of a Tick: it sends the heartbeat and reads the state of the fleet. It is a single statement since an idle
+// engine runs it six times a minute. It returns one row for each other engine, one row with NULLs if there is no other, and no row if this
+// engine was declared dead. Its parts, each using those above it:
 //
-//	statement_timestamp()   when the server has read the statement. The clocks are compared by it, since what the statement waits for, as a
-//	                        lock, would be taken for a difference between them
+//	statement_timestamp()   when the server received the statement. Clock skew is measured with it: with clock_timestamp(), the time that
+//	                        the statement waits for a lock would count as skew
 //	o                       the other engines
-//	b                       the heartbeat, which says how soon the next one is to be expected: sooner if one of the others is busy
-//	the rest                what there is in the tables, and what the settings are
+//	b                       the heartbeat, with the time until the next one: shorter if another engine is busy
+//	the rest the head of the journal, whether there are free jobs, and a digest of the settings
 //
-// Who looks whether the session of an engine has ended takes its lock, and lets go of it at once: another one that looks at that moment
-// would take the engine for alive, or the engine itself would wait as it connects anew.
+// Each engine's session holds an advisory lock, so taking it shows that the session has ended. It is released at once: while it is held,
+// another engine that checks would take the session for alive, and the engine itself would have to wait when it reconnects.
 const exchange = "WITH o AS MATERIALIZED (SELECT p.id, (extract(epoch FROM u.beat) * 1000000)::bigint AS beat, u.busy, " +
 	"p.state = 'dead' OR " + overdue + " AS overdue, " +
 	"p.state = 'dead' OR p.pid IS NOT NULL AND CASE WHEN pg_try_advisory_lock(" + sessionLock + ") THEN pg_advisory_unlock(" + sessionLock + ") " +
@@ -184,15 +188,15 @@ const exchange = "WITH o AS MATERIALIZED (SELECT p.id, (extract(epoch FROM u.bea
 	"o.id, o.beat, o.overdue, o.gone " +
 	"FROM b CROSS JOIN (SELECT COALESCE(max(seq), 0) AS seq FROM @.journal) h LEFT JOIN o ON true ORDER BY o.id"
 
-// asked is when the server has read a statement, in microseconds.
+// asked is when the server received the statement, in microseconds.
 const asked = "(extract(epoch FROM statement_timestamp()) * 1000000)::bigint"
 
 // Tick implements [store.Fleet].
 func (s *Store) Tick(ctx context.Context, on store.Standing) (news store.News, err error) {
 	fenced := false
 	err = s.onSide(ctx, func(c *conn, self int64) error {
-		// The writer has joined anew since the last Tick, and the engine learns of it by one error, here or in its next
-		// commit.
+		// The writer has rejoined under a new number since the last Tick. The engine learns this from one error, here
+		// or in its next commit.
 		if fenced = s.side.lastNumber != 0 && s.side.lastNumber != self; fenced {
 			s.side.lastNumber = self
 			return nil
@@ -210,7 +214,7 @@ func (s *Store) Tick(ctx context.Context, on store.Standing) (news store.News, e
 	return news, err
 }
 
-// fencedNow has this engine join anew if it has not done so yet, and returns why.
+// fencedNow makes this engine rejoin, if it has not done so yet, and returns the reason.
 func (s *Store) fencedNow(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -232,10 +236,10 @@ func (s *Store) fencedNow(ctx context.Context) error {
 	return s.db.at("%w", store.ErrFenced)
 }
 
-// tick is what Tick does on a connection; live reports whether this engine is. Others are declared dead after its heartbeat: an engine that
-// was declared dead itself has no say in that.
+// tick does the work of Tick on a connection; live reports whether this engine is live. It declares others dead only after its own
+// heartbeat succeeded: an engine that was itself declared dead must not judge others.
 //
-// declare compares the beat that was seen, so two engines that were stopped for the same time do not end each other.
+// declare compares the heartbeat that was seen, so two engines that were both paused do not declare each other dead.
 func (s *Store) tick(c *conn, self int64, on store.Standing) (news store.News, live bool, err error) {
 	var all []other
 	at := int64(0)
@@ -260,14 +264,15 @@ func (s *Store) tick(c *conn, self int64, on store.Standing) (news store.News, l
 	if err != nil {
 		return news, live, err
 	}
-	if missed || !news.Settled { // those who follow the journal wait for it to settle
+	if missed || !news.Settled { // readers that follow the journal wait until it is settled
 		news.Next = news.Soon
 	}
 	news.Changed, err = changed(c, on.Roots)
 	return news, live, err
 }
 
-// pace is how long it is to the next Tick. Behind a pooler, nothing wakes an engine before it.
+// pace is the time until the next Tick. Behind a connection pooler there are no notifications, so it is the
+// polling interval.
 func (s *Store) pace(busy bool) time.Duration {
 	switch {
 	case s.db.set.poll > 0:
@@ -294,23 +299,23 @@ func changed(c *conn, roots map[workitem.CaseID]int64) (list []workitem.CaseID, 
 	return list, err
 }
 
-// other is another engine, as it was seen.
+// other is another engine as a Tick found it.
 type other struct {
 	id, beat      int64
-	gone, overdue bool // its session has ended; it has sent no heartbeat for long
+	gone, overdue bool // gone: its session has ended; overdue: it has sent no heartbeat for too long
 }
 
-// dead selects the engines that are to be declared dead: those that are overdue, and those whose session was found ended twice without
-// a heartbeat between. Once is not enough: an engine whose connection was lost makes a new one, and sends a heartbeat by that. The
-// two looks are about a pace apart, less what a timer may be early.
+// dead selects the engines to declare dead: those that are overdue, and those whose session was found ended in two Ticks without a
+// heartbeat in between. One Tick is not enough, since an engine that loses its connection reconnects and sends a heartbeat. The two
+// Ticks must be nearly a pace apart; the tenth that may be missing is for timers that fire early.
 //
 // Engine 3 is killed at 10.2 s; engines 1 and 2 look once a second:
 //
 //	10.5    its session has ended: a suspect, with its beat of 9.9
 //	11.5    the same beat: it is declared dead, and its jobs are free
 //
-// Another one, 4, loses its connection at 10.2 s and makes a new one at 10.4 s, with the lock of its session: at 10.5 it is
-// no suspect.
+// Engine 4 loses its connection at 10.2 s and reconnects at 10.4 s, which takes the lock of its session again: at 10.5 s it is no
+// suspect.
 func (d *side) dead(all []other, at int64) (dead []other) {
 	if d.since > 0 && at-d.since < settled.Microseconds() {
 		return nil
@@ -331,8 +336,8 @@ func (d *side) dead(all []other, at int64) (dead []other) {
 	return dead
 }
 
-// areMissed reports whether an engine that is suspected holds what is due, so that the second look at it must not take long. If all was quiet
-// until it began that, neither its own heartbeats nor those of the others are frequent.
+// areMissed reports whether a suspected engine holds a job that is due soon, so that the second Tick must follow quickly. In an idle fleet
+// the next Tick would otherwise be ten seconds away.
 func (s *Store) areMissed(c *conn) (missed bool, err error) {
 	if len(s.side.suspects) == 0 {
 		return false, nil
