@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// ErrInvalid is what every error about a schedule, a cron expression or a window that cannot be is, by errors.Is.
+// ErrInvalid is wrapped by every error about an invalid schedule, cron expression or window.
 var ErrInvalid = errors.New("invalid schedule")
 
 // cron is a parsed expression: for each field the set of its values, as bits.

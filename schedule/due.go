@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// Overlap says what happens at a tick while what began at an earlier tick of the same schedule still runs.
+// Overlap is the policy for a tick while the run of an earlier tick of the same schedule is not over.
 type Overlap uint8
 
 // The policies of overlap. The zero value skips.
 const (
-	OverlapSkip   Overlap = iota // the tick is left out
-	OverlapQueue                 // it begins when what runs has ended
-	OverlapCancel                // what runs is canceled, and the tick begins
+	OverlapSkip   Overlap = iota // the tick is skipped
+	OverlapQueue                 // it starts when the earlier run has ended
+	OverlapCancel                // the earlier run is canceled, and the tick starts
 	OverlapAllow                 // both run
 )
 
@@ -33,18 +33,18 @@ func (o *Overlap) UnmarshalText(text []byte) error {
 	return err
 }
 
-// Action is what is done at a tick.
+// Action is what happens at a tick.
 type Action uint8
 
 // The actions at a tick.
 const (
-	ActionStart   Action = iota // what belongs to the tick begins
-	ActionLeave                 // nothing begins
-	ActionWait                  // it begins when what runs, and what waits before it, has ended
-	ActionReplace               // what runs is canceled, and it begins
+	ActionStart   Action = iota // start the run of the tick
+	ActionLeave                 // start nothing
+	ActionWait                  // start it when the current run, and those that wait before it, have ended
+	ActionReplace               // cancel the current run, and start it
 )
 
-// At returns what is done at a tick. busy says that what began at an earlier tick runs, or waits.
+// At returns what to do at a tick. busy says that a run of an earlier tick is in progress or waits.
 func (o Overlap) At(busy bool) Action {
 	switch {
 	case !busy || o == OverlapAllow:
@@ -57,14 +57,14 @@ func (o Overlap) At(busy bool) Action {
 	return ActionLeave
 }
 
-// CatchUp says what happens to ticks that were missed.
+// CatchUp is the policy for ticks that were missed.
 type CatchUp uint8
 
-// The policies of catching up. The zero value leaves out what was missed.
+// The policies for missed ticks. The zero value skips them.
 const (
-	CatchUpNone CatchUp = iota // ticks that are later than Grace are left out
-	CatchUpLast                // the latest tick begins, the others are left out
-	CatchUpAll                 // the latest CatchUpMost ticks begin, in their order
+	CatchUpNone CatchUp = iota // ticks that are later than Grace are skipped
+	CatchUpLast                // the latest tick starts, the others are skipped
+	CatchUpAll                 // the latest CatchUpMost ticks start, in order
 )
 
 var catchUpNames = []string{"none", "last", "all"}
@@ -104,26 +104,26 @@ func find(what string, names []string, text []byte) (int, error) {
 	return i, nil
 }
 
-// Due is what a schedule asks for at a time.
+// Due is what is due at a point in time.
 type Due struct {
-	// Ticks are those that begin now, the earliest first.
+	// Ticks are the ticks that start now, the earliest first.
 	Ticks []time.Time
 
-	// Last is the latest tick that was looked at, whether it begins or is left out. The next call of Due takes it. It
-	// is what to store: in one transaction with what begins at Ticks, so that each tick begins once.
+	// Last is the latest tick that was processed, whether it starts or is skipped: the argument of the next call of
+	// Due. Store it in one transaction with the work of Ticks, so that each tick starts once.
 	Last time.Time
 
-	// LeftOut says that ticks before Last were missed and do not begin.
+	// LeftOut reports that ticks up to Last were missed and do not start.
 	LeftOut bool
 
-	// Next is when Due is to be called again: the beginning of the next tick. The zero time if there is none.
+	// Next is when to call Due again: the start of the next tick. It is the zero time if there is none.
 	Next time.Time
 }
 
-// Due returns what is due at a time, if all ticks up to last have been looked at. last is the Last of the call before;
-// for a schedule that is new or was resumed it is the time of that, or zero for now, so that it begins with the ticks
-// after it. Due is a function of its arguments: a process that asks again after a crash gets the same answer. A clock
-// that goes back makes nothing due twice.
+// Due returns what is due at time now, if all ticks up to last have been processed. last is the Last of the previous
+// call. For a new or resumed schedule it is the time of its creation or resumption, or zero for now, so that the
+// schedule starts with the ticks after it. Due is a function of its arguments: a process that asks again after a crash
+// gets the same answer. A clock that is set back makes nothing due twice.
 func (t *Timetable) Due(last, now time.Time) Due {
 	if last.IsZero() {
 		last = now

@@ -9,8 +9,8 @@ import (
 // zones are the zones that were found, by name: to read one takes hundreds of microseconds. There are only as many as the tz database has.
 var zones sync.Map // of *time.Location
 
-// Location finds a zone of the tz database by its name; "" is UTC. The machine's own zone, Local, is none, since processes on other machines
-// would differ. A zone is read once; all calls return the same.
+// Location returns the time zone with a name of the tz database; "" is UTC. "Local" is refused, since processes on different machines would
+// read it differently. A zone is loaded once; all calls return the same value.
 func Location(name string) (*time.Location, error) {
 	if known, ok := zones.Load(name); ok {
 		return known.(*time.Location), nil

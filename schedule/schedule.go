@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Schedule says when something begins: at the ticks of a cron expression, or at intervals. It is plain data, which can be
-// compared, stored and encoded as JSON; [Schedule.Compile] makes a [Timetable] of it.
+// Schedule says when recurring work starts: at the ticks of a cron expression, or at intervals. It is plain data, which
+// can be compared, stored and encoded as JSON; [Schedule.Compile] makes a [Timetable] of it.
 type Schedule struct {
 	// Name identifies the schedule, and spreads its jitter.
 	Name string `json:"name"`
@@ -19,34 +19,34 @@ type Schedule struct {
 	// Every is set.
 	Cron string `json:"cron,omitempty"`
 
-	// Every is the time between two ticks, at least a second. It is measured, not shown: changes of clocks do not
-	// move it. The ticks are Start and whole intervals after it; without a Start, whole intervals since 1 January 1970 UTC.
+	// Every is the time between two ticks, at least a second. It is elapsed time: daylight saving time does not change it.
+	// The ticks are Start and whole intervals after it; without a Start, whole intervals since 1 January 1970 UTC.
 	Every time.Duration `json:"every,omitempty"`
 
-	// Zone is where Cron is read, by its name in the tz database, such as Europe/Berlin. Default: UTC.
+	// Zone is the time zone of Cron, a name of the tz database such as Europe/Berlin. Default: UTC.
 	Zone string `json:"zone,omitempty"`
 
 	// Start and End limit the ticks: none is before Start, and none is at or after End. Default: no limit.
 	Start time.Time `json:"start,omitzero"`
 	End   time.Time `json:"end,omitzero"`
 
-	// Jitter delays what begins at a tick by a part of this time. The part depends on Name and the tick alone, so it
-	// is the same in every process and after every restart. It never reaches the next tick. Default: none.
+	// Jitter delays the start of a tick by a random part of this time. The part depends on Name and the tick alone,
+	// so it is the same in every process and after every restart. It never reaches the next tick. Default: none.
 	Jitter time.Duration `json:"jitter,omitempty"`
 
-	// Overlap says what happens at a tick while what began at an earlier one still runs. Default: OverlapSkip.
+	// Overlap is the policy for a tick while the run of an earlier one is not over. Default: OverlapSkip.
 	Overlap Overlap `json:"overlap,omitempty"`
 
-	// CatchUp says what happens to ticks that were missed, because nothing ran at their time. Default: CatchUpNone.
+	// CatchUp is the policy for ticks that were missed, because no process ran at their time. Default: CatchUpNone.
 	CatchUp CatchUp `json:"catch_up,omitempty"`
 
-	// CatchUpMost is the most ticks that CatchUpAll begins, the latest ones. Default: 1000.
+	// CatchUpMost is how many missed ticks CatchUpAll starts at most: the latest ones. Default: 1000.
 	CatchUpMost int `json:"catch_up_most,omitempty"`
 
-	// Grace is how late a tick may begin that CatchUpNone does not take for missed. Default: a minute.
+	// Grace is how late a tick may start before CatchUpNone takes it for missed. Default: a minute.
 	Grace time.Duration `json:"grace,omitempty"`
 
-	// Paused holds the schedule: nothing is due.
+	// Paused stops the schedule: nothing is due.
 	Paused bool `json:"paused,omitempty"`
 }
 
@@ -56,8 +56,8 @@ const (
 	DefaultGrace       = time.Minute
 )
 
-// Timetable is a schedule that was read: it knows its ticks. It does not change, and is safe for concurrent use. Make
-// one by [Schedule.Compile], or by [Cron] or [Every]; the zero Timetable has no ticks.
+// Timetable is a compiled schedule, which computes its ticks. It is immutable and safe for concurrent use. Make one
+// with [Schedule.Compile], [Cron] or [Every]; the zero Timetable has no ticks.
 type Timetable struct {
 	schedule Schedule
 	zone     *time.Location
@@ -145,7 +145,7 @@ func (t *Timetable) pattern(after time.Time) time.Time {
 	return start.Add((whole + 1) * every).In(t.zone)
 }
 
-// After returns the ticks after a time, without end if the schedule has none.
+// After returns the ticks after a time. The sequence is infinite if the schedule has no End.
 func (t *Timetable) After(after time.Time) iter.Seq[time.Time] {
 	return func(yield func(time.Time) bool) {
 		for tick := t.Next(after); !tick.IsZero() && yield(tick); tick = t.Next(tick) {
@@ -153,8 +153,8 @@ func (t *Timetable) After(after time.Time) iter.Seq[time.Time] {
 	}
 }
 
-// Between returns the ticks from one time up to, but without, another one, whatever Start, End and Paused say: those that
-// a backfill of that period begins.
+// Between returns the ticks from one time up to, but not including, another one. It ignores Start, End and Paused: these
+// are the ticks that a backfill of the period starts.
 func (t *Timetable) Between(from, to time.Time) iter.Seq[time.Time] {
 	return func(yield func(time.Time) bool) {
 		for tick := t.pattern(from.Add(-1)); !tick.IsZero() && tick.Before(to) && yield(tick); tick = t.pattern(tick) {
@@ -162,7 +162,7 @@ func (t *Timetable) Between(from, to time.Time) iter.Seq[time.Time] {
 	}
 }
 
-// Begin returns when what belongs to a tick begins: the tick, and its jitter. It is before the next tick.
+// Begin returns when the work of a tick starts: the tick plus its jitter, which is before the next tick.
 func (t *Timetable) Begin(tick time.Time) time.Time {
 	jitter := t.schedule.Jitter
 	if jitter == 0 {

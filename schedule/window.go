@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// Window is a part of the day in which something may be done: from 08:00 to 18:00 in Europe/Berlin, on some days. It is a value,
-// and can be compared: two that were read from the same text and zone are equal. It goes by what clocks in the zone show: where
-// they are put forward or back, it is shorter or longer by that, and one whose opening is skipped opens at that moment. The zero
+// Window is a part of the day in which work may start, on all days or some: 08:00 to 18:00 in Europe/Berlin. It is a comparable
+// value: two windows that were parsed from the same text and zone are equal. It follows the local time of the zone: on a day of
+// a clock change it is shorter or longer, and if its opening time is skipped, it opens at the moment of the change. The zero
 // value is always open.
 type Window struct {
 	from, to time.Duration // since midnight; to is at most from for one over midnight

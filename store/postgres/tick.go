@@ -170,7 +170,7 @@ func readJobs(c *conn, query string, args ...any) (jobs []*state.Job, err error)
 //	                        the statement waits for a lock would count as skew
 //	o                       the other engines
 //	b                       the heartbeat, with the time until the next one: shorter if another engine is busy
-//	the rest the head of the journal, whether there are free jobs, and a digest of the settings
+//	the rest                the head of the journal, whether there are free jobs, and a digest of the settings
 //
 // Each engine's session holds an advisory lock, so taking it shows that the session has ended. It is released at once: while it is held,
 // another engine that checks would take the session for alive, and the engine itself would have to wait when it reconnects.

@@ -1,11 +1,16 @@
-// Package check verifies the nets of model files, and reports what it found: to people, as JSON, and as SARIF for the
-// tools that show findings beside the source.
+// Package check implements "tasq check": it verifies the nets of model files, and reports the findings as text, as JSON, and as
+// SARIF for tools that show findings beside the source.
 //
 //	err := check.Run(ctx, check.Files("models.tar.gz"), check.Options{}, func(f *check.File) error { ... })
 //
-// A file of any format that package model reads can be checked, folders and archives as a whole. Each net is verified
-// on its own, a composite task in it as a task. [Explain] says of every code what it means, with an example that has
-// it.
+// It checks files of every format that package model reads, and whole folders and archives of them:
+//
+//	Files, Reader ──▶ model.Read ──▶ net/verify ──▶ File ──▶ Text, JSON, SARIF
+//	entries           nets           findings               or Verdicts: compared with a list of expected ones
+//
+// Each net is verified by itself; a composite task in it counts as a task. Verification has budgets of states, time and memory
+// ([Options]), and a net that exhausts one is reported as unknown, not as sound. A file that cannot be read is a result of its
+// own, and does not stop the others. [Explain] documents every code with an example that has it.
 package check
 
 import (

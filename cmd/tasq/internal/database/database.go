@@ -1,4 +1,12 @@
-// Package database finds what --db names: a SQLite file, or a database of a PostgreSQL server.
+// Package database turns the value of the flag --db into a database: the path of a SQLite file, or the URL of a database on a
+// PostgreSQL server.
+//
+//	d := database.Of("postgres://app@db.example/orders")    // nothing is opened yet
+//	e, err := engine.Open(ctx, d.Opener(), workflows...)    // as the only engine
+//	s, err := d.Read(ctx)                                   // for reading, beside the engine that owns it
+//	answer, err := d.Inbox().Post(ctx, command)             // a command for that engine
+//
+// So the rest of the command line does not depend on the kind of store. The package holds no connection of its own.
 package database
 
 import (

@@ -1,8 +1,16 @@
-// Package demo is the command "tasq demo": the recipe airetry, live, on a SQLite file, with a model server that really
-// fails. It shows each attempt as it happens, has a person review the draft, and leaves the file to be explored.
+// Package demo implements "tasq demo": runnable demonstrations of the recipes against servers that fail as real ones do. [Run]
+// shows the recipe airetry, RunOrder, RunOnboarding, RunIncident, RunLimits and RunFleet the others; [Command] chooses among
+// them by the arguments.
 //
-// It may be stopped at any moment, also by kill -9. Started again on the same file it goes on where it was: with the
-// same case, the same attempts, and the same wait, less the time that has passed.
+// Each demo prints every attempt as it happens. All but RunLimits and RunFleet keep their case in a database, which remains
+// afterwards for exploration with the other commands. Such a demo can be stopped at any moment, also by kill -9: started again
+// on the same database it continues the same case, with the same attempts and the rest of the same wait.
+//
+//	$ tasq demo order          charge, mail, save fails            ^C or kill -9
+//	$ tasq demo order          save again: neither a second charge nor a second mail
+//
+// The services that a demo calls (bank, mail server, model) are simulated on this machine. The demos of steps record the calls
+// to them in a file beside the database, which shows that nothing was done twice.
 package demo
 
 import (

@@ -1,13 +1,14 @@
-// Package model reads a model file of any format that Tasq knows: net notation, the define commands of a scenario,
-// PNML, YAWL and BPMN. [Open] and [Read] tell the format from the content; the ending of a name never decides alone,
-// since models travel as .xml, .txt or without any.
+// Package model reads a model file in any format that Tasq knows: net notation, the define commands of a scenario, PNML, YAWL
+// and BPMN. [Open] and [Read] detect the format from the content; the extension alone never decides, since models come as .xml,
+// as .txt or without any.
 //
 //	begins with <                 PNML, YAWL or BPMN, by the name of the root element
 //	is a zip archive              YAWL, as some editors save it
 //	has a line ---- or ends .txt  a scenario: every workflow that it defines
 //	is any other text             net notation
 //
-// What the formats have in common is a [File] of [Net] values, and the report of what did not come across.
+// The result is the same for all formats: a [File] with [Net] values, and a report of the elements that could not be represented.
+// The package only reads: it verifies nothing (see package check), and files larger than MaxBytes are refused.
 package model
 
 import (

@@ -1,4 +1,12 @@
-// Package serve runs the pages of package admin for one person on this machine, for the users of a file, or behind a proxy that signs people in.
+// Package serve runs the pages of package admin as a server of its own, for "tasq serve". It listens, encrypts connections with
+// TLS if a certificate is given, and authenticates users in one of three ways:
+//
+//	for one person     a random token in the address, which becomes a cookie; the default, on a loopback address only
+//	for several users  a file of names, bcrypt hashes and rights (Options.Users)
+//	behind a proxy     the name in a header that the proxy sets (Options.TrustHeader)
+//
+// An address that other machines can reach needs the second or the third one; without it [Open] fails. The file of users and the
+// certificate are read again when they change. What the pages show and do is the responsibility of package admin.
 package serve
 
 import (
