@@ -9,12 +9,11 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Effects is what callbacks may do, as the kernel offers it. Callbacks use it through the methods of [Case],
-// [Activation], [Change] and [Item].
+// Effects is the interface of the kernel that callbacks use through the methods of Case, Activation, Change and Item.
 type Effects interface {
-	// Actor is who asks for the command, as workflow.By names it; "" if unknown.
+	// Actor returns who issued the command, as set by workflow.By; "" if unknown.
 	Actor() string
-	// Cause is what the command comes from.
+	// Cause returns the origin of the command.
 	Cause() Cause
 	// DB runs SQL in the transaction of the command.
 	DB() domain.DB
@@ -26,26 +25,27 @@ type Effects interface {
 	OpenCase(ctx context.Context, at Place, n NewCase) (workitem.CaseID, error)
 	// OpenJob schedules a named function of the workflow.
 	OpenJob(at Place, n NewJob) (workitem.JobID, error)
-	// Ask notes an action on a live work item, to be done when the callback has returned.
+	// Ask requests an action on a live work item, which is executed after the callback has returned.
 	Ask(item *workitem.Item, a workitem.Action, payload json.RawMessage) error
-	// End notes that a live work item, whose time is over, is to be failed or canceled when the callback has returned. To
-	// fail an item that was never started, it is started first, without the Start callback of its task: no work begins.
+	// End requests that a live work item that timed out is failed or canceled after the callback has returned. An item
+	// that is to fail and was never started is started first, without the Start callback of its task, since no work
+	// starts.
 	End(item *workitem.Item, a workitem.Action, reason *workitem.Failure) error
 }
 
-// Cause is what a command comes from, for callbacks that need to know whether a caller asks.
+// Cause is the origin of a command, for callbacks that treat callers differently.
 type Cause string
 
 const (
-	// CauseCaller is a program or person that asks; the name is the actor, if it was given.
+	// CauseCaller is a program or person that issued the command; Actor is its name, if one was given.
 	CauseCaller Cause = "caller"
-	// CauseTimer is a time that has come: that of a timer, or of a case that was to start later. There is no actor.
+	// CauseTimer is a timer that fired, or the time of a delayed start. There is no actor.
 	CauseTimer Cause = "timer"
-	// CauseJob is a worker that claims a job, records its steps or hands in its result. There is no actor.
+	// CauseJob is a worker that claims a job, records its steps or reports its result. There is no actor.
 	CauseJob Cause = "job"
 )
 
-// Place is where in a case a callback stands.
+// Place identifies the part of a case that a callback is called for.
 type Place struct {
 	Case       workitem.CaseID
 	Task       string      // "" for the case itself
@@ -56,9 +56,9 @@ type Place struct {
 // NewItem describes a work item to create.
 type NewItem struct {
 	Input       json.RawMessage
-	After       time.Duration  // not to be worked on before; 0 is at once
+	After       time.Duration  // delay before it is due; 0 is at once
 	Predecessor *workitem.Item // the failed item that it replaces
-	KeepSteps   bool           // its run takes over the steps that the predecessor's had finished
+	KeepSteps   bool           // takes over the completed steps of the predecessor
 	Queue       string         // "" is the task's
 	Priority    int            // 0 is the task's
 }
@@ -73,6 +73,6 @@ type NewCase struct {
 type NewJob struct {
 	Name     string // of a function of the workflow
 	Input    json.RawMessage
-	After    time.Duration // not to be run before; 0 is at once
-	Detached bool          // not canceled with its case: for work that a teardown leaves behind
+	After    time.Duration // delay before it is due; 0 is at once
+	Detached bool          // not canceled with its case, for work such as a cleanup after its end
 }

@@ -8,27 +8,27 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Retry answers a failed item with a fresh one, due after the policy's backoff, until the policy gives up. Attempts are
-// counted in all: retry.Exponential(5, time.Second) tries five times, and waits 1 s, 2 s, 4 s and 8 s in between. An
-// item whose failure is not retryable (see [workitem.Fatal]) is not tried again. A policy that is invalid, or of no
-// attempts, is a problem of Build; see [Refused].
+// Retry replaces a failed item with a new one, due after the policy's backoff, until the policy gives up. The number of
+// attempts includes the first: retry.Exponential(5, time.Second) makes five attempts, with waits of 1 s, 2 s, 4 s and 8
+// s. A failure that is not retryable (see workitem.Fatal) is not retried. An invalid policy, or one of no attempts, is
+// a problem of Build; see [Refused].
 //
-// The policy's filters are asked in the worker that ran the item, with the error itself, the typed input and the name
-// of the task; the failure is stored with their answer. That takes a policy which Build can see: one that is given to
-// OnWorkItemStateChanged directly, or through [All]. A failure without a Go error, such as one that a person reports,
-// and the failures of a policy that an activity of your own calls, are shown to the filters as the *workitem.Failure
-// that is stored: use [retry.OnCode] for these.
+// The policy's filters are called in the worker that ran the item, with the Go error, the typed input and the name of
+// the task; their result is stored with the failure. This requires that Build can see the policy: Retry must be passed
+// to OnWorkItemStateChanged directly, or through All. In all other cases the filters see the stored *workitem.Failure:
+// if a failure has no Go error, such as one that a person reports, and if your own activity calls Retry. Use
+// retry.OnCode for these.
 //
 //	OnWorkItemStateChanged: activities.Retry(retry.Exponential(5, time.Second)),
 func Retry(p retry.Policy) func(context.Context, *Change) error { return again(p, (*Change).Again) }
 
-// Resume is like [Retry], and the fresh item goes on where the failed one stopped: the steps that its run had finished
-// (see package step) are taken over, so that what was done is not done again. A customer who was charged by the first
-// attempt is not charged by the second, which failed only to save the order:
+// Resume is like [Retry], but the new item continues where the failed one stopped: it takes over the steps that the
+// failed run had completed (see package step). For example, a customer who was charged by the first attempt, which
+// then failed to save the order, is not charged again by the second:
 //
 //	OnWorkItemStateChanged: activities.Resume(retry.Exponential(5, time.Second)),
 //
-// Steps that failed, or still waited, are done anew.
+// Steps that failed, or were still waiting, are executed again.
 func Resume(p retry.Policy) func(context.Context, *Change) error { return again(p, (*Change).Resume) }
 
 func again(
@@ -75,20 +75,20 @@ func failureOf(c *Change) retry.Failure {
 	return f
 }
 
-// Timeout fails an item, with the code "timeout", that is still live so long after it became due: the task's activities
-// and its policy answer it as they answer any failure, so that [Retry] makes a fresh item, and without an answer the case
-// fails. An item that was never started is started first, without the Start callback of its task, since no work begins.
-// The time must be above zero. For items that are to be dropped without a failure see [CancelAfter].
+// Timeout fails an item that has not ended this long after it became due, with the code "timeout". The task's activities
+// and policy handle it like any failure: Retry creates a new item, and without a retry the case fails. An item that was
+// never started is started first, without the Start callback of its task, since no work starts. The time must be
+// positive. To drop items without a failure use [CancelAfter].
 //
-// A callback that returns an error undoes the timeout, which is then tried again, ten times in all within some minutes.
-// After that the item fails without the callbacks of its own (Fail, and its hooks; OnWorkItemStateChanged too, if that is
-// what refuses): the failure has the last error in its details, and the journal an incident.
+// If a callback returns an error, the timeout is rolled back and retried, ten times in all within some minutes. After
+// that the item fails without calling its callbacks (Fail and the hooks of the item, and OnWorkItemStateChanged if that
+// returned the error). The details of the failure contain the last error, and an incident is recorded.
 func Timeout(after time.Duration) Timer { return endItem("timeout", after, workitem.Fail) }
 
-// CancelAfter cancels an item that is still live so long after it became due. Canceling the last item of a task completes
-// the task under the default policy, without an output: what reads that output must take an optional value, and the
-// split of the task needs a flow for it, or Build refuses the workflow. The time must be above zero. Callbacks that
-// return an error delay it as they delay a [Timeout].
+// CancelAfter cancels an item that has not ended this long after it became due. Under the default policy, canceling the
+// last item of a task completes the task without an output: Build then requires that readers of the output use an
+// optional value, and that a split has a flow for this case. The time must be positive. Callbacks that return an error
+// delay the cancellation as they delay a Timeout.
 func CancelAfter(after time.Duration) Timer { return endItem("cancel", after, workitem.Cancel) }
 
 func endItem(name string, after time.Duration, a workitem.Action) Timer {
@@ -98,10 +98,10 @@ func endItem(name string, after time.Duration, a workitem.Action) Timer {
 	return t
 }
 
-// TimeoutTask fails every item that is still live so long after the task was enabled, as [Timeout] does.
+// TimeoutTask fails every item that has not ended this long after the task was enabled, as Timeout does.
 func TimeoutTask(after time.Duration) Timer { return endItems("task-timeout", after, workitem.Fail) }
 
-// CancelTaskAfter cancels every item that is still live so long after the task was enabled, as [CancelAfter] does.
+// CancelTaskAfter cancels every item that has not ended this long after the task was enabled, as CancelAfter does.
 func CancelTaskAfter(after time.Duration) Timer {
 	return endItems("task-cancel", after, workitem.Cancel)
 }
@@ -119,16 +119,16 @@ func endItems(name string, after time.Duration, a workitem.Action) Timer {
 	return t
 }
 
-// Escalate calls do, in a transaction, when an item is still live so long after it became due: to schedule an alarm, to
-// note it in a record, or to ask for an action. Give each escalation of a task its own name. To make another item for
-// another person, use a [Timer] of the task, whose [Activation] can.
+// Escalate calls do, in a transaction, if an item has not ended this long after it became due: to schedule an alert, to
+// update a record, or to request an action. Give each escalation of a task its own name. To create another item for
+// another person, use a Timer of the task, which gets an Activation.
 func Escalate(name string, after time.Duration, do func(context.Context, *Item) error) Timer {
 	return Timer{Name: name, After: after, Item: do}
 }
 
-// All combines answers: they run in order, and the first error ends them. Nil ones are left out. Several
-// retries in it need filters by which no two accept the same failure: each makes an item of its own. One failure is
-// stored, without the answers of all of them, so their filters see the *workitem.Failure: use [retry.OnCode].
+// All combines activities: they are called in order until the first error. Nil activities are skipped. If several
+// of them are retries, at most one may accept a failure, since each creates an item; give them disjoint filters.
+// With several retries, the filters see the stored *workitem.Failure and not the Go error, so use retry.OnCode.
 func All[S any](answers ...func(context.Context, S) error) func(context.Context, S) error {
 	all := func(ctx context.Context, s S) error {
 		for _, answer := range answers {

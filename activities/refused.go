@@ -9,9 +9,9 @@ import (
 	"github.com/tasq-dev/tasq/retry"
 )
 
-// Refused returns why a ready-made answer cannot work, such as [Retry] with a policy of no attempts; nil for any other
-// answer, which it does not call. Package builder asks, so that the reason is a problem of Build. An answer that is
-// used all the same fails every change.
+// Refused returns why a ready-made activity is invalid, such as Retry with a policy of no attempts; nil for any other
+// function, which it does not call. Package builder calls it to report the reason as a problem of Build. An invalid
+// activity that is used nevertheless returns an error for every change.
 func Refused(answer func(context.Context, *Change) error) error {
 	if r := inside(answer); r != nil {
 		return r.refusal
@@ -19,8 +19,8 @@ func Refused(answer func(context.Context, *Change) error) error {
 	return nil
 }
 
-// RetryOf returns the policy of a ready-made retry ([Retry], [Resume], or one of them in [All]); the zero policy if
-// there are several, and for any other answer, which it does not call.
+// RetryOf returns the policy of Retry or Resume, also within All. It returns the zero policy if there are several,
+// and for any other function, which it does not call.
 func RetryOf(answer func(context.Context, *Change) error) retry.Policy {
 	if r := inside(answer); r != nil && r.refusal == nil && len(r.retries) == 1 {
 		return r.retries[0]

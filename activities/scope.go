@@ -10,12 +10,12 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// ErrInactive says that a task or a case has ended, so that nothing can be added to it or asked of it.
+// ErrInactive says that a task or a case has ended, so that it accepts no further commands, items or jobs.
 var ErrInactive = errors.New("has ended")
 
-// ErrNoOutput says that the output of a task is read which has given none: it was skipped, or completed without one. Where
-// an input, a condition of a flow or the result of a case is an error that wraps it, the case fails, with the code
-// "no-output" (see [workitem.CodeNoOutput]).
+// ErrNoOutput says that the output of a task was read that has none, because the task was skipped or completed without
+// one. If computing an input, a condition of a flow or the result of a case returns an error that wraps it, the case fails
+// with the code "no-output" (see workitem.CodeNoOutput).
 var ErrNoOutput = errors.New("has given no output")
 
 // CaseInfo says what a case is. Nothing in it may be changed.
@@ -44,7 +44,7 @@ type CaseInfo struct {
 	Children func(task string) []ChildOutput
 }
 
-// ChildOutput is what a completed child case gave.
+// ChildOutput is the result of a completed child case.
 type ChildOutput struct {
 	Case     workitem.CaseID
 	Workflow string
@@ -59,17 +59,17 @@ type scope struct {
 	info CaseInfo
 }
 
-// Case says which case this is.
+// Case describes the case.
 func (s *scope) Case() CaseInfo { return s.info }
 
 // Now is the time of the transaction: every row written in it carries this time.
 func (s *scope) Now() time.Time { return s.now }
 
-// Actor is who asks for the command that the callback is part of, as workflow.By named it: the callback of an action, the
-// hooks that answer it and all that follows from it in the transaction see the same actor, before anything has changed
-// and after. It is "" if the caller did not say, and in a command of the engine itself: the claim or the result of a
-// job, and a timer that is due. [Cause] distinguishes these: a callback that refuses commands without an actor must let
-// through what no caller asks for.
+// Actor returns who issued the command that the callback is part of, as set by workflow.By. All callbacks of a command
+// see the same actor: those of the action, the hooks that react to it, and those of everything that follows in the
+// transaction. It is "" if the caller did not set it, and for commands of the engine itself: claims and results of jobs,
+// and timers. A callback that rejects commands without an actor must check Cause, and accept the commands that no caller
+// issued.
 //
 //	Complete: func(_ context.Context, it *activities.Item, v Verdict) error {
 //		if it.Cause() == activities.CauseCaller && it.By != "" && it.By != it.Actor() {
@@ -79,18 +79,19 @@ func (s *scope) Now() time.Time { return s.now }
 //	},
 func (s *scope) Actor() string { return s.fx.Actor() }
 
-// Cause is what the command comes from that the callback is part of: a caller, a timer that is due, or a job.
+// Cause returns the origin of the command that the callback is part of: a caller, a timer, or a job.
 func (s *scope) Cause() Cause { return s.fx.Cause() }
 
-// DB runs the process's own SQL in the transaction: it is committed with the change, or not at all.
+// DB returns the connection for the user's own SQL in the transaction, which is committed with the change, or
+// not at all.
 func (s *scope) DB() domain.DB { return s.fx.DB() }
 
-// Schedule has a function of the workflow run in a worker, after the transaction has committed. The job belongs to what
-// the callback was called for (item, activation or case), and is canceled with it; in a callback that reports an end
-// it belongs to the case. A negative time is an error.
+// Schedule creates a job: a worker runs a function of the workflow after the transaction has committed. The job belongs
+// to the item, activation or case that the callback was called for, and is canceled with it; in a callback that reports
+// an end it belongs to the case. A negative time is an error.
 func (s *scope) Schedule(n NewJob) (workitem.JobID, error) { return s.fx.OpenJob(s.at, n) }
 
-// Case is what a case's hook sees.
+// Case is a case, as passed to its hooks.
 type Case struct{ scope }
 
 // NewCaseScope makes what a hook of a case is given. It is for the kernel.
@@ -98,13 +99,13 @@ func NewCaseScope(fx Effects, at Place, now time.Time, info CaseInfo) *Case {
 	return &Case{scope{fx: fx, at: at, now: now, info: info}}
 }
 
-// Activation is a task in one of its enablings, as a task's hook sees it.
+// Activation is one enabling of a task, as passed to the hooks of the task.
 type Activation struct {
 	scope
 	tally workitem.Tally
 }
 
-// NewActivation makes what a hook of a task is given. It is for the kernel.
+// NewActivation returns the argument of a task's hook. It is for the kernel.
 func NewActivation(fx Effects, at Place, now time.Time, info CaseInfo, tally workitem.Tally) *Activation {
 	return &Activation{scope{fx: fx, at: at, now: now, info: info}, tally}
 }
@@ -112,10 +113,10 @@ func NewActivation(fx Effects, at Place, now time.Time, info CaseInfo, tally wor
 // Task is the name of the task.
 func (a *Activation) Task() string { return a.at.Task }
 
-// Generation counts the task's enablings, this one included.
+// Generation returns how often the task was enabled, including this activation.
 func (a *Activation) Generation() int { return a.at.Generation }
 
-// Tally counts the items of the activation, or the child cases of a composite task, by state.
+// Tally returns the numbers of items of the activation, or of child cases of a composite task, by state.
 func (a *Activation) Tally() workitem.Tally { return a.tally }
 
 // Items lists the work items of the activation, oldest first. They must not be changed.
@@ -131,13 +132,13 @@ func (a *Activation) NewCase(ctx context.Context, n NewCase) (workitem.CaseID, e
 	return a.fx.OpenCase(ctx, a.at, n)
 }
 
-// Ask has an action done on one of the activation's items, once the callback has returned. If the item can no longer
-// take the action by then, nothing happens.
+// Ask requests an action on one of the activation's items, which is executed after the callback has returned. If the
+// state of the item forbids the action by then, nothing happens.
 func (a *Activation) Ask(item *workitem.Item, action workitem.Action, payload any) error {
 	return ask(a.fx, item, action, payload)
 }
 
-// Change is an activation one of whose items, or child cases, has moved.
+// Change is the change of state of an item or a child case of an activation.
 type Change struct {
 	Activation
 	Item     *workitem.Item  // in its new state; nil for a child case
@@ -148,17 +149,17 @@ type Change struct {
 	function Function
 }
 
-// NewChange makes what OnWorkItemStateChanged is given, of the activation and of what does the task's work; the caller fills
-// the other fields in. It is for the kernel.
+// NewChange returns the argument of OnWorkItemStateChanged for an activation and the function of its task; the caller sets
+// the other fields. It is for the kernel.
 func NewChange(a *Activation, f Function) *Change { return &Change{Activation: *a, function: f} }
 
-// Again makes a fresh item in place of the failed one: attempt + 1, the same input, linked to its predecessor, due
-// after the given time. It is the whole of a retry; [Retry] calls it.
+// Again creates a new item in place of the failed one, with attempt + 1, the same input and a link to its
+// predecessor, due after the given time. It is the mechanism of a retry; [Retry] calls it.
 func (c *Change) Again(ctx context.Context, after time.Duration) (*workitem.Item, error) {
 	return c.anew(ctx, after, false)
 }
 
-// Resume is like [Change.Again], and the run of the fresh item takes over the steps that the failed one had finished.
+// Resume is like [Change.Again], and the new item takes over the steps that the failed one had completed.
 func (c *Change) Resume(ctx context.Context, after time.Duration) (*workitem.Item, error) {
 	return c.anew(ctx, after, true)
 }
@@ -173,18 +174,18 @@ func (c *Change) anew(ctx context.Context, after time.Duration, keep bool) (*wor
 	})
 }
 
-// Item is a work item as an action, an item's hook or a timer sees it.
+// Item is a work item, as passed to actions, hooks of items and timers.
 type Item struct {
 	scope
 	*workitem.Item
 }
 
-// NewItemScope makes what an action, a hook of an item or a timer is given. It is for the kernel.
+// NewItemScope returns the argument of an action, a hook of an item or a timer. It is for the kernel.
 func NewItemScope(fx Effects, at Place, now time.Time, info CaseInfo, it *workitem.Item) *Item {
 	return &Item{scope{fx: fx, at: at, now: now, info: info}, it}
 }
 
-// Case says which case the item belongs to.
+// Case describes the case that the item belongs to.
 func (it *Item) Case() CaseInfo { return it.info }
 
 // Predecessors lists the failed attempts before this one, the latest first.
@@ -203,16 +204,16 @@ func predecessors(items []*workitem.Item, of *workitem.Item) []*workitem.Item {
 	return chain
 }
 
-// Start has the item started when the callback has returned.
+// Start starts the item after the callback has returned.
 func (it *Item) Start() error { return ask(it.fx, it.Item, workitem.Start, nil) }
 
-// Complete has the item completed with this output when the callback has returned.
+// Complete completes the item with this output after the callback has returned.
 func (it *Item) Complete(output any) error { return ask(it.fx, it.Item, workitem.Complete, output) }
 
-// Fail has the item failed when the callback has returned.
+// Fail fails the item after the callback has returned.
 func (it *Item) Fail(f *workitem.Failure) error { return ask(it.fx, it.Item, workitem.Fail, f) }
 
-// Cancel has the item canceled when the callback has returned. The reason may be nil.
+// Cancel cancels the item after the callback has returned. The reason may be nil.
 func (it *Item) Cancel(reason *workitem.Failure) error {
 	return ask(it.fx, it.Item, workitem.Cancel, reason)
 }

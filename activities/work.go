@@ -8,14 +8,14 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Function is what the filters of a retry policy learn of the code that does some work. The zero value has no name and
+// Function describes the code that does some work to the filters of a retry policy. The zero value has no name and
 // leaves inputs as JSON.
 type Function struct {
 	Name   string
 	Decode func(input json.RawMessage) (any, error) // makes a value of the Go type of an input; nil leaves it as JSON
 }
 
-// NameOr is the name of the function; that of its task if it has none of its own.
+// NameOr returns the name of the function, or the given name of its task if it has none.
 func (f Function) NameOr(task string) string {
 	if f.Name == "" {
 		return task
@@ -23,7 +23,7 @@ func (f Function) NameOr(task string) string {
 	return f.Name
 }
 
-// Typed decodes an input. What cannot be decoded, or has no decoder, stays JSON.
+// Typed decodes an input. It returns the JSON if there is no decoder, or it fails.
 func (f Function) Typed(input json.RawMessage) any {
 	if f.Decode != nil {
 		if v, err := f.Decode(input); err == nil {
@@ -33,17 +33,17 @@ func (f Function) Typed(input json.RawMessage) any {
 	return input
 }
 
-// OutputError says that an output, which a Run had returned without an error, was refused: by the rules of its type, or
-// by the process. The filters of retry policies are not asked about it, see [retry.Failure].
+// OutputError says that a Run succeeded but its output was rejected, by the validation of its type or by a callback.
+// The filters of retry policies are not called for it, see retry.Failure.
 type OutputError struct{ Err error }
 
 // Error returns "output: invalid article.Draft: text: required".
 func (e *OutputError) Error() string { return "output: " + e.Err.Error() }
 
-// Unwrap returns why it was refused.
+// Unwrap returns why it was rejected.
 func (e *OutputError) Unwrap() error { return e.Err }
 
-// Work describes a job to the worker that does it.
+// Work describes a job to the worker that executes it.
 type Work struct {
 	Case    CaseInfo
 	Job     workitem.JobID
@@ -53,11 +53,11 @@ type Work struct {
 	Attempt int              // 1 for the first
 	First   workitem.ID      // the first attempt of the item: itself, unless it replaces one, or its run restarts another
 	Began   time.Time        // when the first attempt was created
-	Run     int              // how often this very job was tried; 1 for the first
-	Steps   []*workitem.Step // what earlier runs of the job recorded, oldest first; see package step
-	Fence   int64            // rises with every claim: give it to a service that must refuse a worker that lost its lease
+	Run     int              // how often this job was executed, including this time
+	Steps   []*workitem.Step // the steps that earlier runs of the job recorded, oldest first; see package step
+	Fence   int64            // fencing token: rises with every claim, so a service can reject a worker that lost its lease
 	Queue   string           // "" is the default queue
-	Due     time.Time        // since when it could have begun
+	Due     time.Time        // when it became due
 	Trace   string           // of the command that started the root case, see workflow.Trace; "" is none
 }
 
@@ -70,20 +70,21 @@ type CaseHooks struct {
 	OnCanceled    func(context.Context, *Case) error
 }
 
-// TaskHooks answer changes of a task. A nil hook answers nothing.
+// TaskHooks are called after changes of a task. A nil hook is skipped.
 type TaskHooks struct {
 	OnEnabled   func(context.Context, *Activation) error // before the items of its definition are made
-	OnStarted   func(context.Context, *Activation) error // its tokens are consumed, competitors are withdrawn
+	OnStarted   func(context.Context, *Activation) error // its tokens are consumed, competing tasks are withdrawn
 	OnCompleted func(context.Context, *Activation) error // before its region is canceled and its tokens are produced
 	OnFailed    func(context.Context, *Activation) error
 	OnCanceled  func(context.Context, *Activation) error
 	OnDisabled  func(context.Context, *Activation) error // withdrawn before it started
 
-	// OnWorkItemStateChanged answers every change of an item, and of a child case of a composite task, but its creation.
+	// OnWorkItemStateChanged is called after every change of an item, or of a child case of a composite task, except its
+	// creation.
 	OnWorkItemStateChanged func(context.Context, *Change) error
 }
 
-// ItemHooks answer changes of a work item. A nil hook answers nothing.
+// ItemHooks are called after changes of a work item. A nil hook is skipped.
 type ItemHooks struct {
 	OnInitialized func(context.Context, *Item) error
 	OnStarted     func(context.Context, *Item) error
@@ -93,19 +94,19 @@ type ItemHooks struct {
 	OnReset       func(context.Context, *Item) error
 }
 
-// Timer does something when an item or an activation has lasted too long. Exactly one of Item and Task is set.
+// Timer calls a function when an item or an activation has lasted too long. Exactly one of Item and Task is set.
 type Timer struct {
 	Name  string        // unique within its task; part of the fingerprint, and what the jobs table shows
-	After time.Duration // since the item became due (its creation, unless a retry has it wait), or the task was enabled
+	After time.Duration // since the item became due (its creation, or the end of its backoff), or since the task was enabled
 	Item  func(context.Context, *Item) error
 	Task  func(context.Context, *Activation) error
-	// Does is the action that the function asks of the items that are still live, as far as it is known without calling
-	// it: Fail of a [Timeout], Cancel of a [CancelAfter]. NoAction leaves it to the function.
-	// The engine sees to it that such a timer ends its items: see [Timeout].
+	// Does is the action that the function requests on live items, if it is known without calling it: Fail for a
+	// [Timeout], Cancel for a [CancelAfter]. The engine ensures that such a timer ends its items, see [Timeout]. With
+	// NoAction it only calls the function.
 	Does workitem.Action
 }
 
-// Late is the failure, with the code "timeout", of an item that the timer ends.
+// Late returns the failure, with the code "timeout", of an item that the timer ends.
 func (t *Timer) Late() *workitem.Failure {
 	if t.Task != nil {
 		return workitem.Failf(workitem.CodeTimeout, "the task was not done within %s", t.After)

@@ -15,20 +15,21 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Outcome is what became of one input of a batch: a value, or an error.
+// Outcome is the result of one input of a batch: a value or an error.
 type Outcome[Out any] struct {
 	Value Out
-	Err   error // why this input failed, which is understood as the error of a Run; nil if it did not
+	Err   error // why this input failed, handled like the error of a Run; nil if it succeeded
 }
 
-// Batched says how the items of a task are done together, see [Batch]. The zero value does each by itself.
+// Batched describes how items of a task are processed in batches, see [Batch]. The zero value processes each item by itself.
 type Batched[In, Out any] struct {
-	Most int           // how many items one call does, 1 or more
-	Wait time.Duration // how long the first waits for others; 0 takes those that are there when a worker is free
-	// Key says which items are done together: those with the same key, such as a customer. Keys have batches beside each other. It has to be
-	// quick and to depend on nothing but the input; an item for which it panics is done alone. Nil puts all of them together.
+	Most int           // the largest number of items in one call, 1 or more
+	Wait time.Duration // how long the first item waits for others; 0 takes those that are due when a worker is free
+	// Key groups the items: only items with the same key, such as a customer, share a batch, and batches of different keys run
+	// concurrently. It must be fast and depend on the input only; an item for which it panics is a batch of its own. Nil groups all items
+	// together.
 	Key func(In) string
-	// Run returns one outcome for each input, in their order. An error fails them all, each as its own policy says.
+	// Run returns one outcome for each input, in the same order. An error fails all items, each according to its own retry policy.
 	Run func(context.Context, []In) ([]Outcome[Out], error)
 }
 
@@ -36,22 +37,22 @@ func (b *Batched[In, Out]) isZero() bool {
 	return b.Most == 0 && b.Wait == 0 && b.Key == nil && b.Run == nil
 }
 
-// Batch defines a function like [Func] whose runs are done together: it is called with up to most inputs, once as many runs are due,
-// or the first of them has been due for wait. It is for services that take many things at a time.
+// Batch defines a function like [Func] whose runs are processed in batches. The function is called with up to most inputs: as soon as that
+// many runs are due, or the first one has been due for the time wait. It is for services that accept several inputs in one request.
 //
 //	index, err := builder.Batch("index", 100, time.Second,
 //		func(ctx context.Context, docs []Doc) ([]builder.Outcome[Version], error) { ... })
 //	run, err := index.Run(ctx, e, doc)
 //
-// Each run is one of its own, with a key, a result, a history and retries: the function returns an outcome for each input, in their
-// order, and what failed is tried again by the policy, in a later batch. An error, a panic, or another number of outcomes fails all of
-// them. A batch holds one worker. Each run takes its limits by itself; one that cannot is left for a later batch. A run whose process
-// died with it is done alone from then on, so that it takes no others with it.
+// Each run has its own key, result, history and retries: the function returns one outcome for each input, in the same order, and a run that
+// failed is retried in a later batch according to the policy. An error, a panic, or a wrong number of outcomes fails all runs of the batch.
+// A batch uses one worker. Each run acquires its limits by itself; a run that cannot acquire them is left for a later batch. A run whose
+// process crashed runs alone from then on, so that it cannot take others down with it.
 //
-// The batch is gathered by each engine for itself, from the runs of one version, in the order of their queue. What was gathered is not
-// stored: the time is that since the run was due, over restarts too. [WorksFrom] says which jobs are done. The context has no steps,
-// and ends when all runs of the batch were canceled or ran into their [AttemptTimeout], which is its deadline. Middleware surrounds each job by itself, all of them at the same time: it must not
-// have one wait for another.
+// Each engine collects its own batches, from runs of one version, in the order of their queue. Batches are not stored; wait is measured
+// from when the first run became due, also over a restart. [WorksFrom] returns the jobs of the batch. The context does not support steps.
+// It ends when all runs of the batch were canceled or have reached their [AttemptTimeout], which is its deadline. Middleware wraps each job
+// separately, and all of them at the same time: it must not make one job wait for another.
 func Batch[In, Out any](
 	name string, most int, wait time.Duration, run func(context.Context, []In) ([]Outcome[Out], error), opts ...FuncOption,
 ) (*FuncRef[In, Out], error) {
@@ -65,7 +66,7 @@ func MustBatch[In, Out any](
 	return mustFunc(newFunc(name, caller(), Work[In, Out]{Batch: Batched[In, Out]{Most: most, Wait: wait, Run: run}}, opts))
 }
 
-// BatchBy has a [Batch] hold runs of one key only, such as a customer; keys have batches beside each other. See [Batched].
+// BatchBy groups the runs of a [Batch] by a key, such as a customer: a batch holds runs of one key only. See [Batched].
 func BatchBy[In any](key func(In) string) FuncOption {
 	return funcOption(func(s *funcSpec) { s.batchKey, s.batchIn = key, reflect.TypeFor[In]() })
 }
@@ -89,8 +90,8 @@ func batchKeyOf[In any](d *draft, pos net.Pos, spec *funcSpec, batch bool) func(
 
 type worksKey struct{}
 
-// WorksFrom says, within the function of a [Batch], which jobs it does, in the order of the inputs: their cases, their items, the
-// attempts and the fences. It is nil elsewhere.
+// WorksFrom returns the jobs that the function of a [Batch] is called for, in the order of the inputs: their cases, their items,
+// the attempts and the fencing tokens. It returns nil in any other context.
 func WorksFrom(ctx context.Context) []*activities.Work {
 	works, _ := ctx.Value(worksKey{}).([]*activities.Work)
 	return works

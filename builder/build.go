@@ -12,9 +12,9 @@ import (
 	"github.com/tasq-dev/tasq/workflow"
 )
 
-// Build checks the definition, verifies its net, and makes a workflow of it. The error is an [*Error] with every
-// problem. A net that is not sound is one, see [UnsoundError] and [AllowUnsound]; a net that cannot be decided within a
-// fifth of a second is none, but a warning, see [Workflow.Warnings]. The net is verified once everything else is right.
+// Build checks the definition, verifies its net, and returns the workflow. The error is an [*Error] with every problem.
+// An unsound net is a problem, see [UnsoundError] and [AllowUnsound]; a net whose soundness is not decided within 200
+// ms is a warning, see [Workflow.Warnings]. The net is verified only if there are no other problems.
 //
 // Once built, a workflow cannot change: Build then returns the same one again, or an error if something was declared
 // since.

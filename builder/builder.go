@@ -58,11 +58,11 @@ type draft struct {
 	def *workflow.Definition // once built
 }
 
-// Option sets something of a workflow as a whole.
+// Option is an option of a workflow.
 type Option func(*draft)
 
-// Version names this state of the definition. Cases go on with the version that they were started with, so an engine
-// may be opened with several versions of one workflow. The default is "".
+// Version sets the version of the definition. A case continues with the version that it was started with, so an
+// engine can be opened with several versions of one workflow. The default is "".
 func Version(v string) Option {
 	return func(d *draft) {
 		d.version = v
@@ -72,11 +72,12 @@ func Version(v string) Option {
 	}
 }
 
-// Describe says in a sentence what the workflow is for. It is no part of the fingerprint, so it may be reworded.
+// Describe describes the purpose of the workflow in a sentence. It is not part of the fingerprint, so it may be
+// reworded.
 func Describe(text string) Option { return func(d *draft) { d.description = text } }
 
-// On has every broadcast of a topic start a case, with the broadcast's value as its input; see package engine. Several
-// topics may be given, and On may be given several times.
+// On subscribes the workflow to topics: every broadcast to one of them starts a case, with the value of the broadcast
+// as its input. On may be given several times.
 func On(topics ...string) Option {
 	return func(d *draft) {
 		for _, topic := range topics {
@@ -94,16 +95,16 @@ func On(topics ...string) Option {
 	}
 }
 
-// Forever is for [Keep]: cases are never removed by themselves.
+// Forever is an argument of [Keep]: cases are never removed automatically.
 const Forever time.Duration = -1
 
-// Keep says how long a case is kept after its end, with its items, jobs, steps, events, its part of the journal, and
-// the idempotency keys of its commands. Then it is removed, with all of them, and its keys are free again. 0 is at
-// once, as soon as its completion handlers were called; [Forever] is never, and another negative time is a problem. A case whose
-// handlers failed stays, as one does with a job that was left behind and failed.
+// Keep sets the retention time: how long a case is kept after its end. Then it is removed with its items, jobs, steps, events,
+// its part of the journal, and the idempotency keys of its commands, which can be used again. 0 removes it as soon as its
+// completion handlers were called, [Forever] never; another negative time is a problem. A case with a failed handler, or with a
+// failed detached job, is not removed.
 //
-// The default is [Forever] for a workflow, and [DefaultKeep] for an action. It holds for cases that end with this
-// definition: those that ended before keep the time that they were given then.
+// The default is [Forever] for a workflow, and [DefaultKeep] for a function. A case has the retention time of the definition
+// with which it ended.
 func Keep(d time.Duration) Option {
 	return func(draft *draft) {
 		if d < 0 && d != Forever {
@@ -144,34 +145,35 @@ func (b *Builder[C]) Condition(name string) *ConditionRef {
 	return &ConditionRef{b.d.declare(name, conditionNode, caller())}
 }
 
-// Result says what the output of a completed case is: builder.CaseInput(b), builder.Output(task), or
-// builder.FromCase(f). Without it a case has no output. The function [Result] does the same with a typed handle.
+// Result sets the source of a completed case's output: builder.CaseInput(b), builder.Output(task), or
+// builder.FromCase(f). Without it a case has no output. The function [Result] does the same and returns a typed
+// handle.
 func (b *Builder[C]) Result(s AnySource) {
 	b.d.setResult(s, caller())
 }
 
-// OnInitialized answers the creation of a case, before its first task is enabled. As with the other hooks of a case,
-// further calls add further answers, which run in order.
+// OnInitialized adds a function that is called when a case was created, before its first task is enabled. As with
+// the other hooks of a case, several functions are called in the order in which they were added.
 func (b *Builder[C]) OnInitialized(f func(context.Context, *activities.Case) error) {
 	b.d.hook(&b.d.hooks.OnInitialized, "OnInitialized", f, caller())
 }
 
-// OnStarted answers the start of a case's first work.
+// OnStarted adds a function that is called when the first work of a case has started.
 func (b *Builder[C]) OnStarted(f func(context.Context, *activities.Case) error) {
 	b.d.hook(&b.d.hooks.OnStarted, "OnStarted", f, caller())
 }
 
-// OnCompleted answers the completion of a case.
+// OnCompleted adds a function that is called when a case has completed.
 func (b *Builder[C]) OnCompleted(f func(context.Context, *activities.Case) error) {
 	b.d.hook(&b.d.hooks.OnCompleted, "OnCompleted", f, caller())
 }
 
-// OnFailed answers the failure of a case.
+// OnFailed adds a function that is called when a case has failed.
 func (b *Builder[C]) OnFailed(f func(context.Context, *activities.Case) error) {
 	b.d.hook(&b.d.hooks.OnFailed, "OnFailed", f, caller())
 }
 
-// OnCanceled answers the cancellation of a case.
+// OnCanceled adds a function that is called when a case was canceled.
 func (b *Builder[C]) OnCanceled(f func(context.Context, *activities.Case) error) {
 	b.d.hook(&b.d.hooks.OnCanceled, "OnCanceled", f, caller())
 }

@@ -11,9 +11,8 @@ import (
 	"github.com/tasq-dev/tasq/workflow"
 )
 
-// ChildOutputs is what the child cases of a composite task gave: the results of those of the workflow that completed,
-// in the order of their creation, of the task's latest activation. It is an empty list before the first has completed,
-// and if none does.
+// ChildOutputs is the list of results of the child cases of a composite task: of those that completed in the task's
+// latest activation, in the order of their creation. It is empty if none has completed.
 //
 //	total := builder.Result(parcel, builder.Output(weigh))  // in the child workflow
 //	ship := builder.Composite(b, "ship", parcels, ...)
@@ -38,9 +37,9 @@ func ChildOutputs[CI, Out any](t *CompositeRef, r *ResultRef[CI, Out]) Source[[]
 	return Source[[]Out]{sourceOf{read: read, of: n, optional: true, d: n.d}} // none is an empty list
 }
 
-// ChildOutput is what the one child case of a composite task gave. Reading it is an error if not exactly one child case
-// of the workflow has completed in the task's latest activation: several roll the command back, and none fails the case
-// with the code "no-output". Use [ChildOutputs] for several, or for none.
+// ChildOutput is the result of the only child case of a composite task. Exactly one child case of the workflow must
+// have completed in the task's latest activation: with several, the command is rolled back; with none, the case fails
+// with the code "no-output". Use [ChildOutputs] for several child cases, or for none.
 func ChildOutput[CI, Out any](t *CompositeRef, r *ResultRef[CI, Out]) Source[Out] {
 	n := childNode(t, r)
 	if n == nil {
@@ -64,7 +63,8 @@ func ChildOutput[CI, Out any](t *CompositeRef, r *ResultRef[CI, Out]) Source[Out
 	return Source[Out]{sourceOf{read: read, of: n, d: n.d}}
 }
 
-// ChildOutputsOf reads what [ChildOutputs] is, for callbacks: builder.ChildOutputsOf(ship, total, a.Case()).
+// ChildOutputsOf returns the value of [ChildOutputs], for use in callbacks: builder.ChildOutputsOf(ship,
+// total, a.Case()).
 func ChildOutputsOf[CI, Out any](t *CompositeRef, r *ResultRef[CI, Out], c activities.CaseInfo) ([]Out, error) {
 	if t.node() == nil || r == nil {
 		return nil, errNoChild

@@ -10,7 +10,7 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Cases says which child cases a composite task runs. C is the input of the child workflow. The zero value runs one
+// Cases describes the child cases of a composite task. C is the input of the child workflow. The zero value runs one
 // case, if a missing payload is a valid C.
 type Cases[C any] struct {
 	// Input is the input of the one child case.
@@ -32,11 +32,12 @@ type Cases[C any] struct {
 	Timers      []activities.Timer // of the task
 }
 
-// Choice says which child cases a dynamic composite task runs.
+// Choice describes the child cases of a dynamic composite task.
 type Choice struct {
 	// Of lists the workflows that the task may run.
 	Of []Definition
-	// Cases chooses, as the task is enabled: return []activities.NewCase{small.Case(a), large.Case(b)}, nil.
+	// Cases returns the child cases to create when the task is enabled: return
+	// []activities.NewCase{small.Case(a), large.Case(b)}, nil.
 	Cases func(context.Context, *activities.Activation) ([]activities.NewCase, error)
 
 	OnEnabled              func(context.Context, *activities.Activation) error
@@ -118,7 +119,8 @@ func casesOf(in inputs) func(context.Context, *activities.Activation) ([]activit
 	}
 }
 
-// Dynamic declares a task whose work is done by child cases of several workflows, chosen as the task is enabled.
+// Dynamic declares a composite task whose child cases are chosen when the task is enabled, among several
+// workflows.
 func (b *Builder[C]) Dynamic(name string, c Choice) *CompositeRef {
 	n := b.d.declare(name, compositeNode, caller())
 	n.join, n.split, n.route, n.worker = c.Join, c.Split, c.Route, true

@@ -13,7 +13,8 @@
 //	b.Path(b.Start(), draft, review, b.End())
 //	article, err := b.Build()
 //
-// [Func] defines a workflow of one function, [Batch] one whose function takes several inputs at a time.
+// [Func] defines a workflow that consists of one function, and [Batch] one whose function takes several inputs in one
+// call.
 //
 // A misspelled task is an undeclared variable, and a wrong payload type does not compile. What the compiler cannot check,
 // [Builder.Build] does: it checks the whole definition, verifies that the net is sound, and reports every problem at
@@ -30,12 +31,13 @@
 // # Payloads
 //
 // Payloads enter and leave a process as JSON; only this package converts between JSON and Go types. Input is decoded
-// strictly: an unknown field is refused, since it may be misspelled, and validate tags are applied (see package domain).
-// A missing payload is the zero value of a struct, if that is valid, and nil for an interface, a map, a slice or
-// json.RawMessage; for every other type it is refused.
+// strictly: an unknown field is an error, since it may be misspelled, and validate tags are applied (see package domain).
+// A missing payload decodes to the zero value of a struct, if that is valid, and to nil for an interface, a map, a slice
+// or json.RawMessage; for every other type it is an error.
 //
 // # Versions
 //
-// A definition is data and code. The data is written to its Document, whose hash is the Fingerprint. Of the code, only its
-// presence is known: if a change of the code changes what the workflow means, give the workflow a new [Version].
+// A definition consists of data and code. The data is written to its Document, whose hash is the Fingerprint. Of the code,
+// the document only records that it is there: if a change of the code changes what the workflow means, give the workflow a
+// new [Version].
 package builder

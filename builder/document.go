@@ -14,16 +14,16 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Note says in words what code in a definition is, as far as it is known: "retry: 4 attempts, exponential 1s x2".
-// Notes are part of the document, and so of the fingerprint.
+// Note describes code of a definition in words, where it is known what the code does: "retry: 4 attempts,
+// exponential 1s x2". Notes are part of the document, and therefore of the fingerprint.
 type Note struct {
 	Task string // "" for the workflow
 	Text string
 }
 
-// Seal writes a definition's Document, its Fingerprint, and whether it holds Code. [Builder.Build] does so itself;
-// Seal is for definitions that are made in another way, such as from a text. Workflows of composite tasks that are
-// not sealed yet are sealed first. The definition must not be changed afterwards.
+// Seal sets the Document, Fingerprint and Code of a definition. [Builder.Build] calls it; use Seal for definitions
+// that are made in another way, such as parsed from text. Workflows of composite tasks that are not sealed yet are
+// sealed first. The definition must not be changed afterwards.
 //
 // The document is JSON with its keys in a fixed order and without positions, so that a definition has the same
 // fingerprint wherever it stands in its file. It is an error if Tasks and Net do not fit together, or if a composite

@@ -6,30 +6,31 @@ import (
 	"github.com/tasq-dev/tasq/net"
 )
 
-// FairKey says between which keys of the input a queue takes turns. [FairKeyOf] makes one. The zero value is the same key for all.
+// FairKey computes the key for the fair scheduling of a queue from an input, see [FairBy]. [FairKeyOf] makes one. The zero value
+// gives all jobs the same key.
 type FairKey struct {
 	key  any          // a function of the input
 	in   reflect.Type // of the input; nil if there is no function
 	none bool         // the function is nil
 }
 
-// FairKeyOf is the [FairKey] of a [Job], by its payload.
+// FairKeyOf returns the FairKey of a [Job], computed from its payload.
 func FairKeyOf[In any](key func(In) string) FairKey {
 	return FairKey{key: key, in: reflect.TypeFor[In](), none: key == nil}
 }
 
-// FairBy has the queue of a function take turns between keys of the input, such as customers, so that one who starts 10,000 runs does not
-// have the others wait behind them.
+// FairBy schedules the runs of a function fairly between keys of the input, such as customers: a customer that starts 10,000 runs does not
+// delay those of the others.
 //
 //	builder.FairBy(func(m Mail) string { return m.Customer })
 //
-// Of the jobs of a queue with the same priority, each key has one begin in turn; the jobs of one key begin in the order in which they became
-// due. While a key waits, at most one job of each other key begins before its next one, and at most two before its first. A job that
-// waits for a limit keeps its turn, and the line of the limit goes by turns too. A higher priority goes first as before; jobs of functions without FairBy
-// are of one key. Batches and retries take turns like other jobs.
+// It is a round robin: among the jobs of a queue with the same priority, each key in turn starts one job, and the jobs of a key start in
+// the order in which they became due. While a key waits, at most one job of each other key starts before its next one, and at most two
+// before its first. A job that waits for a limit keeps its turn, and jobs that wait for a limit are admitted in turn as well. Higher
+// priorities still go first. Jobs of functions without FairBy share one key. Batches and retries count as jobs like any other.
 //
-// An engine counts turns for itself, among the jobs that it holds; see docs/limits.md for several engines. key has to be quick and to depend on
-// nothing but the input; a job for which it panics is one without a key. It is not part of the fingerprint.
+// Each engine schedules the jobs that it holds by itself; see docs/limits.md for several engines. key must be fast and depend on the input
+// only; a job for which it panics counts as one without a key. The key is not part of the fingerprint.
 func FairBy[In any](key func(In) string) FuncOption {
 	return funcOption(func(s *funcSpec) { s.fair = FairKeyOf(key) })
 }

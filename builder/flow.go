@@ -9,14 +9,14 @@ import (
 	"github.com/tasq-dev/tasq/net"
 )
 
-// FlowRef is the handle of a flow out of a node that gives an Out: a [TaskRef] gives the output of its items, any other
-// node gives [None].
+// FlowRef is the handle of a flow out of a node with output type Out: the output of its items for a task, [None] for
+// any other node.
 type FlowRef[Out any] struct{ f *flow }
 
-// None is what a node without an output gives: a condition, a routing task, a composite task.
+// None is the output type of nodes without an output: conditions, routing tasks and composite tasks.
 type None struct{}
 
-// Origin is a [Node] that a flow can leave, with the type of what it gives. No other package can implement it.
+// Origin is a Node with its output type, from which a flow can start. No other package can implement it.
 type Origin[Out any] interface {
 	Node
 	gives(Out)
@@ -70,8 +70,8 @@ func (b *Builder[C]) Path(nodes ...Node) {
 	}
 }
 
-// Flow declares a flow, or finds the one that is already there, so that it can be given a condition. A split tries its
-// flows in the order of their first declaration.
+// Flow declares a flow, or returns the existing one, so that a condition can be set on it. A split tries its flows in
+// the order of their first declaration.
 //
 //	builder.Flow(b, review, publish).When(func(v Verdict) bool { return v.OK })
 //	builder.Flow(b, review, draft).Otherwise()
@@ -95,9 +95,9 @@ func (d *draft) flow(from, to Node, pos net.Pos) *flow {
 	return f
 }
 
-// When has the split of the flow's task take it if p is true of the output that completes the task: a [Xor] split takes
-// the first such flow, an [Or] split all of them. Of a task with several items it is the output of the one that completed
-// last. For a decision on anything else see [FlowRef.If].
+// When makes the split take this flow if p returns true for the output of the task: a Xor split takes the first such
+// flow, an Or split all of them. For a task with several items, it is the output of the item that completed last. To
+// decide on anything else use [FlowRef.If].
 func (r *FlowRef[Out]) When(p func(Out) bool) *FlowRef[Out] {
 	pos := caller()
 	switch from := r.f.from; {
@@ -115,8 +115,8 @@ func (r *FlowRef[Out]) When(p func(Out) bool) *FlowRef[Out] {
 	return r
 }
 
-// If has the split of the flow's task take it if the source gives true as the task completes. [Map] makes a condition of
-// any payload, [From] one of the activation:
+// If makes the split take this flow if the source is true when the task completes. [Map] makes a condition of any
+// payload, [From] one of the activation:
 //
 //	builder.Flow(b, sort, pay).If(builder.Map(builder.CaseInput(b), func(c Claim) bool { return c.Cents < 500 }))
 func (r *FlowRef[Out]) If(s Source[bool]) *FlowRef[Out] {
@@ -129,16 +129,16 @@ func (r *FlowRef[Out]) If(s Source[bool]) *FlowRef[Out] {
 	return r
 }
 
-// Otherwise has the split of the flow's task take it if no other flow is taken.
+// Otherwise makes the split take this flow if it takes no other one.
 func (r *FlowRef[Out]) Otherwise() *FlowRef[Out] {
 	r.f.choose(caller())
 	r.f.otherwise = true
 	return r
 }
 
-// WithoutOutput has the split of the flow's task take it, and no other flow, if the task completes though none of its
-// items did: all were canceled, or its policy lets it go on without those that failed. The other flows are then for what
-// has an output. For a composite task it is taken if none of its cases completed.
+// WithoutOutput makes the split take this flow, and no other one, if the task completes without an output: all its items
+// were canceled, or its policy ignores those that failed. The conditions of the other flows are then only asked about an
+// output that exists. For a composite task, it is taken if none of its cases completed.
 //
 //	builder.Flow(b, review, publish).When(func(v Verdict) bool { return v.OK })
 //	builder.Flow(b, review, draft).Otherwise()

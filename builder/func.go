@@ -22,12 +22,12 @@ const (
 	DefaultKeep      = 7 * 24 * time.Hour     // how long a run is kept after its end
 )
 
-// DefaultRetry is the policy of a function that gives none: 4 attempts in all, with 250 ms, 500 ms and 1 s in between,
-// without jitter.
+// DefaultRetry is the retry policy of a function without one of its own: 4 attempts in all, with waits of 250 ms, 500
+// ms and 1 s, without jitter.
 func DefaultRetry() retry.Policy { return retry.Exponential(DefaultAttempts, DefaultFirstWait) }
 
-// FuncRef is the handle of a function: a workflow of one task, whose one function is tried until it succeeds or its
-// policy gives up.
+// FuncRef is the handle of a durable function: a workflow of one task, whose function is retried until it succeeds
+// or its retry policy gives up.
 type FuncRef[In, Out any] struct {
 	*Workflow[In]
 	retry retry.Policy
@@ -41,16 +41,16 @@ func (f *FuncRef[In, Out]) Untyped() *workflow.Definition {
 	return f.Workflow.Untyped()
 }
 
-// Func defines a workflow of one function that is worth trying again: it runs in a worker, outside any transaction, and after a
-// failure again, as [DefaultRetry] says or as [Retry] changes that. Its steps (see package step) are remembered over
-// attempts. A run that has ended is kept for a week, see [Keep].
+// Func defines a workflow that consists of one durable function. The function runs in a worker, outside any transaction, and is
+// retried after a failure according to [DefaultRetry], as changed by [Retry]. The results of its steps (see package step) are
+// kept over attempts. A run is removed a week after its end, see [Keep].
 //
 //	charge, err := builder.Func("charge", func(ctx context.Context, o Order) (Receipt, error) { ... })
 //	run, err := charge.Run(ctx, e, order)
 //	receipt, err := run.Result(ctx, e)
 //
-// The error is an [*Error] with every problem. The function is called at least once for a run, so let it be one that
-// can be called twice: give the service behind it an idempotency key, such as the run's id (see [WorkFrom]).
+// The error is an [*Error] with every problem. The function is called at least once for a run, so it should be idempotent: pass
+// an idempotency key, such as the run's id (see [WorkFrom]), to the services that it calls.
 func Func[In, Out any](
 	name string, run func(context.Context, In) (Out, error), opts ...FuncOption,
 ) (*FuncRef[In, Out], error) {
@@ -137,10 +137,9 @@ func retryOf(p retry.Policy) func(context.Context, *activities.Change) error {
 	}
 }
 
-// Run starts a run, at once or as [workflow.After] or [workflow.At] say, and returns its handle. Nothing has happened yet
-// then but that the run is stored; with an *engine.Tx it is part of that transaction. The error wraps a
-// *domain.InvalidError if the input breaks its own rules, and retry.ErrInvalid if [Retry] makes a policy that cannot be;
-// nothing is stored then.
+// Run starts a run, at once or at the time of [workflow.After] or [workflow.At], and returns its handle as soon as the
+// run is stored. With an *engine.Tx the start is part of that transaction. The error wraps a *domain.InvalidError if the
+// input is invalid, and retry.ErrInvalid if Retry makes an invalid policy; nothing is stored then.
 func (f *FuncRef[In, Out]) Run(ctx context.Context, e workflow.Doer, input In, opts ...workflow.Option) (Run[Out], error) {
 	if f == nil || f.Workflow == nil {
 		return Run[Out]{}, fmt.Errorf("run a function: %w", errNotBuilt)
@@ -189,7 +188,8 @@ func (f *FuncRef[In, Out]) ownRetry(opts []workflow.Option) ([]workflow.Option, 
 	})), err
 }
 
-// Of is the handle of a run by its id. Whether there is such a run, its methods find out.
+// Of returns the handle of the run with an id. It does not check that there is such a run; the methods of the
+// handle do.
 func (f *FuncRef[In, Out]) Of(id workitem.CaseID) Run[Out] {
 	if f == nil || f.Workflow == nil {
 		return Run[Out]{ID: id}
@@ -197,8 +197,8 @@ func (f *FuncRef[In, Out]) Of(id workitem.CaseID) Run[Out] {
 	return Run[Out]{ID: id, d: f.Definition}
 }
 
-// FuncOption sets something of a function: every [Option] of a workflow is one ([Version], [Describe], [Keep],
-// [Handles]), and [Retry], [OnQueue], [AttemptTimeout].
+// FuncOption is an option of a function: every [Option] of a workflow (Version, Describe, Keep, Handles), and
+// Retry, OnQueue, AttemptTimeout and others.
 type FuncOption interface{ ofFunc(*funcSpec) }
 
 type funcSpec struct {
@@ -221,23 +221,23 @@ type funcOption func(*funcSpec)
 
 func (f funcOption) ofFunc(s *funcSpec) { f(s) }
 
-// OnQueue has the function's jobs run in this queue, of which a configuration of the engine may bound the workers. The
+// OnQueue sets the queue of the function's jobs; engine.Config sets how many jobs of a queue run at a time. The
 // default is the default queue, "".
 func OnQueue(name string) FuncOption { return funcOption(func(s *funcSpec) { s.queue = name }) }
 
-// Hours has the function be called only while a window is open: from 08:00 to 18:00 in Europe/Berlin, on some days.
+// Hours restricts the function to a time window: it is called from 08:00 to 18:00 in Europe/Berlin, say, on some days.
 //
 //	builder.Hours(schedule.MustParseWindow("mon-fri 08:00-18:00", "Europe/Berlin"))
 //
-// A job that is due while it is closed waits until it opens, and holds no worker and no attempt; so does the next attempt of one that
-// failed, and a function that goes on after a wait in its steps. A call that goes on as the window closes is not disturbed. Timeouts
-// count on. The window goes by what clocks in its zone show: where they are put forward or back, it is shorter or longer by that. It is
-// part of the definition and its fingerprint.
+// A job that becomes due while the window is closed waits until it opens, without a worker and without using an attempt. The same holds
+// for the next attempt after a failure, and for a function that resumes after a wait in its steps. A call that is in progress when the
+// window closes is not interrupted. Timeouts of tasks keep running while the window is closed. The window follows local time: on a day
+// of a clock change it is shorter or longer. It is part of the definition and its fingerprint.
 func Hours(w schedule.Window) FuncOption { return funcOption(func(s *funcSpec) { s.hours = w }) }
 
-// AttemptTimeout bounds one attempt: its context is canceled then, and the attempt fails with the code "timeout". 0
-// leaves it unbounded, which is the default. Of a function that waits in steps it bounds each run from one wait to the
-// next: while the function is suspended no time passes for it.
+// AttemptTimeout limits the duration of one attempt: after it, the context is canceled and the attempt fails with the
+// code "timeout". The default, 0, is no limit. For a function that waits in steps it limits each run between two
+// waits: the time in which the function is suspended does not count.
 func AttemptTimeout(d time.Duration) FuncOption {
 	return funcOption(func(s *funcSpec) { s.timeout = d })
 }
@@ -245,12 +245,13 @@ func AttemptTimeout(d time.Duration) FuncOption {
 // RetryOption is an option of a function, and of one run of it.
 type RetryOption struct{ change func(*retry.Policy) }
 
-// Retry changes the retry policy of a function, or of one run of it, field by field: what the function leaves alone
-// stays as it is, in a function as [DefaultRetry] has it, in a run as the function has it.
+// Retry changes the retry policy of a function, or of one run of it. change modifies the current policy: [DefaultRetry]
+// as an option of a function, the policy of the function as an option of a run.
 //
 //	charge.Run(ctx, e, order, builder.Retry(func(p *retry.Policy) { p.Attempts, p.Base = 6, 3 }))
 //
-// A policy that cannot be is refused at once. Filters and Rand are functions, which a function can have and a run cannot.
+// An invalid policy is an error at once. Filters and Rand cannot be changed for a run, since functions cannot be stored
+// with it.
 func Retry(change func(p *retry.Policy)) RetryOption { return RetryOption{change} }
 
 func (o RetryOption) ofFunc(s *funcSpec) {
@@ -259,7 +260,7 @@ func (o RetryOption) ofFunc(s *funcSpec) {
 	}
 }
 
-// Apply implements [workflow.Option]. It refuses what has no policy of its own to change: Run of a function looks for it before.
+// Apply implements [workflow.Option]. It always fails: only Run of a function, which does not call it, accepts a RetryOption.
 func (o RetryOption) Apply(*workflow.Command) error {
 	return fmt.Errorf("%w: Retry is an option of a function and of its Run; leave it out, and change the policy of the tasks",
 		workflow.ErrBadCommand)

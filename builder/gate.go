@@ -40,11 +40,12 @@ func (r Rule) gate() net.Gate {
 	return net.And
 }
 
-// Router says where the split of a completing task goes: the names of the tasks or conditions that it flows to; exactly
-// one for [Xor], one or more for [Or]. It runs in the transaction, and an error rolls the command back.
+// Router chooses the flows of a split when a task completes. It returns the names of the tasks or conditions that they
+// lead to: exactly one for Xor, one or more for Or. It runs in the transaction, and an error rolls the command back.
 type Router = func(context.Context, *activities.Activation) ([]string, error)
 
-// Gate is a routing task: it has no work, and only joins and splits flows. It runs to its end as soon as it is enabled.
+// Gate describes a routing task: it has no work, and only joins and splits flows. It completes as soon as it is
+// enabled.
 type Gate struct {
 	Join, Split Rule
 	Route       Router // for a Split of Xor or Or; nil if its flows say

@@ -13,7 +13,7 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Ended is how a run ended, for a completion handler.
+// Ended describes how a run ended, for a completion handler.
 type Ended[Out any] struct {
 	Case    activities.CaseInfo
 	State   workflow.RunState // completed, failed or canceled
@@ -21,8 +21,8 @@ type Ended[Out any] struct {
 	Failure *workitem.Failure // why it failed, or was canceled; nil without a reason
 }
 
-// Completion is what a handler is given in the transaction in which the run ends. Through it the handler runs its own
-// SQL, starts other runs, and cleans this one up, all of it part of that transaction.
+// Completion is the argument of a completion handler. With it the handler can run SQL, start other runs and remove
+// the ended run, all in the transaction in which the run ends.
 type Completion[Out any] struct {
 	InTx
 	Ended[Out]
@@ -32,10 +32,11 @@ type Completion[Out any] struct {
 // Run is the handle of the run that has ended.
 func (c *Completion[Out]) Run() Run[Out] { return Run[Out]{ID: c.Case.ID, d: c.d} }
 
-// HandlerRef is the handle of a completion handler that is given a V by the caller that starts the run.
+// HandlerRef is the handle of a completion handler. V is the type of the value that the caller passes when it
+// starts a run.
 type HandlerRef[V any] struct{ h *handler }
 
-// LaterRef is like [HandlerRef] for a handler that a job calls.
+// LaterRef is the handle of a completion handler that a job calls, see [LaterHandler].
 type LaterRef[V any] struct{ h *handler }
 
 // AnyHandler is a *HandlerRef or a *LaterRef of any type.
@@ -66,18 +67,17 @@ type handler struct {
 	problems []func(d *draft)
 }
 
-// Handler declares a function that answers the end of a run in the transaction in which the run ends: exactly once,
-// whether it completed, failed or was canceled, and never for an attempt that is followed by another. The name is part
-// of every workflow that [Handles] it. What the handler is given is the run, as it ended, and the value that
-// [OnComplete] was given.
+// Handler declares a completion handler: a function that is called in the transaction in which a run ends, exactly
+// once, whether the run completed, failed or was canceled. It is not called for an attempt that is retried. The name
+// is part of every workflow that [Handles] it. The function receives the ended run, and the value of [OnComplete].
 //
 //	saved := builder.Handler("saved", func(ctx context.Context, c *builder.Completion[Receipt], order Order) error {
 //		return orders.Put(ctx, c.DB(), order.ID, order.With(c.State, c.Value))
 //	})
 //
-// If it fails, what it did is undone alone, and the run stays as it ended; the handler is then called again by a job,
-// with a backoff, up to ten times in all. A job that gives up is listed among the failed ones. The function must be
-// short: the transaction waits for it.
+// If the handler fails, only its own changes are rolled back, and the end of the run stands. A job then calls the
+// handler again, with backoff, up to ten times in all; after that the job is listed as failed. The function must be
+// short, since other transactions wait for it.
 func Handler[Out, V any](name string, f func(context.Context, *Completion[Out], V) error) *HandlerRef[V] {
 	h := newHandler[Out, V](name, caller(), f == nil)
 	accept := acceptor[V]()
@@ -98,9 +98,9 @@ func Handler[Out, V any](name string, f func(context.Context, *Completion[Out], 
 	return &HandlerRef[V]{h}
 }
 
-// LaterHandler declares a function that answers the end of a run in a worker, outside any transaction, for what takes
-// long or goes over the network. It is called at least once, again after a failure as its retry policy says, and after
-// a crash. A job that gives up is listed among the failed ones.
+// LaterHandler declares a completion handler that runs in a worker after the run has ended, outside any transaction,
+// for work that takes long or uses the network. It is called at least once: again after a failure, according to its
+// retry policy, and after a crash. A job that gives up is listed as failed.
 func LaterHandler[Out, V any](
 	name string, f func(context.Context, Ended[Out], V) error, o JobOptions,
 ) *LaterRef[V] {
@@ -155,9 +155,9 @@ func endedOf[Out, V any](c activities.CaseInfo, value json.RawMessage) (e Ended[
 	return e, v, err
 }
 
-// Handles declares the handlers that may be called at the end of the workflow's cases; a start chooses among them with [OnComplete] and
-// [OnCompleteLater]. For a function, or a workflow with a result of a known type, the handler's type of result must be
-// that, or json.RawMessage.
+// Handles declares the completion handlers of the workflow; the start of a case chooses among them with [OnComplete] and
+// [OnCompleteLater]. For a function, or a workflow with a typed result, the result type of the handler must be the same, or
+// json.RawMessage.
 func Handles(handlers ...AnyHandler) Option {
 	return func(d *draft) {
 		for _, given := range handlers {
@@ -225,14 +225,14 @@ func (d *draft) handlersOf(def *workflow.Definition) {
 	}
 }
 
-// OnComplete has a handler called at the end of the run that is started, with this value, in the transaction in which the
-// run ends. The workflow must know the handler, see [Handles]. Several are called in the order in which they are given;
-// [Only] chooses the outcomes.
+// OnComplete registers a completion handler for the run that is started. The handler is called with the value in the
+// transaction in which the run ends. The workflow must declare the handler with [Handles]. Several handlers are called in
+// the order of their options; [Only] restricts a handler to some outcomes.
 func OnComplete[V any](h *HandlerRef[V], value V, opts ...HandlerOption) workflow.Option {
 	return handlerCall("OnComplete", h.declared(), value, opts)
 }
 
-// OnCompleteLater is like [OnComplete] for a handler that a job calls after that transaction, see [LaterHandler].
+// OnCompleteLater is like [OnComplete] for a handler that a job calls after the transaction, see [LaterHandler].
 func OnCompleteLater[V any](h *LaterRef[V], value V, opts ...HandlerOption) workflow.Option {
 	return handlerCall("OnCompleteLater", h.declared(), value, opts)
 }
@@ -240,8 +240,8 @@ func OnCompleteLater[V any](h *LaterRef[V], value V, opts ...HandlerOption) work
 // HandlerOption changes when a handler is called.
 type HandlerOption func(*workflow.HandlerCall)
 
-// Only has a handler called after these outcomes only: [workflow.RunCompleted], [workflow.RunFailed],
-// [workflow.RunCanceled]. A state that is no outcome is an error of the start.
+// Only restricts a handler to these outcomes: workflow.RunCompleted, workflow.RunFailed,
+// workflow.RunCanceled. Any other state is an error when the run is started.
 func Only(outcomes ...workflow.RunState) HandlerOption {
 	return func(t *workflow.HandlerCall) {
 		for _, o := range outcomes {

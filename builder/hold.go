@@ -19,33 +19,33 @@ type holding struct {
 	pos      net.Pos
 }
 
-// Hold has each case hold slots of a limit over several tasks: it takes them before the work of from begins, and gives them back when to has
-// ended, which may be the same task. A case that has to wait for them holds no worker; those who wait are admitted in the order of their queue,
-// and `tasq why` names the cases that hold the slots.
+// Hold makes each case hold slots of a limit over several tasks: the case takes them before the work of task from starts, and releases them
+// when task to, which may be the same task, has ended. A case that waits for slots occupies no worker. Waiting cases are admitted in the
+// order of their queue, and `tasq why` names the cases that hold the slots.
 //
 //	crane := limit.Resource("crane", 2)
 //	b.Hold(builder.Takes(crane, 1), load, unload)
 //	b.Hold(builder.TakesBy(limit.Resource("dock", 1), 1, func(s Ship) string { return s.Port }), load, leave)
 //
-// The need is [Takes] or [TakesBy] of a limit.Resource, whose key is a function of the input of from. from is a task with Run. What is held is
-// kept while from waits for its next attempt and over restarts, and is the case's on whichever engine of a fleet it goes on. It is given back
-// before to has ended if the case ends, or if from is withdrawn, canceled or fails. A case takes it once: when from is done again before to,
-// the case goes on with what it holds. A fork of a case holds nothing, and neither does a failed case that is resumed until from begins again.
+// The need is a [Takes] or [TakesBy] of a [limit.Resource], with a key that is computed from the input of from; from must have a Run. The
+// case keeps its slots while from waits for its next attempt, over restarts, and when another engine takes the case over. It releases them
+// early if the case ends, or if from is withdrawn, canceled or fails. A case takes the slots once: if from runs again before to, the case
+// uses those that it holds. A fork of a case holds nothing; a failed case that is resumed holds nothing until from starts again.
 //
-// Build looks for cases that can wait for each other without end, as when some take of A and then of B, and others of B and then of A, and
-// refuses them with the run that leads there, see [verify.HoldDeadlock]; so does Open for the workflows of an engine together. It goes by the
-// limits as they are defined.
+// Build detects deadlocks: cases that can wait for each other forever, as when some take A and then B, and others B and then A. It rejects
+// them with a run that leads there, see [verify.HoldDeadlock]. Open does the same for all workflows of an engine together. Both use the
+// numbers with which the limits are defined.
 func (b *Builder[C]) Hold(need Need, from, to Node) {
 	b.d.hold(need, from, to, caller())
 }
 
-// Holds has each run hold slots of limits from its first attempt until it has ended: between attempts and while it sleeps, too. So a limit
-// of one slot by a key makes a lane: the runs of a key are done one by one, in the order of their queue, and one that waits for its next attempt
-// keeps its place.
+// Holds makes each run hold slots of limits from its first attempt until it has ended, also between attempts and while it sleeps. A limit
+// of one slot for each key thereby serializes the runs of a key: they run one after the other, in the order of their queue, and no run
+// overtakes one that waits for its next attempt.
 //
 //	builder.Holds(builder.TakesBy(limit.Resource("account", 1), 1, func(p Payment) string { return p.Account }))
 //
-// It is [Builder.Hold] from the function to itself.
+// It corresponds to [Builder.Hold] with the function as from and to.
 func Holds(needs ...Need) FuncOption {
 	return funcOption(func(s *funcSpec) { s.holds = append(s.holds, needs...) })
 }

@@ -16,9 +16,9 @@ type identifier struct {
 	of   func(json.RawMessage) (string, error)
 }
 
-// Label has each case found by a value of its input, such as the customer of an order: with store.CaseFilter.Labels, and with
-// tasq cases --label. An empty value is no label. The function has to be quick and to depend on nothing else. A label cannot change,
-// and a start may give another value, see [workflow.Label].
+// Label sets a label by which a case can be found, computed from its input, such as the customer of an order: with
+// store.CaseFilter.Labels, and with tasq cases --label. An empty value is no label. The function must be fast and depend on the
+// input only. The start of a case may set another value, see [workflow.Label]; after that a label cannot change.
 func Label[C any](name string, of func(C) string) Option {
 	return func(d *draft) {
 		if err := workflow.CheckLabelName(name); err != nil {
@@ -31,8 +31,8 @@ func Label[C any](name string, of func(C) string) Option {
 	}
 }
 
-// BusinessKey has each case found by the key that it has outside, such as the number of an order: with store.CaseFilter.Key, and with
-// tasq cases --key. An empty one is none. Cases may have the same key, unless [UniqueKey] is given, too.
+// BusinessKey sets a key by which a case can be found, such as an order number: with store.CaseFilter.Key, and with tasq cases --key.
+// An empty string is no key. Several cases may have the same key, unless [UniqueKey] is given, too.
 func BusinessKey[C any](of func(C) string) Option {
 	return func(d *draft) {
 		if of == nil {

@@ -14,13 +14,13 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// JobOptions says how a job is run.
+// JobOptions are the options of a job.
 type JobOptions struct {
-	Queue  string          // of the workers; "" is the default queue
-	Retry  retry.Policy    // after a failure; the zero value gives up at once
-	Limits []Need          // what each attempt takes before it begins; see [Limits]
-	Hours  schedule.Window // when the function may begin; the zero value is always; see [Hours]
-	FairBy FairKey         // between whose keys the queue takes turns, see [FairKeyOf]; the zero value is the same key for all
+	Queue  string          // "" is the default queue
+	Retry  retry.Policy    // after a failure; the zero value does not retry
+	Limits []Need          // what each attempt acquires before it starts; see [Limits]
+	Hours  schedule.Window // when the function may start; the zero value is always; see [Hours]
+	FairBy FairKey         // the key for fair scheduling, see [FairKeyOf]; the zero value is the same key for all
 }
 
 // JobRef is the handle of a function that runs in a worker, outside any transaction, with a P as its payload.
@@ -33,13 +33,14 @@ type job struct {
 	call *workflow.Call
 }
 
-// Scheduler is what a callback is given: a case, an activation, a change or a work item.
+// Scheduler is the argument of a callback, which can schedule jobs: a case, an activation, a change or a work
+// item.
 type Scheduler interface {
 	Schedule(n activities.NewJob) (workitem.JobID, error)
 }
 
-// Job declares a function that callbacks can have run later with [JobRef.After]: outside work that is not the work of
-// an item, such as sending a reminder. Its error is understood as that of a task's Run.
+// Job declares a function that callbacks can schedule with [JobRef.After]: external work that is not the work of an
+// item, such as sending a reminder. Its error is handled like that of a task's Run.
 func Job[C, P any](b *Builder[C], name string, f func(context.Context, P) error, o JobOptions) *JobRef[P] {
 	d, pos := b.d, caller()
 	d.frozen("job "+name, pos)
@@ -88,15 +89,15 @@ func (r *JobRef[P]) Name() string {
 	return r.j.name
 }
 
-// After has the function run so long after the transaction, which commits it; 0 is at once, and a negative time is an
-// error. The job belongs to what s is, and is canceled when that ends. In a callback that reports an end it belongs to
-// the case.
+// After schedules the function to run the time d after the transaction that commits the job; 0 is at once, and a
+// negative time is an error. The job belongs to the case, activation or item s, and is canceled when that ends. In a
+// callback that reports an end it belongs to the case.
 func (r *JobRef[P]) After(s Scheduler, d time.Duration, payload P) (workitem.JobID, error) {
 	return r.schedule(s, d, payload, false)
 }
 
-// Detached is like After, but the job belongs to nothing, and so is not canceled with its case: for what a case that
-// ends leaves to be done.
+// Detached is like After, but the job is not canceled when its case ends. It is for work that must happen after the
+// end of a case, such as a cleanup.
 func (r *JobRef[P]) Detached(s Scheduler, d time.Duration, payload P) (workitem.JobID, error) {
 	return r.schedule(s, d, payload, true)
 }

@@ -5,9 +5,9 @@ import (
 	"github.com/tasq-dev/tasq/workflow"
 )
 
-// DeadLetter names the workflow, or the function, that what is given up goes to: a root case or a run that fails starts a case of it, in
-// the same transaction, with a [workflow.Letter] as its input. [Letters] makes one that is a queue for people. A child case that fails
-// leaves no letter of its own; its parent answers the failure. An engine that has the one workflow has the other, too.
+// DeadLetter sets the workflow or function that handles cases that failed: when a root case or a run fails, it starts a case of w in the
+// same transaction, with a [workflow.Letter] as its input. [Letters] makes a workflow that queues dead letters for people. A child case
+// that fails starts none; its parent handles the failure. An engine that is opened with the workflow also has the dead-letter workflow.
 //
 //	letters := builder.MustLetters("letters")
 //	charge := builder.MustFunc("charge", bank.charge, builder.DeadLetter(letters))
@@ -43,7 +43,8 @@ func lettersOf(w *workflow.Definition) string {
 }
 
 // Letters defines a workflow of dead letters that wait for a person: one work item for each, in the queue with the name of the workflow.
-// Who has dealt with one completes its item, or has the original started again with [workflow.Redrive]. The error is an [*Error].
+// The person completes the item when the letter is dealt with, or restarts the original with [workflow.Redrive]. The error is an
+// [*Error].
 func Letters(name string, opts ...Option) (*Workflow[workflow.Letter], error) {
 	b := newBuilder[workflow.Letter](name, caller(), opts)
 	b.Path(b.Start(), newTask(b, "letter", b.d.pos, Work[workflow.Letter, struct{}]{Input: CaseInput(b), Queue: name}), b.End())

@@ -10,35 +10,34 @@ import (
 	"github.com/tasq-dev/tasq/workflow"
 )
 
-// Need is what each attempt of a function takes of a limit before it begins. [Takes], [TakesBy], [TakesOf] and
-// [TakenBySteps] make it, and [Need.AnyOf] one of a pool.
+// Need says how much of a limit each attempt of a function acquires before it starts. Takes, TakesBy, TakesOf
+// and TakenBySteps make one, and [Need.AnyOf] makes it one of a pool.
 type Need struct {
 	use  workflow.Use
 	in   reflect.Type // of the input that the function of the need is given; nil if there is none
 	none bool         // the function of the need is nil
 }
 
-// Takes needs n of a limit; 0 is its Each, which is 1 for limit.Resource, limit.Calls and limit.Breaker.
+// Takes acquires n of a limit; 0 is its Each, which is 1 for [limit.Resource], [limit.Calls] and [limit.Breaker].
 //
-// All functions of an engine that take of a limit with the same name share it. Two definitions of one name that differ are an error
-// of Open.
+// All functions of an engine that use a limit with the same name share it. Open fails if two definitions with one name differ.
 func Takes(l limit.Limit, n int64) Need { return Need{use: workflow.Use{Limit: l, N: n}} }
 
-// TakesBy needs n of the limit of a key: each key, such as a customer, has a limit of its own with the same numbers. In is the input
-// of the function. key has to be quick and to depend on nothing else; a panic fails the job.
+// TakesBy acquires n of the limit of a key: each key, such as a customer, has a limit of its own with the same numbers. In is the
+// input of the function. key must be fast and depend on the input only; a panic fails the job.
 func TakesBy[In any](l limit.Limit, n int64, key func(In) string) Need {
 	return Need{in: reflect.TypeFor[In](), use: workflow.Use{Limit: l, N: n, Key: withInput(key)}, none: key == nil}
 }
 
-// TakesOf needs as much of a limit as a function of the input says: the tokens of a prompt. More than the limit admits at once fails
-// the job, with an error that is limit.ErrTooMuch.
+// TakesOf acquires an amount that is computed from the input, such as the tokens of a prompt. An amount that the limit can never
+// admit fails the job, with an error that wraps [limit.ErrTooMuch].
 func TakesOf[In any](l limit.Limit, amount func(In) int64) Need {
 	return Need{in: reflect.TypeFor[In](), use: workflow.Use{Limit: l, Amount: withInput(amount)}, none: amount == nil}
 }
 
-// AnyOf takes of the limit of one of several keys, such as three API keys, whichever can admit first. Each key has a limit of its own with
-// the same numbers; workflow.SetLimitOf gives one other numbers, or pauses it. Needs of a function with the same keys are taken of the
-// same one; [limit.KeyOf] says which it is.
+// AnyOf acquires the limit of one of several keys, such as three API keys: the first that admits the attempt. Each key has a limit of its
+// own with the same numbers; [workflow.SetLimitOf] changes the number of one key, or pauses it. Needs of a function with the same keys get
+// the same key; [limit.KeyOf] returns it.
 //
 //	keys := []string{"key-1", "key-2", "key-3"}
 //	builder.Limits(builder.Takes(calls, 1).AnyOf(keys...), builder.TakesOf(tokens, tokensOf).AnyOf(keys...))
@@ -47,8 +46,8 @@ func (n Need) AnyOf(keys ...string) Need {
 	return n
 }
 
-// TakenBySteps declares a limit of which the function itself takes nothing: its steps do, with step.Limits. A step can take of no limit
-// that its function does not declare.
+// TakenBySteps declares a limit that only the steps of the function acquire, with step.Limits. A step can only acquire limits that its
+// function declares.
 func TakenBySteps(l limit.Limit) Need { return Need{use: workflow.Use{Limit: l, Steps: true}} }
 
 func withInput[In, R any](f func(In) R) func(json.RawMessage) (R, error) {
@@ -61,9 +60,9 @@ func withInput[In, R any](f func(In) R) func(json.RawMessage) (R, error) {
 	}
 }
 
-// Limits bounds a function: each attempt takes all of these before it begins, or waits until it can. A job that waits holds no worker
-// and no attempt, and lets others of its queue pass. What is held is given back when the attempt ends, and while the function waits
-// in its steps.
+// Limits makes each attempt of a function acquire these limits before it starts, all at once. A job that waits for them uses no
+// worker and no attempt, and other jobs of its queue can overtake it. They are released when the attempt ends, and while the function
+// is suspended in a step.
 func Limits(needs ...Need) FuncOption {
 	return funcOption(func(s *funcSpec) { s.needs = append(s.needs, needs...) })
 }

@@ -13,11 +13,11 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// NoOutput is the code of a finding: an input, a condition of a flow or a result is the output of a task that a case may
-// have skipped by then, or that can complete without an output. The problem carries the run that shows it. What data decides is taken
-// as free; where the same data decides twice, so that no case comes there, the reader takes [OptionalOutput], or
-// [AllowUnsound] lets the workflow be built: a case that comes there all the same fails with the code "no-output". Where
-// the search runs out of its time, NoOutput is a warning.
+// NoOutput is the code of a finding: an input, a condition of a flow or a result reads the output of a task that may have been
+// skipped by then, or that can complete without an output. The problem includes a run that shows it. Verification does not look at
+// data: it assumes that every choice can go either way. If no case can take that run because two choices depend on the same data,
+// read the output with [OptionalOutput], or allow the finding with [AllowUnsound]; a case that takes the run nevertheless fails with
+// the code "no-output". If the search runs out of time, NoOutput is a warning.
 const NoOutput net.Code = "no-output"
 
 // What is searched for runs without an output in Build: so long all together, and so many states for each. No search takes

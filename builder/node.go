@@ -16,8 +16,8 @@ type Node interface {
 	node() *node
 }
 
-// Member is what a cancellation region can hold: every [Node], and a *[FlowRef] between two tasks, which stands for the
-// condition in the middle of it.
+// Member is an element that a cancellation region can contain: every Node, and a *FlowRef between two tasks, which
+// stands for the implicit condition between them.
 type Member interface {
 	member() (of *draft, name string)
 }

@@ -53,21 +53,22 @@ const (
 	BadCode           net.Code = "bad-code"           // AllowUnsound or Silence of a code that there is not
 )
 
-// Error is the refusal of a definition: all its problems at once, in the order of their places.
+// Error lists all problems of a definition that Build rejects, in the order of their positions.
 type Error struct {
 	Workflow string
 	Pos      net.Pos // where the workflow was declared
 	Problems []net.Problem
-	// Findings are what makes the net unsound, each a problem too. errors.As finds the first one as an [*UnsoundError].
+	// Findings are the reasons why the net is unsound; each is among Problems, too. errors.As finds the first one as an
+	// [*UnsoundError].
 	Findings []verify.Finding
-	// Warnings are what verification noticed besides: often the cause of a finding.
+	// Warnings are the warnings of verification, often the cause of a finding.
 	Warnings []verify.Finding
-	// Net is what was verified; nil if it did not come to that.
+	// Net is the net that was verified; nil if other problems prevented verification.
 	Net *net.Definition
 }
 
-// Error lists every problem on a line of its own. Below a finding stand, indented, what may fix it and how it is
-// allowed; warnings come last.
+// Error returns every problem on a line of its own. Indented lines below a finding say how to fix it and how to
+// allow it; warnings come last.
 func (e *Error) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %d problem", e.Workflow, len(e.Problems))

@@ -8,8 +8,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Suspend has nothing of the run begin until it is resumed: what runs may end, what is due waits. The error wraps
-// activities.ErrInactive if the run has ended.
+// Suspend suspends the run until it is resumed: jobs that run may finish, and no further work starts. The error
+// wraps activities.ErrInactive if the run has ended.
 func (r Run[Out]) Suspend(ctx context.Context, e workflow.Doer, opts ...workflow.Option) error {
 	if _, err := r.do(ctx, e, workflow.Suspend(r.ID), opts); err != nil {
 		return fmt.Errorf("suspend %s: %w", r, err)
@@ -17,8 +17,9 @@ func (r Run[Out]) Suspend(ctx context.Context, e workflow.Doer, opts ...workflow
 	return nil
 }
 
-// Resume has the run go on: one that is suspended begins again what is due; in one that has failed a fresh item, which is the next attempt, takes over the steps that
-// were done. The error wraps workflow.ErrNotFailed if the run is not suspended and has not failed. To begin again as a fresh run see [Run.Restart].
+// Resume continues a run. A suspended run starts its due work again. A failed run gets a new item, which is the next attempt and takes over
+// the completed steps. The error wraps workflow.ErrNotFailed if the run is neither suspended nor failed. To start over as a new run use
+// [Run.Restart].
 func (r Run[Out]) Resume(ctx context.Context, e workflow.Doer, opts ...workflow.Option) error {
 	if _, err := r.do(ctx, e, workflow.Resume(r.ID, nil), opts); err != nil {
 		return fmt.Errorf("resume %s: %w", r, err)
@@ -26,14 +27,14 @@ func (r Run[Out]) Resume(ctx context.Context, e workflow.Doer, opts ...workflow.
 	return nil
 }
 
-// Retry has the work of an item tried again, now, with the input that it had: one that waits for its next attempt has it at once,
-// and one that failed is replaced by a fresh one. A case that it failed goes on. The error wraps workflow.ErrNotFailed if there is
-// nothing to try again.
+// Retry retries the work of an item now, with the same input. An item that waits for its next attempt starts it at once; a failed
+// item is replaced by a new one, and a case that failed with it is resumed. The error wraps workflow.ErrNotFailed if there is
+// nothing to retry.
 func (t *TaskRef[In, Out]) Retry(ctx context.Context, e workflow.Doer, item workitem.ID, opts ...workflow.Option) error {
 	return t.act(ctx, e, workflow.Retry(item, nil), opts)
 }
 
-// RetryWith is like [TaskRef.Retry], with another input. The error wraps a *domain.InvalidError if the input breaks its own rules.
+// RetryWith is like [TaskRef.Retry], with another input. The error wraps a *domain.InvalidError if the input is invalid.
 func (t *TaskRef[In, Out]) RetryWith(
 	ctx context.Context, e workflow.Doer, item workitem.ID, in In, opts ...workflow.Option,
 ) error {
@@ -49,7 +50,8 @@ func (t *TaskRef[In, Out]) GiveUp(ctx context.Context, e workflow.Doer, item wor
 	return t.act(ctx, e, workflow.GiveUp(item), opts)
 }
 
-// Skip completes an item with an output as if its work had given it: a live one, or one that failed, whose case goes on then.
+// Skip completes an item with this output, as if its work had returned it. The item is live, or has failed; a case that
+// failed with it is resumed.
 func (t *TaskRef[In, Out]) Skip(
 	ctx context.Context, e workflow.Doer, item workitem.ID, out Out, opts ...workflow.Option,
 ) error {

@@ -11,11 +11,12 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// ResultRef is the handle of what the cases of a workflow give: an Out. It starts runs whose result has that type, and
-// a parent reads it of its child cases, see [ChildOutput].
+// ResultRef is the handle of the result of a workflow's cases, of type Out. It starts cases with a typed result, and a
+// parent case reads the results of its child cases with it, see [ChildOutput].
 type ResultRef[C, Out any] struct{ d *draft }
 
-// Result says what the output of a completed case is, as [Builder.Result] does, and returns a typed handle of it.
+// Result sets the source of a completed case's output, as [Builder.Result] does, and returns a typed handle of
+// it.
 //
 //	text := builder.Result(b, builder.Output(draft))
 //	article := b.MustBuild()
@@ -41,7 +42,8 @@ func (r *ResultRef[C, Out]) Run(ctx context.Context, e workflow.Doer, input C, o
 	return r.Of(id), nil
 }
 
-// Of is the handle of a run by the id of its case. Whether there is such a run, its methods find out.
+// Of returns the handle of the case with an id. It does not check that there is such a case; the methods of
+// the handle do.
 func (r *ResultRef[C, Out]) Of(id workitem.CaseID) Run[Out] {
 	if r == nil {
 		return Run[Out]{ID: id}
@@ -49,7 +51,8 @@ func (r *ResultRef[C, Out]) Of(id workitem.CaseID) Run[Out] {
 	return Run[Out]{ID: id, d: r.d.def}
 }
 
-// Run starts a case like [Workflow.Start], and returns its handle. The result is JSON; [ResultRef.Run] has a typed one.
+// Run starts a case like [Workflow.Start], and returns its handle. The result is JSON; with [ResultRef.Run] it is
+// typed.
 func (w *Workflow[C]) Run(ctx context.Context, e workflow.Doer, input C, opts ...workflow.Option) (Run[json.RawMessage], error) {
 	id, err := w.Start(ctx, e, input, opts...)
 	if err != nil {
@@ -58,8 +61,8 @@ func (w *Workflow[C]) Run(ctx context.Context, e workflow.Doer, input C, opts ..
 	return w.Of(id), nil
 }
 
-// Of is the handle of a run by the id of its case, with its result as JSON. Whether there is such a run, its methods
-// find out.
+// Of returns the handle of the case with an id, with its result as JSON. It does not check that there is such a
+// case; the methods of the handle do.
 func (w *Workflow[C]) Of(id workitem.CaseID) Run[json.RawMessage] {
 	return Run[json.RawMessage]{ID: id, d: w.Untyped()}
 }

@@ -14,8 +14,8 @@ import (
 
 type workKey struct{}
 
-// WorkFrom says, within a Run or the function of a job, which job it does: its case, its item, the attempt and the fence. It
-// reports false elsewhere.
+// WorkFrom returns the job that a Run, or the function of a job, is called for: its case, its item, the attempt and the
+// fencing token. It returns false in any other context.
 func WorkFrom(ctx context.Context) (*activities.Work, bool) {
 	w, ok := ctx.Value(workKey{}).(*activities.Work)
 	return w, ok

@@ -13,7 +13,7 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Runs is what the handles of runs need: *engine.Engine and *engine.Tx have it.
+// Runs is the interface that the methods of [Run] need; *engine.Engine and *engine.Tx implement it.
 type Runs interface {
 	workflow.Doer
 	// RunInfo describes a root case. The error wraps workflow.ErrNotFound if there is none, or it was removed.
@@ -26,37 +26,36 @@ type Waiter interface {
 	WaitRun(ctx context.Context, id workitem.CaseID) (workflow.RunInfo, error)
 }
 
-// Status is where a run stands, with the value that it gave.
+// Status is the state of a run, with its result.
 type Status[Out any] struct {
 	State   workflow.RunState
-	Attempt int               // of a single task: the present attempt, at the end the latest; 0 before the first
-	Next    time.Time         // when it begins, is tried again, or wakes; zero if that is now or not known
+	Attempt int               // the current or last attempt, for a workflow of a single task; 0 before the first
+	Next    time.Time         // when it starts, is retried, or wakes up; zero if that is now or unknown
 	Value   Out               // once it has completed
-	Failure *workitem.Failure // why it failed, was canceled, or is stuck; while it goes on, why the latest attempt failed
+	Failure *workitem.Failure // why it failed, was canceled or is stuck; while it runs, why the latest attempt failed
 	Created time.Time
 	Ended   time.Time // zero before the end
 }
 
-// ErrStuck says that there is no result, and that there will be none before a person has decided: the run's job took
-// its process down too often, or neither its result nor its failure was accepted, so the engine has given it up. The
-// work item of the job is still started. Retry it (workflow.Retry, tasq item retry), and it runs again;
-// fail it, and the process answers as to any failure; or cancel the run. The incident, a *workitem.Failure, is in the
-// same error.
+// ErrStuck says that the run has no result and needs a decision by a person. The engine has given up its job, because
+// the job crashed its process too often, or because neither its result nor its failure was accepted. The work item of
+// the job is still started: retry it ([workflow.Retry], tasq item retry) to run it again, fail it to have the process
+// handle the failure, or cancel the run. The incident, a *workitem.Failure, is in the same error.
 var ErrStuck = errors.New("is stuck, and waits for a person")
 
-// ErrCanceled says that there is no result since the run was canceled. The reason, if one was given, is a
+// ErrCanceled says that the run was canceled, so it has no result. The reason, if one was given, is a
 // *workitem.Failure in the same error.
 var ErrCanceled = errors.New("was canceled")
 
-// Run is the handle of one run of a function, or of a workflow, which gives an Out. It is a small value: keep its ID,
-// and make it again with Of of a function ([FuncRef.Of]), of a result ([ResultRef.Of]), or of a workflow
-// ([Workflow.Of]).
+// Run is the handle of one run of a function or of a workflow, with result type Out. It is a small value: store its
+// ID, and make the handle again with [FuncRef.Of], [ResultRef.Of] or [Workflow.Of].
 type Run[Out any] struct {
 	ID workitem.CaseID
 	d  *workflow.Definition
 }
 
-// Status says where the run stands. The error wraps workflow.ErrNotFound if there is no such run, or it was removed.
+// Status returns the state of the run. The error wraps [workflow.ErrNotFound] if there is no such run, or it was
+// removed.
 func (r Run[Out]) Status(ctx context.Context, e Runs) (Status[Out], error) {
 	var none Status[Out]
 	if e == nil || r.d == nil {
@@ -87,9 +86,9 @@ func (r Run[Out]) value(info workflow.RunInfo) (Out, error) {
 	return v, nil
 }
 
-// Result waits until the run has ended, and returns what it gave. The error is a *workitem.Failure, by errors.As, if
-// the run failed; it wraps [ErrCanceled] if the run was canceled, [ErrStuck] if nothing more happens before a person
-// has decided, and workflow.ErrNotFound if there is no such run, or it was removed.
+// Result waits until the run has ended, and returns its result. The error wraps a *workitem.Failure if the run
+// failed, [ErrCanceled] if it was canceled, [ErrStuck] if it cannot continue before a person decides, and
+// [workflow.ErrNotFound] if there is no such run, or it was removed.
 func (r Run[Out]) Result(ctx context.Context, e Waiter) (Out, error) {
 	var none Out
 	if e == nil || r.d == nil {
@@ -113,8 +112,8 @@ func (r Run[Out]) Result(ctx context.Context, e Waiter) (Out, error) {
 	return r.value(info)
 }
 
-// Done returns a channel that is closed when [Run.Result] has no more to wait for: the run has ended or is stuck, there is none, or the engine is closed. It
-// is not closed when the context ends, which ends the wait.
+// Done returns a channel that is closed when [Run.Result] would return at once: the run has ended or is stuck, there is no such run, or the
+// engine is closed. If the context ends first, the channel is never closed.
 //
 //	select {
 //	case <-run.Done(ctx, e):
@@ -122,7 +121,7 @@ func (r Run[Out]) Result(ctx context.Context, e Waiter) (Out, error) {
 //	case <-hurry:
 //	}
 //
-// A run that another engine does is waited for as by Result. Each call has a goroutine until then.
+// It also works for a run that another engine executes. Each call starts a goroutine, which ends with the wait.
 func (r Run[Out]) Done(ctx context.Context, e Waiter) <-chan struct{} {
 	done := make(chan struct{})
 	go func() {
@@ -147,9 +146,9 @@ func orSilent(f *workitem.Failure) *workitem.Failure {
 	return f
 }
 
-// Cancel cancels the run with all that it owns: its function's context is canceled, and whatever that hands in later is
-// refused. The reason may be nil. It reports whether the run was canceled: false, and no error, if there is no such run
-// or it has ended already.
+// Cancel cancels the run with its items, jobs and child cases. The context of its function is canceled, and a result
+// that the function returns later is rejected. The reason may be nil. Cancel reports whether the run was canceled:
+// false, without an error, if there is no such run or it has ended already.
 func (r Run[Out]) Cancel(ctx context.Context, e workflow.Doer, reason *workitem.Failure, opts ...workflow.Option) (bool, error) {
 	_, err := r.do(ctx, e, workflow.Cancel(r.ID, reason), opts)
 	switch {
@@ -161,9 +160,9 @@ func (r Run[Out]) Cancel(ctx context.Context, e workflow.Doer, reason *workitem.
 	return true, nil
 }
 
-// Cleanup removes a run that has ended, with its result, its history and its steps. It is an error if the run goes on,
-// or a job has still to call a handler of its end; the error wraps workflow.ErrUnfinished then, and workflow.ErrNotFound
-// if there is no such run, as after a Cleanup.
+// Cleanup removes a run that has ended, with its result, its history and its steps. The error wraps
+// workflow.ErrUnfinished if the run has not ended, or if a job has yet to call one of its completion handlers, and
+// workflow.ErrNotFound if there is no such run, as after a Cleanup.
 func (r Run[Out]) Cleanup(ctx context.Context, e workflow.Doer) error {
 	if _, err := r.do(ctx, e, workflow.Remove(r.ID), nil); err != nil {
 		return fmt.Errorf("clean up %s: %w", r, err)
@@ -171,9 +170,9 @@ func (r Run[Out]) Cleanup(ctx context.Context, e workflow.Doer) error {
 	return nil
 }
 
-// Restart runs again what has ended: a fresh run with the same input and the same options, linked to this one, which
-// stays as it is. The steps that this one had finished are taken over; with [workflow.FromStep] only those before one of
-// them. The error wraps workflow.ErrUnfinished if the run has not ended.
+// Restart starts a new run with the input and options of this one, which must have ended and stays as it is; the new run
+// is linked to it. Completed steps are taken over; with [workflow.FromStep] only those before a given step. The error
+// wraps workflow.ErrUnfinished if the run has not ended.
 func (r Run[Out]) Restart(ctx context.Context, e workflow.Doer, opts ...workflow.Option) (Run[Out], error) {
 	c := workflow.Restart(r.ID)
 	if r.d != nil {
@@ -231,5 +230,5 @@ type InTx interface {
 
 type txKey struct{}
 
-// WithTx is for engines: the context of a completion handler carries its transaction.
+// WithTx returns a context that carries the transaction of a completion handler. It is for engines.
 func WithTx(ctx context.Context, tx InTx) context.Context { return context.WithValue(ctx, txKey{}, tx) }

@@ -17,8 +17,9 @@ func (f *FuncRef[In, Out]) startable() *Workflow[In] {
 	return f.Workflow
 }
 
-// Schedule says that a case of a workflow, or a run of a function, is started with this input at each tick of a schedule. What
-// engine/schedules makes of it runs it. What is wrong shows in its Check, and there.
+// Schedule returns a definition that starts a case of a workflow, or a run of a function, with this input at each tick of a
+// schedule. Pass it to package engine/schedules, which runs it. Errors in it are reported by its Check method and by that
+// package.
 //
 //	builder.Schedule(schedule.Schedule{Name: "digest", Cron: "0 8 * * mon-fri", Zone: "Europe/Berlin"}, digest, Digest{})
 //

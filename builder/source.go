@@ -10,7 +10,7 @@ import (
 	"github.com/tasq-dev/tasq/net"
 )
 
-// Source says where a payload of type T comes from: [CaseInput], [Output], [From], [FromCase], or [Map] of another one. The zero value is no
+// Source is a source of payloads of type T: [CaseInput], [Output], [From], [FromCase], or [Map] of another source. The zero value is no
 // source.
 type Source[T any] struct{ s sourceOf }
 
@@ -83,8 +83,9 @@ func plainSource(read func(activities.CaseInfo) (json.RawMessage, error), s sour
 	return s
 }
 
-// Output is the output of the work item of a task that completed last. Build refuses it, with the run, where a case may
-// come without one, because the task was skipped or completed without an output; see [NoOutput] and [OptionalOutput].
+// Output is the output of the task's work item that completed last. Build rejects it where a case can arrive without an
+// output, because the task was skipped or completed without one, and shows a run in which that happens; see [NoOutput]
+// and [OptionalOutput].
 func Output[In, Out any](t *TaskRef[In, Out]) Source[Out] {
 	n := t.node()
 	if n == nil {
@@ -112,8 +113,8 @@ func (o Optional[T]) Get() (T, bool) {
 	return *o.Value, true
 }
 
-// OptionalOutput is like [Output] where the task may have given none: it was skipped, it timed out, or its policy let it
-// go on without.
+// OptionalOutput is like [Output] for a task that may have no output: it was skipped, it timed out, or its policy let it
+// complete without one.
 func OptionalOutput[In, Out any](t *TaskRef[In, Out]) Source[Optional[Out]] {
 	n := t.node()
 	if n == nil {
@@ -129,7 +130,7 @@ func OptionalOutput[In, Out any](t *TaskRef[In, Out]) Source[Optional[Out]] {
 	return Source[Optional[Out]]{sourceOf{read: read, of: n, optional: true, d: n.d}}
 }
 
-// OptionalOutputOf is like [OutputOf] where the task may have given none.
+// OptionalOutputOf is like [OutputOf] for a task that may have no output.
 func OptionalOutputOf[In, Out any](t *TaskRef[In, Out], c activities.CaseInfo) (Optional[Out], error) {
 	raw, err := lastOutput(c, t.Name())
 	if raw == nil {
@@ -139,8 +140,8 @@ func OptionalOutputOf[In, Out any](t *TaskRef[In, Out], c activities.CaseInfo) (
 	return Optional[Out]{Value: &v}, err
 }
 
-// Map is a source computed from another one, as builder.Map(builder.Output(draft), func(d Draft) string { return d.Title }).
-// It can be used where the other one can.
+// Map is a source that is computed from another one, such as builder.Map(builder.Output(draft), func(d Draft) string {
+// return d.Title }). It can be used wherever s can.
 func Map[T, U any](s Source[T], f func(T) U) Source[U] {
 	if s.s.read == nil || f == nil {
 		return Source[U]{}
@@ -166,8 +167,8 @@ func mapped[T, U any](s sourceOf, f func(T) U) sourceOf {
 	return s
 }
 
-// From computes the input of a task as the task is enabled, or the condition of a flow as its task completes, in the
-// transaction.
+// From computes the input of a task when the task is enabled, or the condition of a flow when its task completes, in
+// the transaction.
 func From[T any](f func(context.Context, *activities.Activation) (T, error)) Source[T] {
 	if f == nil {
 		return Source[T]{}
@@ -182,7 +183,7 @@ func From[T any](f func(context.Context, *activities.Activation) (T, error)) Sou
 	return Source[T]{sourceOf{read: read, where: inTask}}
 }
 
-// FromCase computes the result of a case as the case completes, in the transaction.
+// FromCase computes the result of a case when the case completes, in the transaction.
 func FromCase[T any](f func(*activities.Case) (T, error)) Source[T] {
 	if f == nil {
 		return Source[T]{}
@@ -197,8 +198,8 @@ func FromCase[T any](f func(*activities.Case) (T, error)) Source[T] {
 	return Source[T]{sourceOf{read: read, where: inCase}}
 }
 
-// OutputOf reads the output that a task of the case gave last, for callbacks: builder.OutputOf(draft, a.Case()). It
-// is an error if the task has given none.
+// OutputOf returns the latest output of a task of the case, for use in callbacks: builder.OutputOf(draft,
+// a.Case()). It is an error if the task has no output.
 func OutputOf[In, Out any](t *TaskRef[In, Out], c activities.CaseInfo) (Out, error) {
 	var none Out
 	raw, err := outputOf(c, t.Name())
@@ -208,7 +209,7 @@ func OutputOf[In, Out any](t *TaskRef[In, Out], c activities.CaseInfo) (Out, err
 	return restore[Out](raw)
 }
 
-// CaseInputOf reads the input of the case, for callbacks: builder.CaseInputOf[Prompt](a.Case()).
+// CaseInputOf returns the input of the case, for use in callbacks: builder.CaseInputOf[Prompt](a.Case()).
 func CaseInputOf[C any](c activities.CaseInfo) (C, error) { return restore[C](c.Input) }
 
 func infoOf(a *activities.Activation, c *activities.Case) activities.CaseInfo {

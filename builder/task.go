@@ -9,9 +9,9 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// TaskRef is the handle of a task whose items take an In and give an Out. Its methods that act need the workflow to be
-// built. The error wraps a *workitem.TransitionError if the item may not take the action, and workflow.ErrNotFound if it
-// belongs to another task.
+// TaskRef is the handle of a task whose items have inputs of type In and outputs of type Out. Its methods that act on
+// items require that the workflow is built. Their error wraps a *workitem.TransitionError if the item's state forbids
+// the action, and workflow.ErrNotFound if the item belongs to another task.
 type TaskRef[In, Out any] struct{ n *node }
 
 // Name is the task's name.
@@ -31,8 +31,7 @@ func (t *TaskRef[In, Out]) Start(ctx context.Context, e workflow.Doer, item work
 	return t.act(ctx, e, workflow.Act(item, workitem.Start, nil), opts)
 }
 
-// Complete completes an item with its output. The error wraps a *domain.InvalidError if the output breaks its own
-// rules.
+// Complete completes an item with its output. The error wraps a *domain.InvalidError if the output is invalid.
 func (t *TaskRef[In, Out]) Complete(
 	ctx context.Context, e workflow.Doer, item workitem.ID, out Out, opts ...workflow.Option,
 ) error {
@@ -43,7 +42,7 @@ func (t *TaskRef[In, Out]) Complete(
 	return t.act(ctx, e, workflow.Act(item, workitem.Complete, payload), opts)
 }
 
-// Fail fails an item. The failure may be nil if there is nothing to say.
+// Fail fails an item. The failure may be nil.
 func (t *TaskRef[In, Out]) Fail(
 	ctx context.Context, e workflow.Doer, item workitem.ID, f *workitem.Failure, opts ...workflow.Option,
 ) error {
@@ -57,7 +56,7 @@ func (t *TaskRef[In, Out]) Cancel(
 	return t.act(ctx, e, workflow.CancelItem(item, reason), opts)
 }
 
-// Reset puts a started item back, so that another person can start it.
+// Reset returns a started item to the state initialized, so that another person can start it.
 func (t *TaskRef[In, Out]) Reset(ctx context.Context, e workflow.Doer, item workitem.ID, opts ...workflow.Option) error {
 	return t.act(ctx, e, workflow.Act(item, workitem.Reset, nil), opts)
 }

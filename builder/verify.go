@@ -12,7 +12,8 @@ import (
 	"github.com/tasq-dev/tasq/workflow"
 )
 
-// UnsoundError is one thing that makes a workflow's net unsound, with its code and the shortest run that shows it.
+// UnsoundError is one reason why the net of a workflow is unsound, with its code and the shortest run that shows
+// it.
 //
 //	_, err := b.Build()
 //	if unsound := (*builder.UnsoundError)(nil); errors.As(err, &unsound) {
@@ -43,18 +44,18 @@ func silenceable() []net.Code {
 	return slices.Concat(codes, verify.HoldCodes(), []net.Code{verify.DeadTask, NoOutput})
 }
 
-// AllowUnsound lets a workflow be built though its net is unsound in these ways: [verify.NoOptionToComplete],
-// [verify.ImproperCompletion], [verify.DeadTask], [verify.Unbounded]; or though an output may be missing where it is read,
-// [NoOutput], or cases can wait for each other for what they hold, [verify.HoldDeadlock]. It is part of the definition, and so of the fingerprint,
-// and is shown with it. A code that there is not is a problem.
+// AllowUnsound accepts findings with these codes: a net that is unsound ([verify.NoOptionToComplete], [verify.ImproperCompletion],
+// [verify.DeadTask], [verify.Unbounded]), an output that may be missing where it is read ([NoOutput]), or cases that can deadlock over the
+// limits that they hold ([verify.HoldDeadlock]). It is part of the definition and its fingerprint, and is shown with it. An unknown code is
+// a problem.
 func AllowUnsound(codes ...net.Code) Option {
 	pos := caller()
 	return func(d *draft) { d.allowed = d.codes(d.allowed, "AllowUnsound", codes, allowable(), pos) }
 }
 
-// Silence leaves warnings with these codes out of [Workflow.Warnings]: the warnings of package net such as
-// [verify.OrJoinCircle], [verify.Undecided], and [NoOutput]; [verify.DeadTask] too, where it leaves the net weakly sound. It is
-// part of the definition, and so of the fingerprint. A code that there is not is a problem.
+// Silence omits warnings with these codes from [Workflow.Warnings]: those of package verify such as verify.OrJoinCircle and
+// verify.Undecided, [NoOutput], and verify.DeadTask if the net is weakly sound nevertheless. It is part of the definition and
+// its fingerprint. An unknown code is a problem.
 func Silence(codes ...net.Code) Option {
 	pos := caller()
 	return func(d *draft) { d.silenced = d.codes(d.silenced, "Silence", codes, silenceable(), pos) }

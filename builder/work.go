@@ -17,41 +17,41 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Work says what a task does: its items take an In and give an Out. The zero value of every field means "nothing more";
-// a task whose Work is the zero value has one item for a person to do. Use any, or struct{}, for no payload.
+// Work describes the work of a task, with inputs of type In and outputs of type Out. The zero value of every field adds
+// nothing; a task whose Work is the zero value has one item, for a person to do. Use any or struct{} for no payload.
 type Work[In, Out any] struct {
 	// Input is the input of the task's one item. It may be left out if a missing payload is a valid In.
 	Input Source[In]
-	// Items makes the inputs of several items, one each; it takes the place of Input. An empty list makes none.
+	// Items computes the inputs of several items, in place of Input: one item for each. An empty list creates none.
 	Items func(context.Context, *activities.Activation) ([]In, error)
 
-	// Run does the work in a worker, outside any transaction, at least once; nil leaves the work to a person or another
-	// program. Its error is a failure of the item, which activities answer; see [workitem.FailureOf], [workitem.Fatal],
-	// retry.After and retry.Permanent for what it may say. [WorkFrom] says which job it does.
+	// Run does the work in a worker, outside any transaction, at least once; nil leaves the work to a person or another program.
+	// Its error fails the item; [workitem.FailureOf], [workitem.Fatal], retry.After and retry.Permanent describe what an error
+	// can say. [WorkFrom] returns the job that it is called for.
 	Run        func(context.Context, In) (Out, error)
-	Limits     []Need          // what each attempt of Run takes before it begins; see [Limits]
-	Hours      schedule.Window // when Run may begin; the zero value is always; see [Hours]
-	FairBy     func(In) string // the key between which the queue takes turns; nil is the same key for all; see [FairBy]
-	RunTimeout time.Duration   // bounds one run, which then fails with the code "timeout"; 0 is unbounded
-	// Batch takes the place of Run: several items are done together, by one call. What is said of Run holds for each of them.
+	Limits     []Need          // what each attempt of Run acquires before it starts; see [Limits]
+	Hours      schedule.Window // when Run may start; the zero value is always; see [Hours]
+	FairBy     func(In) string // the key for fair scheduling; nil is the same key for all; see [FairBy]
+	RunTimeout time.Duration   // the time limit of one run, which then fails with the code "timeout"; 0 is no limit
+	// Batch processes several items in one call, in place of Run. What is said of Run applies to each of them.
 	Batch Batched[In, Out]
-	// Retry answers a failed item with a fresh one after a backoff, until the policy gives up: the same as [activities.Retry] in
-	// OnWorkItemStateChanged, beside what that has. The policy is part of the definition and its fingerprint. The zero value
-	// does not try again.
+	// Retry replaces a failed item with a new one after a backoff, until the policy gives up. It is the same as
+	// [activities.Retry] in OnWorkItemStateChanged, and can be combined with a function there. The policy is part of the
+	// definition and its fingerprint. The zero value does not retry.
 	Retry retry.Policy
-	// DeadLetter is the workflow of which an item that is given up starts a case, see [DeadLetter]; nil for none.
+	// DeadLetter is the workflow of which an item that failed for good starts a case, see [DeadLetter]; nil for none.
 	DeadLetter Startable[workflow.Letter]
-	Auto       bool // every item starts and completes by itself, in the transaction that made it
+	Auto       bool // every item starts and completes at once, in the transaction that created it
 
-	// Actions run in the transaction, before the item moves; an error rolls the command back.
+	// Actions run in the transaction, before the state of the item changes; an error rolls the command back.
 	Initialize func(context.Context, *activities.Item, In) error
 	Start      func(context.Context, *activities.Item) error
 	Complete   func(context.Context, *activities.Item, Out) error
-	Fail       func(context.Context, *activities.Item, *workitem.Failure) error // a failure without words is nil
-	Cancel     func(context.Context, *activities.Item, *workitem.Failure) error // without a reason it is nil
+	Fail       func(context.Context, *activities.Item, *workitem.Failure) error // the failure is nil if none was given
+	Cancel     func(context.Context, *activities.Item, *workitem.Failure) error // the reason is nil if none was given
 	Reset      func(context.Context, *activities.Item) error
 
-	// Activities answer changes, in the transaction, after the change; see package activities.
+	// Activities react to changes, in the transaction, after the change; see package activities.
 	OnEnabled              func(context.Context, *activities.Activation) error
 	OnStarted              func(context.Context, *activities.Activation) error
 	OnCompleted            func(context.Context, *activities.Activation) error
@@ -69,9 +69,9 @@ type Work[In, Out any] struct {
 	Queue    string          // who may do the work; "" is the default queue
 	Priority int             // higher goes first
 
-	// Timeout fails an item that is still live so long after it became due, with the code "timeout", which
-	// OnWorkItemStateChanged and Policy answer; CancelAfter cancels it instead, so that the task can complete without an
-	// output. 0 is no limit.
+	// Timeout fails an item that has not ended this long after it became due, with the code "timeout", which
+	// OnWorkItemStateChanged and Policy handle like any failure. CancelAfter cancels the item instead, so that the task
+	// can complete without an output. 0 is no limit.
 	Timeout, CancelAfter time.Duration
 	Timers               []activities.Timer
 }

@@ -18,9 +18,9 @@ type Workflow[C any] struct {
 	Description string // as [Describe] said; "" if nothing
 }
 
-// Warnings lists what verification says of the net that does not prevent its use: what is probably not meant, a
-// finding that leaves the net weakly sound, [NoOutput] where it is undecided, or [verify.Undecided]. Those that [Silence] names are not
-// among them. It is nil if there is none. An engine logs them when it is opened with the workflow.
+// Warnings returns the findings of verification that do not prevent the use of the workflow: probable mistakes, findings that leave the
+// net weakly sound, NoOutput where it is undecided, and verify.Undecided. Those that [Silence] names are omitted. An engine logs the
+// warnings when it is opened with the workflow.
 func (w *Workflow[C]) Warnings() []verify.Finding {
 	if w.isNil() {
 		return nil
@@ -38,7 +38,7 @@ func (w *Workflow[C]) Untyped() *workflow.Definition {
 
 func (w *Workflow[C]) isNil() bool { return w == nil || w.Definition == nil }
 
-// Start starts a case. The error wraps a *domain.InvalidError if the input breaks its own rules.
+// Start starts a case. The error wraps a *domain.InvalidError if the input is invalid.
 func (w *Workflow[C]) Start(ctx context.Context, e workflow.Doer, input C, opts ...workflow.Option) (workitem.CaseID, error) {
 	if w.isNil() {
 		return workitem.CaseID{}, errors.New("start a case: the workflow is nil; build it first")
@@ -50,8 +50,8 @@ func (w *Workflow[C]) Start(ctx context.Context, e workflow.Doer, input C, opts 
 	return id, nil
 }
 
-// Case describes a child case with this input, for [Choice] and for activities.Activation.NewCase. An input that
-// breaks its own rules is refused when the case starts.
+// Case describes a child case with this input, for [Choice] and for [activities.Activation.NewCase]. An invalid
+// input is rejected when the case starts.
 func (w *Workflow[C]) Case(input C) activities.NewCase {
 	n := activities.NewCase{}
 	if w.isNil() {

@@ -42,8 +42,8 @@ const (
 	countSQL  = `SELECT count(*) FROM records WHERE collection = $1`
 )
 
-// Put writes a record, in the place of one with the same key. The error is an [*InvalidError] if the value breaks its
-// rules, or is [ErrTooLarge]; then nothing is written.
+// Put inserts a record, or replaces the one with the same key. The error is an *InvalidError if the value is invalid,
+// or ErrTooLarge; nothing is written then.
 func (c Collection[K, V]) Put(ctx context.Context, db DB, key K, value V) error {
 	k, err := c.key(key)
 	if err != nil {
@@ -102,12 +102,13 @@ func (c Collection[K, V]) Count(ctx context.Context, db DB) (int, error) {
 	return n, nil
 }
 
-// Update changes a record in place: f is given the present value and changes it. If f returns an error, nothing is
-// written, and the error is what Update returns, wrapped. The error is [ErrNotFound] if there is no such record.
+// Update calls f with the current value of a record and writes back the value that f has changed. If f returns an
+// error, nothing is written, and Update returns that error, wrapped. The error is ErrNotFound if there is no such
+// record.
 //
-// No change by another is lost, within a transaction or without one: if the record was changed since it was read,
-// it is read again and f is called again. So f should do nothing but change the value. A field that the stored record
-// has and V doesn't is gone after an update.
+// Concurrent updates are not lost, within a transaction or without one: if the record has changed since it was read,
+// Update reads it and calls f again. So f should do nothing but change the value. Fields of the stored record that V
+// does not have are dropped by an update.
 func (c Collection[K, V]) Update(ctx context.Context, db DB, key K, f func(*V) error) error {
 	k, err := c.key(key)
 	for done := false; err == nil && !done; {

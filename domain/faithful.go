@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// IsFaithful reports whether [Encode] writes values of a type as [Canonical] would write them again, as long as no text had to be corrected
-// (see [Corrected]): reading what was written gives the same value, which keeps the same rules. That is so for structs of texts, numbers,
-// booleans, lists and maps of them, all of whose fields are written. It is not so where a value can be left out or replaced: by a tag, by a
-// method, by what an interface or a pointer holds.
+// IsFaithful reports whether values of a type survive a round trip through JSON: decoding what Encode wrote gives an equal value, which
+// passes the same validation, unless invalid UTF-8 was replaced (see Corrected). Then Canonical has nothing to change and can be skipped.
+// It is true for structs of strings, numbers, booleans, and lists and maps of them, if all fields are encoded. It is false if a tag, a
+// method, an interface or a pointer can omit or replace a value.
 func IsFaithful(t reflect.Type) bool { return faithful(t, make(map[reflect.Type]bool)) }
 
 // faithful looks into a type. seen are the types that need no other look.
@@ -55,5 +55,5 @@ func distinct(t reflect.Type) bool {
 	return true
 }
 
-// Corrected reports whether a text in JSON that [Encode] wrote may stand for one that was not UTF-8.
+// Corrected reports whether JSON that Encode wrote may contain a string whose invalid UTF-8 was replaced.
 func Corrected(data []byte) bool { return bytes.Contains(data, []byte(`\ufffd`)) }

@@ -15,15 +15,17 @@ type Entry[K comparable, V any] struct {
 	Value V
 }
 
-// Query chooses records of a collection. The zero value chooses all.
+// Query selects records of a collection. The zero value selects all.
 type Query[K comparable] struct {
-	// Prefix chooses the keys whose text begins with it. Integer keys have none. Default: all keys.
+	// Prefix selects the keys that begin with this text. It does not apply to integer keys. Default: all
+	// keys.
 	Prefix string
 
-	// After chooses the keys behind this one, which needn't exist: the last key of the page before. Default: all keys.
+	// After selects the keys after this one, which need not exist: the last key of the previous page. Default: all
+	// keys.
 	After *K
 
-	// Limit is how many records are chosen at most. Default: 0, which is no limit.
+	// Limit is the largest number of records. Default: 0, which is no limit.
 	Limit int
 }
 
@@ -35,12 +37,12 @@ func (c Collection[K, V]) All(ctx context.Context, db DB) iter.Seq2[Entry[K, V],
 	return c.List(ctx, db, Query[K]{})
 }
 
-// List yields the chosen records in the order of the keys: that of the numbers, or of the bytes of the text. An error
-// comes with a zero Entry and is the last thing that is yielded.
+// List yields the selected records in the order of their keys: numeric for integers, bytewise for text. An error is
+// yielded with a zero Entry, and ends the sequence.
 //
-// Records are read some at a time, and none is being read while the loop's body runs, so the body may use the same
-// DB, change and delete records. In a transaction the loop sees one state (plus what the body does); without one it
-// sees each record as it is when the loop comes near.
+// Records are read in pages, and no query is open while the body of the loop runs, so the body may use the same DB,
+// and change and delete records. In a transaction the loop sees one snapshot, plus the changes of the body; without
+// a transaction it sees each record as of the time its page is read.
 func (c Collection[K, V]) List(ctx context.Context, db DB, q Query[K]) iter.Seq2[Entry[K, V], error] {
 	return func(yield func(Entry[K, V], error) bool) {
 		cur, err := c.cursor(q)

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// MaxSize is the largest payload or record that is taken, in bytes of JSON: 1 MiB. What is larger belongs in a file or
-// an object store, and its address into the record.
+// MaxSize is the largest payload or record, in bytes of JSON: 1 MiB. Store larger data in a file or an object store,
+// and its address in the record.
 const MaxSize = 1 << 20
 
 // ErrTooLarge says that a payload or record is longer than [MaxSize].
@@ -36,8 +36,8 @@ func Encode(v any) ([]byte, error) {
 // correct it: a field that T doesn't have is refused, for it may be a misspelt one whose value would be lost, and so is
 // anything that follows the value. The JSON null is T's zero value, and must obey the rules like any other.
 //
-// The error is an [*InvalidError] if the data is to blame, an [*TypeError] if T's tags are, or is [ErrTooLarge]. It
-// says which field a misspelt one was probably meant to be.
+// The error is an *InvalidError if the data is invalid, a *TypeError if a tag of T is invalid, or ErrTooLarge. For an
+// unknown field it suggests the field that was probably meant.
 func Decode[T any](data []byte) (T, error) {
 	var none T
 	if len(data) > MaxSize {
@@ -56,8 +56,8 @@ func Decode[T any](data []byte) (T, error) {
 	return v, nil
 }
 
-// Canonical is [Decode] followed by [Encode], without asking the rules twice: the one form in which a value is stored,
-// the writer of the data.
+// Canonical is Decode followed by Encode, but validates only once. It returns the form in which a value is stored,
+// whoever wrote the data.
 func Canonical[T any](data []byte) ([]byte, error) {
 	v, err := Decode[T](data)
 	if err != nil {
@@ -66,8 +66,8 @@ func Canonical[T any](data []byte) ([]byte, error) {
 	return write(v)
 }
 
-// Restore reads JSON that [Encode] wrote, perhaps long ago and for an older T: fields that T no longer has are dropped,
-// and rules aren't asked.
+// Restore decodes JSON that Encode wrote, perhaps long ago and for an older T: fields that T no longer has are dropped,
+// and values are not validated.
 func Restore[T any](data []byte) (T, error) {
 	var v, none T
 	if err := json.Unmarshal(data, &v); err != nil {
@@ -76,8 +76,8 @@ func Restore[T any](data []byte) (T, error) {
 	return v, nil
 }
 
-// CheckJSON reports data that isn't one JSON value in UTF-8, which is what databases keep. Package encoding/json lets a
-// string be any bytes, and puts others in their place as it reads them. The error is an [*InvalidError].
+// CheckJSON returns an error unless data is a single JSON value in UTF-8, as databases require. Package encoding/json
+// accepts strings of any bytes, and replaces invalid UTF-8 when it decodes them. The error is an *InvalidError.
 func CheckJSON(data []byte) error {
 	if at := notText(data); at >= 0 {
 		return &InvalidError{Type: "JSON", Err: fmt.Errorf("%w, at byte %d", errNotText, at)}

@@ -6,9 +6,8 @@ import (
 	"time"
 )
 
-// IsPlain reports whether reading, validating and writing values of a type calls no methods but those of Go's own types: nothing of it
-// can panic, or fail to return. A type that has methods, or holds a value of such a type, is not plain, whatever the methods are for:
-// the tag "validateFn" can name any.
+// IsPlain reports whether decoding, validating and encoding values of a type calls no user code, which could panic or block. A type
+// with methods, or that contains one, is not plain, whatever the methods are for, since the tag "validateFn" can name any of them.
 func IsPlain(t reflect.Type) bool { return plain(t, make(map[reflect.Type]bool)) }
 
 // plain looks for methods in a type and in what it holds. seen are the types that need no other look.

@@ -10,7 +10,8 @@ import (
 	"sync"
 )
 
-// TypeError says that a type can't be a payload or a record as it is declared. The programmer can correct it; no data can.
+// TypeError says that a type cannot be a payload or a record as it is declared. It is an error of the program, not of the
+// data.
 type TypeError struct {
 	Type    string // the Go type, such as "article.Prompt"
 	Field   string // the field in question, by its Go name; "" for the type itself
@@ -26,12 +27,12 @@ func (e *TypeError) Error() string {
 	return where + ": " + e.Problem
 }
 
-// CheckType reports what makes T unusable as a payload or record: that it, or a field, has no JSON form, and validate
-// tags that name no rule, have a parameter that the rule can't use, or don't suit the field. All structs within T are
-// looked at. The error joins a [*TypeError] for every problem; it is nil if there is none.
+// CheckType reports why T cannot be a payload or record: T or a field cannot be encoded as JSON, or a validate tag
+// names an unknown rule, has an invalid parameter, or does not apply to the type of the field. It checks all structs
+// within T. The error joins a *TypeError for every problem; it is nil if there is none.
 //
-// Without it a bad tag shows up when the first value is validated, which may be long after the program has started.
-// Rules that compare fields with each other (eqfield, required_if) are only checked for their names.
+// Without it, an invalid tag is only found when the first value is validated, which may be long after the program has
+// started. Of rules that compare fields with each other (eqfield, required_if), only the names are checked.
 func CheckType[T any]() error {
 	t := reflect.TypeFor[T]()
 	if known, ok := checked.Load(t); ok {

@@ -14,15 +14,15 @@ import (
 	"github.com/go-playground/validator/v10"
 )
 
-// InvalidError says that data breaks the rules of its type, or isn't of its type at all. The sender of the data can correct
-// it. The values aren't in it, since they may be secret and errors are logged.
+// InvalidError says that data violates the rules of its type, or does not have its type. The sender of the data can correct
+// it. The error does not contain values, since they may be secret and errors are logged.
 type InvalidError struct {
 	Type   string       // the Go type that the data should have been, such as "article.Prompt"
 	Fields []FieldError // every field that is wrong, sorted by path; none if the data can't be read as fields
-	Err    error        // why the data can't be read or written as JSON; nil if only rules are broken
+	Err    error        // why the data can't be decoded or encoded as JSON; nil if it only violates rules
 }
 
-// FieldError is one field that breaks a rule. A field is listed with the first rule that it breaks.
+// FieldError describes a field that violates a rule: the first rule that it violates.
 type FieldError struct {
 	Path  string `json:"path"`            // by JSON names, such as "items[2].name"; "" for the value itself
 	Rule  string `json:"rule"`            // as in the validate tag, such as "max"; "type" for JSON of another type
@@ -64,10 +64,10 @@ func (e *InvalidError) Error() string {
 // Unwrap returns why the data can't be read or written as JSON, if that was the reason.
 func (e *InvalidError) Unwrap() error { return e.Err }
 
-// FailureCode is the code of the failure that some work is recorded with if this is its error: "invalid".
+// FailureCode returns the failure code of work that returns this error: "invalid".
 func (e *InvalidError) FailureCode() string { return "invalid" }
 
-// FailureDetails are the details of that failure: the fields as a JSON list; nil if there are none.
+// FailureDetails returns the details of that failure: the fields as a JSON list; nil if there are none.
 func (e *InvalidError) FailureDetails() json.RawMessage {
 	if len(e.Fields) == 0 {
 		return nil
@@ -81,7 +81,7 @@ func (e *InvalidError) FailureDetails() json.RawMessage {
 // list or map that is v itself, always. Nil, and what holds no struct, has no rules and passes. A struct field that
 // has "required" must not be the zero value.
 //
-// If a tag itself is wrong, the error is an [*TypeError]: see [CheckType]. Validate is safe for concurrent use.
+// If a tag is invalid, the error is a *TypeError, see CheckType. Validate is safe for concurrent use.
 func Validate(v any) error {
 	rv := reflect.ValueOf(v)
 	if !rv.IsValid() {

@@ -8,10 +8,10 @@ import (
 	"github.com/tasq-dev/tasq/store"
 )
 
-// Backup writes a copy of the database into a new file, while commands go on. The copy holds everything that was
-// acknowledged before the call; it is complete, checked by the integrity check and durable when Backup returns, and the
-// file is there only then. A file of that name is an error that wraps [io/fs.ErrExist]. The check reads every case, and
-// takes most of the time. A store that cannot be copied is an error.
+// Backup writes a copy of the database into a new file, while commands continue. The copy includes everything that was
+// acknowledged before the call. It has passed the integrity check and is durable when Backup returns; the file appears
+// only then. The error wraps io/fs.ErrExist if the file exists. The integrity check reads every case, and takes most of
+// the time. Stores that do not support backups return an error.
 func (e *Engine) Backup(ctx context.Context, to string) error {
 	b, ok := e.store.(store.Backuper)
 	if !ok {

@@ -13,53 +13,54 @@ import (
 	"github.com/tasq-dev/tasq/workflow"
 )
 
-// Config tunes an engine. The zero value is what [Open] uses.
+// Config configures an engine. The zero value has the defaults, and is what Open uses.
 type Config struct {
-	// Queues sets how many jobs of a queue run at a time. A queue that is not listed runs Workers at a time; 0 and less
-	// stop the queue: this engine leaves its jobs alone. Default: none listed.
+	// Queues sets how many jobs of a queue run concurrently. A queue that is not listed has Workers; with 0 or less, this engine runs no
+	// jobs of the queue. Default: none listed.
 	Queues map[string]int
-	// Workers is the number for queues that are not listed. Default: 32; negative: none, so that no job runs here.
+	// Workers is the number for queues that are not listed. Default: 32. If negative, this engine runs no jobs of these queues.
 	Workers int
-	// MaxRunning bounds how many jobs run at a time in this engine, over all its queues; of those that wait, the most urgent begins next,
-	// whatever its queue. A batch counts as one. Default: no bound but those of the queues.
+	// MaxRunning limits how many jobs run concurrently in this engine, over all its queues; the most urgent waiting job of any queue
+	// starts next. A batch counts as one job. Default: no limit but those of the queues.
 	MaxRunning int
 
-	// MaxPending bounds how many jobs of a queue wait to begin, due or not, in this engine. [Engine.Do] refuses to start a case that
-	// would add one to a full queue, with an error that is [ErrFull]; what goes on by itself and what Update does is not refused.
-	// Default: no bound.
+	// MaxPending limits how many jobs of a queue, due or not, wait in this engine. [Engine.Do] rejects the start of a case that
+	// would add a job to a full queue, with an error that wraps [ErrFull]. Running cases and [Engine.Update] can exceed the limit.
+	// Default: no limit.
 	MaxPending map[string]int
-	// WaitWhenFull has Do wait until the queue has room, or its context ends, instead of refusing.
+	// WaitWhenFull makes Do wait until the queue has room, or its context ends, instead of returning ErrFull.
 	WaitWhenFull bool
-	// Aging is how long a job waits in its queue until it is as urgent as a fresh one of the next higher priority, so that low
-	// priorities are served in the end. Default: none, and a higher priority always goes first.
+	// Aging prevents starvation of low priorities: a job that has waited this long is as urgent as a new one of the next higher
+	// priority. Default: none; a higher priority always goes first.
 	Aging time.Duration
 
-	// Steps is how many functions of [step.Do] run at a time in this engine, over all its jobs and their branches. One that
-	// has to wait for its turn does not begin, and its Timeout does not run. Default: 128; negative: no bound.
+	// Steps limits how many functions of [step.Do] run concurrently in this engine, over all its jobs and their branches.
+	// The Timeout of a step starts when its function does. Default: 128; negative: no limit.
 	Steps int
 
-	// Lease is how long a claim on a job is good without a heartbeat. The engine sends one every third of it. Default: 30 s.
+	// Lease is how long a claim on a job is valid without a heartbeat. The engine sends a heartbeat every third of this
+	// time. Default: 30 s.
 	Lease time.Duration
-	// CallbackTimeout is how long one callback in a transaction may take before its command is undone. Default: 10 s.
+	// CallbackTimeout is how long a callback in a transaction may take before its command is rolled back. Default: 10 s.
 	CallbackTimeout time.Duration
 	// Grace is how long Close waits for running jobs before it cancels their contexts. Default: 10 s.
 	Grace time.Duration
 	// CacheCases is how many root cases are kept in memory between commands. Default: 10,000.
 	CacheCases int
-	// MaxPayload is the size limit of an input, output or event, in bytes. Default: 1 MiB, which is domain.MaxSize and so
-	// the most; Open refuses more.
+	// MaxPayload is the size limit of an input, output or event, in bytes. Default: 1 MiB, which is domain.MaxSize; Open
+	// rejects a larger limit.
 	MaxPayload int
 
-	// Wrap surrounds commands, jobs and steps, the first outermost. Default: nothing.
+	// Wrap is the middleware for commands, jobs and steps, the first one outermost. Default: none.
 	Wrap []Middleware
 
 	// Clock is the source of time. Default: the system's.
 	Clock retry.Clock
-	// Logger takes what an operator should know. Its handler must not use the engine; a record at which it panics is lost.
-	// Default: slog.Default().
+	// Logger receives messages for operators. Its handler must not use the engine; a record for which it panics is lost. Default:
+	// slog.Default().
 	Logger *slog.Logger
-	// Random is the source of the random part of ids and tokens. Open, and commands, fail while it does, with the code "random-failed";
-	// what the engine does by itself is tried again, and reads go on. Its calls do not overlap. Default: crypto/rand.
+	// Random is the source of the random part of ids and tokens. While it fails, Open and commands fail with the code "random-failed";
+	// the engine retries its own work, and reads are not affected. It is not called concurrently. Default: crypto/rand.
 	Random io.Reader
 	// Owner names this engine in the claims that it makes. Default: host name and process id.
 	Owner string

@@ -15,10 +15,10 @@ import (
 
 // Do executes a command, and returns when it is durable. It is safe to repeat with the same [workflow.Key].
 //
-// If the context ends while the command is queued, the command is withdrawn; if it has begun by then, it may still happen, as the
-// error says. [Code] has a word for each kind of error.
+// If the context ends while the command is queued, the command is withdrawn. If its execution has begun, it may still take
+// effect, and the error says so. [Code] returns the code of an error.
 //
-// A start that would add a job to a full queue is refused with [ErrFull], or waits; see [Config].
+// A start that would add a job to a full queue fails with ErrFull, or waits; see [Config].
 func (e *Engine) Do(ctx context.Context, c workflow.Command) (workflow.Result, error) {
 	return e.wrap.command(ctx, c, e.do)
 }
@@ -60,10 +60,10 @@ func (e *Engine) startIfRoom(ctx context.Context, c *workflow.Command) (workflow
 	}
 }
 
-// NotLoadedError refuses to act on a case whose version of its workflow the engine was not opened with. It is an
-// [ErrUnknown], with the code "not-loaded".
+// NotLoadedError is the error of a command on a case whose workflow version the engine was not opened with. It
+// wraps ErrUnknown, and has the code "not-loaded".
 type NotLoadedError = kernel.NotLoadedError
 
-// TokenCase returns the root case a token is for, whether or not the token is good. The error wraps [ErrNotFound] if it
-// cannot be one.
+// TokenCase returns the root case that a token belongs to, without checking that the token is valid. The error wraps
+// ErrNotFound if the text cannot be a token.
 func TokenCase(token string) (workitem.CaseID, error) { return command.TokenCase(token) }

@@ -20,9 +20,10 @@
 //	    internal/dispatch  due work: claims, workers, timers; their results are requests of the same queue
 //	    internal/retention removes cases when their retention time is over
 //
-// One writer executes queued commands. It takes all that are queued, runs each through the kernel against the cases in memory,
-// and commits them together. A command is acknowledged when it is durable; a command that fails is rolled back alone. Jobs
-// go to a worker as soon as their transaction has committed. Nothing polls: if nothing is due, nothing runs.
+// A single writer executes commands. It takes all commands that are queued, runs each through the kernel against the cases in
+// memory, and commits them together. A command is acknowledged when it is durable; a command that fails is rolled back alone.
+// Jobs are passed to a worker as soon as their transaction has committed. The engine does not poll for due work: it sleeps
+// until the next job is due.
 //
 // # Guarantees
 //

@@ -16,20 +16,21 @@ var errDryRun = errors.New("the command was only tried")
 // Preview is what a command would do.
 type Preview struct {
 	Result workflow.Result
-	Trees  []PreviewTree // that would change; empty if the command would do nothing
+	Trees  []PreviewTree // the trees that would change; empty if the command would do nothing
 }
 
 // PreviewTree is what a command would do to one root case with its descendants.
 type PreviewTree struct {
-	Tree    *state.Tree // as it would be
+	Tree    *state.Tree // after the command
 	Changes []state.Change
 }
 
 // A dry run is the command itself, in a transaction that is undone, and not a simulation of it: so callbacks, guards and the user's
 // constraints answer as they would. What it cannot show is what the outside would do: jobs that it would open are not executed.
 
-// DryRun says what a command would do, and does nothing: it runs in a transaction that is undone, with the callbacks, whose SQL is undone
-// too. The ids of what it would create are not those that it will get. The error is the one that the command would have.
+// DryRun returns what a command would do: it executes the command, with its callbacks, in a transaction that is rolled back, together
+// with the SQL of the callbacks. The ids in the result are not those that the command would assign later. The error is the one that the
+// command would return.
 func (e *Engine) DryRun(ctx context.Context, c workflow.Command) (p Preview, err error) {
 	err = e.writer.Submit(ctx, &commit.Request{Run: func(tx *commit.Tx) error {
 		p = Preview{}

@@ -31,20 +31,20 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// The kinds of failure of a command, beside *workitem.TransitionError, *domain.InvalidError, and the errors of the process's
+// The kinds of errors of commands, beside *workitem.TransitionError, *domain.InvalidError, and the errors of the workflow's
 // own callbacks, which are wrapped. Test for them with errors.Is.
 var (
 	ErrNotFound   = store.ErrNotFound      // no such case, item, task or job
 	ErrInactive   = activities.ErrInactive // the case or the task has ended
-	ErrBadRoute   = kernel.ErrBadRoute     // a split was sent nowhere, or where it has no flow
-	ErrFull       = workflow.ErrFull       // a queue has as many jobs that wait to begin as it may have
+	ErrBadRoute   = kernel.ErrBadRoute     // the route of a split names no flow, or a flow that does not exist
+	ErrFull       = workflow.ErrFull       // a queue already has the most pending jobs that Config.MaxPending allows
 	ErrRunaway    = kernel.ErrRunaway      // the command does not terminate
-	ErrLeaseLost  = kernel.ErrLeaseLost    // the job belongs to another worker, or to none
-	ErrUnknown    = kernel.ErrUnknown      // a workflow that the engine was not opened with
-	ErrUnfinished = kernel.ErrUnfinished   // what can be asked of a case that has ended was asked of one that goes on
+	ErrLeaseLost  = kernel.ErrLeaseLost    // the job is assigned to another worker, or to none
+	ErrUnknown    = kernel.ErrUnknown      // the engine was not opened with the workflow
+	ErrUnfinished = kernel.ErrUnfinished   // the command needs a case that has ended, and the case has not
 	ErrDrift      = registry.ErrDrift
 	ErrClosed     = commit.ErrClosed
-	ErrCallback   = commit.ErrCallback    // it panicked, or took too long
+	ErrCallback   = commit.ErrCallback    // a callback panicked, or took too long
 	ErrKeyReused  = workflow.ErrKeyReused // the idempotency key was used for another command
 	ErrTooLarge   = domain.ErrTooLarge
 )
@@ -56,8 +56,8 @@ type Workflow interface {
 
 // Engine runs cases on one store. It is safe for concurrent use.
 //
-// It puts together what its internal packages do: commit changes cases, command says what a command does, dispatch does what is
-// due, notify wakes callers, retention removes, mailbox takes commands of other processes.
+// It combines its internal packages: command executes commands, commit makes their changes durable, dispatch runs due work,
+// notify wakes callers, retention removes old cases, and mailbox receives commands from other processes.
 type Engine struct {
 	cfg         Config
 	wrap        Middleware // all of Config.Wrap
@@ -89,15 +89,15 @@ type Engine struct {
 	cancel  context.CancelFunc
 }
 
-// Open opens the store with the zero [Config] and starts to run what is due. The workflows are those that new cases may be
-// started of, and that running cases need; their composite tasks' workflows come with them. The error wraps [ErrDrift] if
-// a running case depends on a definition of the same name and version that differs, and [workflow.ErrHoldDeadlock] if cases of the workflows can
-// wait for each other for what they hold.
+// Open opens the store with the zero Config and starts to run due work. The workflows are those that new cases are started with, and those
+// that running cases need; the workflows of their composite tasks are included. The error wraps ErrDrift if a running case depends on a
+// different definition with the same name and version, and workflow.ErrHoldDeadlock if cases of the workflows can deadlock over limits that
+// they hold.
 func Open(ctx context.Context, o store.Opener, workflows ...Workflow) (*Engine, error) {
 	return Config{}.Open(ctx, o, workflows...)
 }
 
-// Open is like the function [Open] with a configuration.
+// Open is like the function [Open], with this configuration.
 func (cfg Config) Open(ctx context.Context, o store.Opener, workflows ...Workflow) (*Engine, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.check(); err != nil {
@@ -298,12 +298,12 @@ func (e *Engine) now() time.Time { return e.cfg.Clock.Now().Truncate(time.Micros
 // Now is the engine's time.
 func (e *Engine) Now() time.Time { return e.now() }
 
-// Close stops the engine: no further job is claimed, running ones get the grace of the configuration to end, then their
-// contexts are canceled. Jobs that do not end even then are given back, without an attempt counted. Everything
-// acknowledged is safe whether or not Close is called.
+// Close stops the engine: it claims no further jobs, waits for running ones for the time Config.Grace, and then cancels their contexts.
+// Jobs that do not return even then are released, without counting an attempt. Acknowledged commands are durable whether or not Close is
+// called.
 //
-// A callback cannot close the engine, which would wait for it: the error wraps [ErrCallback], and the engine stays open. The function of a
-// job that calls Close is one of those that it waits for.
+// A callback cannot close the engine, which would have to wait for the callback: the error wraps ErrCallback, and the engine stays open.
+// If the function of a job calls Close, Close waits for that function as for any other.
 func (e *Engine) Close() error {
 	if commit.InCallback() {
 		return fmt.Errorf("%w: it called Close, which waits for all callbacks to return; the engine stays open: close it outside of "+
@@ -353,8 +353,8 @@ func (e *Engine) waitForOwn() {
 	e.cleaner.Wait()
 }
 
-// Kill stops the engine as a kill of the process would: nothing more is written, running jobs are left as they are, and what
-// they hand in later goes nowhere. It is for tests of recovery. The store must be a [store.Killer].
+// Kill stops the engine as the death of its process would: nothing more is written, running jobs are abandoned, and their
+// results are discarded. It is for tests of recovery. The store must be a store.Killer.
 func (e *Engine) Kill() error {
 	killer, ok := e.store.(store.Killer)
 	if !ok {

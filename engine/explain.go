@@ -12,9 +12,9 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Why says what a case and its child cases wait for: who or what must act next, since when, until when, and what is in
-// the way; and where each task of the case stands. It is the answer of tasq why, and knows besides which definitions and
-// queues this engine has, whether its workers are busy and whether its store fails. The error wraps [ErrNotFound] if there is no such case.
+// Why explains what a case and its child cases wait for: who or what must act next, since when, until when, and what prevents it; and the
+// state of each task of the case. It is what tasq why prints, and additionally considers which definitions and queues this engine has,
+// whether its workers are busy and whether its store fails. The error wraps ErrNotFound if there is no such case.
 func (e *Engine) Why(ctx context.Context, id workitem.CaseID) (answer *why.Answer, err error) {
 	here := e.Here()
 	err = e.View(ctx, func(r store.Reader) error {
@@ -51,7 +51,8 @@ func (e *Engine) limitWaits(root workitem.CaseID) (list []workflow.LimitWait) {
 	return list
 }
 
-// Here is what this engine can do for cases, for [why.Read] in a view that reads more, and for [why.ReadUnserved].
+// Here describes what this engine can execute. It is an argument of why.Read, for a view that also reads other
+// things, and of why.ReadUnserved.
 func (e *Engine) Here() why.Here {
 	return why.Here{
 		Definition: e.definitions.Definition,

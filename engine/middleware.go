@@ -9,36 +9,36 @@ import (
 	"github.com/tasq-dev/tasq/workflow"
 )
 
-// Middleware surrounds what an engine does, to measure it, to trace it, to add to its context or to refuse it; see [Config]. Each
-// function calls next once, or returns an error, and may be called by several goroutines at a time. A nil function surrounds
-// nothing. The zero value does nothing.
+// Middleware wraps the operations of an engine, to measure or trace them, to add to their context, or to reject them; see [Config].
+// Each function calls next once, or returns an error, and may be called by several goroutines concurrently. A nil function wraps
+// nothing.
 type Middleware struct {
-	// Command surrounds a command of [Engine.Do] and of the typed handles, and one that another process left in the store. next executes
-	// the command that it is given, and returns when it is durable or refused. Commands within [Engine.Update] are a part of its
-	// transaction, and are not surrounded.
+	// Command wraps a command of [Engine.Do] and of the typed handles, and a command that another process left in the store. next
+	// executes the command, and returns when it is durable or has failed. Commands within [Engine.Update] are part of its transaction,
+	// and are not wrapped.
 	Command func(ctx context.Context, c workflow.Command, next Commander) (workflow.Result, error)
 
-	// Job surrounds each call of the function of a job. next calls it, with the context it is given, and returns its error; one
-	// that is step.ErrSuspended says that the function is called again once one of its steps has ended, and step.ErrYielded that
-	// it is when a worker may do it again. An error in the place of nil fails the attempt. The failure of the function stays one,
-	// and may be wrapped.
+	// Job wraps each call of the function of a job. next calls it with the given context and returns its error. step.ErrSuspended
+	// says that the function is called again when one of its steps has ended, step.ErrYielded that it is called again when a
+	// worker is available. Returning an error instead of nil fails the attempt. An error of the function may be wrapped, but not
+	// replaced by success.
 	Job func(ctx context.Context, w *activities.Work, next func(context.Context) error) error
 
-	// Step is like Job for the function of a step, of the given name. That of step.Tx is called within a transaction, so what
-	// surrounds it does not take long.
+	// Step is like Job for the function of the step with the given name. The function of step.Tx is called within a
+	// transaction, so the middleware must be fast.
 	Step func(ctx context.Context, w *activities.Work, name string, next func(context.Context) error) error
 
-	// Commit is called after each commit that changed something, in their order, and the next commit waits for it: it must return at once,
-	// and must not use the engine. One that panics, or takes longer than CallbackTimeout, is logged, and what was committed stands.
+	// Commit is called after each commit that changed something, in order, and the next commit waits for it: it must return at once, and
+	// must not use the engine. A call that panics or takes longer than CallbackTimeout is logged; the commit is not affected.
 	Commit func(Commit)
 }
 
-// Commit is the size of a commit: of what the commands that share it, also those of the engine itself, appended to the journal.
+// Commit is the size of a commit: what its commands, including those of the engine itself, appended to the journal.
 type Commit struct {
-	Commands int // that share the commit and changed something; 1 or more
+	Commands int // those that changed something; 1 or more
 	Entries  int // of the journal: one for each tree of cases that a command changed
 	Changes  int // in the entries
-	Bytes    int // of the changes, as the journal keeps them
+	Bytes    int // the encoded size of the changes in the journal
 }
 
 // Commander executes a command.

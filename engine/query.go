@@ -17,8 +17,8 @@ import (
 // acknowledged before the call is there, as a command is acknowledged after its commit. A caller that must see more than is
 // committed, as within an Update, uses the Tx that it was given.
 
-// View runs f on one consistent state of everything that was acknowledged before the call. f must not call the engine, which
-// may have to wait for the view to end.
+// View runs f on a consistent snapshot, which includes everything that was acknowledged before the call. f must not call the
+// engine, which may have to wait for the end of the view.
 func (e *Engine) View(ctx context.Context, f func(store.Reader) error) error {
 	if f == nil {
 		return errors.New("View: there is no function to call: it is nil")

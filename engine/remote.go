@@ -61,9 +61,9 @@ var codes = []struct {
 	{"hold-deadlock", workflow.ErrHoldDeadlock},
 }
 
-// Code returns the word for the kind of an error of this package: "not-found", "not-active", "illegal-transition",
-// "bad-route", "invalid-payload", and so on. An error of the process's own callbacks that is or wraps a
-// [*workitem.Failure] has that one's code. It is "error" for any other kind, and "" for nil.
+// Code returns the stable code of an error of this package: "not-found", "not-active", "illegal-transition",
+// "bad-route", "invalid-payload", and so on. An error of a callback that wraps a *workitem.Failure has the code of
+// that failure. Any other error has the code "error", and nil has "".
 func Code(err error) string {
 	if err == nil {
 		return ""
@@ -91,8 +91,8 @@ func Code(err error) string {
 	return "error"
 }
 
-// RemoteError is the error of a command that another process did. errors.Is finds in it the kind that it had over
-// there.
+// RemoteError is the error of a command that another process executed. errors.Is matches the same errors of this
+// package as in that process.
 type RemoteError struct {
 	Code string // see [Code]
 	Text string // the whole message
@@ -101,7 +101,7 @@ type RemoteError struct {
 // Error returns the message.
 func (e *RemoteError) Error() string { return e.Text }
 
-// Is reports whether the error was of the target's kind.
+// Is reports whether the error has the code of the target.
 func (e *RemoteError) Is(target error) bool {
 	for _, c := range codes {
 		if c.word == e.Code {
@@ -111,7 +111,7 @@ func (e *RemoteError) Is(target error) bool {
 	return false
 }
 
-// RemoteAnswer reads the reply to a command that was left for another process. The error is a [*RemoteError] if the command
+// RemoteAnswer decodes the reply to a command that another process executed. The error is a *RemoteError if the command
 // failed.
 func RemoteAnswer(a store.Answer) (workflow.Result, error) {
 	var result workflow.Result

@@ -15,8 +15,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// RunInfo describes a root case: whether it goes on, waits or is stuck, and how it ended. The error wraps [ErrNotFound] if there is
-// none, or it was removed.
+// RunInfo describes a root case: whether it runs, waits or is stuck, and how it ended. The error wraps ErrNotFound if there is no
+// such case, or it was removed.
 func (e *Engine) RunInfo(ctx context.Context, id workitem.CaseID) (workflow.RunInfo, error) {
 	r, _, err := e.lookAtRun(id)(ctx)
 	return r.info, err

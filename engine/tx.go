@@ -12,23 +12,23 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Tx is one transaction of the engine: everything that is done through it happens together, or not at all. Workflows
-// and tasks take it in place of an [Engine].
+// Tx is a transaction of the engine: everything that is done through it is committed together, or not at all.
+// Methods of workflows and tasks accept it in place of an Engine.
 type Tx struct {
 	e  *Engine
 	tx *commit.Tx
 }
 
-// Update runs f in one transaction with whatever it does to cases and to the user's own tables, and returns when that
-// is durable. It runs on the engine's writer, so f must not call the engine itself, only the Tx, and must be short. A
-// command that fails is undone alone, so f may go on; if f returns an error, nothing of all this happened. An error that wraps
-// [store.ErrUndone] says that SQL of f undid the transaction: f cannot go on then.
+// Update runs f in one transaction, which includes its commands and its SQL on the user's own tables, and returns when the
+// transaction is durable. f runs on the engine's writer, so it must be short, and must use the Tx instead of the engine. A
+// command that fails is rolled back alone, and f may continue; if f returns an error, the whole transaction is rolled back. An
+// error that wraps store.ErrUndone says that SQL of f has ended the transaction: f cannot continue then.
 //
-// f is called once at most, unless [Repeatable] says that it may be called again. If the context ends before that, f is not
-// called; once it is called, Update returns its outcome whether or not the context ends. So f may use variables of its caller.
+// f is called at most once, unless the option [Repeatable] is given. If the context ends before f was called, f is not called;
+// after that, Update returns the outcome even if the context ends. So f may set variables of the caller.
 //
-// Where several engines share a database, an error that wraps [store.ErrConflict] says that another one changed a case that f
-// used; nothing of the transaction happened.
+// If several engines share a database, an error that wraps store.ErrConflict says that another engine changed a case that f
+// used; the transaction was rolled back.
 func (e *Engine) Update(ctx context.Context, f func(*Tx) error, opts ...UpdateOption) error {
 	if f == nil {
 		return errors.New("Update: there is no function to call: it is nil")
@@ -52,18 +52,19 @@ type UpdateOption func(*updateOptions)
 // updateOptions are what the options of an Update set.
 type updateOptions struct{ repeatable bool }
 
-// Repeatable says that the function of an Update may be called more than once: what an earlier call did in the transaction is
-// undone by then. So the transaction is shared with other requests, which saves a sync each; and it is done again, instead of
-// failing, if SQL of another request undoes it, another engine was faster, or its own SQL met a deadlock or a serialization failure. A function whose variables of its caller only
-// hold results of the last call is repeatable; one that counts its calls, or sends a mail, is not.
+// Repeatable allows Update to call its function more than once; the effects of an earlier call are rolled back first. Then the transaction
+// can be shared with other requests, which saves a sync for each of them. And instead of failing, it is repeated if the SQL of another
+// request ends the transaction, if another engine changed a case first, or if its own SQL meets a deadlock or a serialization failure. A
+// function that only assigns results to variables of its caller is repeatable; a function that counts its calls or sends a mail is not.
 func Repeatable() UpdateOption { return func(o *updateOptions) { o.repeatable = true } }
 
-// Do is like [Engine.Do], as part of the transaction. A command that fails is undone alone.
+// Do is like [Engine.Do], as part of the transaction. A command that fails is rolled back alone.
 func (tx *Tx) Do(_ context.Context, c workflow.Command) (workflow.Result, error) {
 	return tx.e.commands.Do(tx.tx, c)
 }
 
-// DB runs the user's own SQL in the transaction. After its end every statement is an error.
+// DB returns the connection for the user's own SQL in the transaction. After the end of the transaction every
+// statement is an error.
 func (tx *Tx) DB() domain.DB { return tx.tx.DB() }
 
 // Now is the time of the transaction.
@@ -72,8 +73,8 @@ func (tx *Tx) Now() time.Time { return tx.tx.Now() }
 // Case returns the state of a case as the transaction sees it.
 func (tx *Tx) Case(_ context.Context, id workitem.CaseID) (*state.Case, error) { return tx.tx.Case(id) }
 
-// RunInfo is like [Engine.RunInfo], as the transaction sees it, except that a run that is stuck is reported as waiting: it takes a query
-// to find out.
+// RunInfo is like [Engine.RunInfo], as the transaction sees it, except that a stuck run is reported as waiting, since finding that out
+// takes another query.
 func (tx *Tx) RunInfo(_ context.Context, id workitem.CaseID) (workflow.RunInfo, error) {
 	c, err := tx.tx.Case(id)
 	if err != nil {

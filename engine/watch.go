@@ -35,10 +35,11 @@ func look[T any](e *Engine, query func(*commit.Tx) (value T, done bool, err erro
 	}
 }
 
-// Wait waits until a case has ended, and returns it with its output or failure; a root case also if it is removed as it ends.
+// Wait waits until a case has ended, and returns it with its output or failure. This includes a root case that is removed at its end
+// (builder.Keep of 0).
 //
-// A case that is in memory and goes on is not looked at, also if another engine may just have ended it: the member of the fleet is told so by
-// that engine, and compares the case with the store at its next Tick.
+// A case that is cached in memory as running is not read from the store, although another engine may just have ended it: that engine
+// notifies this one, which otherwise notices the change at its next Tick.
 func (e *Engine) Wait(ctx context.Context, id workitem.CaseID) (*state.Case, error) {
 	if err := commit.NotNested(ctx); err != nil {
 		return nil, err
@@ -75,13 +76,13 @@ func (e *Engine) WaitItem(ctx context.Context, item workitem.ID) (*workitem.Item
 	}))
 }
 
-// Watch follows the journal of a root case, or of all cases if root is zero: every entry after the given position, and
-// then each new one, until the context ends or the engine closes; if the engine stops by itself, the error says why. A slow
-// reader misses nothing and holds no other up. The error wraps [ErrNotFound] if there is no such root case.
+// Watch follows the journal of a root case, or of all cases if root is zero: it yields every entry after the given position, and then
+// each new one, until the context ends or the engine closes. If the engine stops because of an error, the error says why. A slow
+// reader misses nothing and does not delay others. The error wraps ErrNotFound if there is no such root case.
 //
-// The position of the last entry is what a program keeps, to go on there after it was restarted. The entries of one root case come in
-// the order of their positions. Of all cases, an entry is held back while another engine may still commit one before it: positions
-// are given before commits, and a program that has kept 8 would never ask for 7.
+// A program that stores the position of the last entry can continue there after a restart. Entries of one root case come in the order
+// of their positions. If all cases are watched, an entry is held back while another engine may still commit one with a lower
+// position: positions are assigned before commits, and a program that has stored 8 would never receive 7.
 func (e *Engine) Watch(ctx context.Context, root workitem.CaseID, after int64) iter.Seq2[*store.Entry, error] {
 	return func(yield func(*store.Entry, error) bool) {
 		if err := e.mustBeRoot(ctx, root); err != nil {
@@ -115,9 +116,9 @@ func (e *Engine) mustBeRoot(ctx context.Context, id workitem.CaseID) error {
 	return fmt.Errorf("case %s: %w", id, ErrNotFound)
 }
 
-// Drain waits until nothing is under way: no command is queued, and no job is due or running. What is due later stays. The error
-// wraps [ErrRunaway] if a case goes round and round while the engine's clock does not move, and names the tasks of the loop. It wraps
-// [ErrClosed] if the engine is closed.
+// Drain waits until the engine is idle: no command is queued, and no job is due or running. Jobs that are due later do not count. The
+// error wraps ErrRunaway if a case loops while the engine's clock stands still, and names the tasks of the loop. It wraps ErrClosed
+// if the engine is closed.
 func (e *Engine) Drain(ctx context.Context) error {
 	// What is counted as quiet at one moment may be work at the next: a job that has ended opens another one, whose time has come
 	// as well. So it is asked twice, with a look at what is due in between.
@@ -143,5 +144,5 @@ func (e *Engine) Drain(ctx context.Context) error {
 	}
 }
 
-// NextDue says when the next job is due; false if none is pending that this engine would do.
+// NextDue returns when the next job is due; false if no job is pending that this engine would run.
 func (e *Engine) NextDue() (time.Time, bool) { return e.dispatch.NextDue() }

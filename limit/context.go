@@ -6,12 +6,13 @@ import (
 	"fmt"
 )
 
-// Taken is what a function or a step of an engine has taken of limits.
+// Taken is what a function or a step of an engine has acquired of limits.
 type Taken interface {
 	// Commit is that of [Lease].
 	Commit(limit string, used int64) error
 
-	// KeyOf returns whose limit of that name was taken, "" of one that all share; false if nothing of it was taken.
+	// KeyOf returns the key for which the limit with that name was acquired, "" for a limit without keys; false if
+	// nothing of it was acquired.
 	KeyOf(limit string) (key string, ok bool)
 }
 
@@ -23,16 +24,15 @@ type leases struct {
 	outer *leases
 }
 
-// NewContext returns a context with which [Commit] and [KeyOf] find what was taken. An engine does so for the functions and steps that take
-// of limits.
+// NewContext returns a context from which Commit and KeyOf get what was acquired. Engines use it for functions and steps with limits.
 func NewContext(ctx context.Context, lease Taken) context.Context {
 	outer, _ := ctx.Value(leaseKey{}).(*leases)
 	return context.WithValue(ctx, leaseKey{}, &leases{lease, outer})
 }
 
-// Commit says how much of a rate was used in all, by the step or the function whose context it is: see [Lease.Commit]. In a step it is
-// what the step took, or else what the function around it took. The error is [ErrUnknownLimit] if neither has taken of a rate with that
-// name, and [ErrAmount] if used is negative.
+// Commit reports how much of a rate the step or function with this context has used in all, see Lease.Commit. In a step it applies to
+// what the step acquired, or else to what the function around it acquired. The error is ErrUnknownLimit if neither has acquired a rate
+// with that name, and ErrAmount if used is negative.
 //
 //	answer, err := model.Ask(ctx, prompt)
 //	...
@@ -48,8 +48,8 @@ func Commit(ctx context.Context, limit string, used int64) error {
 	return err
 }
 
-// KeyOf says whose limit of that name was taken, by the step or the function whose context it is: the key of [Keys], and of several of
-// which any would do the one that admitted first. It is "" if all share the limit, and if nothing of it was taken.
+// KeyOf returns the key for which the step or function with this context has acquired a limit: the key of a keyed limit, or the key of
+// a pool that was chosen. It is "" for a limit without keys, and if nothing of the limit was acquired.
 //
 //	client.SetKey(secrets[limit.KeyOf(ctx, "calls")])
 func KeyOf(ctx context.Context, limit string) string {

@@ -1,5 +1,5 @@
-// Package limit restricts concurrency and rates: how much work may be done at a time, and how often. It serves plain code, and
-// its decisions are data that a store can keep.
+// Package limit implements rate limits, concurrency limits and circuit breakers. They can be used in plain Go code, in memory; and
+// since their state is plain data, a store can keep it and share a limit between processes.
 //
 //	limits := limit.Must(limit.NewSet(
 //		limit.Resource("connections", 5),                                // 5 at a time
@@ -13,13 +13,14 @@
 //	answer, err := call(ctx)
 //	lease.Commit("tokens", answer.Tokens)                                // what was not used is free again
 //
-// [Do] does the same around a function. A [Set] is acquired as a whole or not at all, in the order of the requests. [Keys] has a set
-// for each of many keys, [Pool] uses any of several sets, and [Breaker] is a circuit breaker: a limit that failures close.
+// [Do] does the same around a function. The limits of a [Set] are acquired all together or not at all, in the order of the requests.
+// [Keys] has a set for each of many keys, [Pool] uses any of several sets, and [Breaker] is a circuit breaker, which admits nothing
+// while too many calls fail.
 //
 // # Algorithms
 //
-// A rate of n during a time per admits, where most is the largest amount that is taken at once ([Limit.AnyWindow]
-// computes it; a window is the times from t up to, but without, t+per):
+// A rate of n during the time per admits the following amounts, where a window is the interval from any time t up to, but not
+// including, t+per ([Limit.AnyWindow] computes the bound):
 //
 //	algorithm       any window sees    at once     under load, of n    memory
 //	SlidingWindow   n                  n           98 % or more        16 bytes an entry, about 100 at most
@@ -28,19 +29,19 @@
 //	TokenBucket     2n - 1             n           100 %               one time
 //	FixedWindow     2n                 n           100 %               a time and a number
 //
-// Amounts above what GCRA and LeakyBucket admit at once wait until all else is worked off, and exceed the bound by the
-// difference: their windows see up to n + most - (n/20 + 1), and n + most - 1. The sliding window has no such case, which is
-// why it is the default: it admits an API's whole limit at once, and never more, in whatever window the API counts.
+// An acquisition of more than GCRA or LeakyBucket admits at once waits until the limit is idle, and then exceeds the bound by the
+// difference: if most is the largest amount of an acquisition, a window sees up to n + most - (n/20 + 1) with GCRA, and n + most - 1
+// with LeakyBucket. The sliding window has no such case, which is why it is the default: it admits the whole limit of an API at
+// once, and never more, whatever window the API counts.
 //
-// Each algorithm refunds what [Lease.Commit] reports as unused, as far as it still counts: a sliding or fixed
-// window until the acquisition has left it, the others until its share of time has passed. The bounds hold for what
-// was used. If more was used than acquired, the difference is a debt: it is charged even if there is no room, and no bound counts
-// it.
+// Every algorithm refunds what Lease.Commit reports as unused, if it still counts: in a sliding or fixed window until the
+// acquisition has left the window, in the others until the refill has made up for it. The bounds hold for what was used. If more was
+// used than acquired, the difference is a debt, which is charged even if it exceeds the limit, and which the bounds do not include.
 //
 // # Time
 //
-// Times are measured with the monotonic clock of [retry.SystemClock], so setting the machine's clock changes nothing.
-// Tests put another clock into [Config], or run in a testing/synctest bubble.
+// Times are measured with the monotonic clock of retry.SystemClock, so setting the machine's clock has no effect. Tests set another
+// clock in [Config], or run in a testing/synctest bubble.
 //
 // # Limits in a store
 //
@@ -54,6 +55,6 @@
 //	otherwise:     the work is due again after the longest wait, or at the next release if that is Unknown
 //	write the rows back whose state has changed
 //
-// A [Grant] is stored with the admitted work. Its end, or the end of its lease after its holder has died, is a
-// transaction with [Limit.Give], and [Limit.Commit] before it. A change of a definition is an update of its row.
+// A [Grant] is stored with the admitted work. When the work ends, or its lease expires because the holder has died, a transaction
+// calls [Limit.Commit] if the used amount is known, and [Limit.Give]. A change of the definition is an update of its row.
 package limit

@@ -31,8 +31,8 @@ func (s State) AppendBinary(b []byte) ([]byte, error) {
 // MarshalBinary returns what AppendBinary appends.
 func (s State) MarshalBinary() ([]byte, error) { return s.AppendBinary(nil) }
 
-// UnmarshalBinary sets the state to what MarshalBinary returned. No bytes are the zero state. Others are an error, and
-// leave the state as it was.
+// UnmarshalBinary decodes what MarshalBinary returned; an empty slice is the zero state. Invalid data is an error, and
+// leaves the state unchanged.
 func (s *State) UnmarshalBinary(b []byte) error {
 	if len(b) == 0 {
 		*s = State{}

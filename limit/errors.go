@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// What is wrong with an acquisition, by errors.Is. None of them is worth another attempt, so each has a method
-// Permanent that says so to package retry.
+// The errors of acquisitions, by errors.Is. Another attempt does not help, so each has a method Permanent,
+// which package retry checks.
 var (
 	// ErrTooMuch: more was asked for than the limit can admit at once.
 	ErrTooMuch error = &refusal{"more than the limit admits at once"}
@@ -33,11 +33,12 @@ func (r *refusal) Error() string { return r.text }
 // Permanent says that another attempt ends in the same error.
 func (r *refusal) Permanent() bool { return true }
 
-// Reason says what an acquisition waits for. A set of limits is admitted when none of them gives a reason.
+// Reason says why an acquisition has to wait: for which limit, and how long. It is admitted when no limit has
+// a reason.
 type Reason struct {
 	Limit Limit         // the limit that has no room
-	N     int64         // how much of it is asked for
-	Wait  time.Duration // how long until it has room, as far as time alone gives it; Unknown if not
+	N     int64         // the requested amount
+	Wait  time.Duration // how long until it is admitted; Unknown if time alone is not enough
 }
 
 // String returns "3 of rate openai, free in 4s", "2 of slots db, none is free", "breaker openai, which is open for 12s"
@@ -98,7 +99,7 @@ func Must[T any](v T, err error) T {
 	return v
 }
 
-// CheckKeys says what is wrong with the keys of a limit of which any will do: none, an empty one, or one twice. The error is [ErrInvalid].
+// CheckKeys checks the keys of a pool: there must be one at least, and none may be empty or occur twice. The error wraps ErrInvalid.
 func CheckKeys(limit string, keys []string) error {
 	if len(keys) == 0 {
 		return fmt.Errorf("%w %q: it is taken of any of no keys: name at least one", ErrInvalid, limit)

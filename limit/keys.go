@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// Keys is the same set of limits for each of many keys: two at once and ten a minute for each customer. The limits of a
-// key are made when it is first used, and forgotten when every lease is released, nothing waits, and all that was admitted
-// has left its window. It is safe for concurrent use. Make it by [NewKeys]: a nil Keys, and the zero value, have limiters whose
-// methods return an error that is [ErrInvalid].
+// Keys is the same set of limits for each of many keys: for example two at once and ten a minute for each customer. The limits
+// of a key are created when it is first used, and dropped when every lease is released, nothing waits, and all that was
+// admitted has left its window. Keys is safe for concurrent use. Make it with [NewKeys]: the limiters of a nil Keys, and of the
+// zero value, return an error that wraps ErrInvalid.
 type Keys struct {
 	own    *shared
 	seed   maphash.Seed
@@ -31,7 +31,7 @@ type shard struct {
 // sweepAtLeast is the shortest time between two sweeps.
 const sweepAtLeast = 10 * time.Second
 
-// NewKeys returns limits for each key. What is wrong with them is an error, as in [NewSet].
+// NewKeys returns the same limits for each key. The error is that of [NewSet].
 func NewKeys(limits ...Limit) (*Keys, error) { return Config{}.NewKeys(limits...) }
 
 // NewKeys is like the function NewKeys, with a configuration.
@@ -197,7 +197,7 @@ func (k *Keys) Len() (n int) {
 	return n
 }
 
-// Change gives the limit of that name new numbers for all keys, as [Set.Change] does.
+// Change changes the numbers of the limit with that name for all keys, see [Set.Change].
 func (k *Keys) Change(to Limit) error {
 	if err := k.made(); err != nil {
 		return err

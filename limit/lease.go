@@ -7,48 +7,49 @@ import (
 	"time"
 )
 
-// Limiter admits work: a [Set], the limits of a key ([Keys.For]), a [Pool], or limits that are shared through a store.
+// Limiter is the interface of a [Set], the limits of a key ([Keys.For]), a [Pool], and limits that are shared through
+// a store.
 type Limiter interface {
-	// Acquire waits until all limits admit the amounts, and takes them. The amounts name limits; those that are not
-	// named take their Each. It returns an error, and has taken nothing, if ctx ends before (the error is ctx.Err()
-	// and says what was waited for), if an amount can never be admitted ([ErrTooMuch], at once), names no limit
-	// ([ErrUnknownLimit]), is negative or is missing ([ErrAmount]).
+	// Acquire waits until all limits admit their amounts, and acquires them. Limits that no amount names get their
+	// Each. It returns an error, and acquires nothing, if ctx ends first (the error wraps ctx.Err() and says what was
+	// waited for), if an amount can never be admitted ([ErrTooMuch], at once), names no limit ([ErrUnknownLimit]), is
+	// negative or is missing ([ErrAmount]).
 	Acquire(ctx context.Context, amounts ...Amount) (Lease, error)
 
-	// TryAcquire is Acquire that does not wait. It returns a nil lease and no error if something is not free, or if
-	// others wait for one of the limits.
+	// TryAcquire is like Acquire, but does not wait. It returns a nil lease and no error if a limit does not admit
+	// its amount, or if others wait for one of the limits.
 	TryAcquire(amounts ...Amount) (Lease, error)
 
-	// Wait returns how long it takes until the amounts can be admitted, as far as time alone gives them and without
-	// those that wait already: 0 if they can now, Unknown if something has to be released first, or if an amount is
-	// wrong.
+	// Wait returns how long it takes until the amounts can be admitted, ignoring acquisitions that already wait: 0
+	// if they can now, Unknown if something has to be released first, or if an amount is invalid.
 	Wait(amounts ...Amount) time.Duration
 
-	// Why returns what the amounts would wait for now, without those that wait already; nothing if they can be
-	// admitted. The error is that of Acquire.
+	// Why returns the reasons why the amounts would have to wait now, ignoring acquisitions that already wait;
+	// none if they can be admitted. The error is that of Acquire.
 	Why(amounts ...Amount) ([]Reason, error)
 }
 
-// Lease is what was acquired. Its methods are safe for concurrent use.
+// Lease is the result of an acquisition. Its methods are safe for concurrent use.
 type Lease interface {
-	// Commit says how much of a rate was used in all, as soon as that is known: the tokens of an answer. What was not
-	// used is given back, as far as time has not worked it off; what was used beyond is a debt, which later
-	// acquisitions wait for. It may be called again with a larger amount in all. Without Commit what was acquired
-	// counts. The error is ErrUnknownLimit if the lease has nothing of the limit, ErrAmount if used is negative or
-	// the limit is no rate, and ErrReleased after Release.
+	// Commit reports how much of a rate was used in all, as soon as that is known, such as the tokens of an answer.
+	// The unused part is refunded, if it still counts; usage beyond the acquired amount is a debt, which later
+	// acquisitions wait for. It may be called again with a larger total. Without Commit the acquired amount counts as
+	// used. The error is ErrUnknownLimit if the lease has nothing of the limit, ErrAmount if used is negative or the
+	// limit is no rate, and ErrReleased after Release.
 	Commit(limit string, used int64) error
 
-	// Fail says that what was done has failed, for the breakers of the set. Without it Release reports a success.
+	// Fail reports a failure to the circuit breakers of the set. Without it Release reports a success.
 	Fail()
 
-	// Release gives back what is held. It never fails and may be called more than once, so it can be deferred.
+	// Release releases what is held. It never fails and may be called more than once, so it can be deferred.
 	Release()
 
-	// From returns what was acquired from: the key of Keys, the name of the member of a Pool; "" of a set.
+	// From returns the key of Keys, or the name of the Pool member, that the lease was acquired from; "" for
+	// a set.
 	From() string
 }
 
-// Amount is how much of a limit an acquisition takes. 0 leaves the limit out.
+// Amount is how much of a limit an acquisition takes. 0 takes nothing.
 type Amount struct {
 	Limit string // its name
 	N     int64
@@ -57,11 +58,11 @@ type Amount struct {
 // Take returns the amount n of the limit with that name.
 func Take(limit string, n int64) Amount { return Amount{Limit: limit, N: n} }
 
-// Do acquires, calls fn, and releases also if fn panics. The result of fn is returned unchanged. For the breakers of the
-// limiter an error or a panic is a failure; context.Canceled is not, since it comes from the caller. Use Acquire where
-// other errors are no failures either.
+// Do acquires the amounts, calls fn, and releases them, also if fn panics. It returns the result of fn unchanged. For
+// circuit breakers, an error or a panic counts as a failure; context.Canceled does not, since it comes from the caller.
+// Use Acquire if other errors are not failures either.
 //
-// Within retry.Do each attempt acquires for itself, and nothing is held between attempts.
+// Within retry.Do each attempt acquires the amounts anew, and nothing is held between attempts.
 func Do[T any](
 	ctx context.Context, from Limiter, fn func(context.Context, Lease) (T, error), amounts ...Amount,
 ) (value T, err error) {

@@ -7,23 +7,24 @@ import (
 	"time"
 )
 
-// Limit is what a limit is: plain data, which can be compared, stored and encoded as JSON. It counts nothing by itself;
-// a [Set], [Keys] or a [State] does. Take a constructor's result, and set more fields.
+// Limit is the definition of a limit: plain data, which can be compared, stored and encoded as JSON. It holds no state;
+// a [Set], [Keys] or a [State] does. Start from the result of a constructor, and set further fields.
 type Limit struct {
 	// Name identifies the limit within a set, in errors and in commands.
 	Name string `json:"name"`
 
-	// N is how much there is: slots that are held at a time, what is admitted during Per, or the probes of a breaker.
-	// 0 pauses the limit: what is asked of it waits until N is changed.
+	// N is the number of slots, the amount that is admitted during Per, or the number of probes of a breaker. 0
+	// pauses the limit: acquisitions wait until N is changed.
 	N int64 `json:"n"`
 
 	// Per is the length of a rate's window, and the time over which a breaker counts. 0 for slots.
 	Per time.Duration `json:"per,omitempty"`
 
-	// Algorithm says how a rate counts, or that the limit is none.
+	// Algorithm is the algorithm of a rate, or Slots or CircuitBreaker for limits of these kinds.
 	Algorithm Algorithm `json:"algorithm,omitempty"`
 
-	// Each is what an acquisition takes that does not name the limit. 0 means that each has to name it.
+	// Each is the amount that an acquisition takes if it does not name the limit. With 0, every acquisition
+	// has to name it.
 	Each int64 `json:"each,omitempty"`
 
 	// Share, Least and Pause are those of a breaker; see [Breaker]. 0 for other limits.
@@ -31,14 +32,13 @@ type Limit struct {
 	Least int64         `json:"least,omitempty"`
 	Pause time.Duration `json:"pause,omitempty"`
 
-	// InStore has all workers of a store count together, over restarts and in several processes; see [Limit.Shared]. Without it
-	// each process counts by itself, in memory.
+	// InStore makes all processes with the same store share the limit, and keeps its state over restarts; see [Limit.Shared].
+	// Otherwise each process has a limit of its own, in memory.
 	InStore bool `json:"in_store,omitempty"`
 }
 
-// Shared returns the limit as one that all workers of a store share: those of the processes that have it open, and those before a
-// restart. It is for the functions of an engine, such as builder.Takes(limit.Calls(100, time.Minute).Shared(), 0). A breaker
-// cannot be shared.
+// Shared returns the limit with InStore set: all processes with the same store share it, and its state survives restarts. It is
+// for the functions of an engine, such as builder.Takes(limit.Calls(100, time.Minute).Shared(), 0). A breaker cannot be shared.
 func (l Limit) Shared() Limit {
 	l.InStore = true
 	return l
@@ -90,38 +90,38 @@ func (a *Algorithm) UnmarshalText(text []byte) error {
 	return fmt.Errorf("%w: no algorithm is called %q: use one of %s", ErrInvalid, text, strings.Join(algorithmNames, ", "))
 }
 
-// Resource returns a limit of so many slots. An acquisition takes one, or as many as it says, and gives them back when
-// it is released: connections, files, running calls.
+// Resource returns a limit with a number of slots, such as connections, files or concurrent calls. An acquisition
+// takes one slot, or the amount that it names, and returns them when it is released.
 func Resource(name string, capacity int64) Limit {
 	return Limit{Name: name, N: capacity, Algorithm: Slots, Each: 1}
 }
 
-// Rate returns a limit of n during a time. What was taken is not given back; it comes back as time passes. Each
-// acquisition has to say how much it takes, such as the tokens of a model; set Each where that is always the same.
+// Rate returns a limit of n during a time. Amounts are not released; they become available again as time passes.
+// Each acquisition names its amount, such as the tokens of a model; set Each if that is always the same.
 func Rate(name string, n int64, per time.Duration, algorithm Algorithm) Limit {
 	return Limit{Name: name, N: n, Per: per, Algorithm: algorithm}
 }
 
-// Calls returns a limit of n acquisitions during a time, however much of other limits they take. It is a Rate called
-// "calls" by a sliding window, of which each acquisition takes one.
+// Calls returns a limit of n acquisitions during a time, regardless of their amounts of other limits. It is a [Rate]
+// with the name "calls" and a sliding window, of which each acquisition takes one.
 func Calls(n int64, per time.Duration) Limit {
 	l := Rate("calls", n, per, SlidingWindow)
 	l.Each = 1
 	return l
 }
 
-// Breaker returns a circuit breaker. It admits everything until, of at least ten results that came in during the time
-// over, the given share (above 0, at most 1) are failures. It is then open: for the time pause it admits nothing, and
-// callers wait. After that it is half open: it admits one probe at a time. A probe that succeeds closes it, one
-// that fails opens it again.
+// Breaker returns a circuit breaker. While closed, it admits everything. It opens if at least the given share (above
+// 0, at most 1) of the results during the time over are failures, of ten results at least. While open, for the time
+// pause, it admits nothing, and callers wait. Then it is half-open and admits one probe at a time: a probe that
+// succeeds closes it, one that fails opens it again.
 //
-// Least, the number of results, and N, the number of probes that are admitted at a time and have to succeed, can be
-// set. Failures are what [Lease.Fail] reports, and [Do] of itself.
+// The fields Least (the number of results, ten) and N (the number of concurrent probes, all of which have to
+// succeed) can be changed. Failures are reported by Lease.Fail, and by [Do].
 func Breaker(name string, share float64, over, pause time.Duration) Limit {
 	return Limit{Name: name, N: 1, Per: over, Algorithm: CircuitBreaker, Each: 1, Share: share, Least: 10, Pause: pause}
 }
 
-// ErrInvalid is what every error about a limit that cannot be is, by errors.Is.
+// ErrInvalid is wrapped by every error about an invalid limit.
 var ErrInvalid = errors.New("invalid limit")
 
 // maxPer and maxN keep all sums of times and amounts far within 64 bits, and maxName, in bytes, the rows of a store within an index.
@@ -131,7 +131,7 @@ const (
 	maxName = 200
 )
 
-// Validate reports all that is wrong with the limit as one error, which is [ErrInvalid]; nil if nothing is.
+// Validate returns all that is wrong with the limit as one error, which wraps ErrInvalid; nil if it is valid.
 func (l Limit) Validate() error {
 	var wrong []string
 	refuse := func(bad bool, format string, args ...any) {

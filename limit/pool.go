@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// Pool is several sets of limits of which any will do: one for each of three API keys. An acquisition takes from the one
-// that admits it first; [Lease.From] says which. Those that could admit it at once take turns. It is safe for concurrent
-// use, and so are its members beside it.
+// Pool is a group of interchangeable sets of limits, such as one for each of three API keys. An acquisition uses the set
+// that admits it first; Lease.From returns its name. If several sets could admit it at once, they are used in turn. A
+// pool is safe for concurrent use, and so are its members, also directly.
 type Pool struct {
 	members []Member
 	turn    atomic.Uint32
@@ -24,7 +24,7 @@ type Member struct {
 	Set  *Set
 }
 
-// NewPool returns a pool of members, at least one, each with a name of its own. The error is [ErrInvalid].
+// NewPool returns a pool of one or more members with different names. The error wraps ErrInvalid.
 func NewPool(members ...Member) (*Pool, error) {
 	if len(members) == 0 {
 		return nil, fmt.Errorf("%w: a pool without members admits nothing: add one", ErrInvalid)
@@ -42,8 +42,8 @@ func NewPool(members ...Member) (*Pool, error) {
 	return &Pool{members: members}, nil
 }
 
-// TryAcquire implements [Limiter]. Members that can never admit the amounts are passed over; if all are, the error is
-// that of all.
+// TryAcquire implements Limiter. Members that can never admit the amounts are skipped; if none can, the error joins
+// those of all.
 func (p *Pool) TryAcquire(amounts ...Amount) (Lease, error) {
 	first := int(p.turn.Add(1))
 	var errs []error

@@ -8,8 +8,8 @@ import "time"
 // leastHold is the least time within which a portion is used. A store has to answer in less than half of it.
 const leastHold = 100 * time.Millisecond
 
-// Hold is how long a portion of a rate may be used after it was asked for: a fiftieth of the window, and at least 100 ms. 0 for
-// slots, which are held as long as they are needed.
+// Hold returns how long a portion of a rate may be used after it was acquired: a fiftieth of the window, and at least 100 ms.
+// It is 0 for slots, which are held until they are released.
 func (l Limit) Hold() time.Duration {
 	if l.Algorithm == Slots {
 		return 0
@@ -17,16 +17,17 @@ func (l Limit) Hold() time.Duration {
 	return max(l.Per/50, leastHold)
 }
 
-// Counted is the limit by which portions are charged: its window is longer by [Limit.Hold]. What is charged at one time is used up to
-// that much later; so what is used in any window of the limit was charged in one window of this one, and the bound holds.
+// Counted returns the limit that portions are charged to: its window is longer by [Limit.Hold]. A portion may be used up to Hold
+// after it was charged, so everything that is used in a window of the limit was charged in one window of this longer one, and the
+// bound holds.
 func (l Limit) Counted() Limit {
 	l.Per += l.Hold()
 	return l
 }
 
-// TakePortion takes up to want of a rate, and at least least, as far as there is room beside an amount that is left for others. If there
-// is not so much, the grant is zero, and the time is when there may be; see [Limit.Wait]. More than the algorithm admits at once is
-// taken only if least is more.
+// TakePortion acquires an amount from least to want of a rate, as much as is available after reserving others for other engines. If not
+// even least is available, the grant is zero, and the duration is how long to wait, see [Limit.Wait]. It acquires more than the
+// algorithm admits at once only if least is more.
 func (l Limit) TakePortion(s *State, now, least, want, others int64) (Grant, time.Duration) {
 	if others > 0 && others+least > l.N {
 		return Grant{}, l.Wait(s, now, l.N)

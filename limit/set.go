@@ -10,22 +10,22 @@ import (
 	"github.com/tasq-dev/tasq/retry"
 )
 
-// Config is what sets, keys and pools are made with, where the defaults do not do. The zero value has them.
+// Config configures sets, keys and pools. The zero value has the defaults.
 type Config struct {
 	// Clock measures and waits. Default: retry.SystemClock, whose monotonic reading counts.
 	Clock retry.Clock
 }
 
-// Set is one or more limits that are acquired together, whole or not at all. Who waits is admitted in the order of
-// asking: of two that want the same limit, the earlier one gets it first, however much it wants. A set is safe for
-// concurrent use. Make it by [NewSet]: the methods of a nil Set, and of the zero value, return an error that is [ErrInvalid].
+// Set is one or more limits that are acquired together, all or none. Waiting acquisitions are admitted in FIFO order: of two
+// that need the same limit, the earlier one gets it first, whatever their amounts. A set is safe for concurrent use. Make it
+// with [NewSet]: the methods of a nil Set, and of the zero value, return an error that wraps ErrInvalid.
 type Set struct {
 	g    *group
 	only []bool // by index of the group's limits: those that an acquisition takes; nil for all
 }
 
-// NewSet returns a set of limits, each with a name of its own. All that is wrong with them is one error, which is
-// [ErrInvalid]. A set without limits admits everything.
+// NewSet returns a set of limits with different names. All that is wrong with them is one error, which wraps
+// ErrInvalid. A set without limits admits everything.
 func NewSet(limits ...Limit) (*Set, error) { return Config{}.NewSet(limits...) }
 
 // NewSet is like the function NewSet, with a configuration.
@@ -55,8 +55,8 @@ func validate(limits []Limit) error {
 	return errors.Join(errs...)
 }
 
-// Only returns a view of the set that acquires only the limits with these names. Both share what is held, admitted and
-// waited for. A name that the set does not have is an error that is [ErrUnknownLimit].
+// Only returns a view of the set that acquires only the limits with these names. Both share their state and their
+// queue of waiting acquisitions. A name that the set does not have is an error that wraps ErrUnknownLimit.
 func (s *Set) Only(names ...string) (*Set, error) {
 	if err := s.made(); err != nil {
 		return nil, err
@@ -128,10 +128,10 @@ func (s *Set) Why(amounts ...Amount) ([]Reason, error) {
 	return s.g.reasons(s.only, amounts)
 }
 
-// Change gives the limit of that name new numbers, while it is used: N, Per and the others may change, the algorithm may
-// not. What is held and was admitted counts on; so after N is lowered, nothing is admitted until enough was released or
-// has left the window. N of 0 pauses the limit: callers wait. A waiter that wants more than the limit now admits
-// at once gets [ErrTooMuch]. The error is [ErrInvalid] or [ErrUnknownLimit], and then nothing has changed.
+// Change changes the numbers of the limit with that name while it is in use: all fields but the algorithm may change.
+// What is held or was admitted still counts, so after N is lowered, nothing is admitted until enough was released or has
+// left the window. N of 0 pauses the limit: callers wait. A waiting acquisition of more than the new Capacity gets
+// ErrTooMuch. If the error is ErrInvalid or ErrUnknownLimit, nothing has changed.
 func (s *Set) Change(to Limit) error {
 	if err := s.made(); err != nil {
 		return err
@@ -145,14 +145,14 @@ func (s *Set) Change(to Limit) error {
 	return nil
 }
 
-// Usage is what a limit is used for now.
+// Usage is the current usage of a limit.
 type Usage struct {
 	Limit   Limit
-	Used    int64 // slots that are held, what was admitted and still counts, probes without a result
-	Waiting int   // acquisitions that wait for it, or for their turn
+	Used    int64 // slots that are held, the admitted amount that still counts, or probes without a result
+	Waiting int   // acquisitions that wait for it, or for earlier ones
 }
 
-// Usage returns the limits of the set, in their order, with what they are used for; none if [NewSet] did not make it.
+// Usage returns the current usage of each limit of the set, in order; none for the zero Set.
 func (s *Set) Usage() []Usage {
 	if s.made() != nil {
 		return nil

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// State is what one limit remembers: plain data with a short binary form. The zero value is a limit that was not used
-// yet. It is not safe for concurrent use, and belongs to one limit: the methods of [Limit] read and change it.
+// State is the state of one limit: plain data with a short binary encoding. The zero value is the state of an unused
+// limit. It is read and changed by the methods of its [Limit], and is not safe for concurrent use.
 //
-// A state is used with one clock, which gives the argument now of these methods: nanoseconds since any fixed moment,
-// never negative, such as a monotonic clock in process, or the time of a database (time.Time.UnixNano) for a row that
-// processes share. Where that clock goes back, the state moves with it, as if no time had passed; so a clock that is
-// set back by hours neither admits too much nor holds anything up.
+// All calls for a state must use the same clock for their argument now: nanoseconds since any fixed moment, never
+// negative, such as a monotonic clock for a state in memory, or the clock of the database (time.Time.UnixNano) for a
+// row that processes share. If that clock is set back, the state is adjusted as if no time had passed, so that
+// neither too much is admitted nor anything is blocked for hours.
 type State struct {
 	at   int64   // paced: last change; fixed: start of the window; sliding: start of the last entry; breaker: of the phase
 	used int64   // slots: held; paced: when all is worked off; windows: admitted; breaker: open until, 0 if closed
@@ -23,24 +23,24 @@ type State struct {
 // entry is an amount at a time. In the log of a breaker a negative amount counts failures.
 type entry struct{ at, n int64 }
 
-// Grant says what an acquisition took of one limit. What it took is settled with it later: Commit corrects the amount,
-// Give ends the acquisition. It is plain data, so that it can be stored with the lease of a slot.
+// Grant records what an acquisition took of one limit, for Commit, which corrects the amount, and Give, which ends the
+// acquisition. It is plain data, so it can be stored with the work.
 type Grant struct {
-	N    int64 `json:"n"`    // how much is charged: what was taken, or the latest Commit
-	Mark int64 `json:"mark"` // where it is in the time of the state
+	N    int64 `json:"n"`    // how much is charged: what was acquired, or the amount of the latest Commit
+	Mark int64 `json:"mark"` // when it was acquired, in the units of the state
 }
 
 // settled is the mark of a grant that has a debt.
 const settled = math.MinInt64
 
-// Unknown is how long it takes until a limit can admit something that no passing of time lets it admit: slots that are
-// to be given back, a probe that has no result, a limit that is paused.
+// Unknown is the wait of an acquisition that time alone does not admit: slots have to be released, the result of a
+// probe is pending, or the limit is paused.
 const Unknown time.Duration = math.MaxInt64
 
-// Wait returns how long it takes until the limit can admit n, if nothing else is admitted meanwhile: 0 if it can now,
-// [Unknown] if time alone is not enough. n of 0 or less is admitted at once. More than [Limit.Capacity] is never
-// admitted; callers refuse it before. Wait changes the state only if the clock has gone back since; a stored state has to
-// be stored then.
+// Wait returns how long it takes until the limit can admit n, if nothing else is admitted in the meantime: 0 if it can
+// now, Unknown if time alone is not enough. n of 0 or less is admitted at once. Callers must reject more than
+// [Limit.Capacity], which is never admitted. Wait changes the state only if the clock was set back; a persistent state
+// must be saved then.
 func (l Limit) Wait(s *State, now, n int64) time.Duration {
 	if n <= 0 {
 		return 0
@@ -65,7 +65,7 @@ func (l Limit) Wait(s *State, now, n int64) time.Duration {
 	return l.waitPaced(s, now, n)
 }
 
-// Take admits n, and returns what Commit and Give need. It does not ask whether there is room: call Wait first, and
+// Take acquires n, and returns the grant for Commit and Give. It does not check the limit: call Wait first, and
 // Take only if that returned 0, within one lock or transaction.
 func (l Limit) Take(s *State, now, n int64) Grant {
 	l.rewind(s, now)
@@ -110,10 +110,9 @@ func (l Limit) rewind(s *State, now int64) {
 	}
 }
 
-// Commit corrects what a grant took of a rate to what was used. What was not used is given back as far as it has not
-// been worked off by time; what was used beyond is charged now, as a debt, even if there is no room for it. It may be
-// called again with a larger amount in all; after a debt nothing is given back any more. Slots and breakers do not
-// change.
+// Commit corrects the amount of a grant of a rate to what was used. The unused part is refunded, if it still counts;
+// usage beyond the amount is charged now, as a debt, even if it exceeds the limit. It may be called again with a
+// larger total; after a debt nothing is refunded any more. Slots and breakers do not change.
 func (l Limit) Commit(s *State, g *Grant, now, used int64) {
 	if l.Algorithm == Slots || l.Algorithm == CircuitBreaker {
 		return
@@ -139,8 +138,8 @@ func (l Limit) Commit(s *State, g *Grant, now, used int64) {
 	}
 }
 
-// Give ends the acquisition of a grant: slots are free again, and a breaker learns whether what was done failed. Rates do
-// not change.
+// Give ends the acquisition of a grant: it releases slots, and reports to a breaker whether the work failed. Rates do not
+// change.
 func (l Limit) Give(s *State, g Grant, now int64, failed bool) {
 	switch l.Algorithm {
 	case Slots:
@@ -151,8 +150,8 @@ func (l Limit) Give(s *State, g Grant, now int64, failed bool) {
 	}
 }
 
-// Undo takes an acquisition back that nothing was done with: what was taken of a rate is free again, as far as time has not
-// worked it off, and a breaker learns nothing.
+// Undo cancels an acquisition that was not used: the amount of a rate is refunded, if it still counts, and nothing is
+// reported to a breaker.
 func (l Limit) Undo(s *State, g Grant, now int64) {
 	switch l.Algorithm {
 	case Slots:
@@ -166,14 +165,14 @@ func (l Limit) Undo(s *State, g Grant, now int64) {
 	}
 }
 
-// Clone returns a state of its own that says the same.
+// Clone returns a copy that shares nothing with s.
 func (s State) Clone() State {
 	s.log = slices.Clone(s.log)
 	return s
 }
 
-// Idle reports whether the state says no more than the zero State does: nothing is held, and all that was admitted has
-// been worked off. Such a state can be forgotten.
+// Idle reports whether the state is equivalent to the zero State: nothing is held, and nothing that was admitted still
+// counts. Such a state can be dropped.
 func (l Limit) Idle(s *State, now int64) bool {
 	l.rewind(s, now)
 	switch l.Algorithm {
@@ -190,8 +189,8 @@ func (l Limit) Idle(s *State, now int64) bool {
 	return s.used <= now
 }
 
-// Used returns how much of N is taken now: slots that are held, or what was admitted and is not worked off. A breaker
-// returns its probes that have no result.
+// Used returns how much of N is in use now: slots that are held, or the admitted amount that still counts. For a
+// breaker it is the number of probes without a result.
 func (l Limit) Used(s *State, now int64) int64 {
 	l.rewind(s, now)
 	switch l.Algorithm {
@@ -213,7 +212,7 @@ func (l Limit) Used(s *State, now int64) int64 {
 	return (max(0, s.used-now) + step - 1) / step
 }
 
-// Capacity is the largest amount that can be admitted at once: N, and 1 for a breaker.
+// Capacity returns the largest amount of an acquisition: N, and 1 for a breaker.
 func (l Limit) Capacity() int64 {
 	if l.Algorithm == CircuitBreaker {
 		return 1
@@ -221,9 +220,8 @@ func (l Limit) Capacity() int64 {
 	return l.N
 }
 
-// AnyWindow is the most that any window of the length Per can see, if the largest amount that is taken at once is most:
-// the times of what is admitted in [t, t+Per), whatever t is. Debts of Commit are not counted. It is 0 for slots and
-// breakers, which are no rates.
+// AnyWindow returns the largest amount that is admitted in any window [t, t+Per), if no acquisition takes more than
+// most. Debts of Commit are not included. It is 0 for slots and breakers.
 func (l Limit) AnyWindow(most int64) int64 {
 	if l.N <= 0 {
 		return 0
