@@ -183,6 +183,7 @@ func TestIncidentsOfACauseAreRetriedTogether(t *testing.T) {
 	second := fail()
 	page := get(h, "/incidents").Body.String()
 	require.Contains(t, page, "</span> 2</span> bill")
+	require.Contains(t, page, "no-funds: text<")
 	form := "/bulk?kind=retry&workflow=bill&task=charge&incident=attempts&code=no-funds"
 	opened := get(h, form).Body.String()
 	require.Contains(t, opened, "Try again: 2 incidents")
@@ -217,6 +218,29 @@ func TestIncidentsOfACauseAreRetriedTogether(t *testing.T) {
 	require.Equal(t, w.Header().Get("Location"), post(h, "/bulk", fields...).Header().Get("Location"), "the form is sent again, and nothing matches any more")
 	nothing := post(h, "/bulk", "once", "another", "confirm", "0", "kind", "retry", "workflow", "none").Body.String()
 	require.Contains(t, nothing, "Nothing matches any more")
+}
+
+// Failures with one code are one cause, whatever numbers their messages name: the page says what the messages share, lists each, and acts on all.
+func TestIncidentsWithOneCodeAreOneCause(t *testing.T) {
+	o := newOffice(t, "text")
+	h := o.handler(admin.Config{Access: as("eve")})
+	for _, f := range []*workitem.Failure{
+		{Code: "no-funds", Message: "no funds for 1200 of C-4711"}, {Code: "no-funds", Message: "no funds for 7 of C-4712"}, {Code: "no-funds", Message: "closed"},
+		{Code: "http-503", Message: "busy for 3 s"},
+	} {
+		result, err := o.Do(t.Context(), workflow.Start("bill", []byte(`{}`)))
+		require.NoError(t, err)
+		o.FailItem(result.Case, "charge", f)
+	}
+	page := get(h, "/incidents").Body.String()
+	require.Equal(t, 2, strings.Count(page, ">Retry all…<"), "one for each code")
+	require.Contains(t, page, "no-funds: no funds for … of … (and 2 other messages)", "it has that of the office, too")
+	require.Contains(t, page, "no funds for 1200 of C-4711")
+	require.Contains(t, page, "no funds for 7 of C-4712")
+	require.Contains(t, page, "http-503: busy for 3 s<")
+	overview := get(h, "/").Body.String()
+	require.Contains(t, overview, "bill/charge: no-funds: no funds for … of … (and 2 other messages)")
+	require.Contains(t, overview, "bill/charge: http-503: busy for 3 s")
 }
 
 // Cases that a filter selects are suspended together, found by that, and resumed together.

@@ -19,7 +19,7 @@ var (
 )
 
 func (s *Site) cases(r *Request) (*Page, error) {
-	l := s.listing(r, "/cases", "Cases", "case", "workflow", "state", "created", "ended", "part of", "input", "failure")
+	l := s.listing(r, "/cases", "Cases", "case", "key", "workflow", "state", "created", "ended", "part of", "input", "failure")
 	q := query.Of(r.Form, r.Now)
 	f, of, search := q.Cases(), q.Case(), q.Search()
 	counts, err := r.R.Counts(r)
@@ -55,7 +55,7 @@ func (s *Site) cases(r *Request) (*Page, error) {
 			part = link(c.Label(), s.Link("/cases/"+c.Parent.String()))
 		}
 		id := c.ID.String()
-		l.table.row(id, idLink(id, s.Link("/cases/"+id)), text(c.Workflow+version(c.Version)), stateOf(c.State.String()), at(c.Created), at(c.Ended),
+		l.table.row(id, idLink(id, s.Link("/cases/"+id)), text(printable.Line(c.Key)), text(c.Workflow+version(c.Version)), stateOf(c.State.String()), at(c.Created), at(c.Ended),
 			part, payload(c.Input), failure(c.Failure))
 		return nil
 	})

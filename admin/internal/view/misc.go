@@ -64,11 +64,11 @@ type groupData struct {
 const maxOfGroup = 5
 
 func (s *Site) groupData(r *Request, g *group, i int) (groupData, error) {
-	d := groupData{N: g.N, Where: g.Where, Kind: g.Kind, Cause: g.Cause, Since: g.Since.Time, Last: g.Last.Time, Buttons: s.groupButtons(r, g)}
-	d.Table = &Table{ID: fmt.Sprintf("group%d", i), Head: []string{"item", "case", "since", ""}}
+	d := groupData{N: len(g.All), Where: g.Where, Kind: g.Kind, Cause: g.cause(), Since: g.Since.Time, Last: g.Last.Time, Buttons: s.groupButtons(r, g)}
+	d.Table = &Table{ID: fmt.Sprintf("group%d", i), Head: []string{"item", "case", "key", "message", "since", ""}}
 	for k, in := range g.All {
 		if k == maxOfGroup {
-			d.Table.Note = fmt.Sprintf("and %d more", g.N-maxOfGroup)
+			d.Table.Note = fmt.Sprintf("and %d more", len(g.All)-maxOfGroup)
 			break
 		}
 		item := text(orElse(in.Task, "case"))
@@ -79,11 +79,15 @@ func (s *Site) groupData(r *Request, g *group, i int) (groupData, error) {
 			}
 			item = link(it.Label(), s.Link("/items/"+in.Item.String()))
 		}
+		message := text("")
+		if len(g.texts) > 1 {
+			message = text(in.message())
+		}
 		act := text("")
-		for _, b := range s.retryButton(r, in) {
+		for _, b := range s.retryButton(r, in.Incident) {
 			act = Cell{Kind: "action", Text: b.Text, Href: b.Href}
 		}
-		d.Table.row(in.ID.String(), item, idLink(in.Case.String(), s.Link("/cases/"+in.Case.String())), at(in.Since), act)
+		d.Table.row(in.ID.String(), item, idLink(in.Case.String(), s.Link("/cases/"+in.Case.String())), text(printable.Line(in.of.Key)), message, at(in.Since), act)
 	}
 	return d, nil
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
-	"github.com/tasq-dev/tasq/workitem"
 )
 
 // tile is a box of the overview.
@@ -108,7 +107,7 @@ func (s *Site) needs(r *Request, counts []store.Count) ([]line, error) {
 			lines = append(lines, line{N: "…", Text: "more incidents", Href: s.Link("/incidents"), State: "bad"})
 			break
 		}
-		lines = append(lines, line{N: thousands(int64(g.N)), Text: g.Where + ": " + g.Cause, State: "incident",
+		lines = append(lines, line{N: thousands(int64(len(g.All))), Text: g.Where + ": " + g.cause(), State: "incident",
 			Href: s.Link("/incidents", "workflow", g.Workflow, "task", g.Task, "code", g.Code)})
 	}
 	if n, _ := counter(counts, "case", "")("failed"); n > 0 {
@@ -211,11 +210,12 @@ func (s *Site) dayCells(name string, day store.Rate) []Cell {
 // recent are the newest cases.
 func (s *Site) recent(r *Request) (*Table, error) {
 	found, err := r.R.Cases(r, store.CaseFilter{RootOnly: true, Page: store.Page{Limit: 8, Desc: true}})
-	t := &Table{ID: "recent", Title: "Newest cases", Head: []string{"case", "workflow", "state", "created", "ended", "failure"},
+	t := &Table{ID: "recent", Title: "Newest cases", Head: []string{"case", "key", "workflow", "state", "created", "ended", "failure"},
 		Empty: &Empty{Text: "There are no cases yet."}}
 	for _, c := range found {
+		c = r.Mask.Case(c)
 		id := c.ID.String()
-		t.row(id, idLink(id, s.Link("/cases/"+id)), text(c.Workflow+version(c.Version)), stateOf(c.State.String()), at(c.Created), at(c.Ended), failure(c.Failure))
+		t.row(id, idLink(id, s.Link("/cases/"+id)), text(printable.Line(c.Key)), text(c.Workflow+version(c.Version)), stateOf(c.State.String()), at(c.Created), at(c.Ended), failure(c.Failure))
 	}
 	return t, err
 }
@@ -226,64 +226,4 @@ const maxOpen = 100
 func openIncidents(r *Request) (int, error) {
 	found, err := r.R.Jobs(r, store.JobFilter{Kind: state.JobIncident, States: []state.JobState{state.JobWaiting}, Page: store.Page{Limit: maxOpen}})
 	return len(found), err
-}
-
-// group are incidents of one cause.
-type group struct {
-	Workflow, Task, Kind, Code, Cause, Where string
-	N                                        int
-	Since, Last                              Cell
-	All                                      []*store.Incident
-}
-
-// maxGrouped bounds the incidents that are looked at.
-const maxGrouped = 10_000
-
-// incidentGroups sorts incidents by workflow, task, kind and cause, the most frequent first.
-func incidentGroups(r *Request, f store.IncidentFilter) ([]*group, error) {
-	f.Limit = maxGrouped
-	byCause := make(map[string]*group)
-	flows := make(map[workitem.CaseID]string)
-	var groups []*group
-	for i, err := range store.Incidents(r, store.ViewerOf(r.R), f) {
-		if err != nil {
-			return nil, err
-		}
-		name, err := flowOf(r, flows, i.Case)
-		if err != nil {
-			return nil, err
-		}
-		i = r.Mask.Incident(i)
-		cause, code := i.Kind, ""
-		if i.Failure != nil {
-			cause, code = printable.Line(printable.Brief([]byte(i.Failure.String()), 200)), i.Failure.Code
-		}
-		key := strings.Join([]string{name, i.Task, i.Kind, cause}, "\x00")
-		g := byCause[key]
-		if g == nil {
-			g = &group{Workflow: name, Task: i.Task, Kind: i.Kind, Code: code, Cause: cause, Where: name, Since: at(i.Since)}
-			if i.Task != "" {
-				g.Where += "/" + i.Task
-			}
-			byCause[key] = g
-			groups = append(groups, g)
-		}
-		g.N++
-		g.Last = at(i.Since)
-		g.All = append(g.All, i)
-	}
-	slices.SortStableFunc(groups, func(a, b *group) int { return b.N - a.N })
-	return groups, nil
-}
-
-func flowOf(r *Request, known map[workitem.CaseID]string, id workitem.CaseID) (string, error) {
-	if name, ok := known[id]; ok {
-		return name, nil
-	}
-	found, err := r.R.Cases(r, store.CaseFilter{ID: id})
-	if err != nil || len(found) == 0 {
-		return "", err
-	}
-	known[id] = found[0].Workflow
-	return found[0].Workflow, nil
 }

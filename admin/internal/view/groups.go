@@ -1,0 +1,137 @@
+package view
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/tasq-dev/tasq/internal/printable"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// group are incidents of one cause: of one task of a workflow, with one kind and one failure code. These are also what an action on all
+// of them selects.
+type group struct {
+	Workflow, Task, Kind, Code string
+	Where                      string // the workflow and its task
+	Since, Last                Cell
+	All                        []incident
+	texts                      map[string]int // the messages of the failures, with how many have each
+}
+
+// incident is one of a group, with its case.
+type incident struct {
+	*store.Incident
+	of *state.Case
+}
+
+// maxGrouped bounds the incidents that are looked at.
+const maxGrouped = 10_000
+
+// incidentGroups sorts incidents by cause, the most frequent first.
+func incidentGroups(r *Request, f store.IncidentFilter) ([]*group, error) {
+	f.Limit = maxGrouped
+	type key struct{ workflow, task, kind, code string }
+	byCause := make(map[key]*group)
+	cases := make(map[workitem.CaseID]*state.Case)
+	var groups []*group
+	for found, err := range store.Incidents(r, store.ViewerOf(r.R), f) {
+		if err != nil {
+			return nil, err
+		}
+		i := incident{r.Mask.Incident(found), nil}
+		if i.of, err = caseOf(r, cases, i.Case); err != nil {
+			return nil, err
+		}
+		k := key{i.of.Workflow, i.Task, i.Kind, ""}
+		if i.Failure != nil {
+			k.code = i.Failure.Code
+		}
+		g := byCause[k]
+		if g == nil {
+			g = &group{Workflow: k.workflow, Task: k.task, Kind: k.kind, Code: k.code, Where: k.workflow, Since: at(i.Since), texts: make(map[string]int)}
+			if k.task != "" {
+				g.Where += "/" + k.task
+			}
+			byCause[k] = g
+			groups = append(groups, g)
+		}
+		g.Last = at(i.Since)
+		g.All = append(g.All, i)
+		g.texts[i.message()]++
+	}
+	slices.SortStableFunc(groups, func(a, b *group) int { return len(b.All) - len(a.All) })
+	return groups, nil
+}
+
+// caseOf is the case of an incident, with the identity that the user may see.
+func caseOf(r *Request, known map[workitem.CaseID]*state.Case, id workitem.CaseID) (*state.Case, error) {
+	if c := known[id]; c != nil {
+		return c, nil
+	}
+	found, err := r.R.Cases(r, store.CaseFilter{ID: id})
+	if err != nil {
+		return nil, err
+	}
+	c := &state.Case{ID: id} // it was removed a moment ago
+	if len(found) > 0 {
+		c = r.Mask.Case(found[0])
+	}
+	known[id] = c
+	return c, nil
+}
+
+// message is what the failure of an incident says, in one line.
+func (i incident) message() string {
+	if i.Failure == nil {
+		return ""
+	}
+	return printable.Line(printable.Brief([]byte(i.Failure.Message), 200))
+}
+
+// cause says in one line what the incidents have in common: the code, and the message if all have the same. Of several messages it is
+// what most of them share, such as "no funds for …".
+func (g *group) cause() string {
+	code := g.Code
+	if code == "" {
+		code = g.Kind
+	}
+	patterns := make(map[string]int)
+	for text, n := range g.texts {
+		if len(g.texts) > 1 {
+			text = pattern(text)
+		}
+		patterns[text] += n
+	}
+	most := ""
+	for text, n := range patterns {
+		if best := patterns[most]; n > best || n == best && text < most {
+			most = text
+		}
+	}
+	if most != "" {
+		code += ": " + most
+	}
+	switch others := len(patterns) - 1; others {
+	case 0:
+		return code
+	case 1:
+		return code + " (and another message)"
+	default:
+		return code + fmt.Sprintf(" (and %d other messages)", others)
+	}
+}
+
+// pattern is a message without what differs from one failure to the next: the words with digits, such as numbers, ids and addresses.
+func pattern(message string) string {
+	words := strings.Fields(message)
+	for i, word := range words {
+		if strings.ContainsFunc(word, unicode.IsDigit) {
+			words[i] = "…"
+		}
+	}
+	return strings.Join(words, " ")
+}
