@@ -80,6 +80,9 @@ const about = `tasq looks into a database of Tasq and acts on it, runs scenario 
 Commands that only look open the file read-only, also while another process owns it. Commands that act
 are done by the process that owns the file; if there is none, tasq does them itself.
 
+CASE is the id of a case, the beginning of the id, or the business key of the case. ITEM and other ids may be
+shortened too.
+
 Exit codes:
   0    done
   1    the answer is no: an output that was not the expected one, a database that is not whole (tasq doctor,

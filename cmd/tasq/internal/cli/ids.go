@@ -17,26 +17,34 @@ type idKind struct {
 	what  string // for people
 	lists string // the command that lists them
 	page  func(context.Context, store.Finder, store.Page) ([]candidate, error)
+	// keyed finds those with a business key; nil if they have none.
+	keyed func(ctx context.Context, r store.Finder, key string) ([]candidate, error)
 }
 
 var (
-	caseIDs = idKind{"case", "tasq cases", func(ctx context.Context, r store.Finder, p store.Page) ([]candidate, error) {
-		all, err := r.Cases(ctx, store.CaseFilter{Page: p})
-		return candidates(all, func(c *state.Case) candidate { return candidate{c.ID.String(), c.Workflow} }), err
+	caseIDs = idKind{what: "case", lists: "tasq cases", page: func(ctx context.Context, r store.Finder, p store.Page) ([]candidate, error) {
+		return cases(ctx, r, store.CaseFilter{Page: p})
+	}, keyed: func(ctx context.Context, r store.Finder, key string) ([]candidate, error) {
+		return cases(ctx, r, store.CaseFilter{Key: key, Page: store.Page{Limit: mostCandidates + 1}})
 	}}
-	itemIDs = idKind{"work item", "tasq items", func(ctx context.Context, r store.Finder, p store.Page) ([]candidate, error) {
+	itemIDs = idKind{what: "work item", lists: "tasq items", page: func(ctx context.Context, r store.Finder, p store.Page) ([]candidate, error) {
 		all, err := r.Items(ctx, store.ItemFilter{Page: p})
 		return candidates(all, func(it *store.ItemRow) candidate { return candidate{it.ID.String(), it.Label()} }), err
 	}}
-	jobIDs = idKind{"job", "tasq jobs", func(ctx context.Context, r store.Finder, p store.Page) ([]candidate, error) {
+	jobIDs = idKind{what: "job", lists: "tasq jobs", page: func(ctx context.Context, r store.Finder, p store.Page) ([]candidate, error) {
 		all, err := r.Jobs(ctx, store.JobFilter{Page: p})
 		return candidates(all, func(j *state.Job) candidate { return candidate{j.ID.String(), j.Kind} }), err
 	}}
-	eventIDs = idKind{"event", "tasq events", func(ctx context.Context, r store.Finder, p store.Page) ([]candidate, error) {
+	eventIDs = idKind{what: "event", lists: "tasq events", page: func(ctx context.Context, r store.Finder, p store.Page) ([]candidate, error) {
 		all, err := r.Messages(ctx, store.MessageFilter{Page: p})
 		return candidates(all, func(m *state.Message) candidate { return candidate{m.ID.String(), m.Name} }), err
 	}}
 )
+
+func cases(ctx context.Context, r store.Finder, f store.CaseFilter) ([]candidate, error) {
+	all, err := r.Cases(ctx, f)
+	return candidates(all, func(c *state.Case) candidate { return candidate{c.ID.String(), c.Workflow} }), err
+}
 
 func candidates[T any](all []T, of func(T) candidate) []candidate {
 	list := make([]candidate, len(all))
@@ -54,42 +62,81 @@ const (
 // idParts are the lengths to which an id is shortened: the time, to the millisecond; and the number within that.
 var idParts = []int{13, 18, 23}
 
-// checkID refuses a word that is neither an id nor the beginning of one.
-func checkID(kind idKind, word string) error {
-	if len(word) >= leastID && len(word) <= idLength && strings.Trim(strings.ToLower(word), "0123456789abcdef-") == "" {
-		return nil
-	}
-	return usagef("%q is not the id of a %s, nor the beginning of one; ids have %d characters, as in "+
-		"0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071, and %d are the least to give", printable.Brief([]byte(word), 40), kind.what, idLength, leastID)
+// isID reports whether a word is an id or the beginning of one.
+func isID(word string) bool {
+	return len(word) >= leastID && len(word) <= idLength && strings.Trim(strings.ToLower(word), "0123456789abcdef-") == ""
 }
 
-// resolve puts the id that a word is, or that it begins, into id; no word leaves it as it is.
+// checkID refuses a word that is neither an id, nor the beginning of one, nor can be a business key.
+func checkID(kind idKind, word string) error {
+	if isID(word) || kind.keyed != nil && word != "" {
+		return nil
+	}
+	return notAnID(kind, word)
+}
+
+func notAnID(kind idKind, word string) error {
+	or := ""
+	if kind.keyed != nil {
+		or = ", nor the business key of one"
+	}
+	return usagef("%q is not the id of a %s, nor the beginning of one%s; ids have %d characters, as in "+
+		"0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071, and %d are the least to give", printable.Brief([]byte(word), 40), kind.what, or, idLength, leastID)
+}
+
+// resolve puts the id that a word is, or that it begins, into id; no word leaves it as it is. A case is found by its business key too.
 func resolve[T any](ctx context.Context, r store.Finder, kind idKind, word string, id *workitem.Key[T]) error {
 	if word == "" {
 		return nil
 	}
-	if err := checkID(kind, word); err != nil {
+	whole, err := wholeID(ctx, r, kind, word)
+	if err != nil {
 		return err
 	}
-	if len(word) < idLength {
-		found, err := beginning(ctx, r, kind, strings.ToLower(word))
-		switch {
-		case err != nil:
-			return err
-		case len(found) == 0:
-			return nothingBegins(ctx, r, kind, word)
-		case len(found) > 1:
-			return ambiguous(kind, word, found)
-		}
-		word = found[0].id
-	}
-	if err := id.UnmarshalText([]byte(word)); err != nil {
+	if err := id.UnmarshalText([]byte(whole)); err != nil {
 		return usagef("%q is not the id of a %s: %w", word, kind.what, err)
 	}
 	if id.IsZero() { // a filter would take it for none
 		return exit(ExitNotFound, "%s is the zero id, which no %s has; %s lists them", word, kind.what, kind.lists)
 	}
 	return nil
+}
+
+// wholeID is the id that a word means. An id goes before a business key that begins another id.
+func wholeID(ctx context.Context, r store.Finder, kind idKind, word string) (string, error) {
+	whole := isID(word) && len(word) == idLength
+	if whole && kind.keyed == nil {
+		return word, nil
+	}
+	if isID(word) {
+		found, err := beginning(ctx, r, kind, strings.ToLower(word))
+		switch {
+		case err != nil:
+			return "", err
+		case len(found) > 1:
+			return "", ambiguous(word, "the ids of several "+kind.what+"s begin so; give more of one", found)
+		case len(found) == 1:
+			return found[0].id, nil
+		}
+	}
+	if kind.keyed != nil {
+		found, err := kind.keyed(ctx, r, word)
+		switch {
+		case err != nil:
+			return "", err
+		case len(found) > 1:
+			return "", ambiguous(word, "several "+kind.what+"s have that business key; give the id of one", found)
+		case len(found) == 1:
+			return found[0].id, nil
+		}
+	}
+	switch {
+	case whole:
+		return word, nil // a removed case is reported by what looks for it
+	case isID(word):
+		return "", nothingBegins(ctx, r, kind, word)
+	}
+	return "", notAnID(kind, word)
 }
 
 // nothingBegins is the error for a beginning that no id of a kind has. One of another kind gets a hint.
@@ -103,6 +150,9 @@ func nothingBegins(ctx context.Context, r store.Finder, kind idKind, word string
 			return exit(ExitNotFound, "%s is %s %s (%s), and the id of a %s is needed; %s lists them", word, other.what, found[0].id,
 				found[0].name, kind.what, kind.lists)
 		}
+	}
+	if kind.keyed != nil {
+		return exit(ExitNotFound, "there is no %s with the business key %s, nor one whose id begins with it; %s lists them", kind.what, word, kind.lists)
 	}
 	return exit(ExitNotFound, "there is no %s whose id begins with %s; %s lists them", kind.what, word, kind.lists)
 }
@@ -144,7 +194,7 @@ func before(text string) (string, bool) {
 	}
 }
 
-func ambiguous(kind idKind, word string, found []candidate) error {
+func ambiguous(word, why string, found []candidate) error {
 	more := ""
 	if len(found) > mostCandidates {
 		found, more = found[:mostCandidates], "\n  and more"
@@ -153,8 +203,7 @@ func ambiguous(kind idKind, word string, found []candidate) error {
 	for i, c := range found {
 		lines[i] = "\n  " + c.id + " (" + c.name + ")"
 	}
-	return usagef("%s is ambiguous: the ids of several %ss begin so; give more of one:%s%s", word, kind.what,
-		strings.Join(lines, ""), more)
+	return usagef("%s is ambiguous: %s:%s%s", word, why, strings.Join(lines, ""), more)
 }
 
 // shortID is as much of an id as distinguishes it from all others of its kind, by whole parts.
