@@ -65,7 +65,10 @@ func (s *Store) upToDate(c *conn) (bool, error) {
 		return false, err
 	}
 	pending, err := pendingMigrations(c)
-	return len(pending) == 0, err
+	if err == nil && len(pending) == 0 {
+		return true, s.db.mustBeWhole(c)
+	}
+	return false, err
 }
 
 // hasSchema reports whether the schema was made by a migration.

@@ -202,10 +202,15 @@ func (s *Store) openReader(ctx context.Context) error {
 		return s.db.noSchema()
 	}
 	pending, err := pendingMigrations(c)
-	if err == nil && len(pending) > 0 {
-		err = s.db.older(pending)
+	switch {
+	case err != nil:
+		return err
+	case len(pending) > 0 && pending[0].Version == 1:
+		return s.db.unversioned()
+	case len(pending) > 0:
+		return s.db.older(pending)
 	}
-	return err
+	return s.db.mustBeWhole(c)
 }
 
 func (db database) noSchema() error {
