@@ -2,6 +2,7 @@ package why
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"iter"
@@ -69,7 +70,7 @@ var ErrMore = errors.New("there are more cases to look at")
 // Behind the live cases come those that have ended and left an incident behind.
 func Stranded(ctx context.Context, v store.Viewer, s Search) iter.Seq2[Strand, error] {
 	return func(yield func(Strand, error) bool) {
-		x := &examination{Search: s, busy: make(map[string]bool)}
+		x := &examination{Search: s, busy: make(map[string]bool), ways: make(map[string]string)}
 		if x.Late == 0 {
 			x.Late = DefaultLate
 		}
@@ -138,6 +139,34 @@ type examination struct {
 	hours  map[string]workflow.Hours
 	batch  map[string]map[string]workflow.Batching
 	busy   map[string]bool // of each queue that was asked about: some of its jobs run
+	key    []byte
+	ways   map[string]string // by where a case stands, see deadEnd
+}
+
+// maxWays is how many places are remembered where cases stand.
+const maxWays = 10_000
+
+// deadEnd says why no run completes a case; "" if one does, or that is not known. Of a hundred thousand cases most stand where others do: at
+// the same marking of the same definition, with the same tasks under way. The search for a run costs more than all else that is asked of them.
+func (x *examination) deadEnd(c *state.Case) string {
+	x.key = append(append(x.key[:0], c.Fingerprint...), 0)
+	for _, n := range c.Marking {
+		x.key = binary.AppendUvarint(x.key, uint64(n))
+	}
+	c.Busy().Each(func(t int) { x.key = binary.AppendUvarint(x.key, uint64(t)) })
+	text, known := x.ways[string(x.key)]
+	if known {
+		return text
+	}
+	if way, _ := wayFrom(c); way.Decided && !way.Found {
+		_, after, _ := strings.Cut(way.String(), ", and ")
+		text, _, _ = strings.Cut(after, "; ")
+	}
+	if len(x.ways) >= maxWays {
+		clear(x.ways)
+	}
+	x.ways[string(x.key)] = text
+	return text
 }
 
 func (x *examination) readControls(ctx context.Context, r store.Reader) error {
@@ -213,10 +242,7 @@ func (x *examination) lookAt(ctx context.Context, r store.Finder, tree *state.Tr
 		if c.State.Final() {
 			return
 		}
-		in.Case = c.ID
-		if way := WayOf(tree, Explain(in)); way.Decided && !way.Found {
-			_, text, _ := strings.Cut(way.String(), ", and ")
-			text, _, _ = strings.Cut(text, "; ")
+		if text := x.deadEnd(c); text != "" {
 			l.add(c.ID, CauseDeadEnd, time.Time{}, text, fmt.Sprintf("tasq case move %s FROM TO, or tasq case cancel %[1]s", c.ID))
 		}
 	})

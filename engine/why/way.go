@@ -37,17 +37,9 @@ type WayTask struct {
 // the tree. Failures are left out: a task completes once its work is done.
 func WayOf(tree *state.Tree, a *Answer) Way {
 	c := tree.Case(a.Case)
-	w := Way{Case: c.ID, State: c.State.String(), Tasks: []WayTask{}, Decided: true}
-	if c.State.Final() {
-		w.Found = c.State == state.CaseCompleted
-		return w
-	}
-	var busy []net.TaskID
-	c.Busy().Each(func(t int) { busy = append(busy, net.TaskID(t)) })
-	way := verify.WayFrom(c.Net, c.Marking, busy, wayBudget)
-	w.Found, w.Decided, w.Stuck, w.Left = way.Run != nil, way.Decided, way.Stuck, way.Left
+	w, run := wayFrom(c)
 	seen := make(map[string]bool)
-	for _, name := range way.Run {
+	for _, name := range run {
 		at, _ := a.Task(name)
 		task := WayTask{Task: name, State: state.TaskDisabled.String()}
 		if !seen[name] { // a loop comes by again
@@ -62,6 +54,20 @@ func WayOf(tree *state.Tree, a *Answer) Way {
 		w.Tasks = append(w.Tasks, task)
 	}
 	return w
+}
+
+// wayFrom is the way without its tasks, whose names are in run.
+func wayFrom(c *state.Case) (w Way, run []string) {
+	w = Way{Case: c.ID, State: c.State.String(), Tasks: []WayTask{}, Decided: true}
+	if c.State.Final() {
+		w.Found = c.State == state.CaseCompleted
+		return w, nil
+	}
+	var busy []net.TaskID
+	c.Busy().Each(func(t int) { busy = append(busy, net.TaskID(t)) })
+	way := verify.WayFrom(c.Net, c.Marking, busy, wayBudget)
+	w.Found, w.Decided, w.Stuck, w.Left = way.Run != nil, way.Decided, way.Stuck, way.Left
+	return w, way.Run
 }
 
 // String is the way for people, a line for each task.
