@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -107,50 +106,4 @@ func MergeFailures(groups []FailureGroup, by func(FailureGroup) FailureGroup) []
 	}
 	slices.SortStableFunc(merged, func(a, b FailureGroup) int { return cmp.Compare(b.N, a.N) })
 	return merged
-}
-
-// QueueBacklog is what waits in a queue, for people or for workers.
-type QueueBacklog struct {
-	Queue   string // "" is the default queue
-	Items   int    // live work items
-	Started int    // of them, those that somebody has started
-	Jobs    int    // live jobs
-	Running int    // of them, those that a worker has
-	Oldest  time.Time
-}
-
-// Backlog counts the live work items and jobs of each queue, sorted by its name. It costs a look at each of them.
-func Backlog(ctx context.Context, v Viewer) ([]QueueBacklog, error) {
-	var all []QueueBacklog
-	of := func(queue string, created time.Time) *QueueBacklog {
-		i, known := slices.BinarySearchFunc(all, queue, func(b QueueBacklog, name string) int { return cmp.Compare(b.Queue, name) })
-		if !known {
-			all = slices.Insert(all, i, QueueBacklog{Queue: queue, Oldest: created})
-		}
-		if created.Before(all[i].Oldest) {
-			all[i].Oldest = created
-		}
-		return &all[i]
-	}
-	for it, err := range AllItems(ctx, v, ItemFilter{States: []workitem.State{workitem.Initialized, workitem.Started}}) {
-		if err != nil {
-			return nil, err
-		}
-		b := of(it.Queue, it.Created)
-		b.Items++
-		if it.State == workitem.Started {
-			b.Started++
-		}
-	}
-	for j, err := range AllJobs(ctx, v, JobFilter{States: []state.JobState{state.JobPending, state.JobRunning, state.JobWaiting}}) {
-		if err != nil {
-			return nil, err
-		}
-		b := of(j.Queue, j.Created)
-		b.Jobs++
-		if j.State == state.JobRunning {
-			b.Running++
-		}
-	}
-	return all, nil
 }

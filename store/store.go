@@ -230,6 +230,9 @@ type Finder interface {
 
 	// Messages lists the events that were sent to cases, also those that a step has taken.
 	Messages(ctx context.Context, f MessageFilter) ([]*state.Message, error)
+
+	// Answered returns the entry of the journal that was committed with an idempotency key; ErrNotFound if there is none.
+	Answered(ctx context.Context, key string) (*Entry, error)
 }
 
 // Counter is the part of a [Reader] that counts, without a list of what is counted.
@@ -241,6 +244,10 @@ type Counter interface {
 	// and task. With live, only cases that have not ended are counted, which costs what they are; all of them cost a look at
 	// each case of the database.
 	CountsByDefinition(ctx context.Context, live bool) ([]DefinitionCount, error)
+
+	// Backlog counts the live work items and jobs of each queue, sorted by its name, and the jobs that are due at now and have not begun. It
+	// costs a look at each live item and job.
+	Backlog(ctx context.Context, now time.Time) ([]QueueBacklog, error)
 
 	// Ended counts the work items that ended, or the cases if the filter says so, in no order: by hour, or those of all hours of the filter
 	// together. It costs a look at each count of these hours, however many ended.

@@ -173,15 +173,23 @@ func (tx *transaction) answered(key string) (*store.Entry, error) {
 	if err := tx.landed(); err != nil {
 		return nil, err
 	}
-	found, err := readEntries(tx.w, tx.s.nets, "WHERE (j.root, j.seq) IN (SELECT root, seq FROM @.idempotency_keys WHERE key = $1)",
-		tx.appended.Case, keyHash(key))
+	found, err := keyedEntries(tx.w, tx.s.nets, tx.appended.Case, key)
 	if err != nil {
 		return nil, err
 	}
 	if len(found) == 0 || tx.appended.Removed(found[0].Root) {
-		return nil, fmt.Errorf("no command with key %q: %w", key, store.ErrNotFound)
+		return nil, unknownKey(key)
 	}
 	return found[0], nil
+}
+
+// keyedEntries finds the entry with an idempotency key, by the primary keys of both tables.
+func keyedEntries(c *conn, nets *tables.Nets, newer func(workitem.CaseID) *state.Case, key string) ([]*store.Entry, error) {
+	return readEntries(c, nets, "WHERE (j.root, j.seq) IN (SELECT root, seq FROM @.idempotency_keys WHERE key = $1)", newer, keyHash(key))
+}
+
+func unknownKey(key string) error {
+	return fmt.Errorf("no command with key %q: %w", key, store.ErrNotFound)
 }
 
 // entryColumns are those of an entry; the one before it in its tree has the revision before.

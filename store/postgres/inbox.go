@@ -101,6 +101,15 @@ func (o opener) Leave(ctx context.Context, command json.RawMessage) error {
 	})
 }
 
+// Owned reports whether an engine has the schema of this Opener open. One that opens or closes it at the same time may be in either answer.
+func (o opener) Owned(ctx context.Context) (owned bool, err error) {
+	err = o.inInbox(ctx, func(c *conn) (err error) {
+		_, owned, err = c.number("SELECT 1 FROM @.processes p WHERE p.state = 'live' AND NOT (" + absent + ") LIMIT 1")
+		return err
+	})
+	return owned, err
+}
+
 func (o opener) inInbox(ctx context.Context, f func(*conn) error) error {
 	db, err := o.database()
 	if err != nil {

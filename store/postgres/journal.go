@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"time"
 
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/internal/tables"
@@ -98,6 +99,28 @@ func (r *reader) CountsByDefinition(_ context.Context, live bool) ([]store.Defin
 		}
 	}
 	return all, nil
+}
+
+// Backlog implements [store.Reader].
+func (r *reader) Backlog(_ context.Context, now time.Time) ([]store.QueueBacklog, error) {
+	var b tables.Backlog
+	if err := r.c.each(tables.BacklogOfItems("@."), nil, b.Items); err != nil {
+		return nil, err
+	}
+	err := r.c.each(tables.BacklogOfJobs("@.", "$1"), []any{state.Micros(now)}, b.Jobs)
+	return b.Queues(), err
+}
+
+// Answered implements [store.Reader].
+func (r *reader) Answered(_ context.Context, key string) (*store.Entry, error) {
+	found, err := keyedEntries(r.c, r.nets, tables.NothingNewer, key)
+	if err == nil && len(found) == 0 {
+		err = unknownKey(key)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return found[0], nil
 }
 
 // Ended implements [store.Reader].

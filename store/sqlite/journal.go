@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/internal/tables"
@@ -210,6 +212,29 @@ func (r *reader) CountsByDefinition(_ context.Context, live bool) ([]store.Defin
 		}
 	}
 	return all, nil
+}
+
+// Backlog implements [store.Reader].
+func (r *reader) Backlog(_ context.Context, now time.Time) ([]store.QueueBacklog, error) {
+	var b tables.Backlog
+	if err := r.c.each(tables.BacklogOfItems(""), nil, b.Items); err != nil {
+		return nil, err
+	}
+	err := r.c.each(tables.BacklogOfJobs("", "?1"), args(state.Micros(now)), b.Jobs)
+	return b.Queues(), err
+}
+
+// Answered implements [store.Reader].
+func (r *reader) Answered(_ context.Context, key string) (*store.Entry, error) {
+	// A reader that lays its rows over the tables hides removed cases in its journal.
+	seq, found, err := r.c.number("SELECT k.seq FROM idempotency_keys k JOIN journal j ON j.seq = k.seq WHERE k.key = ?", key)
+	if err != nil {
+		return nil, err
+	}
+	if !found {
+		return nil, fmt.Errorf("no command with key %q: %w", key, store.ErrNotFound)
+	}
+	return findEntry(r.c, r.nets, seq, tables.NothingNewer)
 }
 
 // Ended implements [store.Reader].

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -101,6 +102,28 @@ func ownFile(path string) (*flock.Flock, error) {
 	return lock, nil
 }
 
+// Owned reports whether an engine has the file of this Opener open, without making or changing anything. One that opens or closes it at the same
+// time may be in either answer. A file that is not there has no owner.
+func (f file) Owned(context.Context) (bool, error) {
+	path, err := resolve(f.path)
+	if err != nil {
+		return false, err
+	}
+	if owned.has(path) {
+		return true, nil
+	}
+	// The flag has no O_CREATE. The lock is a shared one, so that two that ask at once do not take each other for an owner.
+	lock := flock.New(path+".lock", flock.SetFlag(os.O_RDONLY))
+	free, err := lock.TryRLock()
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return false, nil
+	case err != nil:
+		return false, at(path, "its lock cannot be looked at: %w", err)
+	}
+	return !free, lock.Close()
+}
+
 // owned holds the files that this process owns. The lock file alone does not do: it may be removed, the number in it may
 // be that of a process in another container, and a file that is open here must not be opened and closed from outside of
 // SQLite, which would end the locks of its connections.
@@ -129,6 +152,13 @@ func (o *ownedFiles) add(path string) error {
 	}
 	o.paths[path] = true
 	return nil
+}
+
+// has reports whether this process owns a file.
+func (o *ownedFiles) has(path string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.paths[path]
 }
 
 func (o *ownedFiles) remove(path string) {

@@ -29,6 +29,8 @@ var faultsOfReading = []fault{
 		wrap: inView(func(r store.Reader) store.Reader { return careless{r} })},
 	{name: "a count is wrong", rule: "counts", wrap: inView(func(r store.Reader) store.Reader { return miscounting{Reader: r} })},
 	{name: "a count is not there", rule: "counts", wrap: inView(func(r store.Reader) store.Reader { return miscounting{Reader: r, drop: true} })},
+	{name: "a job that is due is not counted", rule: "backlog", wrap: inView(func(r store.Reader) store.Reader { return hurried{r} })},
+	{name: "a view finds no key", rule: "keys", wrap: inView(func(r store.Reader) store.Reader { return keyless{r} })},
 	{name: "what ended and goes on still counts", rule: "ended-again", wrap: inView(func(r store.Reader) store.Reader { return sticky{r} })},
 	{name: "what ended is counted wrong", rule: "ended", wrap: inView(func(r store.Reader) store.Reader { return undercounting{r} })},
 	{name: "trees that are read together come in the order of their ids", rule: "load", wrap: inView(func(r store.Reader) store.Reader { return sorted{r} })},
@@ -47,6 +49,18 @@ func (r sorted) Trees(ctx context.Context, roots []workitem.CaseID) ([]*state.Tr
 	slices.SortFunc(roots, func(a, b workitem.CaseID) int { return strings.Compare(a.String(), b.String()) })
 	return r.Reader.Trees(ctx, roots)
 }
+
+// hurried counts what was due a moment before.
+type hurried struct{ store.Reader }
+
+func (r hurried) Backlog(ctx context.Context, now time.Time) ([]store.QueueBacklog, error) {
+	return r.Reader.Backlog(ctx, now.Add(-time.Microsecond))
+}
+
+// keyless finds nothing by an idempotency key.
+type keyless struct{ store.Reader }
+
+func (keyless) Answered(context.Context, string) (*store.Entry, error) { return nil, store.ErrNotFound }
 
 // stepless reads trees without their waiting steps.
 type stepless struct{ store.Reader }

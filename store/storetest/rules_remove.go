@@ -59,6 +59,13 @@ func remove(w *World) {
 		entries, err := r.Journal(ctx, store.JournalFilter{Root: written})
 		require.NoError(w.T, err)
 		require.Empty(w.T, entries)
+		_, err = r.Answered(ctx, "kept")
+		require.NoError(w.T, err)
+	})
+	w.Update(func(b *Batch) { b.Remove(kept) })
+	w.View(func(ctx context.Context, r store.Reader) {
+		_, err := r.Answered(ctx, "kept")
+		require.ErrorIs(w.T, err, store.ErrNotFound)
 	})
 }
 

@@ -146,7 +146,9 @@ func history(w *World) {
 func keys(w *World) {
 	ctx := context.Background()
 	var id workitem.CaseID
-	answered := func(tx store.Tx, key string) *store.Entry {
+	answered := func(tx interface {
+		Answered(ctx context.Context, key string) (*store.Entry, error)
+	}, key string) {
 		w.T.Helper()
 		e, err := tx.Answered(ctx, key)
 		require.NoError(w.T, err)
@@ -155,7 +157,14 @@ func keys(w *World) {
 		require.Equal(w.T, key, e.Key)
 		require.JSONEq(w.T, `{"total": "66"}`, string(e.Answer))
 		require.Len(w.T, e.Changes, 4)
-		return e
+	}
+	found := func() { // by a reader
+		w.T.Helper()
+		w.View(func(ctx context.Context, r store.Reader) {
+			answered(r, "order 66")
+			_, err := r.Answered(ctx, "ORDER 66")
+			require.ErrorIs(w.T, err, store.ErrNotFound)
+		})
 	}
 	w.Update(func(b *Batch) {
 		_, err := b.Tx.Answered(ctx, "order 66")
@@ -165,7 +174,9 @@ func keys(w *World) {
 		answered(b.Tx, "order 66") // also within the transaction
 	})
 	w.Update(func(b *Batch) { answered(b.Tx, "order 66") })
+	found()
 	w.Crash()
+	found()
 	w.Update(func(b *Batch) {
 		answered(b.Tx, "order 66")
 		_, err := b.Tx.Answered(ctx, "ORDER 66")

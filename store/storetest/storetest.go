@@ -79,10 +79,11 @@ var rules = []rule{
 	{"removable", "What may be removed is listed by when it may be; a job that is left to be done holds it back.",
 		removable},
 	{"counts", "Counts counts cases, items and jobs by workflow, task and state.", counts},
+	{"backlog", "Backlog counts the live items and jobs of each queue, and the jobs that are due.", backlog},
 	{"ended", "Ended counts what ended by hour, workflow, task and about how long it took, and every field of its filter selects what it says.",
 		ended},
 	{"ended-again", "A case that failed and goes on no longer counts as ended, and counts in the hour in which it ends again.", endedAgain},
-	{"keys", "A command's idempotency key finds it again with its answer; a key can be used once.", keys},
+	{"keys", "A command's idempotency key finds it again with its answer, also in a view; a key can be used once.", keys},
 	{"key-holders", "The root case that holds a unique business key is found, also within its transaction, until it fails, is canceled or " +
 		"is removed.", keyHolders},
 	{"key-starts", "The root cases with a business key that were created after a time are found, also within their transaction, until they " +

@@ -27,7 +27,7 @@ func (a *app) limits() *cobra.Command {
 	q.patience(cmd)
 	cmd.RunE = a.run(func(ctx context.Context, _ []string) error {
 		q.command.Kind = workflow.KindLimits
-		result, err := o.do(ctx, q)
+		result, _, err := o.report(ctx, q)
 		if err != nil || q.left() {
 			return err
 		}
@@ -135,16 +135,24 @@ func (a *app) queues() *cobra.Command {
 		Use: "queues", Short: "list the job queues, with running and waiting jobs",
 		Long: paragraph("List the job queues: how many jobs of each run at a time, how many the program defines, how many run and wait, and since when the " +
 			"oldest waits. KEYS is how many keys have waiting jobs, in a queue that takes turns between keys. The running program reports this; without " +
-			"one, nothing runs."),
+			"one, nothing runs, and what waits is counted in the database."),
 		Example: "  tasq queues",
 		Args:    exactly(),
 	}
 	q.patience(cmd)
 	cmd.RunE = a.run(func(ctx context.Context, _ []string) error {
 		q.command.Kind = workflow.KindQueues
-		result, err := o.do(ctx, q)
+		result, answered, err := o.report(ctx, q)
 		if err != nil || q.left() {
 			return err
+		}
+		if !answered {
+			if err := a.view(ctx, func(r store.Reader) (err error) {
+				result.Queues, err = why.ReadQueues(ctx, r, now())
+				return err
+			}); err != nil {
+				return err
+			}
 		}
 		if a.output == "json" {
 			for _, l := range result.Queues {

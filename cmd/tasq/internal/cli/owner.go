@@ -67,8 +67,8 @@ func (o *owning) prepare(ctx context.Context, q *asking) (err error) {
 			return err
 		}
 		switch q.command.Kind {
-		case workflow.KindSetLimit, workflow.KindForgetLimit, workflow.KindLimits, workflow.KindQueues, workflow.KindPause, workflow.KindUnpause,
-			workflow.KindSetWorkers, workflow.KindForgetWorkers:
+		case workflow.KindSetLimit, workflow.KindForgetLimit, workflow.KindPause, workflow.KindUnpause, workflow.KindSetWorkers,
+			workflow.KindForgetWorkers:
 			return nil // about no workflow, so any process can do it
 		case workflow.KindBroadcast:
 			return o.gatherAll(known.defs, code)
@@ -313,11 +313,15 @@ func (o *owning) ask(ctx context.Context, q *asking) (workflow.Result, error) {
 		case !errors.Is(err, context.DeadlineExceeded):
 			return result, err
 		case limited.Err() != nil:
-			return result, exit(ExitDatabase, "%s belongs to another process, which did not answer within %s, and the command did "+
-				"not happen: it may be busy, or not have the workflow; wait longer with --timeout, or leave the command with --queue",
-				o.db.Name(), q.timeout)
+			return result, o.unanswered(q)
 		}
 	}
+}
+
+func (o *owning) unanswered(q *asking) error {
+	return exit(ExitDatabase, "%s belongs to another process, which did not answer within %s, and the command did "+
+		"not happen: it may be busy, or not have the workflow; wait longer with --timeout, or leave the command with --queue",
+		o.db.Name(), q.timeout)
 }
 
 // execute does the command as the owner of the database.

@@ -75,7 +75,7 @@ func (a *app) stats() *cobra.Command {
 			t := a.table("QUEUE", "ITEMS", "STARTED", "JOBS", "RUNNING", "OLDEST")
 			for _, q := range queues {
 				if a.output == "json" {
-					if err := a.object(backlogRow(q)); err != nil {
+					if err := a.object(backlogRow{q.Queue, q.Items, q.Started, q.Jobs, q.Running, q.Oldest}); err != nil {
 						return err
 					}
 					continue

@@ -73,6 +73,13 @@ func (d Database) Opener() store.Opener {
 // Inbox is that of the database.
 func (d Database) Inbox() Inbox { return d.Opener().(Inbox) }
 
+// Owned reports whether an engine has the database open, which must be there. It changes nothing.
+func (d Database) Owned(ctx context.Context) (bool, error) {
+	return d.Opener().(interface {
+		Owned(ctx context.Context) (bool, error)
+	}).Owned(ctx)
+}
+
 // Read opens the database for reading, also beside the engine that owns it.
 func (d Database) Read(ctx context.Context) (store.Store, error) {
 	return d.Opener().Open(ctx, store.Options{Now: retry.SystemClock.Now, ReadOnly: true})

@@ -1,0 +1,46 @@
+package why
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workflow"
+)
+
+// ReadQueues lists queues as the database has them, for the time when no engine answers [workflow.Queues]: those with jobs that are due and have
+// not begun, those that are paused, and those whose workers are set. Nothing runs then, and the workers, bounds and keys of a queue are
+// not known. It costs a look at each live item and job.
+func ReadQueues(ctx context.Context, r store.Reader, now time.Time) ([]workflow.QueueInfo, error) {
+	settings, err := r.Settings(ctx)
+	if err != nil {
+		return nil, err
+	}
+	_, set, err := store.ReadControls(settings)
+	if err != nil {
+		return nil, err
+	}
+	backlog, err := r.Backlog(ctx, now)
+	if err != nil {
+		return nil, err
+	}
+	var list []workflow.QueueInfo
+	for _, b := range backlog {
+		if b.Due > 0 {
+			list = append(list, workflow.QueueInfo{Queue: b.Queue, Waiting: b.Due, Oldest: b.Since})
+		}
+	}
+	for name, v := range set {
+		i := slices.IndexFunc(list, func(q workflow.QueueInfo) bool { return q.Queue == name })
+		if i < 0 {
+			i, list = len(list), append(list, workflow.QueueInfo{Queue: name})
+		}
+		if list[i].Paused = v.Paused; v.Workers != nil {
+			list[i].Set = v.Workers.N
+		}
+	}
+	slices.SortFunc(list, func(a, b workflow.QueueInfo) int { return cmp.Compare(a.Queue, b.Queue) })
+	return list, nil
+}

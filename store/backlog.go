@@ -1,0 +1,27 @@
+package store
+
+import (
+	"context"
+	"time"
+)
+
+// QueueBacklog is what waits in a queue, for people or for workers.
+type QueueBacklog struct {
+	Queue   string    // "" is the default queue
+	Items   int       // live work items
+	Started int       // of them, those that somebody has started
+	Jobs    int       // live jobs
+	Running int       // of them, those that a worker has
+	Oldest  time.Time // when the first of these items and jobs was created
+	Due     int       // jobs that call a function, are due and have not begun; see [Counter.Backlog]
+	Since   time.Time // when the first of those was due; zero if there is none
+}
+
+// Backlog counts the live work items and jobs of each queue, sorted by its name. Due and Since are left out.
+func Backlog(ctx context.Context, v Viewer) (all []QueueBacklog, err error) {
+	err = v.View(ctx, func(r Reader) error {
+		all, err = r.Backlog(ctx, time.Time{})
+		return err
+	})
+	return all, err
+}
