@@ -3,6 +3,7 @@ package admin_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"testing"
 
@@ -73,6 +74,22 @@ func TestSearchByKeyAndLabel(t *testing.T) {
 	for _, word := range []string{"C-4711", "customer%3Dada"} {
 		require.Contains(t, get(masked, "/search?q="+word).Body.String(), "Nothing fits", word)
 	}
+}
+
+// A command is found by its idempotency key: at its place in the history of its case.
+func TestSearchByIdempotencyKey(t *testing.T) {
+	o := newOffice(t, "x")
+	started, err := o.Do(t.Context(), workflow.With(workflow.Start("bill", []byte(`{}`)), workflow.Key("web-66")))
+	require.NoError(t, err)
+	h := o.handler(admin.Config{Access: admin.ReadOnly})
+	var found struct{ Rows []store.Match }
+	require.NoError(t, json.Unmarshal(get(h, "/api/v1/search?q=web-66").Body.Bytes(), &found))
+	require.Len(t, found.Rows, 1)
+	m := found.Rows[0]
+	require.Equal(t, []any{"command", "idempotency-key", started.Case, "start bill"}, []any{m.Kind, m.By, m.Case, m.Command})
+	require.Equal(t, fmt.Sprintf("/cases/%s?at=%d&tab=history", started.Case, m.Seq), get(h, "/search?q=web-66").Header().Get("Location"))
+	require.Contains(t, get(h, "/search?q=web-67").Body.String(), "no idempotency key")
+	require.Equal(t, http.StatusBadRequest, get(h, "/api/v1/search?q=%00").Code)
 }
 
 // endless is an engine whose list of cases has no end.

@@ -77,6 +77,7 @@ func (a *API) Routes() map[string]Route {
 		"GET /api/v1/definitions":        route(a.definitions, "", "The definitions of workflows, and how many cases each has."),
 		"GET /api/v1/doctor":             route(a.doctor, "older limit format", "Cases that do not end by themselves, each with its cause and the act that repairs it."),
 		"GET /api/v1/counts":             route(a.counts, "", "Cases, work items and jobs by state."),
+		"GET /api/v1/search":             route(a.search, "q", "What a word names: an id, the end of one, a business key, a label, the idempotency key of a command, the name of a workflow."),
 		"GET /api/v1/stats":              route(a.stats, "workflow task older newer hourly cases format", "What ended, how much of it failed and how long it took: work items by task or cases by workflow, and by hour."),
 		"GET /api/v1/export":             route(a.export, "format case workflow fingerprint state suspended code key label older newer", "What happened to root cases and all below them, as an event log for process mining."),
 		"GET /api/v1/queues":             route(a.queues, "", "Queues, with their work and whether they are paused. The oldest 1000 jobs of each state are counted; cut says that there are more."),

@@ -21,6 +21,7 @@ import (
 	"github.com/tasq-dev/tasq/engine/schedules"
 	"github.com/tasq-dev/tasq/engine/why"
 	"github.com/tasq-dev/tasq/internal/record"
+	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/eventlog"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
@@ -110,7 +111,8 @@ var answers = map[string]struct {
 	"/api/v1/doctor": {reflect.TypeFor[why.Strand](), true}, "/api/v1/stats": {reflect.TypeFor[rates](), false},
 	"/api/v1/queues": {reflect.TypeFor[source.Queue](), true}, "/api/v1/limits": {reflect.TypeFor[workflow.LimitInfo](), true},
 	"/api/v1/schedules": {reflect.TypeFor[schedules.Description](), true}, "/api/v1/schedules/{name}": {reflect.TypeFor[schedules.Description](), false},
-	exportPath: {}, "/api/v1/stream": {reflect.TypeFor[entryRow](), false}, "/api/v1/openapi.json": {},
+	"/api/v1/search": {reflect.TypeFor[store.Match](), true},
+	exportPath:       {}, "/api/v1/stream": {reflect.TypeFor[entryRow](), false}, "/api/v1/openapi.json": {},
 }
 
 const exportPath = "/api/v1/export"
@@ -126,6 +128,7 @@ var params = map[string]struct{ kind, takes string }{
 	"key": {"string", "the business key"}, "kind": {"string", "the kind"}, "label": {"label", "name=value; of several, each must hold"},
 	"limit": {"integer", "how many at most"}, "name": {"string", "the name"}, "newer": {"string", "changed at most so long ago, as in 90s, 5m or 3d"},
 	"newest": {"boolean", "the newest first"}, "older": {"string", "changed at least so long ago, as in 90s, 5m or 3d"},
+	"q":       {"string", "an id, the last four characters of one or more, a business key, a label as in customer=ada, an idempotency key, or the beginning of the name of a workflow"},
 	"payload": {"string", "a text in an input, an output or a failure; the newest 100000 rows are searched, for half a second at most: cut says that next goes on from there"},
 	"queue":   {"string", "the queue; empty is the one without a name"}, "root": {"uuid", "a root case"},
 	"root-only": {"boolean", "no child cases"}, "suspended": {"boolean", "only those that are suspended"}, "state": {"state", "a state; of several, separated by commas, one must hold"},

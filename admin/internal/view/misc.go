@@ -11,7 +11,6 @@ import (
 	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
-	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -240,7 +239,7 @@ func named(r *Request, by string, before int64) (found []*store.Entry, reached i
 	return found, found[pageSize-1].Seq, nil
 }
 
-// search jumps to the thing of an id, or lists what fits a word.
+// search leads to the one thing that a word names, or lists what it may name.
 func (s *Site) search(r *Request) (*Page, error) {
 	word := strings.TrimSpace(r.Form.Get("q"))
 	l := s.listing(r, "/search", "Search", "kind", "what", "state", "created")
@@ -248,120 +247,42 @@ func (s *Site) search(r *Request) (*Page, error) {
 	if strings.ContainsRune(word, 0) {
 		return nil, &query.Error{Param: "q", Text: "must not contain a zero byte"}
 	}
-	if p, err := s.jump(r, word); p != nil || err != nil {
-		return p, err
+	found, err := store.Find(r, r.R, word, r.Mask.Case)
+	if err != nil {
+		return nil, err
 	}
-	if word != "" {
-		if err := s.findKey(r, l, word); err != nil {
-			return nil, err
-		}
-		if err := s.find(r, l, strings.ToLower(word)); err != nil {
-			return nil, err
-		}
-		if len(l.table.Rows) == 1 {
-			return redirect(l.table.Rows[0].Cells[1].Href), nil
-		}
+	for i := range found {
+		s.foundRow(l, &found[i], word)
 	}
-	p := l.page("Give the id of a case, a work item or a job, its last characters, a business key, a label as in customer=ada, or the name of a workflow.", "")
+	if len(found) == 1 {
+		return redirect(l.table.Rows[0].Cells[1].Href), nil
+	}
+	p := l.page("Give the id of a case, a work item or a job, its last characters, a business key, a label as in customer=ada, the idempotency key of a command, or the name of a workflow.", "")
 	p.Search, p.Live = word, false
-	if len(l.table.Rows) == 0 && word != "" {
-		l.table.Empty = &Empty{Text: fmt.Sprintf("Nothing fits %q: no id, no end of an id among the newest %d cases and items, no business key, no label, no workflow.", word, searched)}
+	if len(found) == 0 && word != "" {
+		l.table.Empty = &Empty{Text: fmt.Sprintf("Nothing fits %q: no id, no end of an id among the newest %d cases and items, no business key, no label, no idempotency key, no workflow.", word, store.MaxSuffixes)}
 		p.Parts[1].Data = l.table
 	}
 	return p, nil
 }
 
-// jump finds the thing of a whole id.
-func (s *Site) jump(r *Request, word string) (*Page, error) {
-	id, err := workitem.ParseID(word)
-	if err != nil || id.IsZero() { // a filter takes the zero id for none
-		return nil, nil
+// foundRow shows something that a word names.
+func (s *Site) foundRow(l *listing, m *store.Match, word string) {
+	switch m.Kind {
+	case "workflow":
+		l.table.row("", text("workflow"), link(m.Workflow, s.Link("/workflows/"+escapePath(m.Workflow))), text(""), text(""))
+	case "command":
+		root := m.Case.String()
+		l.table.row("", text("command with the key "+word+": "+printable.Line(m.Command)), link(fmt.Sprintf("entry %d of case %s", m.Seq, short(root)),
+			s.Link("/cases/"+root, "tab", "history", "at", fmt.Sprint(m.Seq))), text("done"), at(m.At))
+	case "case":
+		by := map[string]string{"key": ", key " + word, "label": ", " + word}[m.By]
+		l.table.row("", text("case of "+m.Workflow+by), link(m.ID, s.Link("/cases/"+m.ID)), stateOf(m.State), at(m.At))
+	case "item":
+		l.table.row("", text("item "+m.Label), link(m.ID, s.Link("/items/"+m.ID)), stateOf(m.State), at(m.At))
+	default:
+		l.table.row("", text(m.Kind), link(m.ID, s.Link("/"+m.Kind+"s/"+m.ID)), stateOf(m.State), at(m.At))
 	}
-	if cases, err := r.R.Cases(r, store.CaseFilter{ID: workitem.CaseID(id)}); err != nil || len(cases) > 0 {
-		return redirect(s.Link("/cases/" + word)), err
-	}
-	if items, err := r.R.Items(r, store.ItemFilter{ID: id}); err != nil || len(items) > 0 {
-		return redirect(s.Link("/items/" + word)), err
-	}
-	jobs, err := r.R.Jobs(r, store.JobFilter{ID: workitem.JobID(id)})
-	if err != nil || len(jobs) > 0 {
-		return redirect(s.Link("/jobs/" + word)), err
-	}
-	return nil, nil
-}
-
-// maxKeyed is how many cases of a key or a label are shown; the list of the cases has all.
-const maxKeyed = 50
-
-// findKey finds the newest cases with a business key, or with a label if a name and a value are given. A key that the user does not see is not found.
-func (s *Site) findKey(r *Request, l *listing, word string) error {
-	newest := store.Page{Limit: maxKeyed, Desc: true}
-	if (workflow.Identity{Key: word}).Check() != nil {
-		return nil // no case can have it
-	}
-	cases, err := r.R.Cases(r, store.CaseFilter{Key: word, Page: newest})
-	if err != nil {
-		return err
-	}
-	for _, c := range cases {
-		if r.Mask.Case(c).Key == word {
-			s.foundCase(l, c, ", key "+word)
-		}
-	}
-	name, value, found := strings.Cut(word, "=")
-	if !found || value == "" || workflow.CheckLabelName(name) != nil {
-		return nil
-	}
-	if cases, err = r.R.Cases(r, store.CaseFilter{Labels: map[string]string{name: value}, Page: newest}); err != nil {
-		return err
-	}
-	for _, c := range cases {
-		if r.Mask.Case(c).Labels[name] == value {
-			s.foundCase(l, c, ", "+word)
-		}
-	}
-	return nil
-}
-
-func (s *Site) foundCase(l *listing, c *state.Case, by string) {
-	id := c.ID.String()
-	l.table.row("", text("case of "+c.Workflow+by), link(id, s.Link("/cases/"+id)), stateOf(c.State.String()), at(c.Created))
-}
-
-// searched is how many of the newest cases and items are looked through.
-const searched = store.DefaultLimit
-
-func (s *Site) find(r *Request, l *listing, word string) error {
-	names, err := workflowNames(r)
-	if err != nil {
-		return err
-	}
-	for _, name := range names {
-		if strings.HasPrefix(strings.ToLower(name), word) {
-			l.table.row("", text("workflow"), link(name, s.Link("/workflows/"+escapePath(name))), text(""), text(""))
-		}
-	}
-	word = strings.TrimPrefix(word, "…")
-	if len(word) < 4 {
-		return nil
-	}
-	newest := store.Page{Limit: searched, Desc: true}
-	cases, err := r.R.Cases(r, store.CaseFilter{Page: newest})
-	if err != nil {
-		return err
-	}
-	for _, c := range cases {
-		if id := c.ID.String(); strings.HasSuffix(id, word) || strings.HasPrefix(id, word) {
-			s.foundCase(l, c, "")
-		}
-	}
-	items, err := r.R.Items(r, store.ItemFilter{Page: newest})
-	for _, it := range items {
-		if id := it.ID.String(); strings.HasSuffix(id, word) || strings.HasPrefix(id, word) {
-			l.table.row("", text("item "+it.Label()), link(id, s.Link("/items/"+id)), stateOf(it.State.String()), at(it.Created))
-		}
-	}
-	return err
 }
 
 // help lists the keys and the signs.

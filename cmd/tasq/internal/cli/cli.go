@@ -114,7 +114,7 @@ func (a *app) root() *cobra.Command {
 	flags.StringVarP(&a.db, "db", "d", "", "`database`: a file, or postgres://... (default: the environment variable TASQ_DB)")
 	flags.StringVarP(&a.output, "output", "o", "table", "output `form`: table, csv for the rows of a table, or json for one object a line")
 	root.AddCommand(
-		a.cases(), a.show(), a.items(), a.jobs(), a.steps(), a.events(), a.history(), a.audit(), a.why(), a.way(), a.incidents(), a.failures(), a.stats(), a.export(), a.definitions(), a.limits(),
+		a.cases(), a.show(), a.items(), a.jobs(), a.steps(), a.events(), a.history(), a.audit(), a.why(), a.way(), a.incidents(), a.failures(), a.search(), a.stats(), a.export(), a.definitions(), a.limits(),
 		a.processes(),
 		a.item(), a.kase(), a.incident(), a.redrive(), a.event(), a.limit(), a.queues(), a.queue(), a.schedules(), a.schedule(),
 		a.serve(), a.doctor(), a.backup(), a.copy(), a.script(), a.check(), a.draw(), a.convert(), a.version())
