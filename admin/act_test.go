@@ -238,8 +238,16 @@ func TestIncidentsWithOneCodeAreOneCause(t *testing.T) {
 	require.Contains(t, page, "no funds for 1200 of C-4711")
 	require.Contains(t, page, "no funds for 7 of C-4712")
 	require.Contains(t, page, "http-503: busy for 3 s<")
+	for range 5 {
+		result, err := o.Do(t.Context(), workflow.Start("bill", []byte(`{}`)))
+		require.NoError(t, err)
+		o.FailItem(result.Case, "charge", &workitem.Failure{Code: "no-funds", Message: "closed"})
+	}
+	all := regexp.MustCompile(`href="(/incidents[^"]*)">and 4 more<`).FindStringSubmatch(get(h, "/incidents").Body.String())
+	require.NotNil(t, all, "five of nine are listed beside the other cause")
+	require.Equal(t, 9, strings.Count(get(h, strings.ReplaceAll(all[1], "&amp;", "&")).Body.String(), ">Retry…<"))
 	overview := get(h, "/").Body.String()
-	require.Contains(t, overview, "bill/charge: no-funds: no funds for … of … (and 2 other messages)")
+	require.Contains(t, overview, "bill/charge: no-funds: closed (and 2 other messages)")
 	require.Contains(t, overview, "bill/charge: http-503: busy for 3 s")
 }
 

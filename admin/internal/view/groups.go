@@ -67,7 +67,7 @@ func incidentGroups(r *Request, f store.IncidentFilter) ([]*group, error) {
 	return groups, nil
 }
 
-// caseOf is the case of an incident, with the identity that the user may see.
+// caseOf is a case with the identity that the user may see. It remembers cases in known, unless that is nil.
 func caseOf(r *Request, known map[workitem.CaseID]*state.Case, id workitem.CaseID) (*state.Case, error) {
 	if c := known[id]; c != nil {
 		return c, nil
@@ -80,7 +80,9 @@ func caseOf(r *Request, known map[workitem.CaseID]*state.Case, id workitem.CaseI
 	if len(found) > 0 {
 		c = r.Mask.Case(found[0])
 	}
-	known[id] = c
+	if known != nil {
+		known[id] = c
+	}
 	return c, nil
 }
 

@@ -68,11 +68,15 @@ func (s *Site) item(r *Request) (*Page, error) {
 		return nil, err
 	}
 	it = r.Mask.Row(it)
+	of, err := caseOf(r, nil, it.Case)
+	if err != nil {
+		return nil, err
+	}
 	top := caseHead{Title: it.Label(), ID: id.String(), State: stateOf(it.State.String()), JSON: s.Link("/api/v1/items/" + id.String()),
 		Crumbs: []Link{{Text: "Cases", Href: s.Link("/cases")}, {Text: it.Workflow, Href: s.Link("/workflows/" + escapePath(it.Workflow))},
-			{Text: short(it.Case.String()), Href: s.Link("/cases/" + it.Case.String())}, {Text: it.Label()}},
+			s.crumb(of), {Text: it.Label()}},
 		Buttons: s.itemButtons(r, it.Item, len(open) > 0)}
-	b := body{Failure: failureText(it.Failure), Fields: []Cell{labeled("case", idLink(it.Case.String(), s.Link("/cases/"+it.Case.String()))),
+	b := body{Failure: failureText(it.Failure), Fields: []Cell{labeled("case", idLink(it.Case.String(), s.Link("/cases/"+it.Case.String()))), labeled("key", text(printable.Line(of.Key))),
 		labeled("task", text(it.Task)), labeled("attempt", number(int64(it.Attempt))), labeled("queue", text(queueName(it.Queue))),
 		labeled("priority", number(int64(it.Priority))), labeled("by", text(it.By)), labeled("created", at(it.Created)), labeled("due", at(it.Due)),
 		labeled("started", at(it.Started)), labeled("ended", at(it.Ended)), labeled("took", took(it.Started, it.Ended))},
@@ -151,6 +155,15 @@ func attempts(r *Request, it *store.ItemRow) ([]*store.ItemRow, error) {
 	return chain, nil
 }
 
+// crumb leads to a case, by the business key if it has one.
+func (s *Site) crumb(c *state.Case) Link {
+	name := short(c.ID.String())
+	if c.Key != "" {
+		name = printable.Line(c.Key)
+	}
+	return Link{Text: name, Href: s.Link("/cases/" + c.ID.String())}
+}
+
 // job shows a job with its steps.
 func (s *Site) job(r *Request) (*Page, error) {
 	var id workitem.JobID
@@ -165,10 +178,13 @@ func (s *Site) job(r *Request) (*Page, error) {
 		return nil, err
 	}
 	j := r.Mask.Job(found[0])
+	of, err := caseOf(r, nil, j.Case)
+	if err != nil {
+		return nil, err
+	}
 	top := caseHead{Title: "job " + joined(j.Kind, j.Name), ID: id.String(), State: stateOf(j.State.String()), JSON: s.Link("/api/v1/jobs/" + id.String()),
-		Crumbs: []Link{{Text: "Jobs", Href: s.Link("/jobs")}, {Text: short(j.Case.String()), Href: s.Link("/cases/" + j.Case.String())},
-			{Text: joined(j.Kind, j.Name)}}, Buttons: s.jobButtons(r, j)}
-	b := body{Failure: failureText(j.Failure), Fields: []Cell{labeled("case", idLink(j.Case.String(), s.Link("/cases/"+j.Case.String()))),
+		Crumbs: []Link{{Text: "Jobs", Href: s.Link("/jobs")}, s.crumb(of), {Text: joined(j.Kind, j.Name)}}, Buttons: s.jobButtons(r, j)}
+	b := body{Failure: failureText(j.Failure), Fields: []Cell{labeled("case", idLink(j.Case.String(), s.Link("/cases/"+j.Case.String()))), labeled("key", text(printable.Line(of.Key))),
 		labeled("task", text(j.Task)), labeled("attempt", number(int64(j.Attempt))), labeled("crashes", number(int64(j.Crashes))),
 		labeled("queue", text(queueName(j.Queue))), labeled("worker", text(j.Owner)), labeled("lease", at(j.Lease)), labeled("due", at(j.Due)),
 		labeled("created", at(j.Created)), labeled("ended", at(j.Ended))},

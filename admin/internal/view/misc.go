@@ -40,7 +40,11 @@ func (s *Site) incidents(r *Request) (*Page, error) {
 	}
 	var data []groupData
 	for i, g := range groups {
-		d, err := s.groupData(r, g, i)
+		most := maxOfGroup
+		if len(groups) == 1 {
+			most = maxOfOnly
+		}
+		d, err := s.groupData(r, g, i, most)
 		if err != nil {
 			return nil, err
 		}
@@ -57,17 +61,22 @@ type groupData struct {
 	Since, Last        time.Time
 	Buttons            []Link
 	Table              *Table
+	More               *Link // the page with all of them; nil if they are all here
 }
 
-// maxOfGroup is how many incidents of a group are listed.
-const maxOfGroup = 5
+// How many incidents of a group are listed: beside other groups, and if it is the only one.
+const (
+	maxOfGroup = 5
+	maxOfOnly  = 200
+)
 
-func (s *Site) groupData(r *Request, g *group, i int) (groupData, error) {
+// groupData shows a group, the i-th, with at most so many of its incidents.
+func (s *Site) groupData(r *Request, g *group, i, most int) (groupData, error) {
 	d := groupData{N: len(g.All), Where: g.Where, Kind: g.Kind, Cause: g.cause(), Since: g.Since.Time, Last: g.Last.Time, Buttons: s.groupButtons(r, g)}
 	d.Table = &Table{ID: fmt.Sprintf("group%d", i), Head: []string{"item", "case", "key", "message", "since", ""}}
 	for k, in := range g.All {
-		if k == maxOfGroup {
-			d.Table.Note = fmt.Sprintf("and %d more", len(g.All)-maxOfGroup)
+		if k == most {
+			d.More = &Link{Text: fmt.Sprintf("and %d more", len(g.All)-most), Href: s.Link("/incidents", "workflow", g.Workflow, "task", g.Task, "kind", g.Kind, "code", g.Code)}
 			break
 		}
 		item := text(orElse(in.Task, "case"))
