@@ -49,5 +49,12 @@ func TestHeatOfAWorkflow(t *testing.T) {
 	require.NotContains(t, classOf(times, "withdraw"), "heat", "none of its items has completed")
 	require.Contains(t, classOf(times, "register"), "heat1")
 	require.Contains(t, times, printable.Took(90*time.Minute), "the table has the time of the item that took long")
-	require.Equal(t, classOf(live, "withdraw"), classOf(page("?heat=nothing"), "withdraw"), "what is not known is as nothing")
+
+	require.NotContains(t, classOf(page("?heat=wait"), "withdraw"), "heat", "none of its items has started")
+	_, err = o.Do(t.Context(), workflow.Act(o.Item(o.claim, "withdraw").ID, workitem.Start, nil))
+	require.NoError(t, err)
+	waits := page("?heat=wait")
+	require.Contains(t, classOf(waits, "withdraw"), "heat4")
+	require.Contains(t, waits, `<title>withdraw: `+printable.Took(90*time.Minute)+` until half of the items started`)
+	require.Equal(t, classOf(page(""), "withdraw"), classOf(page("?heat=nothing"), "withdraw"), "what is not known is as nothing")
 }

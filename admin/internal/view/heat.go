@@ -14,7 +14,7 @@ import (
 )
 
 // measures are what the heat of a net can show, the first without being asked for.
-var measures = []string{"live", "failures", "time"}
+var measures = []string{"live", "failures", "wait", "time"}
 
 // sampled is how many of the newest work items durations are computed of.
 const sampled = 1000
@@ -28,12 +28,15 @@ type heat struct {
 
 type taskHeat struct {
 	live, failed int64
-	oldest       time.Time       // of the live items
-	took         []time.Duration // of the newest that completed, the shortest first
+	oldest       time.Time // of the live items
+	waited       durations // of the newest that have started: from when they were due
+	took         durations // of the newest that completed: from their start
 }
 
-// readHeat reads how the tasks of a net stand: their counts, the oldest live item of each, and how long those of the newest work items took that
-// have completed. What it reads is bounded by the number of tasks, however many items there are.
+// durations are sorted, the shortest first.
+type durations []time.Duration
+
+// readHeat reads how the tasks of a net stand: their counts, the oldest live item of each, and how long the newest work items waited and took. What it reads is bounded by the number of tasks, however many items there are.
 func readHeat(r *Request, n *net.Net, d *store.Definition, live *liveCounts) (*heat, error) {
 	h := &heat{by: r.Form.Get("heat"), counts: live.counts, tasks: make(map[string]*taskHeat)}
 	if !slices.Contains(measures, h.by) {
@@ -61,22 +64,43 @@ func readHeat(r *Request, n *net.Net, d *store.Definition, live *liveCounts) (*h
 func (h *heat) readTimes(r *Request, flow string) error {
 	newest, err := r.R.Items(r, store.ItemFilter{Page: store.Page{Limit: sampled, Desc: true}})
 	for _, it := range newest {
-		if t := h.tasks[it.Task]; t != nil && it.Workflow == flow && it.State == workitem.Completed && !it.Started.IsZero() {
+		t := h.tasks[it.Task]
+		if t == nil || it.Workflow != flow || it.Started.IsZero() {
+			continue
+		}
+		due := it.Created
+		if it.Due.After(due) {
+			due = it.Due
+		}
+		t.waited = append(t.waited, max(it.Started.Sub(due), 0)) // a person may begin before it is due
+		if it.State == workitem.Completed {
 			t.took = append(t.took, it.Ended.Sub(it.Started))
 		}
 	}
 	for _, t := range h.tasks {
+		slices.Sort(t.waited)
 		slices.Sort(t.took)
 	}
 	return err
 }
 
-// quantile is the duration that so many percent of the items did not exceed; 0 without items.
-func (t *taskHeat) quantile(percent int) time.Duration {
-	if len(t.took) == 0 {
+// quantile is the duration that so many percent do not exceed; 0 without any.
+func (d durations) quantile(percent int) time.Duration {
+	if len(d) == 0 {
 		return 0
 	}
-	return t.took[(len(t.took)*percent+99)/100-1]
+	return d[(len(d)*percent+99)/100-1]
+}
+
+// cells are the median and the p95.
+func (d durations) cells() []Cell {
+	cells := []Cell{text(""), text("")}
+	for i, percent := range []int{50, 95} {
+		if len(d) > 0 {
+			cells[i] = Cell{Kind: "text", Text: printable.Took(d.quantile(percent)), Num: true}
+		}
+	}
+	return cells
 }
 
 // value is what the color of a task is of, and the text of its badge; the badge is empty where there is nothing to show.
@@ -85,8 +109,10 @@ func (h *heat) value(task string) (v float64, badge string) {
 	switch {
 	case h.by == "failures" && t.failed > 0:
 		return float64(t.failed), thousands(t.failed)
+	case h.by == "wait" && len(t.waited) > 0:
+		return t.waited.quantile(50).Seconds(), printable.Took(t.waited.quantile(50))
 	case h.by == "time" && len(t.took) > 0:
-		return t.quantile(50).Seconds(), printable.Took(t.quantile(50))
+		return t.took.quantile(50).Seconds(), printable.Took(t.took.quantile(50))
 	case h.by == "live" && t.live > 0:
 		return float64(t.live), thousands(t.live)
 	}
@@ -107,6 +133,8 @@ type netPart struct {
 var heatNotes = map[string]string{
 	"live":     "The numbers are live work items of running cases.",
 	"failures": "The numbers are work items that have failed, also those that were tried again, of all versions of the workflow.",
+	"wait": fmt.Sprintf("The times are those after which half of the items were started, from when they were due, among the newest %s work items of the database.",
+		thousands(sampled)),
 	"time": fmt.Sprintf("The times are those in which half of the items completed, from their start, among the newest %s work items of the database.",
 		thousands(sampled)),
 }
@@ -140,13 +168,13 @@ func (s *Site) netOf(r *Request, n *net.Net, d *store.Definition, h *heat) (netP
 }
 
 // heatWords follow a number of a task.
-var heatWords = map[string]string{"live": "live work items", "failures": "failed work items", "time": "for half of the items"}
+var heatWords = map[string]string{"live": "live work items", "failures": "failed work items", "wait": "until half of the items started", "time": "for half of the items"}
 
 // taskTable has a line for each task.
 func (s *Site) taskTable(n *net.Net, d *store.Definition, h *heat) *Table {
 	t := &Table{ID: "tasks", Title: "Tasks", Head: []string{"task", "kind", "live here", "oldest live", "waiting", "started", "completed", "failed", "canceled",
-		"took p50", "took p95"}, Note: fmt.Sprintf("The states count the items of all versions of the workflow. The times are of the newest %s work items of the database.",
-		thousands(sampled))}
+		"waited p50", "waited p95", "took p50", "took p95"}, Note: fmt.Sprintf("The states count the items of all versions of the workflow. An item waits from when it is due "+
+		"until it is started. The times are of the newest %s work items of the database.", thousands(sampled))}
 	for _, name := range n.TaskNames() {
 		id, _ := n.TaskByName(name)
 		kind := map[net.Kind]string{net.Atomic: "task", net.Routing: "routing", net.Composite: "composite"}[n.Task(id).Kind]
@@ -156,14 +184,7 @@ func (s *Site) taskTable(n *net.Net, d *store.Definition, h *heat) *Table {
 			k, _ := count(word)
 			cells = append(cells, countLink(k, s.Link("/items", "workflow", d.Name, "task", name, "state", word)))
 		}
-		for _, percent := range []int{50, 95} {
-			c := text("")
-			if len(about.took) > 0 {
-				c = Cell{Kind: "text", Text: printable.Took(about.quantile(percent)), Num: true}
-			}
-			cells = append(cells, c)
-		}
-		t.row("", cells...)
+		t.row("", slices.Concat(cells, about.waited.cells(), about.took.cells())...)
 	}
 	return t
 }
