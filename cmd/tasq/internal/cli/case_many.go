@@ -25,12 +25,12 @@ func (a *app) manyCases(cmd *cobra.Command, q *asking, kind workflow.Kind) {
 	flags.StringVar(&f.Workflow, "workflow", "", "without a CASE: only those of the workflow with this `name`")
 	flags.StringVar(&f.Key, "business-key", "", "without a CASE: only those with this business `key`")
 	flags.Var((*labels)(&f.Labels), "label", "without a CASE: only those with this label, as `name=value`; may be repeated")
-	flags.Var(&older, "older", "without a CASE: only those started at least so long ago: 90s, 5m, 2h, 3d")
-	flags.Var(&newer, "newer", "without a CASE: only those started not longer ago than this")
+	flags.Var(&older, "older", "without a CASE: only those started at least this long ago: 90s, 5m, 2h, 3d")
+	flags.Var(&newer, "newer", "without a CASE: only those started within this time")
 	flags.BoolVar(&all, "all", false, "act on all matches")
 	if kind == workflow.KindResume {
 		flags.StringVar(&f.Code, "code", "", "without a CASE: only those that failed with this `code`")
-		flags.BoolVar(&suspended, "suspended", false, "without a CASE: those that are suspended, in place of those that failed")
+		flags.BoolVar(&suspended, "suspended", false, "without a CASE: those that are suspended, instead of those that failed")
 	}
 	one := cmd.RunE
 	many := a.run(func(ctx context.Context, _ []string) error {

@@ -44,13 +44,13 @@ func (a *app) check() *cobra.Command {
 	f := cmd.Flags()
 	f.BoolVar(&c.explain, "explain", false, "explain the `CODE`s given, each with an example, or list all of them")
 	f.Var(words[net.Code]{&c.silence, warningCode, warningWords()}, "silence",
-		"leave out warnings with this `code`, and with further ones after commas; all leaves every warning out")
+		"omit warnings with this `code`; several are separated by commas, all omits every warning")
 	f.StringVar(&c.verdicts, "verdicts", "", "compare with the list in a `file`: CSV with \"file,sound\", or an archive with one in it")
 	f.StringVar(&c.witness, "witness", "", "write the run of each finding as a scenario file into a `folder`")
-	f.IntVar(&c.states, "states", 0, "look at this many states of a net at most (default 200000)")
-	f.IntVar(&c.memory, "memory", 0, "search a net in this many `MiB` at most (default 64, and more in proportion with --states)")
-	f.DurationVar(&c.time, "time", c.time, "search a net for this `long` at most; 0 for no bound")
-	f.BoolVarP(&c.verbose, "verbose", "v", false, "name every net, and what did not come across from its file")
+	f.IntVar(&c.states, "states", 0, "budget of states for each net (default 200000)")
+	f.IntVar(&c.memory, "memory", 0, "memory budget for each net, in `MiB` (default 64, or more in proportion to --states)")
+	f.DurationVar(&c.time, "time", c.time, "time budget for each net; 0 for no limit")
+	f.BoolVarP(&c.verbose, "verbose", "v", false, "list every net, and the elements of its file that were not imported")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := c.usable(cmd, args); err != nil {
 			return err

@@ -75,21 +75,21 @@ func terminal(w io.Writer) bool {
 	return ok && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(f.Fd()))
 }
 
-const about = `tasq looks into a database of Tasq and acts on it, runs scenario files, verifies and draws nets.
+const about = `tasq inspects and operates a Tasq database, runs scenario files, and verifies and draws nets.
 
-Commands that only look open the file read-only, also while another process owns it. Commands that act
-are done by the process that owns the file; if there is none, tasq does them itself.
+Commands that only read open the database read-only, also while another process owns it. Commands that
+change something are executed by the process that owns it; if there is none, tasq executes them itself.
 
 CASE is the id of a case, the beginning of the id, or the business key of the case. ITEM and other ids may be
 shortened too.
 
 Exit codes:
-  0    done
-  1    the answer is no: an output that was not the expected one, a database that is not whole (tasq doctor,
-       tasq backup), a case of tasq demo that failed or was canceled
-  2    arguments or input that cannot be understood
+  0    success
+  1    the result is negative: an output differs from the expected one, a database is damaged (tasq doctor,
+       tasq backup), or a case of tasq demo failed or was canceled
+  2    invalid arguments or input
   3    no such case, work item, task or workflow
-  4    refused: the state forbids it, or the process's own code does
+  4    rejected: the state of the case forbids it, or a callback of the process returned an error
   5    the database cannot be used: missing, owned, damaged, newer, read-only, out of space
   130  interrupted
 
@@ -112,7 +112,7 @@ func (a *app) root() *cobra.Command {
 	root.SetFlagErrorFunc(flagError)
 	flags := root.PersistentFlags()
 	flags.StringVarP(&a.db, "db", "d", "", "`database`: a file, or postgres://... (default: the environment variable TASQ_DB)")
-	flags.StringVarP(&a.output, "output", "o", "table", "output `form`: table, csv for the rows of a table, or json for one object a line")
+	flags.StringVarP(&a.output, "output", "o", "table", "output `format`: table, csv, or json with one object per line")
 	root.AddCommand(
 		a.cases(), a.show(), a.items(), a.jobs(), a.steps(), a.events(), a.history(), a.audit(), a.why(), a.way(), a.incidents(), a.failures(), a.search(), a.stats(), a.export(), a.definitions(), a.limits(),
 		a.processes(),

@@ -17,17 +17,17 @@ import (
 
 // conversion is one call of "tasq convert".
 type conversion struct {
-	a             *app
-	form, to, net string
-	quiet         bool
+	a               *app
+	format, to, net string
+	quiet           bool
 }
 
 func (a *app) convert() *cobra.Command {
 	c := &conversion{a: a}
 	cmd := &cobra.Command{
 		Use: "convert FILE...", Short: "convert models of other tools into net notation, PNML or pictures",
-		Long: paragraph("Read models in net notation, PNML, YAWL or BPMN (detected from the content) and write them in another form; - is " +
-			"standard input. PNML and net notation hold all nets of a file, a picture only one. Elements that cannot be represented " +
+		Long: paragraph("Read models in net notation, PNML, YAWL or BPMN (detected from the content) and write them in another format; - is " +
+			"standard input. A file in PNML or net notation can hold several nets, a picture only one. Elements that cannot be represented " +
 			"are listed on standard error, with their lines. If a file cannot be converted, the others still are."),
 		Example: `  tasq convert order.bpmn --to order.net
   tasq convert models/*.yawl -f pnml --to nets/
@@ -41,15 +41,15 @@ func (a *app) convert() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVarP(&c.form, "format", "f", "", "`form` to write: pnml, net, svg, dot or mermaid (default: by the name after --to)")
-	f.StringVarP(&c.to, "to", "t", "", "write into this `file`, or into this folder")
-	f.StringVar(&c.net, "net", "", "take only the net with this `name`")
-	f.BoolVarP(&c.quiet, "quiet", "q", false, "do not list what is not carried")
+	f.StringVarP(&c.format, "format", "f", "", "output `format`: pnml, net, svg, dot or mermaid (default: by the extension of --to)")
+	f.StringVarP(&c.to, "to", "t", "", "write to this `file`, or into this folder")
+	f.StringVar(&c.net, "net", "", "convert only the net with this `name`")
+	f.BoolVarP(&c.quiet, "quiet", "q", false, "do not list elements that cannot be represented")
 	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
 		if err := noTable(cmd); err != nil {
 			return err
 		}
-		if c.form, err = chooseForm(c.form, c.to, append(modelForms, drawForms...)); err != nil {
+		if c.format, err = chooseFormat(c.format, c.to, append(modelFormats, drawFormats...)); err != nil {
 			return err
 		}
 		return a.run(c.run)(cmd, args)
@@ -86,7 +86,7 @@ func (c *conversion) run(ctx context.Context, args []string) error {
 	return nil
 }
 
-// file converts one model, and lists what did not come across. It has no outputs if it fails.
+// file converts one model, and lists the elements that cannot be represented. It returns no outputs if it fails.
 func (c *conversion) file(path string) ([]output, error) {
 	f, err := c.a.readModel(path)
 	if err != nil {
@@ -104,11 +104,11 @@ func (c *conversion) file(path string) ([]output, error) {
 	return made, nil
 }
 
-// outputs are the files that one model becomes.
+// outputs returns the output files of one model.
 func (c *conversion) outputs(f *model.File, nets []*model.Net) ([]output, error) {
-	if slices.Contains(modelForms, c.form) {
-		o, err := render(baseName(f.Name)+endings[c.form], func(w io.Writer) error {
-			if c.form == "pnml" {
+	if slices.Contains(modelFormats, c.format) {
+		o, err := render(baseName(f.Name)+endings[c.format], func(w io.Writer) error {
+			if c.format == "pnml" {
 				return writePNML(w, f.Name, nets)
 			}
 			return writeNotation(w, f.Name, nets)
@@ -121,14 +121,14 @@ func (c *conversion) outputs(f *model.File, nets []*model.Net) ([]output, error)
 		if err != nil {
 			return nil, err
 		}
-		if all[i], err = render(outputName(f, n)+endings[c.form], p.pen(c.form)); err != nil {
+		if all[i], err = render(outputName(f, n)+endings[c.format], p.pen(c.format)); err != nil {
 			return nil, err
 		}
 	}
 	return all, nil
 }
 
-// writePNML writes workflows, or the plain nets of a file in PNML that no workflows can be made of.
+// writePNML writes workflows, or the plain nets of a PNML file that are not workflows.
 func writePNML(w io.Writer, path string, nets []*model.Net) error {
 	var defs []*net.Definition
 	var plain []*net.Petri
@@ -155,7 +155,7 @@ func writePNML(w io.Writer, path string, nets []*model.Net) error {
 	return nil
 }
 
-// writeNotation writes workflows; those that were text before keep all that the notation says of them.
+// writeNotation writes workflows. Those that were read from net notation keep everything that it says about them.
 func writeNotation(w io.Writer, path string, nets []*model.Net) error {
 	for _, n := range nets {
 		var text string
@@ -178,7 +178,7 @@ func writeNotation(w io.Writer, path string, nets []*model.Net) error {
 	return nil
 }
 
-// report lists what did not come across: when the model was read, and now that it is written.
+// report lists the elements that could not be represented when the model was read or written.
 func (c *conversion) report(f *model.File, nets []*model.Net) {
 	if c.quiet {
 		return
@@ -201,15 +201,15 @@ func (c *conversion) report(f *model.File, nets []*model.Net) {
 	}
 }
 
-// lost lists what a net has and the form that is written has no place for.
+// lost lists the elements of a net that the output format cannot represent.
 func (c *conversion) lost(n *model.Net) []pnml.Note {
 	var notes []pnml.Note
-	if len(n.Labels) > 0 && (c.form == "pnml" || c.form == "net") {
+	if len(n.Labels) > 0 && (c.format == "pnml" || c.format == "net") {
 		notes = append(notes, pnml.Note{Code: pnml.NotCarried, Element: fmt.Sprintf("net %q", n.Name),
 			Text: fmt.Sprintf("%s for people; the names that are made of them or of the ids are written",
 				printable.Plural(len(n.Labels), "label"))})
 	}
-	if n.Workflow == nil || c.form == "net" {
+	if n.Workflow == nil || c.format == "net" {
 		return notes
 	}
 	for i, o := range n.Workflow.Tasks {

@@ -33,7 +33,7 @@ func (a *app) doctor() *cobra.Command {
 		Use: "doctor [DATABASE]", Short: "check the integrity of a database, or find stranded cases",
 		Long: paragraph("Check the integrity of a database, also while an engine owns it: SQLite's own check of all pages and indexes, or " +
 			"the errors that a PostgreSQL server has found; then every case is rebuilt from its journal and compared with the " +
-			"tables. Overdue work is listed, but is no damage: no engine is open, it has no free worker, it waits for a limit, or it was opened " +
+			"tables. Overdue work is listed, but is not an error: no engine is open, it has no free worker, it waits for a limit, or it was opened " +
 			"without the workflow. The exit code is 1 if anything is wrong, and 5 if this is not a Tasq database. With --live, list stranded " +
 			"cases instead: live cases that no run completes from their current state, or that neither pending work nor a person " +
 			"advances, since when, with the reason and the command that repairs them: nothing of the case is active, it is " +
@@ -53,7 +53,7 @@ func (a *app) doctor() *cobra.Command {
 			a.db = args[0]
 		}
 		if older > 0 && !live {
-			return usagef("--older is for --live")
+			return usagef("--older needs --live")
 		}
 		if live {
 			return a.examineLive(ctx, time.Duration(older))

@@ -47,10 +47,10 @@ func (a *app) draw() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVarP(&d.format, "format", "f", "",
-		"`form` of the drawing: svg, dot or mermaid (default: by the name after --to, or dot)")
-	f.StringVar(&d.of, "case", "", "the case with this `id`, with its tokens")
-	f.StringVar(&d.net, "net", "", "draw the net with this `name`, of a file with several")
-	f.StringVarP(&d.to, "to", "t", "", "write into this `file`, or one for each net into this folder")
+		"`format` of the drawing: svg, dot or mermaid (default: by the extension of --to, or dot)")
+	f.StringVar(&d.of, "case", "", "draw the case with this `id`, with its tokens")
+	f.StringVar(&d.net, "net", "", "draw the net with this `name`, if the file has several")
+	f.StringVarP(&d.to, "to", "t", "", "write to this `file`, or one file for each net into this folder")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := noTable(cmd); err != nil {
 			return err
@@ -75,9 +75,9 @@ func (a *app) draw() *cobra.Command {
 	return cmd
 }
 
-// check completes and checks the flags.
+// check validates the flags and sets defaults.
 func (d *drawing) check(args []string) (err error) {
-	if d.format, err = chooseForm(d.format, d.to, drawForms); err != nil {
+	if d.format, err = chooseFormat(d.format, d.to, drawFormats); err != nil {
 		return err
 	}
 	if len(args) == 2 && d.net != "" && d.net != args[1] {
@@ -89,7 +89,7 @@ func (d *drawing) check(args []string) (err error) {
 	return nil
 }
 
-// subject finds what is to be drawn: one net, or all of a file if they go into a folder.
+// subject returns the pictures to draw: one net, or all nets of a file if the output is a folder.
 func (d *drawing) subject(ctx context.Context, args []string) ([]picture, error) {
 	switch {
 	case d.of != "":
@@ -125,7 +125,7 @@ func (d *drawing) ofFile(path string) ([]picture, error) {
 	return pictures, nil
 }
 
-// isFile reports whether an argument names a file, if perhaps a missing one, and no workflow.
+// isFile reports whether an argument names a file, which may be missing, and not a workflow.
 func isFile(arg string) bool {
 	if _, is := recipeName(arg); is {
 		return false
@@ -184,16 +184,16 @@ func (a *app) netOfName(ctx context.Context, name string) (*net.Net, error) {
 // picture is a net to be drawn.
 type picture struct {
 	n       *net.Net
-	file    string // what a file of it is called, without an ending
+	file    string // the name of its output file, without an extension
 	title   string
 	labels  map[string]string
-	flows   map[[2]string]string // what is written at them
-	unnamed map[string]bool      // names that no person gave
-	marking net.Marking          // nil but for a case
+	flows   map[[2]string]string // labels of flows
+	unnamed map[string]bool      // elements with generated names
+	marking net.Marking          // nil unless it is a case
 	busy    net.Bits
 }
 
-// pen returns what draws the picture in one of the forms.
+// pen returns the function that draws the picture in a format.
 func (p picture) pen(format string) func(w io.Writer) error {
 	return func(w io.Writer) (err error) {
 		switch format {

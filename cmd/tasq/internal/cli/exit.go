@@ -15,8 +15,8 @@ import (
 // [check.Verdict.ExitCode].
 const (
 	ExitOK          = 0
-	ExitNo          = 1   // the answer is no: a scenario's output differs, a database is not whole
-	ExitUsage       = 2   // arguments or input that cannot be understood
+	ExitNo          = 1   // the result is negative: a scenario's output differs, a database is damaged
+	ExitUsage       = 2   // invalid arguments or input
 	ExitNotFound    = 3   // no such case, work item, task or workflow
 	ExitRefused     = 4   // the state of things forbids it, or the process's own code does
 	ExitDatabase    = 5   // the database cannot be used

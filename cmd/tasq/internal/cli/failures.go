@@ -46,12 +46,12 @@ func (a *app) failures() *cobra.Command {
 		Args: exactly(),
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&by, "by", "", "put groups together that have the same `part`: code, task, workflow")
+	flags.StringVar(&by, "by", "", "group only by this `part`: code, task, workflow")
 	flags.StringVar(&f.Workflow, "workflow", "", "only those of the workflow with this `name`")
 	flags.StringVar(&f.Task, "task", "", "only those of the task with this `name`")
 	flags.StringVar(&f.Code, "code", "", "only those with this `code`")
-	flags.Var(&older, "older", "only those of items created at least so long ago: 90s, 5m, 2h, 3d")
-	flags.Var(&newer, "newer", "only those of items created not longer ago than this")
+	flags.Var(&older, "older", "only those of items created at least this long ago: 90s, 5m, 2h, 3d")
+	flags.Var(&newer, "newer", "only those of items created within this time")
 	cmd.RunE = a.run(func(ctx context.Context, _ []string) error {
 		if by != "" && failuresBy[by] == nil {
 			return usagef("--by %q: %s", by, spelling.Hint(by, []string{"code", "task", "workflow"}))

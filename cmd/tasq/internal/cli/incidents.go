@@ -28,7 +28,7 @@ func (s *choosing) flags(cmd *cobra.Command) {
 	f.StringVar(&s.f.Task, "task", "", "only those of the task with this `name`")
 	f.StringVar(&s.f.Kind, "kind", "", "only those of this `kind`: "+strings.Join(state.IncidentKinds, ", "))
 	f.StringVar(&s.f.Code, "code", "", "only those whose failure has this `code`")
-	f.Var(&s.older, "older", "only those that are open at least so long: 90s, 5m, 2h, 3d")
+	f.Var(&s.older, "older", "only those that have been open for at least this long: 90s, 5m, 2h, 3d")
 	f.StringVar(&s.caseID, "case", "", ofCase)
 }
 

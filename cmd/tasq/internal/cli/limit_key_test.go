@@ -66,7 +66,7 @@ func TestALimitWithoutAFunctionIsForgottenByCommand(t *testing.T) {
 	require.Regexp(t, `(?m)^db +slots +3 +5 +0 +0 +now *$`, must("limits"))
 	require.NoError(t, e.Close())
 	require.Regexp(t, `(?m)^db +slots +3 +5 +0 +0 +no function here *$`, must("limits"))
-	require.Contains(t, must("limit", "forget", "db"), "what was set of limit db is forgotten")
+	require.Contains(t, must("limit", "forget", "db"), "the settings of limit db are removed")
 	require.Empty(t, must("limits"))
 	code, _, errs := tasq(t, db, "limit", "forget", "db")
 	require.Equal(t, ExitNotFound, code)

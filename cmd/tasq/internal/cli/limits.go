@@ -16,11 +16,11 @@ import (
 func (a *app) limits() *cobra.Command {
 	q, o := &asking{a: a}, owning{a: a}
 	cmd := &cobra.Command{
-		Use: "limits", Short: "list the limits of functions, with their use",
-		Long: paragraph("List the limits of the functions of a database: slots, rates, breakers. The running program reports what is in " +
+		Use: "limits", Short: "list the limits of functions, with their usage",
+		Long: paragraph("List the limits of the functions of a database: concurrency limits (slots), rate limits and circuit breakers. The running program reports what is in " +
 			"use and how many jobs wait; without one, both are zero, except for slots that cases hold over several tasks: those cases are listed " +
-			"in any case. NEXT FREE is \"no function here\" for a limit that the database remembers and of which no " +
-			"function of that program takes: tasq limit forget removes it."),
+			"in any case. NEXT FREE is \"no function here\" for a limit that is stored in the database, but that no " +
+			"function of that program uses: tasq limit forget removes it."),
 		Example: "  tasq limits",
 		Args:    exactly(),
 	}
@@ -83,7 +83,7 @@ func keyOfHolder(h workflow.LimitHolder) string {
 }
 
 func (a *app) limit() *cobra.Command {
-	cmd := &cobra.Command{Use: "limit", Short: "set a limit, or forget a setting", RunE: a.group, Args: cobra.ArbitraryArgs}
+	cmd := &cobra.Command{Use: "limit", Short: "change the number of a limit, or remove such a change", RunE: a.group, Args: cobra.ArbitraryArgs}
 	q, o := &asking{a: a}, owning{a: a}
 	set := &cobra.Command{
 		Use: "set LIMIT N", Short: "change the number of a limit; 0 pauses it",
@@ -115,16 +115,16 @@ func (a *app) limit() *cobra.Command {
 func (a *app) forgetLimit() *cobra.Command {
 	q, o := &asking{a: a}, owning{a: a}
 	cmd := &cobra.Command{
-		Use: "forget LIMIT", Short: "forget what was set of a limit",
-		Long: paragraph("Forget what was set of a limit, for its keys too: it has the number of its definition again. Of a limit that no " +
-			"program defines any more the name is forgotten; tasq limits says of which no function takes."),
+		Use: "forget LIMIT", Short: "remove the stored settings of a limit",
+		Long: paragraph("Remove the stored settings of a limit, including those of its keys: it has the number of its definition again. A limit " +
+			"that no program defines any more is removed itself; tasq limits shows which limits no function uses."),
 		Example: "  tasq limit forget openai",
 		Args:    exactly("a LIMIT"),
 	}
 	q.acting(cmd)
 	cmd.RunE = a.run(func(ctx context.Context, args []string) error {
 		q.command.Kind, q.command.Limit = workflow.KindForgetLimit, args[0]
-		return a.send(ctx, o, q, "what was set of limit "+args[0]+" is forgotten")
+		return a.send(ctx, o, q, "the settings of limit "+args[0]+" are removed")
 	})
 	return cmd
 }
@@ -134,8 +134,8 @@ func (a *app) queues() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "queues", Short: "list the job queues, with running and waiting jobs",
 		Long: paragraph("List the job queues: how many jobs of each run at a time, how many the program defines, how many run and wait, and since when the " +
-			"oldest waits. KEYS is how many keys have waiting jobs, in a queue that takes turns between keys. The running program reports this; without " +
-			"one, nothing runs, and what waits is counted in the database."),
+			"oldest waits. KEYS is how many keys have waiting jobs, in a queue that schedules its jobs fairly by keys. The running program reports this; without " +
+			"one, nothing runs, and waiting jobs are counted in the database."),
 		Example: "  tasq queues",
 		Args:    exactly(),
 	}
@@ -194,7 +194,7 @@ func (a *app) queue() *cobra.Command {
 		use, short, long, done string
 		kind                   workflow.Kind
 	}{
-		{"pause QUEUE", "pause a queue: none of its jobs begins until it is resumed", "Pause a queue: none of its jobs begins, in any program. " +
+		{"pause QUEUE", "pause a queue: no job of it starts until it is resumed", "Pause a queue: no job of it starts, in any program. " +
 			"Running jobs continue. The database stores the pause. \"\" is the default queue.", "is paused", workflow.KindPause},
 		{"resume QUEUE", "resume a paused queue", "Resume a paused queue: its due jobs begin.", "is resumed",
 			workflow.KindUnpause},
@@ -261,6 +261,6 @@ func workersOf(l workflow.QueueInfo) string {
 
 // acting are the flags of the commands about no case.
 func (q *asking) acting(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&q.command.Actor, "by", "", "`name` of who acts (default: the environment variable USER)")
+	cmd.Flags().StringVar(&q.command.Actor, "by", "", "`name` of the actor (default: the environment variable USER)")
 	q.patience(cmd)
 }

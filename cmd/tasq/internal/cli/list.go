@@ -35,7 +35,7 @@ type listing struct {
 
 func (l *listing) flags(cmd *cobra.Command) {
 	l.pageFlags(cmd)
-	cmd.Flags().BoolVar(&l.counts, "counts", false, "how many there are, by workflow and state")
+	cmd.Flags().BoolVar(&l.counts, "counts", false, "print the numbers by workflow and state instead of a list")
 	l.countFlags = append(l.countFlags, "counts", "workflow", "db", "output", "state")
 }
 
@@ -52,7 +52,7 @@ func (l *listing) pageFlags(cmd *cobra.Command) {
 }
 
 func (l *listing) ageFlags(cmd *cobra.Command) {
-	cmd.Flags().Var(&l.older, "older", "only those created at least so long ago: 90s, 5m, 2h, 3d")
+	cmd.Flags().Var(&l.older, "older", "only those created at least this long ago: 90s, 5m, 2h, 3d")
 	cmd.Flags().Var(&l.newer, "newer", "only those created within this time")
 }
 

@@ -12,50 +12,50 @@ import (
 	"github.com/tasq-dev/tasq/internal/spelling"
 )
 
-// drawForms are the forms of a drawing, and modelForms those of a model.
+// drawFormats are the formats of a drawing, and modelFormats those of a model.
 var (
-	drawForms  = []string{"svg", "dot", "mermaid"}
-	modelForms = []string{"pnml", "net"}
+	drawFormats  = []string{"svg", "dot", "mermaid"}
+	modelFormats = []string{"pnml", "net"}
 )
 
-// endings are those of files by form.
+// endings are the file extensions of the formats.
 var endings = map[string]string{"svg": ".svg", "dot": ".dot", "mermaid": ".mmd", "pnml": ".pnml", "net": ".net"}
 
-// noTable refuses -o, which for other commands is the form of the rows that they print.
+// noTable rejects -o, which is the format of tables in other commands.
 func noTable(cmd *cobra.Command) error {
 	if cmd.Flags().Changed("output") {
-		return usagef("%s prints no rows, which -o is for: name the file to write with --to, and its form with -f", cmd.CommandPath())
+		return usagef("%s has no table output, so -o does not apply: name the output file with --to, and its format with -f", cmd.CommandPath())
 	}
 	return nil
 }
 
-// chooseForm is the form that -f names, or else the one that the name of the file to write ends in, or else, if that
-// has no ending, the default: dot, since older scripts rely on it, or none if that is no choice. A call with "--to
-// net.png" does not want text for Graphviz in there.
-func chooseForm(form, to string, forms []string) (string, error) {
-	if slices.Contains(forms, to) {
-		return "", usagef("--to names the file to write, and %s is a form, for -f; write --to ./%[1]s for such a file", to)
+// chooseFormat returns the output format: the value of -f, or else the one that the extension of --to stands for. Without
+// either, tasq draw writes dot, since older scripts rely on that, and tasq convert fails. An unknown extension
+// is an error as well: a call with "--to net.png" does not want text for Graphviz in that file.
+func chooseFormat(format, to string, formats []string) (string, error) {
+	if slices.Contains(formats, to) {
+		return "", usagef("--to names the output file, and %s is a format, which belongs after -f; for a file of that name write --to ./%[1]s", to)
 	}
-	if form == "" && !isFolder(to) {
-		for _, known := range forms {
+	if format == "" && !isFolder(to) {
+		for _, known := range formats {
 			if to != "" && filepath.Ext(to) == endings[known] {
 				return known, nil
 			}
 		}
 	}
-	if ending := filepath.Ext(to); form == "" && !isFolder(to) && ending != "" && ending != ".gv" {
-		return "", usagef("--to %s: no form is known by the ending %q; say with -f which one is wanted: %s", to, ending, spelling.List(forms))
+	if ending := filepath.Ext(to); format == "" && !isFolder(to) && ending != "" && ending != ".gv" {
+		return "", usagef("--to %s: the extension %q belongs to no known format; name the format with -f: %s", to, ending, spelling.List(formats))
 	}
-	if form == "" && slices.Equal(forms, drawForms) {
-		form = "dot"
+	if format == "" && slices.Equal(formats, drawFormats) {
+		format = "dot"
 	}
 	switch {
-	case form == "":
-		return "", usagef("say with -f which form is wanted: %s", spelling.List(forms))
-	case !slices.Contains(forms, form):
-		return "", usagef("-f %q: %s", form, spelling.Hint(form, forms))
+	case format == "":
+		return "", usagef("name the format with -f: %s", spelling.List(formats))
+	case !slices.Contains(formats, format):
+		return "", usagef("-f %q: %s", format, spelling.Hint(format, formats))
 	}
-	return form, nil
+	return format, nil
 }
 
 // isFolder reports whether a path names a folder, one that is there or one that ends like one.
@@ -80,7 +80,7 @@ func render(name string, write func(io.Writer) error) (output, error) {
 	return output{name, b.Bytes()}, err
 }
 
-// room refuses a number of files for which --to leaves no room: only a folder takes several.
+// room rejects several output files unless --to names a folder.
 func room(files int, to string) error {
 	if files > 1 && !isFolder(to) {
 		return usagef("there are %d files to write; name a folder with --to, like --to %s/", files, firstWord(to, "out"))
@@ -88,8 +88,8 @@ func room(files int, to string) error {
 	return nil
 }
 
-// write writes outputs to standard output, into one file, or into a folder. What was read is never written over, and
-// nothing is written if something would be.
+// write writes outputs to standard output, into one file, or into a folder. It writes nothing if an output would
+// overwrite a file that was read.
 func (a *app) write(to string, outputs []output, read []string) error {
 	if err := room(len(outputs), to); err != nil {
 		return err
@@ -121,11 +121,11 @@ func (a *app) write(to string, outputs []output, read []string) error {
 	return nil
 }
 
-// spare refuses to write a file that was read.
+// spare returns an error if a path is one of the files that were read.
 func spare(path string, read []string) error {
 	there, err := os.Stat(path)
 	if err != nil {
-		return nil // it is not there, or writing will tell
+		return nil // it does not exist, or writing reports the error
 	}
 	for _, in := range read {
 		if info, err := os.Stat(in); err == nil && os.SameFile(there, info) {

@@ -21,10 +21,10 @@ func (a *app) schedule() *cobra.Command {
 	}
 	cmd.AddCommand(a.scheduleAdd())
 	for _, c := range []struct{ word, short, long string }{
-		{"pause", "pause a schedule: no run starts until it is resumed", "Ticks that wait for a run to end are held, too. Active runs continue."},
-		{"resume", "resume a schedule with the next tick", "Ticks that were missed during the pause are skipped; see tasq schedule backfill."},
-		{"run", "start a run now, independent of ticks", "It starts even if the schedule is paused or a run is active."},
-		{"remove", "remove a schedule", "Runs that it has started continue."},
+		{"pause", "pause a schedule: no run starts until it is resumed", "Pause a schedule: no run starts until it is resumed, not even for a tick that waits for a run to end. Active runs continue."},
+		{"resume", "resume a schedule with the next tick", "Resume a paused schedule with its next tick. Ticks that were missed during the pause are skipped; tasq schedule backfill runs them."},
+		{"run", "start a run now, independent of ticks", "Start a run now, in addition to the ticks, even if the schedule is paused or a run is active."},
+		{"remove", "remove a schedule", "Remove a schedule. Active runs continue."},
 	} {
 		cmd.AddCommand(a.scheduleCommand(c.word, c.short, c.long, nil))
 	}

@@ -32,10 +32,10 @@ func (a *app) stats() *cobra.Command {
 	newer := age(24 * time.Hour)
 	by := "queue"
 	cmd := &cobra.Command{
-		Use: "stats", Short: "count waiting work by queue, and what ended by workflow, task or hour",
+		Use: "stats", Short: "count waiting work by queue, or ended work by workflow, task or hour",
 		Long: paragraph("Count the live work items and jobs of each queue, with how many of them are started or running, and the age of " +
-			"the oldest. With --by workflow, count the cases that completed and failed, with the durations from their creation " +
-			"to their end that half of the completed ones and 95 of 100 did not exceed, at most 6 % off. --by task counts work items, from start to end; " +
+			"the oldest. With --by workflow, count the cases that completed and failed, with the median and the " +
+			"95th percentile of the durations from creation to end of the completed ones, accurate to 6 %. --by task counts work items, from start to end; " +
 			"--by hour counts them by task and hour, or with --cases the cases by workflow and hour. The period is one day in whole " +
 			"hours, or as --newer says. tasq cases, items and jobs --counts show counts by workflow, task and state."),
 		Example: `  tasq stats
@@ -44,12 +44,12 @@ func (a *app) stats() *cobra.Command {
 		Args: exactly(),
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&by, "by", by, "count by `part`: queue (what waits), workflow, task, hour (what ended)")
-	flags.BoolVar(&f.Cases, "cases", false, "with --by hour, count cases in place of work items")
-	flags.StringVar(&f.Workflow, "workflow", "", "what ended of the workflow with this `name`")
-	flags.StringVar(&f.Task, "task", "", "what ended of the task with this `name`")
-	flags.Var(&older, "older", "what ended in hours that began at least so long ago: 90s, 5m, 2h, 3d")
-	flags.Var(&newer, "newer", "what ended in the hour that was so long ago, or later")
+	flags.StringVar(&by, "by", by, "group by this `part`: queue (waiting work), or workflow, task, hour (ended work)")
+	flags.BoolVar(&f.Cases, "cases", false, "with --by hour, count cases instead of work items")
+	flags.StringVar(&f.Workflow, "workflow", "", "only the workflow with this `name`")
+	flags.StringVar(&f.Task, "task", "", "only the task with this `name`")
+	flags.Var(&older, "older", "only what ended in hours that began at least this long ago: 90s, 5m, 2h, 3d")
+	flags.Var(&newer, "newer", "only what ended since the beginning of the hour this long ago")
 	cmd.RunE = a.run(func(ctx context.Context, _ []string) error {
 		if !slices.Contains(statsBy, by) {
 			return usagef("--by %q: %s", by, spelling.Hint(by, statsBy))

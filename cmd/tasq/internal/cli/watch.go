@@ -34,7 +34,7 @@ const (
 )
 
 func (w *watch) flag(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&w.on, "watch", false, "go on until Ctrl-C: draw the list anew as it changes, or with -o json print each row that changes")
+	cmd.Flags().BoolVar(&w.on, "watch", false, "follow changes until Ctrl-C: redraw the list, or with -o json print each row that changes")
 }
 
 // check refuses what does not go together. Without a word about it, a list that is watched shows the newest rows, and JSON has all of them.

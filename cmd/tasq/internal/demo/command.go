@@ -19,51 +19,53 @@ const usage = `Usage: tasq demo [flags] [prompt]
        tasq demo limits [flags]
        tasq demo fleet [-d postgres://...]
 
-Demos, each on a database that it leaves to be explored. Stop one at
-any moment, also by kill -9, and the same command goes on.
+Runnable demonstrations. Most of them leave a database behind, which can be
+explored with the other commands. They can be stopped at any moment, also by
+kill -9; the same command continues where they stopped.
 
-  tasq demo             A prompt goes to a model that fails several times, and
-                        is asked again after 1 s, 2 s, 4 s, ... or when it
-                        says. You review the draft.
-  tasq demo order       A customer is charged, gets a mail, and the order is
-                        saved, which fails twice. The order is tried again;
-                        the customer is charged once.
-  tasq demo onboarding  A function that sends a mail, waits for the answer,
-                        asks a model that is busy, and sleeps.
-  tasq demo incident    A supplier is down, and forty purchases fail alike.
-                        One is skipped, one goes on a step earlier, and one
-                        command has the others tried again.
-  tasq demo limits      200 calls to a model that answers 429 beyond 50 a minute
-                        and 5 at once, by three keys: none is refused. It
-                        needs no database, and leaves nothing behind.
-  tasq demo fleet       Three processes on one PostgreSQL server, of which one
-                        is killed. It leaves nothing behind.
+  tasq demo             A prompt is sent to a model that fails several times.
+                        It is retried after 1 s, 2 s, 4 s, ..., or after the
+                        delay that the model asks for. You review the draft.
+  tasq demo order       A customer is charged and gets a mail, and the order is
+                        saved, which fails twice. The order is retried, but the
+                        customer is charged only once.
+  tasq demo onboarding  A function sends a mail, waits for the answer, asks a
+                        model that is busy, and sleeps.
+  tasq demo incident    A supplier is down, and forty purchases fail for the
+                        same reason. One is skipped, one continues from an
+                        earlier step, and one command retries all others.
+  tasq demo limits      200 calls with three API keys to a model that answers
+                        429 to more than 50 calls a minute, or 5 at once, for
+                        a key: no call is rejected. It uses no database.
+  tasq demo fleet       Three processes share one PostgreSQL database, and one
+                        of them is killed. It leaves no data behind.
 
 `
 
-const usageOfPrompt = `For tasq demo, the model is a local server, unless OPENAI_BASE_URL (or
-OPENAI_API_KEY) and OPENAI_MODEL, or -url and -model, name another one. A
-prompt that begins with the word of another demo goes behind --.
+const usageOfPrompt = `The model of tasq demo is a local server, unless OPENAI_BASE_URL (or
+OPENAI_API_KEY) and OPENAI_MODEL, or -url and -model, name another one. If a
+prompt begins with the name of another demo, put -- before it.
 
-Flags of tasq demo; the others have their own, see tasq demo order -h:
+Flags of tasq demo; the others have flags of their own, see tasq demo order -h:
 `
 
 const usageOfOrder = `Usage: tasq demo order [flags]
 
-An order is charged, confirmed by mail, and saved, as steps of one function.
-Saving fails twice, and each time the whole order is tried again, with what was
-done remembered. Kill the demo in the middle of a call: the bank is called
-again, and knows the call by its key. What the bank and the mail server were
-asked is in a file that ends in ".calls".
+An order is charged, confirmed by mail, and saved, as steps of one durable
+function. Saving fails twice. Each time the whole function is retried, and the
+completed steps return their recorded results. If you kill the demo in the
+middle of a call, the bank is called again, and recognizes the idempotency key.
+The calls to the bank and the mail server are recorded in a file with the
+extension ".calls".
 
 Flags:
 `
 
 const usageOfOnboarding = `Usage: tasq demo onboarding [flags]
 
-A function sends a mail, waits for the event emailVerified, asks a model that
-is busy twice, pauses, and saves an account in a transaction. While it waits it
-is not in memory, and the wait outlives the process.
+A durable function sends a mail, waits for the event emailVerified, asks a
+model that is busy twice, pauses, and saves an account in a transaction. While
+it waits it uses no memory, and the wait survives a restart.
 
 Flags:
 `
@@ -91,11 +93,11 @@ func Command(ctx context.Context, in io.Reader, out, errs io.Writer, args []stri
 	f := flags("tasq demo", DefaultDB, &o.Setting)
 	f.StringVar(&o.URL, "url", "", "base `address` of an OpenAI-compatible endpoint")
 	f.StringVar(&o.Model, "model", "", "`name` of the endpoint's model")
-	f.StringVar(&o.Key, "key", "", "API `key` of the endpoint; who may list processes sees it, unlike OPENAI_API_KEY")
-	f.StringVar(&o.Faults, "faults", "", "`script` of the local server, a word for each attempt: ok, limit 2s, error,\n"+
+	f.StringVar(&o.Key, "key", "", "API `key` of the endpoint; unlike OPENAI_API_KEY it is visible in the list of processes")
+	f.StringVar(&o.Faults, "faults", "", "`script` of the local server, an outcome for each attempt: ok, limit 2s, error,\n"+
 		"refuse, hang, slow 1s, cut, drop, garbage, shape, empty (default \""+DefaultFaults+"\")")
-	f.BoolVar(&yes, "yes", yes, "approve the draft without asking; the default unless a person is at a terminal.\n"+
-		"With -yes=false the answer is a line of the input: y, or n and then a line that says why")
+	f.BoolVar(&yes, "yes", yes, "approve the draft without asking; the default unless input and output are a terminal.\n"+
+		"With -yes=false the answer is read from the input: a line y, or a line n and a line with the reason")
 	if helped, err := parse(f, out, usage+usageOfPrompt, args); helped || err != nil {
 		return err
 	}
@@ -106,9 +108,10 @@ func Command(ctx context.Context, in io.Reader, out, errs io.Writer, args []stri
 
 const usageOfIncident = `Usage: tasq demo incident [flags]
 
-A supplier is down: forty purchases fail alike, and wait as incidents. One is
-skipped with an output, one goes on a step earlier, and one command has the
-others tried again once the supplier is back. The history shows who and why.
+A supplier is down: forty purchases fail for the same reason, and wait as
+incidents. One is skipped with an output, one continues from an earlier step,
+and one command retries the others once the supplier is back. The history shows
+who acted, and why.
 
 Flags:
 `
@@ -127,11 +130,11 @@ func commandIncident(ctx context.Context, out io.Writer, args []string, s Settin
 
 const usageOfLimits = `Usage: tasq demo limits [flags]
 
-A model server on this machine answers 429 beyond 50 calls a minute and 5 at
-once for each of three API keys. 200 calls are made; each takes the key that
-admits it first, or waits. In the end the server says what it has counted. The
-exit code is 1 if it refused a call, or if less than 95 % of what it can serve
-in that time was used.
+A model server on this machine limits each of three API keys to 50 calls a
+minute and 5 at once, and answers 429 to any further call. The demo makes 200
+calls; each uses the first key that admits it, or waits. At the end the server
+prints its counts. The exit code is 1 if it rejected a call, or if the calls
+used less than 95 % of its capacity.
 
 Flags:
 `
@@ -140,7 +143,7 @@ func commandLimits(ctx context.Context, out io.Writer, args []string, s Setting)
 	o := LimitsOptions{Terminal: s.Terminal, Plain: s.Plain}
 	f := flag.NewFlagSet("tasq demo limits", flag.ContinueOnError)
 	f.SetOutput(io.Discard)
-	f.BoolVar(&o.Fast, "fast", false, "with seconds instead of a minute; the utilisation is printed and not judged")
+	f.BoolVar(&o.Fast, "fast", false, "use seconds instead of a minute; the utilisation is printed, but does not affect the exit code")
 	if helped, err := parse(f, out, usageOfLimits, args); helped || err != nil {
 		return err
 	}
@@ -152,8 +155,8 @@ func commandLimits(ctx context.Context, out io.Writer, args []string, s Setting)
 
 const usageOfFleet = `Usage: tasq demo fleet [flags]
 
-Three processes share the work on one PostgreSQL database. One of them is
-killed; the others finish what it had begun, and the books balance.
+Three processes share the work of one PostgreSQL database. One of them is
+killed; the others take over its work, and the accounts balance at the end.
 
 Flags:
 `
@@ -161,8 +164,9 @@ Flags:
 func commandFleet(ctx context.Context, out io.Writer, args []string) error {
 	var o FleetOptions
 	f := flag.NewFlagSet("tasq demo fleet", flag.ContinueOnError)
+	f.SetOutput(io.Discard)
 	f.StringVar(&o.DSN, "d", "", "connection string of a PostgreSQL `database`; by default a server is started")
-	f.StringVar(&o.Member, "member", "", "`name` of a process, as the demo starts it")
+	f.StringVar(&o.Member, "member", "", "`name` of the process; for internal use by the demo")
 	if helped, err := parse(f, out, usageOfFleet, args); helped || err != nil {
 		return err
 	}
@@ -175,7 +179,7 @@ func commandFleet(ctx context.Context, out io.Writer, args []string) error {
 func commandOrder(ctx context.Context, out io.Writer, args []string, s Setting) error {
 	o := OrderOptions{Setting: s}
 	f := flags("tasq demo order", DefaultOrderDB, &o.Setting)
-	f.IntVar(&o.Failures, "failures", 2, "how often saving the order fails; 5 is more than the order is tried")
+	f.IntVar(&o.Failures, "failures", 2, "how often saving the order fails; with 5, all attempts fail")
 	if helped, err := parse(f, out, usageOfOrder, args); helped || err != nil {
 		return err
 	}
@@ -188,7 +192,7 @@ func commandOrder(ctx context.Context, out io.Writer, args []string, s Setting) 
 func commandOnboarding(ctx context.Context, out io.Writer, args []string, s Setting) error {
 	o := OnboardingOptions{Setting: s}
 	f := flags("tasq demo onboarding", DefaultOnboardingDB, &o.Setting)
-	f.BoolVar(&o.Interactive, "interactive", false, "leave the event to you: say how it is sent, by a command or by HTTP")
+	f.BoolVar(&o.Interactive, "interactive", false, "print how to send the event, by a command or by HTTP, and wait for it")
 	f.StringVar(&o.Listen, "listen", DefaultListen, "`address` of the webhook of -interactive")
 	f.DurationVar(&o.Timeout, "timeout", DefaultTimeout, "how `long` a new case waits for the event, such as 90s or 24h")
 	if helped, err := parse(f, out, usageOfOnboarding, args); helped || err != nil {
@@ -200,19 +204,19 @@ func commandOnboarding(ctx context.Context, out io.Writer, args []string, s Sett
 	return RunOnboarding(ctx, out, o)
 }
 
-// flags are those that every demo has.
+// flags returns the flags that every demo has.
 func flags(name, dbDefault string, s *Setting) *flag.FlagSet {
 	f := flag.NewFlagSet(name, flag.ContinueOnError)
 	f.SetOutput(io.Discard)
-	f.StringVar(&s.DB, "db", dbDefault, "the `database`: a file, or postgres://...; a case that still runs in it goes on")
+	f.StringVar(&s.DB, "db", dbDefault, "the `database`: a file, or postgres://...; a case that is active in it is continued")
 	f.StringVar(&s.DB, "d", dbDefault, "the same as -db")
-	f.BoolVar(&s.Fast, "fast", false, "make short waits of long ones")
-	f.BoolVar(&s.Serve, "serve", false, "show the demo in the browser, live; it ends with Ctrl-C then")
+	f.BoolVar(&s.Fast, "fast", false, "shorten the waits")
+	f.BoolVar(&s.Serve, "serve", false, "show the demo in the browser; Ctrl-C ends it")
 	f.StringVar(&s.ServeAt, "serve-at", "", "`address` of the pages (default \"127.0.0.1:7070\")")
 	return f
 }
 
-// parse reads the arguments, and prints the help if that is what they ask for.
+// parse parses the arguments, and prints the help if they ask for it.
 func parse(f *flag.FlagSet, out io.Writer, usage string, args []string) (helped bool, err error) {
 	switch err := f.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
@@ -226,7 +230,7 @@ func parse(f *flag.FlagSet, out io.Writer, usage string, args []string) (helped 
 	return false, nil
 }
 
-// noPrompt refuses words that the demo has no use for.
+// noPrompt rejects arguments, which only the first demo has.
 func noPrompt(f *flag.FlagSet) error {
 	if f.NArg() == 0 {
 		return nil
@@ -235,7 +239,7 @@ func noPrompt(f *flag.FlagSet) error {
 		ErrUsage, f.Name(), f.Arg(0), strings.TrimPrefix(f.Name(), "tasq demo "), strings.Join(f.Args(), " "))
 }
 
-// terminal reports whether a stream is a person's.
+// terminal reports whether a stream is a terminal that a person uses.
 func terminal(stream any) bool {
 	f, ok := stream.(*os.File)
 	return ok && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(f.Fd()))
