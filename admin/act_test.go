@@ -186,7 +186,7 @@ func TestIncidentsOfACauseAreRetriedTogether(t *testing.T) {
 	require.Contains(t, page, "no-funds: text<")
 	form := "/bulk?kind=retry&workflow=bill&task=charge&incident=attempts&code=no-funds"
 	opened := get(h, form).Body.String()
-	require.Contains(t, opened, "Try again: 2 incidents")
+	require.Contains(t, opened, "Retry: 2 incidents")
 	later := fail()
 	fields := []string{"confirm", "2", "reason", "the bank is back"}
 	for _, m := range hidden.FindAllStringSubmatch(opened, -1) {
@@ -205,12 +205,12 @@ func TestIncidentsOfACauseAreRetriedTogether(t *testing.T) {
 	o.Drain()
 	progress := get(h, w.Header().Get("Location")).Body.String()
 	require.Contains(t, progress, "2 of 2")
-	require.Contains(t, progress, "Nothing was refused.")
+	require.Contains(t, progress, "Nothing was rejected.")
 	for _, id := range []workitem.CaseID{o.bill, second} {
 		require.Equal(t, 2, o.Item(id, "charge").Attempt)
 	}
 	require.Equal(t, 1, o.Item(later, "charge.1.1").Attempt)
-	require.Contains(t, get(h, form).Body.String(), "Try again: 1 incident")
+	require.Contains(t, get(h, form).Body.String(), "Retry: 1 incident")
 	require.NotContains(t, get(h, form).Body.String(), "to confirm", "one is confirmed by the button")
 	require.Equal(t, http.StatusSeeOther, submit(t, h, form, "reason", "the bank is back").Code)
 	o.Drain()
@@ -262,7 +262,7 @@ func TestCasesAreSuspendedAndResumedTogether(t *testing.T) {
 		w := submit(t, h, strings.ReplaceAll(link[1], "&amp;", "&"), "confirm", "2")
 		require.Equal(t, http.StatusSeeOther, w.Code, w.Body)
 		o.Drain()
-		require.Contains(t, get(h, w.Header().Get("Location")).Body.String(), "Nothing was refused.")
+		require.Contains(t, get(h, w.Header().Get("Location")).Body.String(), "Nothing was rejected.")
 	}
 	second, err := o.Do(t.Context(), workflow.Start("bill", []byte(`{}`)))
 	require.NoError(t, err)

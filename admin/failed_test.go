@@ -37,7 +37,7 @@ func TestErrorsHavePagesAndCodes(t *testing.T) {
 		h                      http.Handler
 		status                 int
 	}{
-		{"no case", "/cases/" + none, "not-found", "There is no such thing here", healthy, http.StatusNotFound},
+		{"no case", "/cases/" + none, "not-found", "Not found", healthy, http.StatusNotFound},
 		{"no address", "/case/" + none, "not-found", "at this address", healthy, http.StatusNotFound},
 		{"a bad filter", "/cases?state=asleep", "bad-parameter", "asleep", healthy, http.StatusBadRequest},
 		{"no access", "/cases", "not-allowed", "signed out", o.handler(admin.Config{Access: refuse, Prefix: "/tasq"}), http.StatusForbidden},

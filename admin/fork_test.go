@@ -43,7 +43,7 @@ func TestAForkOfAPastStateByItsForm(t *testing.T) {
 
 	w = submit(t, h, form, "seq", "soon")
 	require.Equal(t, http.StatusUnprocessableEntity, w.Code)
-	require.Contains(t, w.Body.String(), "is not a number")
+	require.Contains(t, w.Body.String(), "is not a whole number")
 	w = submit(t, h, form, "seq", "")
 	require.Equal(t, http.StatusUnprocessableEntity, w.Code)
 }

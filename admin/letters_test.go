@@ -45,8 +45,8 @@ func TestDeadLettersByForms(t *testing.T) {
 	letters, err := bulk.Letters(t.Context(), o, store.CaseFilter{}, "", "")
 	require.NoError(t, err)
 	require.Len(t, letters, 3)
-	require.Contains(t, get(h, "/cases/"+letters[0]).Body.String(), "Start the original again…")
-	require.NotContains(t, get(h, "/cases/"+other.Case.String()).Body.String(), "Start the original again…")
+	require.Contains(t, get(h, "/cases/"+letters[0]).Body.String(), "Redrive…")
+	require.NotContains(t, get(h, "/cases/"+other.Case.String()).Body.String(), "Redrive…")
 	given := 0
 	for c, err := range store.AllCases(t.Context(), o, store.CaseFilter{Workflow: "charge", States: []state.CaseState{state.CaseFailed}}) {
 		require.NoError(t, err)
@@ -59,8 +59,8 @@ func TestDeadLettersByForms(t *testing.T) {
 	o.Drain()
 
 	list := get(h, "/cases?state=started&label=dead-letter%3Dyes").Body.String()
-	require.Contains(t, list, "Start all originals again…")
-	require.NotContains(t, get(h, "/cases?state=started").Body.String(), "Start all originals again…")
+	require.Contains(t, list, "Redrive all that match…")
+	require.NotContains(t, get(h, "/cases?state=started").Body.String(), "Redrive all that match…")
 	form := "/bulk?kind=redrive&state=started&label=dead-letter%3Dyes&label=dead-letter-code%3Dno-funds"
 	w = submit(t, h, form, "confirm", "2", "reason", "all are")
 	require.Equal(t, http.StatusSeeOther, w.Code, w.Body)

@@ -31,7 +31,7 @@ func TestALimitWithoutAFunctionIsForgottenByItsForm(t *testing.T) {
 	defer func() { require.NoError(t, e.Close()) }()
 	h := admin.Handler(e, admin.Config{Access: as("ann")})
 	require.Contains(t, get(h, "/limits").Body.String(), "no function here")
-	require.Contains(t, get(h, "/act?kind=forget-limit&limit=db").Body.String(), "Forget the limit")
+	require.Contains(t, get(h, "/act?kind=forget-limit&limit=db").Body.String(), "Remove the settings of the limit")
 	require.Equal(t, http.StatusSeeOther, post(h, "/act", "kind", "forget-limit", "limit", "db").Code)
 	require.NotContains(t, get(h, "/limits").Body.String(), "no function here")
 }

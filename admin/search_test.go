@@ -72,7 +72,7 @@ func TestSearchByKeyAndLabel(t *testing.T) {
 		return raw
 	}})
 	for _, word := range []string{"C-4711", "customer%3Dada"} {
-		require.Contains(t, get(masked, "/search?q="+word).Body.String(), "Nothing fits", word)
+		require.Contains(t, get(masked, "/search?q="+word).Body.String(), "Nothing found", word)
 	}
 }
 

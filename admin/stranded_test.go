@@ -106,8 +106,8 @@ var strandings = map[string]func(t *testing.T) stranding{
 			v.follow("bill/charge: no-funds")
 			v.follow("Retry…")
 			v.fill("reason", "the account is filled")
-			v.send("Try again")
-			v.sees("Try again now: done.")
+			v.send("Retry")
+			v.sees("Retry now: done.")
 		}
 		s.finish = func() { s.complete("charge.1.2") }
 		return s
@@ -150,7 +150,7 @@ var strandings = map[string]func(t *testing.T) stranding{
 			v.sees("postman")
 			v.follow("Set limit postman…")
 			v.fill("number", "2")
-			v.send("Set it")
+			v.send("Change it")
 		}
 		return s
 	},
@@ -161,8 +161,8 @@ var strandings = map[string]func(t *testing.T) stranding{
 		s.repair = func(v visitor) {
 			v.begin()
 			v.follow("Find stranded cases")
-			v.sees("Every live case goes on by itself, or waits for a person or an event.")
-			v.follow("Also look for events")
+			v.sees("Every live case is active, or waits for a person or an event.")
+			v.follow("Also show waits for events")
 			v.sees("who sends it may be gone")
 			v.follow(shortID(s.id))
 			v.follow("Send it…")
@@ -191,8 +191,8 @@ var strandings = map[string]func(t *testing.T) stranding{
 			fixed.Store(true)
 			v.follow("Retry…")
 			v.fill("reason", "the network is back")
-			v.send("Try again")
-			v.sees("Try it again now: done.")
+			v.send("Retry")
+			v.sees("Retry now: done.")
 		}
 		s.finish = func() { s.complete("a") }
 		return s
@@ -216,7 +216,7 @@ var strandings = map[string]func(t *testing.T) stranding{
 			v.sees("no connection")
 			fixed.Store(true)
 			v.follow("Retry…")
-			v.send("Try again")
+			v.send("Retry")
 		}
 		return s
 	},
@@ -245,7 +245,7 @@ var strandings = map[string]func(t *testing.T) stranding{
 			s.examine(v)
 			fixed.Store(true)
 			v.follow("Retry…")
-			v.send("Try again")
+			v.send("Retry")
 		}
 		return s
 	},
@@ -313,8 +313,8 @@ var strandings = map[string]func(t *testing.T) stranding{
 			v.follow("started")
 			v.sees("A.1.1", "bob")
 			v.follow("A.1.1")
-			v.follow("Take back…")
-			v.send("Take it back")
+			v.follow("Reset…")
+			v.send("Reset it")
 			v.follow("Start")
 			v.send("Start it")
 			v.follow("Complete…")

@@ -18,7 +18,7 @@ import (
 // idOf reads the id of a path; false if it is none, and the request is answered.
 func idOf[T any](w http.ResponseWriter, r *http.Request, id *workitem.Key[T]) bool {
 	if err := id.UnmarshalText([]byte(r.PathValue("id"))); err != nil || id.IsZero() {
-		Problem(w, fmt.Errorf("%q names nothing, %w: %w", r.PathValue("id"), errBadID, store.ErrNotFound))
+		Problem(w, fmt.Errorf("%q is not a valid id, %w: %w", r.PathValue("id"), errBadID, store.ErrNotFound))
 		return false
 	}
 	return true

@@ -44,13 +44,13 @@ func New(pages http.Handler, key func(u *access.User) string, b source.Backend, 
 	return &Hub{pages: pages, key: key, b: b, clock: clock, watched: make(map[string]*watched), streams: make(map[string]int)}
 }
 
-var errFull = errors.New("too many live pages are open; this one is shown as it was, reload it to see more")
+var errFull = errors.New("too many live pages are open; this one does not update, reload it to see changes")
 
 // Serve streams the changed parts of the page that the query names, as server-sent events.
 func (h *Hub) Serve(w http.ResponseWriter, r *http.Request) {
 	page, err := url.ParseRequestURI(r.URL.Query().Get("page"))
 	if err != nil || page.Host != "" {
-		http.Error(w, "the parameter page is the address of a page", http.StatusBadRequest)
+		http.Error(w, "the parameter page must be the address of a page", http.StatusBadRequest)
 		return
 	}
 	u := access.UserOf(r.Context())

@@ -120,7 +120,7 @@ func (s *Site) allowed(w http.ResponseWriter, r *http.Request, kind, target stri
 		return true
 	}
 	s.Log.Warn("tasq pages: a command is refused", "kind", kind, "target", target, "user", u.Name)
-	s.say(w, r, http.StatusForbidden, "You may not do this", fmt.Sprintf("%s may not have %q done on %s.", access.Named(u), kind, target))
+	s.say(w, r, http.StatusForbidden, "You may not do this", fmt.Sprintf("%s does not have the right %q for %s.", access.Named(u), kind, target))
 	return false
 }
 
@@ -150,7 +150,7 @@ func (s *Site) after(r *http.Request, c *workflow.Command, result workflow.Resul
 // alertOf is the message after a command; the word is that of its form.
 func alertOf(word string) *Alert {
 	if word == "bulk" {
-		return &Alert{Class: "good", Text: "The action has begun."}
+		return &Alert{Class: "good", Text: "The action has started."}
 	}
 	a, ok := actions[word]
 	if !ok {
@@ -186,7 +186,7 @@ func (s *Site) showForm(w http.ResponseWriter, r *http.Request, status int, prob
 	}
 	id := r.Form.Get(a.target)
 	if !access.UserOf(r.Context()).Allowed(a.word(), id) {
-		s.say(w, r, http.StatusForbidden, "You may not do this", "These pages are for looking only, or you lack the right to "+a.do+".")
+		s.say(w, r, http.StatusForbidden, "You may not do this", "The pages are read-only, or you do not have the right for this command.")
 		return
 	}
 	p := actPage{Title: a.title, About: a.about, Action: s.Link("/act"), Draft: word + " " + id, Do: a.do, Danger: a.danger, Back: s.back(&a, id),
@@ -206,7 +206,7 @@ func (s *Site) showForm(w http.ResponseWriter, r *http.Request, status int, prob
 		if c, err := a.command(url.Values{a.target: {id}}, ""); err == nil {
 			p.Preview, err = s.preview(r, c)
 			if err != nil {
-				p.Preview = []string{"Nothing: it would be refused. " + err.Error()}
+				p.Preview = []string{"Nothing: it would be rejected. " + err.Error()}
 			}
 		}
 	}
@@ -320,7 +320,7 @@ const maxPreview = 20
 // checkedForm answers with the form of a command and what it would change.
 func (s *Site) checkedForm(w http.ResponseWriter, r *http.Request, a *action, c workflow.Command) {
 	if !a.checks {
-		s.say(w, r, http.StatusBadRequest, "This command cannot be checked before", "")
+		s.say(w, r, http.StatusBadRequest, "This command has no check", "")
 		return
 	}
 	c.Key = "" // it is for the command itself

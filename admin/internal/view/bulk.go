@@ -128,12 +128,12 @@ func (s *Site) bulkAction(w http.ResponseWriter, r *http.Request) (action, bool)
 		return a, false
 	}
 	if s.Bulk == nil {
-		s.say(w, r, http.StatusNotFound, "There are no actions on many things here",
-			"The program opens its engine without the workflow of package bulk. The command tasq incident acts on many.")
+		s.say(w, r, http.StatusNotFound, "Bulk actions are not available",
+			"The engine was opened without the workflow of package bulk. The command tasq incident has bulk actions.")
 		return a, false
 	}
 	if !access.UserOf(r.Context()).Allowed(string(a.kind), "") {
-		s.say(w, r, http.StatusForbidden, "You may not do this", "These pages are for looking only, or you lack the right to "+a.do+".")
+		s.say(w, r, http.StatusForbidden, "You may not do this", "The pages are read-only, or you do not have the right for this command.")
 		return a, false
 	}
 	return a, true
@@ -147,14 +147,14 @@ func (s *Site) showBulk(w http.ResponseWriter, r *http.Request, status int, prob
 	sel, err := s.choose(r, a.kind, r.Form.Get("until"))
 	switch {
 	case errors.Is(err, errTooMany):
-		s.say(w, r, http.StatusBadRequest, "These cannot be acted on together", err.Error())
+		s.say(w, r, http.StatusBadRequest, "The selection is invalid", err.Error())
 		return
 	case err != nil:
 		s.answer(w, r, s.failed(&Request{Context: r.Context(), Request: r}, err))
 		return
 	}
 	if len(sel.Targets) == 0 {
-		s.say(w, r, http.StatusOK, "Nothing matches any more", "It was done meanwhile, or has ended.")
+		s.say(w, r, http.StatusOK, "Nothing matches any more", "The selected objects have been handled or have ended meanwhile.")
 		return
 	}
 	n := strconv.Itoa(len(sel.Targets))
@@ -259,7 +259,7 @@ func (s *Site) allowedOn(w http.ResponseWriter, r *http.Request, kind, target st
 		return true
 	}
 	s.Log.Warn("tasq pages: a command is refused", "kind", kind, "target", target)
-	s.say(w, r, http.StatusForbidden, "You may not do this to all of them", fmt.Sprintf("One that you may not have %q done on is %s.", kind, target))
+	s.say(w, r, http.StatusForbidden, "You may not do this to all of them", fmt.Sprintf("You do not have the right %q for %s.", kind, target))
 	return false
 }
 

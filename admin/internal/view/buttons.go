@@ -35,7 +35,7 @@ func (s *Site) caseButtons(r *Request, c *state.Case) (all []Link) {
 	id := c.ID.String()
 	root := c.Parent.IsZero()
 	if c.Labels[workflow.LabelLetter] != "" {
-		all = s.button(r, all, "Start the original again…", "redrive", id)
+		all = s.button(r, all, "Redrive…", "redrive", id)
 	}
 	switch {
 	case !c.State.Final():
@@ -51,7 +51,7 @@ func (s *Site) caseButtons(r *Request, c *state.Case) (all []Link) {
 		all = s.button(r, all, "Resume…", "resume", id)
 	}
 	if root {
-		all = s.button(r, all, "Start again…", "restart", id)
+		all = s.button(r, all, "Restart…", "restart", id)
 		all = s.button(r, all, "Remove…", "remove", id)
 	}
 	return all
@@ -75,11 +75,11 @@ func (s *Site) itemButtons(r *Request, it *workitem.Item, incident bool) (all []
 	case workitem.Initialized:
 		all = s.button(r, all, "Start", "item-start", id)
 		if it.Due.After(r.Now) {
-			all = s.button(r, all, "Try now…", "retry", id)
+			all = s.button(r, all, "Retry now…", "retry", id)
 		}
 	case workitem.Started:
 		all = s.button(r, all, "Complete…", "item-complete", id)
-		all = s.button(r, all, "Take back…", "item-reset", id)
+		all = s.button(r, all, "Reset…", "item-reset", id)
 		all = s.button(r, all, "Fail…", "item-fail", id)
 	case workitem.Failed:
 		if it.Successor.IsZero() {
@@ -96,7 +96,7 @@ func (s *Site) itemButtons(r *Request, it *workitem.Item, incident bool) (all []
 
 func (s *Site) jobButtons(r *Request, j *state.Job) (all []Link) {
 	if j.State == state.JobRunning {
-		all = s.button(r, all, "Take back…", "reclaim", j.ID.String())
+		all = s.button(r, all, "Release…", "reclaim", j.ID.String())
 	}
 	return all
 }
@@ -118,7 +118,7 @@ func (s *Site) blockButtons(r *Request, w *why.Wait) (all []Link) {
 			all = s.button(r, all, "Set limit "+printable.Line(l.Limit)+"…", "set-limit", l.Limit)
 		}
 	case w.Blocked == why.Lapsed:
-		return s.button(r, all, "Take back…", "reclaim", w.Job.String())
+		return s.button(r, all, "Release…", "reclaim", w.Job.String())
 	}
 	return all
 }
@@ -162,10 +162,10 @@ func (s *Site) kindButtons(r *Request, w *why.Wait) (all []Link) {
 		return s.button(r, all, "Move a token…", "move", w.Case.String())
 	case w.Item.IsZero():
 	case w.Kind == why.Retry:
-		return s.button(r, all, "Try now…", "retry", item)
+		return s.button(r, all, "Retry now…", "retry", item)
 	case w.Kind == why.Person && w.State == workitem.Started.String():
 		all = s.button(r, all, "Complete…", "item-complete", item)
-		return s.button(r, all, "Take back…", "item-reset", item)
+		return s.button(r, all, "Reset…", "item-reset", item)
 	case w.Kind == why.Person:
 		return s.button(r, all, "Start", "item-start", item)
 	}
@@ -226,7 +226,7 @@ func (s *Site) listButtons(r *Request) (all []Link) {
 		add("cancel", "Cancel all that match…")
 	case state == "started":
 		if slices.Contains(r.Form["label"], workflow.LabelLetter+"=yes") {
-			add("redrive", "Start all originals again…")
+			add("redrive", "Redrive all that match…")
 		}
 		add("suspend", "Suspend all that match…")
 		add("cancel", "Cancel all that match…")

@@ -216,7 +216,7 @@ func (s *Site) whyPart(r *Request, c *shown) whyData {
 			d.Text = "Nothing: " + c.answer.DeadLetter + "."
 		}
 	case len(c.answer.Waits) == 0:
-		d.Text = "Nothing that is known."
+		d.Text = "Nothing known."
 	}
 	for i := range c.answer.Waits {
 		if i == maxWaits {

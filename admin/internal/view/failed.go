@@ -12,7 +12,7 @@ import (
 	"github.com/tasq-dev/tasq/store"
 )
 
-var errBusy = errors.New("too many pages are made at the moment")
+var errBusy = errors.New("too many pages are being generated at the moment")
 
 // message is a page of a few sentences.
 type message struct {
@@ -31,11 +31,11 @@ func (s *Site) failed(r *Request, err error) *Page {
 	bad := (*query.Error)(nil)
 	switch {
 	case errors.As(err, &bad):
-		status, m.Title = http.StatusBadRequest, "The address cannot be understood"
+		status, m.Title = http.StatusBadRequest, "The address is invalid"
 		m.Links = append(m.Links, Link{Text: "Show all", Href: s.Prefix + r.URL.Path})
 	case errors.Is(err, store.ErrNotFound):
-		status, m.Title = http.StatusNotFound, "There is no such thing here"
-		m.Lines = append(m.Lines, "It may never have been here, or it was removed when the time to keep it was over.")
+		status, m.Title = http.StatusNotFound, "Not found"
+		m.Lines = append(m.Lines, "It may never have existed, or it was removed after its retention time.")
 	case tookLong(err):
 		status, m.Title, m.Code = http.StatusServiceUnavailable, "The page takes too long", "busy"
 		m.Lines = append(m.Lines, "Try again, or set a filter that selects less.")
@@ -46,7 +46,7 @@ func (s *Site) failed(r *Request, err error) *Page {
 		status, m.Title = http.StatusServiceUnavailable, "The database cannot be read at the moment"
 		m.Lines = append(m.Lines, "The program that serves these pages has closed the database, or has lost it. Its log says why.")
 	default:
-		m.Lines = append(m.Lines, "The log of the program that serves these pages has it. Reload the page; if it comes again, tasq doctor checks the database.")
+		m.Lines = append(m.Lines, "The error is in the log of the program that serves these pages. Reload the page; if the error persists, check the database with tasq doctor.")
 		s.Log.Error("tasq pages: a page failed", "path", r.URL.Path, "error", err)
 	}
 	m.HTTP = status
@@ -60,7 +60,7 @@ func tookLong(err error) bool {
 
 // Refused answers a request that is not let through. The page has no style and no links: those are refused, too.
 func (s *Site) Refused(w http.ResponseWriter, status int, text string) {
-	m := message{Title: "Access is refused", Lines: []string{text}, Code: codeNotAllowed, HTTP: status}
+	m := message{Title: "Access denied", Lines: []string{text}, Code: codeNotAllowed, HTTP: status}
 	var b bytes.Buffer
 	if err := templates.ExecuteTemplate(&b, "refused", m); err != nil {
 		s.broken(w, err)
@@ -76,5 +76,5 @@ const codeNotAllowed = "not-allowed"
 
 // nowhere answers for an address that no page has.
 func (s *Site) nowhere(w http.ResponseWriter, r *http.Request) {
-	s.say(w, r, http.StatusNotFound, "There is no page at this address", "The navigation above leads to all pages. The address may have been cut off where it was copied.")
+	s.say(w, r, http.StatusNotFound, "There is no page at this address", "Use the navigation above. The address may have been truncated when it was copied.")
 }

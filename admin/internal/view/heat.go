@@ -132,10 +132,10 @@ type netPart struct {
 // heatNotes say what the colors and numbers are.
 var heatNotes = map[string]string{
 	"live":     "The numbers are live work items of running cases.",
-	"failures": "The numbers are work items that have failed, also those that were tried again, of all versions of the workflow.",
-	"wait": fmt.Sprintf("The times are those after which half of the items were started, from when they were due, among the newest %s work items of the database.",
+	"failures": "The numbers are failed work items, including those that were retried, of all versions of the workflow.",
+	"wait": fmt.Sprintf("The times are medians from when an item was due to its start, among the newest %s work items of the database.",
 		thousands(sampled)),
-	"time": fmt.Sprintf("The times are those in which half of the items completed, from their start, among the newest %s work items of the database.",
+	"time": fmt.Sprintf("The times are medians from start to completion, among the newest %s work items of the database.",
 		thousands(sampled)),
 }
 

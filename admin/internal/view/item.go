@@ -101,7 +101,7 @@ func (s *Site) item(r *Request) (*Page, error) {
 // workOf lists the jobs and the steps of an item.
 func (s *Site) workOf(r *Request, id workitem.ID) (jobs, steps *Table, err error) {
 	jobs = &Table{ID: "jobs", Title: "Jobs", Head: []string{"job", "kind", "of", "state", "due", "try", "queue", "worker", "failure"},
-		Empty: &Empty{Text: "No program works on this item: it is for a person, or has ended before one did."}}
+		Empty: &Empty{Text: "The item has no job: it is for a person, or ended before a job was created."}}
 	steps = &Table{ID: "steps", Title: "Steps", Head: []string{"step", "kind", "state", "waits for", "due", "try", "result or failure"},
 		Empty: &Empty{Text: "The work of this item has recorded no steps."}}
 	found, err := r.R.Jobs(r, store.JobFilter{Item: id, Page: store.Page{Limit: pageSize}})

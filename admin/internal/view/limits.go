@@ -28,7 +28,7 @@ func (s *Site) limits(r *Request) (*Page, error) {
 	}
 	_, live := s.Backend.(source.Inspector) // another process would be asked at each change
 	return &Page{Title: "Limits", Nav: "Limits", Live: live, Parts: []Part{{ID: "head", Template: "list", Data: head{Title: "Limits",
-		About: "How much work begins at a time: the queues, and the slots, rates and breakers that functions share."}},
+		About: "Queues, and the concurrency limits, rate limits and circuit breakers of functions."}},
 		{ID: "queues", Template: "tablepart", Data: queues}, {ID: "limits", Template: "tablepart", Data: limits}}}, nil
 }
 
@@ -40,7 +40,7 @@ func (s *Site) queueTable(r *Request, most int, acts bool) (*Table, error) {
 		return nil, err
 	}
 	t := &Table{ID: "queues", Title: "Queues", Head: []string{"queue", "state", "workers", "", "items waiting", "items started", "jobs pending", "jobs running", "jobs waiting",
-		"oldest waiting", ""}, Empty: &Empty{Text: "Nothing waits in a queue, and nothing is set of one."}}
+		"oldest waiting", ""}, Empty: &Empty{Text: "No queue has work or settings."}}
 	if !whole {
 		t.Note = fmt.Sprintf("Counted over the oldest %s live items, and as many jobs of each state.", thousands(int64(most)))
 	}
@@ -106,7 +106,7 @@ func (s *Site) limitTable(r *Request) (*Table, error) {
 		if !errors.Is(err, store.ErrReadOnly) && !errors.Is(err, store.ErrUnavailable) {
 			return nil, err
 		}
-		t.Note = "The program that owns the database knows what is in use and who waits, and it does not answer: start it, and tasq serve with --act."
+		t.Note = "Only the program that owns the database knows the current usage, and it does not answer: start it, and tasq serve with --act."
 		t.Empty.Text = "No limit is in use. " + t.Note
 	}
 	all, err := why.ReadLimits(r, r.R, known.all)

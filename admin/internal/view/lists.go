@@ -59,7 +59,7 @@ func (s *Site) cases(r *Request) (*Page, error) {
 			part, payload(c.Input), failure(c.Failure))
 		return nil
 	})
-	return l.page("There are no cases yet. One appears here as a program starts it:", "tasq case start WORKFLOW --input '{}'"), err
+	return l.page("There are no cases yet. Start one from a program, or with:", "tasq case start WORKFLOW --input '{}'"), err
 }
 
 // none reports whether the counts say that nothing is in the states that are asked for, which a query may find out by looking through all.
@@ -140,7 +140,7 @@ func (s *Site) items(r *Request) (*Page, error) {
 		s.itemRow(&l.table, r, r.Mask.Row(it), true)
 		return nil
 	})
-	return l.page("There are no work items yet. They appear as tasks of cases are enabled.", ""), err
+	return l.page("There are no work items yet. They are created when tasks are enabled.", ""), err
 }
 
 // itemStates are all states of work items.
@@ -181,7 +181,7 @@ func (s *Site) itemRow(t *Table, r *Request, it *store.ItemRow, wide bool) {
 
 func (s *Site) jobs(r *Request) (*Page, error) {
 	l := s.listing(r, "/jobs", "Jobs", "job", "kind", "of", "case", "state", "due", "try", "queue", "worker", "failure")
-	l.head.About = "Work that runs outside, timers, and waits before another attempt."
+	l.head.About = "Work for workers, timers, and waits before a retry."
 	q := query.Of(r.Form, r.Now)
 	f, of := q.Jobs(), q.Case()
 	l.tabs("state", jobWords, unknown)
@@ -202,7 +202,7 @@ func (s *Site) jobs(r *Request) (*Page, error) {
 		s.jobRow(&l.table, j, true)
 		return nil
 	})
-	return l.page("There are no jobs yet. They appear as a task has work that a program does, or a time limit.", ""), err
+	return l.page("There are no jobs yet. They are created for tasks with a function or a timer.", ""), err
 }
 
 func (s *Site) jobRow(t *Table, j *state.Job, wide bool) {
@@ -253,7 +253,7 @@ func (s *Site) steps(r *Request) (*Page, error) {
 		s.stepRow(&l.table, r.Mask.Step(st), true)
 		return nil
 	})
-	p := l.page("There are no steps yet. They are what functions remember: calls, waits for events, times.", "")
+	p := l.page("There are no steps yet. Functions record them: calls, waits for events, sleeps.", "")
 	return p, err
 }
 
@@ -283,7 +283,7 @@ func (s *Site) stepRow(t *Table, st *workitem.Step, wide bool) {
 
 func (s *Site) events(r *Request) (*Page, error) {
 	l := s.listing(r, "/events", "Events", "event", "case", "sent", "by", "taken", "value")
-	l.head.About = "What was sent to cases. One that no step has taken waits for the first that asks for it."
+	l.head.About = "Events that were sent to cases. An event that no step has taken is kept for the first step that waits for it."
 	l.head.Buttons = s.button(r, nil, "Broadcast…", "broadcast", "")
 	q := query.Of(r.Form, r.Now)
 	f, of := q.Messages(), q.Case()
@@ -299,7 +299,7 @@ func (s *Site) events(r *Request) (*Page, error) {
 		s.eventRow(&l.table, r.Mask.Message(m), true)
 		return nil
 	})
-	return l.page("There are no events yet. One is sent by a program, by a webhook, or with:", "tasq event send CASE NAME --value '{}'"), err
+	return l.page("There are no events yet. They are sent by programs, by webhooks, or with:", "tasq event send CASE NAME --value '{}'"), err
 }
 
 func (s *Site) eventRow(t *Table, m *state.Message, wide bool) {

@@ -17,7 +17,7 @@ import (
 // incidents are what waits for a person, by cause.
 func (s *Site) incidents(r *Request) (*Page, error) {
 	l := s.listing(r, "/incidents", "Incidents")
-	l.head.About = "What waits for a person's decision: attempts that are used up, jobs that were given up, or-joins that are not decided."
+	l.head.About = "Work that needs a decision by a person: work items without further attempts, abandoned jobs, and undecided or-joins."
 	q := query.Of(r.Form, r.Now)
 	f := q.Incidents()
 	if err := q.Err(); err != nil {
@@ -36,7 +36,7 @@ func (s *Site) incidents(r *Request) (*Page, error) {
 		return nil, err
 	}
 	if len(groups) == 0 {
-		return l.page("Nothing waits for a decision.", ""), nil
+		return l.page("There are no incidents.", ""), nil
 	}
 	var data []groupData
 	for i, g := range groups {
@@ -108,12 +108,12 @@ func (s *Site) doctor(r *Request) (*Page, error) {
 		return nil, err
 	}
 	t := &Table{ID: "overdue", Title: "Overdue work", Head: []string{"job", "kind", "of", "case", "state", "due", "try", "queue", "worker", "failure"},
-		Empty: &Empty{Text: "Nothing is overdue: all that is due has begun."}}
+		Empty: &Empty{Text: "Nothing is overdue."}}
 	for _, j := range overdue {
 		s.jobRow(t, r.Mask.Job(j), true)
 	}
 	if len(overdue) > 0 {
-		t.Note = "It is overdue because no program with its workflow is running, its queue has no worker free, or the store fails."
+		t.Note = "Possible causes: no program with its workflow is running, its queue has no free worker, or the store fails."
 	}
 	checks := &Table{ID: "checks", Title: "Checks", Head: []string{"check", "state", "found"}}
 	add := func(name, word, found string) { checks.row("", text(name), stateOf(word), text(found)) }
@@ -147,7 +147,7 @@ func (s *Site) doctor(r *Request) (*Page, error) {
 	}
 	add("the whole database", "pending", "run tasq doctor to check every page and rebuild every case")
 	return &Page{Title: "Doctor", Nav: "Doctor", Parts: []Part{{ID: "head", Template: "list", Data: head{Title: "Doctor",
-		About: "How the database and the program that owns it stand. Reload to look again."}},
+		About: "The state of the database and of the program that owns it. Reload to check again."}},
 		{ID: "checks", Template: "tablepart", Data: checks}, {ID: "stranded", Template: "tablepart", Data: stranded}, {ID: "overdue", Template: "tablepart", Data: t}}}, nil
 }
 
@@ -194,7 +194,7 @@ func (s *Site) ownWork(add func(name, word, found string)) {
 // audit is who did what, the newest first: the journal without what no one asked for by name.
 func (s *Site) audit(r *Request) (*Page, error) {
 	l := s.listing(r, "/audit", "Audit", "entry", "at", "by", "command", "case", "changes")
-	l.head.About = "Commands that users asked for under their names, the newest first."
+	l.head.About = "Commands with an actor, newest first."
 	q := query.Of(r.Form, r.Now)
 	by, before := q.Text("by"), q.Number("before")
 	if err := q.Err(); err != nil {
@@ -214,7 +214,7 @@ func (s *Site) audit(r *Request) (*Page, error) {
 	if reached > 0 {
 		l.table.Pager = &Pager{Text: fmt.Sprintf("entries from %d on", reached), Next: l.with("before", fmt.Sprint(reached))}
 	}
-	p := l.page("No command has the name of a user yet.", "tasq item complete ITEM --by ann")
+	p := l.page("No command has an actor yet.", "tasq item complete ITEM --by ann")
 	p.Live = false
 	return p, nil
 }
@@ -266,10 +266,10 @@ func (s *Site) search(r *Request) (*Page, error) {
 	if len(found) == 1 {
 		return redirect(l.table.Rows[0].Cells[1].Href), nil
 	}
-	p := l.page("Give the id of a case, a work item or a job, its last characters, a business key, a label as in customer=ada, the idempotency key of a command, or the name of a workflow.", "")
+	p := l.page("Enter the id of a case, a work item or a job, its last characters, a business key, a label as in customer=ada, the idempotency key of a command, or the name of a workflow.", "")
 	p.Search, p.Live = word, false
 	if len(found) == 0 && word != "" {
-		l.table.Empty = &Empty{Text: fmt.Sprintf("Nothing fits %q: no id, no end of an id among the newest %d cases and items, no business key, no label, no idempotency key, no workflow.", word, store.MaxSuffixes)}
+		l.table.Empty = &Empty{Text: fmt.Sprintf("Nothing found for %q: it is no id, no suffix of an id of the newest %d cases and items, no business key, no label, no idempotency key and no workflow.", word, store.MaxSuffixes)}
 		p.Parts[1].Data = l.table
 	}
 	return p, nil

@@ -164,9 +164,9 @@ func (s *Site) flowTable(r *Request, counts []store.Count) (*Table, error) {
 	}
 	t := &Table{ID: "flows", Title: "Workflows", Head: []string{"workflow", "running", "completed", "failed", "canceled", "oldest running", "24 h done", "24 h failed",
 		"24 h p50", "24 h p95"},
-		Empty: &Empty{Text: "There are no workflows yet. They appear as a program opens an engine with them.", Command: "tasq demo -serve"}}
+		Empty: &Empty{Text: "There are no workflows yet. They appear when a program opens an engine with them.", Command: "tasq demo -serve"}}
 	if slices.ContainsFunc(slices.Collect(maps.Values(day)), func(rate store.Rate) bool { return rate.Done > 0 }) {
-		t.Note = "Half of the cases that completed in the last 24 hours took no longer than about the p50, and 95 of 100 no longer than about the p95."
+		t.Note = "p50 and p95 are the median and the 95th percentile of the durations of the cases that completed in the last 24 hours."
 	}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		cells := []Cell{link(name, s.Link("/workflows/"+escapePath(name)))}

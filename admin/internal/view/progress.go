@@ -61,7 +61,7 @@ func (s *Site) refusals(c *state.Case, in bulk.Input) (*Table, error) {
 	if err := json.Unmarshal(c.Output, &result); err != nil {
 		return nil, err
 	}
-	t := &Table{ID: "refused", Title: counted(len(result.Refused), "refusal"), Head: []string{"target", "code", "error"}, Empty: &Empty{Text: "Nothing was refused."}}
+	t := &Table{ID: "refused", Title: counted(len(result.Refused), "refusal"), Head: []string{"target", "code", "error"}, Empty: &Empty{Text: "Nothing was rejected."}}
 	path := "/items/"
 	if ofCases(in.Kind) {
 		path = "/cases/"

@@ -19,7 +19,7 @@ const minutes = "Mon 2006-01-02 15:04"
 // schedules lists the schedules.
 func (s *Site) schedules(r *Request) (*Page, error) {
 	l := s.listing(r, "/schedules", "Schedules", "schedule", "state", "spec", "zone", "starts", "latest tick", "outcome", "next tick", "in")
-	l.head.About = "What begins by itself: at each tick of a schedule a case of its workflow starts."
+	l.head.About = "At each tick of a schedule a case of its workflow starts."
 	found, err := schedules.List(r, store.ViewerOf(r.R))
 	if err != nil {
 		return nil, err
@@ -42,7 +42,7 @@ func (s *Site) schedules(r *Request) (*Page, error) {
 		l.table.row("", link(d.Name, s.scheduleLink(d.Name)), stateOf(d.State), text(d.Spec), text(d.Zone),
 			link(d.Starts, s.Link("/workflows/"+escapePath(d.Starts))), latest, outcome(d), next, in)
 	}
-	return l.page("There are no schedules. A program declares them, or you add one:", "tasq schedule add NAME WORKFLOW --every 5m"), nil
+	return l.page("There are no schedules. Programs declare them, or add one with:", "tasq schedule add NAME WORKFLOW --every 5m"), nil
 }
 
 func (s *Site) scheduleLink(name string) string { return s.Link("/schedules/" + escapePath(name)) }
@@ -107,7 +107,7 @@ func (s *Site) schedule(r *Request) (*Page, error) {
 
 // ticks are those before and after now, the latest first.
 func (s *Site) ticks(d *schedules.Description) *Table {
-	t := &Table{ID: "ticks", Title: "Ticks", Head: []string{"tick, " + d.Zone, "when", "run", ""}, Empty: &Empty{Text: "No tick comes any more."}}
+	t := &Table{ID: "ticks", Title: "Ticks", Head: []string{"tick, " + d.Zone, "when", "run", ""}, Empty: &Empty{Text: "There are no further ticks."}}
 	for k := len(d.Next) - 1; k >= 0; k-- {
 		word := "next"
 		if d.State == "paused" {
@@ -132,7 +132,7 @@ func (s *Site) ticks(d *schedules.Description) *Table {
 }
 
 func changesOf(d *schedules.Description) *Table {
-	t := &Table{ID: "changes", Title: "Commands", Head: []string{"at", "command", "by", "reason"}, Empty: &Empty{Text: "No command has changed it."}}
+	t := &Table{ID: "changes", Title: "Commands", Head: []string{"at", "command", "by", "reason"}, Empty: &Empty{Text: "No command has changed the schedule."}}
 	for k := len(d.Changes) - 1; k >= 0; k-- {
 		c := d.Changes[k]
 		t.row("", at(c.At), text(c.What), text(c.By), text(c.Reason))

@@ -17,21 +17,21 @@ import (
 
 // startFields are those of the form that starts a case; those that are seldom wanted are the last.
 var startFields = []field{
-	{Name: "payload", Label: "Input, as JSON", Hint: "Empty gives none.", Wide: true},
-	{Name: "businessKey", Label: "Business key", Hint: "The case is found by it. Empty leaves it to the workflow."},
-	{Name: "labels", Label: "Labels", Hint: "One on each line, as in customer=ada. The case is found by them.", Wide: true},
-	{Seldom: true, Name: "ifTaken", Label: "If a case holds the business key", Hint: "refuse; return that case; replace it if it has not begun; supersede it if it goes on; queue behind it; debounce: begin when no start has come for a time.",
+	{Name: "payload", Label: "Input, as JSON", Hint: "Leave empty for no input.", Wide: true},
+	{Name: "businessKey", Label: "Business key", Hint: "Identifies the case in searches. Leave empty for the key that the workflow computes."},
+	{Name: "labels", Label: "Labels", Hint: "One per line, as in customer=ada, for searches.", Wide: true},
+	{Seldom: true, Name: "ifTaken", Label: "If a case holds the business key", Hint: "refuse the start; return the other case; replace the other case if it has not started; supersede it if it is active; queue behind it; debounce: start when no further start has come for a time.",
 		Options: []string{"", string(workflow.Refuse), string(workflow.Return), string(workflow.Replace), string(workflow.Supersede), string(workflow.Queued), string(workflow.Debounced)}},
-	{Seldom: true, Name: "per", Label: "Once for each", Hint: "One case with the business key for each period of the calendar.",
+	{Seldom: true, Name: "per", Label: "Once per", Hint: "Allow one case with the business key in each calendar period.",
 		Options: []string{"", string(workflow.Hour), string(workflow.Day), string(workflow.Week), string(workflow.Month)}},
-	{Seldom: true, Name: "zone", Label: "Time zone of the calendar", Hint: "Such as Europe/Berlin; empty is UTC. For a period alone."},
-	{Seldom: true, Name: "quiet", Label: "Debounced by", Hint: "90s or 5m: so long no start with the key may come before it begins. For debounce alone."},
-	{Seldom: true, Name: "longest", Label: "Debounced at most by", Hint: "10m or 2h, since the first start; empty is without a bound."},
-	{Seldom: true, Name: "throttle", Label: "At most so many starts", Hint: "A number: one too many within the window is refused, or finds the last one with return."},
-	{Seldom: true, Name: "window", Label: "In any window of", Hint: "30s, 5m or 1h, however it is laid. For a number of starts alone."},
-	{Seldom: true, Name: "after", Label: "Begin after", Hint: "90s, 5m, 2h or 3d; empty is at once."},
+	{Seldom: true, Name: "zone", Label: "Time zone of the calendar", Hint: "Such as Europe/Berlin; the default is UTC. Only with a calendar period."},
+	{Seldom: true, Name: "quiet", Label: "Debounce", Hint: "90s or 5m: how long to wait for further starts with the key. Only with debounce."},
+	{Seldom: true, Name: "longest", Label: "Debounce at most", Hint: "10m or 2h since the first start; the default is no limit."},
+	{Seldom: true, Name: "throttle", Label: "Number of starts", Hint: "The most starts with the business key in the window. A further one is refused, or with return gets the last case."},
+	{Seldom: true, Name: "window", Label: "Sliding window", Hint: "30s, 5m or 1h. Only with a number of starts."},
+	{Seldom: true, Name: "after", Label: "Start after", Hint: "90s, 5m, 2h or 3d; the default is at once."},
 	{Seldom: true, Name: "priority", Label: "Priority", Hint: "A number; higher goes first."},
-	{Seldom: true, Name: "queue", Label: "Queue of its jobs", Hint: "Empty is that of each task and function."},
+	{Seldom: true, Name: "queue", Label: "Queue of its jobs", Hint: "The default is the queue of each task and function."},
 }
 
 // fieldError is for a field of a form whose value cannot be understood.
@@ -67,7 +67,7 @@ func (p *actPage) fill(a *action, form url.Values, problem error) {
 		f.Value = form.Get(f.Name)
 		if problem != nil && f.Name == at {
 			f.Error = problem.Error()
-			p.Error = "Not done: see the field " + f.Label + "."
+			p.Error = "Nothing was changed: see the field " + f.Label + "."
 		}
 		if f.Seldom {
 			p.Seldom, p.Unfolded = append(p.Seldom, f), p.Unfolded || f.Value != "" || f.Error != ""

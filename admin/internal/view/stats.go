@@ -35,8 +35,9 @@ func (s *Site) stats(r *Request) (*Page, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.head.About = "The cases and work items that ended in the hours of the period, each attempt of an item of its own. Half of those that completed took no longer than " +
-		"about the p50, and 95 of 100 no longer than about the p95, at most 6 % off: cases from their creation to their end, work items from their start. \"Before\" is the period of the same length before this one. As of " + printable.Time(r.Now) + "; reload to look again."
+	l.head.About = "Cases and work items that ended in the period, in whole hours; each attempt counts as an item. p50 and p95 are the median and the 95th percentile of the " +
+		"durations of completed ones, accurate to 6 %: cases from creation to end, work items from start to end. \"Before\" is the previous period of the same length. As of " +
+		printable.Time(r.Now) + "; reload to update."
 	l.filters("newer", field{Name: "workflow", Label: "workflow", Options: names}, field{Name: "task", Label: "task", Hint: "name"})
 	for _, word := range periods {
 		l.head.Tabs = append(l.head.Tabs, Link{Text: word, Href: l.with("newer", word), Current: r.Form.Get("newer") == word})

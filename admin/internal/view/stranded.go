@@ -38,7 +38,7 @@ func (v *inTime) View(ctx context.Context, f func(store.Reader) error) error {
 // stranded lists the live stranded cases by themselves, with what moves each.
 func (s *Site) stranded(r *Request) (*Table, error) {
 	t := &Table{ID: "stranded", Title: "Stranded cases", Head: []string{"case", "workflow", "cause", "since", "why", "at the command line"},
-		Empty: &Empty{Text: "Every live case goes on by itself, or waits for a person or an event."}}
+		Empty: &Empty{Text: "Every live case is active, or waits for a person or an event."}}
 	q := query.Of(r.Form, r.Now)
 	before := q.Before("older")
 	if err := q.Err(); err != nil {
@@ -46,7 +46,7 @@ func (s *Site) stranded(r *Request) (*Table, error) {
 	}
 	search := why.Search{Here: r.Mask.Here(s.Backend.Here()), Now: r.Now, Most: maxExamined}
 	if before.IsZero() {
-		t.Empty.Drop = []Link{{Text: "Also look for events that are waited for longer than a day", Href: s.Link("/doctor", "older", longWaited)}}
+		t.Empty.Drop = []Link{{Text: "Also show waits for events of more than a day", Href: s.Link("/doctor", "older", longWaited)}}
 	} else {
 		search.Older = r.Now.Sub(before)
 	}
@@ -54,7 +54,7 @@ func (s *Site) stranded(r *Request) (*Table, error) {
 	defer cancel()
 	for found, err := range why.Stranded(r, &inTime{store.ViewerOf(r.R), half}, search) {
 		if errors.Is(err, why.ErrMore) {
-			t.Note = fmt.Sprintf("The oldest live cases were looked at, at most %d and for as long as a page may take; tasq doctor --live looks at all.", maxExamined)
+			t.Note = fmt.Sprintf("Only the oldest live cases were examined, at most %d and within the time limit of a page; tasq doctor --live examines all.", maxExamined)
 			break
 		}
 		if err != nil {

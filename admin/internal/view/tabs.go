@@ -59,7 +59,7 @@ func (s *Site) caseTabs(r *Request, c *shown) ([]Part, error) {
 	case "data":
 		m := r.Mask.Case(c.c)
 		more = []Part{{ID: "tab", Template: "data", Data: caseData{Commands: commandLines(c), Payloads: payloads(payloadPart{"Input", m.Input},
-			payloadPart{"Output", m.Output}, payloadPart{"Asked of this run", m.Options}, payloadPart{"Details of the failure", failureDetails(m.Failure)})}}}
+			payloadPart{"Output", m.Output}, payloadPart{"Options of this run", m.Options}, payloadPart{"Details of the failure", failureDetails(m.Failure)})}}}
 	case "children":
 		more = []Part{{ID: "tab", Template: "tablepart", Data: s.children(c)}}
 	}
@@ -91,7 +91,7 @@ func (s *Site) itemTab(r *Request, c *shown) ([]Part, error) {
 		for _, it := range slices.Backward(c.c.Items.Slice()) {
 			items = append(items, &store.ItemRow{Item: it, Root: c.c.Root, Workflow: c.c.Workflow})
 		}
-		t.Note = "Those of each task's latest activation."
+		t.Note = "Only the latest activation of each task."
 		if !c.past {
 			t.Pager = &Pager{Text: thousands(int64(min(len(items), maxRows))) + " shown", Next: s.Link("/items", "case", c.c.ID.String())}
 		}
@@ -148,7 +148,7 @@ func (s *Site) eventTab(r *Request, c *shown) ([]Part, error) {
 
 func pastNote(c *shown) string {
 	if c.past {
-		return "These are of the present: what is listed here is not kept for the past."
+		return "This list shows the present: its past states are not stored."
 	}
 	return ""
 }

@@ -48,9 +48,9 @@ func (s *Site) workflows(r *Request) (*Page, error) {
 			number(live.cases[d.Fingerprint]), ended, at(d.Created), muted(d.Fingerprint[:min(len(d.Fingerprint), 12)]))
 	}
 	if len(live.several) > 0 {
-		l.table.Note = "Cases that have ended are counted for all versions of a workflow together, in the row of the newest."
+		l.table.Note = "Ended cases of all versions of a workflow are counted in the row of the newest version."
 	}
-	return l.page("There are no workflows yet. They appear as a program opens an engine with them. To see some:", "tasq demo -serve"), nil
+	return l.page("There are no workflows yet. They appear when a program opens an engine with them. For an example:", "tasq demo -serve"), nil
 }
 
 // liveCounts are the numbers of live cases and items by definition.
