@@ -49,7 +49,7 @@ func (b *branch) depth() (n int) {
 	return n
 }
 
-// Branch is a part of a job's function that runs beside the others: see [Go].
+// Branch is a concurrent part of a job's function, see [Go].
 type Branch[T any] struct {
 	b     *branch
 	value *T
@@ -65,8 +65,8 @@ func (b *Branch[T]) branch() *branch {
 	return b.b
 }
 
-// Go calls fn in a branch of its own, beside the rest of the job. The branch has its own context: its steps, and its
-// own branches, must use that one.
+// Go calls fn in a new branch, concurrently with the rest of the job. The branch has its own context, which its steps
+// and its own branches must use.
 //
 //	mail := step.Go(ctx, func(ctx context.Context) (string, error) { return step.Do(ctx, "mail", sendMail) })
 //	call := step.Go(ctx, func(ctx context.Context) (string, error) { return step.Do(ctx, "call", callBack) })
@@ -74,12 +74,12 @@ func (b *Branch[T]) branch() *branch {
 //		return err
 //	}
 //
-// Branches wait at the same time: the job is suspended only once each of them waits. Between its steps a branch
-// computes and no more; it doesn't wait for another one, except by [Branch.Wait], [All], [Any] and [Race], since a
-// wait that this package doesn't know of keeps the job in memory.
+// Branches can wait at the same time: the job is suspended when all of them wait. Between steps a branch should only
+// compute. It must not wait for another branch except with Branch.Wait, All, Any and Race, since the job cannot be
+// suspended during any other wait.
 //
-// A job ends after its branches have: a branch whose result was not asked for is waited for when the function returns
-// nil, and its error fails the job. A panic in a branch is an error of it, with the code "panic".
+// A job ends after all its branches: when the function returns nil, the job waits for branches whose results were not
+// used, and their errors fail the job. A panic in a branch is an error of the branch, with the code "panic".
 //
 // Outside a job, fn isn't called, and the branch's result is [ErrNoJob].
 func Go[T any](ctx context.Context, fn func(context.Context) (T, error)) *Branch[T] {
@@ -94,8 +94,8 @@ func Go[T any](ctx context.Context, fn func(context.Context) (T, error)) *Branch
 	return &Branch[T]{spawn(ctx, here(), call), v}
 }
 
-// Wait returns what the branch has returned, once it has. If another branch was chosen by [Any] or [Race], or [All] had
-// failed, before this one had returned, the error is [ErrCanceled].
+// Wait waits until the branch has returned, and returns its result. The error is ErrCanceled if the branch was canceled
+// before that by Any, Race or All.
 func (b *Branch[T]) Wait(ctx context.Context) (T, error) {
 	var none T
 	c, err := enter(ctx, "Branch.Wait", b)

@@ -85,8 +85,8 @@ func (c *call) delay() error {
 	return err
 }
 
-// ChildError says that the child case of a [Call] did not complete. errors.As finds a *workitem.Failure in it if the
-// child failed; errors.Is finds ErrCanceled if it was canceled, and ErrTimeout if the Timeout of the call was over.
+// ChildError says that the child case of a Call did not complete. It wraps a *workitem.Failure if the child failed,
+// and ErrCanceled if it was canceled; it matches ErrTimeout if the Timeout of the call has passed.
 type ChildError struct {
 	Step     string
 	Workflow string
@@ -132,5 +132,5 @@ func (e *ChildError) Unwrap() error {
 	return labelled(e.head(), e.Failure)
 }
 
-// Is reports whether the target is ErrTimeout and the time of the call was over.
+// Is reports whether the target is ErrTimeout and the call has timed out.
 func (e *ChildError) Is(target error) bool { return target == ErrTimeout && e.timeout }

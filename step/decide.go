@@ -61,11 +61,11 @@ var (
 		func(b *branch) bool { return b.known }}
 )
 
-// All waits until every branch has returned. As soon as one fails, it returns that error, and the others are canceled:
-// their contexts end, and what they wait for is waited for no longer. Their results are in [Branch.Wait].
+// All waits until every branch has returned. As soon as one fails, All returns its error and cancels the others: their
+// contexts end, and their waits are dropped. Branch.Wait returns the results.
 //
-// Which error was first is remembered (as the step "(all 1)", the number being that of the call in its branch), so
-// that the function returns the same one when it runs again.
+// Which error was first is recorded (as the step "(all 1)", where 1 is the number of the call in its branch), so that
+// the function returns the same error when it runs again.
 func All(ctx context.Context, branches ...AnyBranch) error {
 	at := here()
 	s, err := insider(ctx, title{word: "step.All"})
@@ -76,23 +76,23 @@ func All(ctx context.Context, branches ...AnyBranch) error {
 	return err
 }
 
-// Any waits until one branch has succeeded, and returns its index. The others are canceled, as in [All], and don't
-// run on when the job runs again: the choice is remembered under the name. If all fail, the error holds all of
-// theirs, and the index is -1.
+// Any waits until one branch has succeeded, and returns its index. The others are canceled, as in All. The choice
+// is recorded under the name, so that the other branches are not continued when the job runs again. If all
+// branches fail, the error joins theirs, and the index is -1.
 func Any(ctx context.Context, name string, branches ...AnyBranch) (int, error) {
 	at := here()
 	return decide(ctx, at, name, ruleAny, branches)
 }
 
-// Race waits until one branch has returned, and returns its index and its error. The others are canceled, as in [All],
-// and don't run on when the job runs again: the choice is remembered under the name.
+// Race waits until one branch has returned, and returns its index and its error. The others are canceled, as in All.
+// The choice is recorded under the name, so that the other branches are not continued when the job runs again.
 //
 //	answer := step.Go(ctx, func(ctx context.Context) (Answer, error) { return step.Await[Answer](ctx, "answer") })
 //	nudge := step.Go(ctx, func(ctx context.Context) (bool, error) { return true, step.Sleep(ctx, "nudge", time.Hour) })
 //	first, err := step.Race(ctx, "answered?", answer, nudge)
 //
-// Where both have ended while the job was suspended, the one that ended first is chosen. The index is -1 if the error
-// isn't that of a branch.
+// If several have ended while the job was suspended, the one that ended first is chosen. The index is -1 if the error
+// is not that of a branch.
 func Race(ctx context.Context, name string, branches ...AnyBranch) (int, error) {
 	at := here()
 	return decide(ctx, at, name, ruleRace, branches)

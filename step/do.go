@@ -14,26 +14,25 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Do calls fn and remembers what it returned, under a name that is unique in the job. When the job runs again, after
-// a wait, a crash or a failed attempt, Do returns that without calling fn.
+// Do calls fn and records its result, under a name that is unique in the job. When the job runs again, after a wait, a
+// crash or a failed attempt, Do returns the recorded result without calling fn.
 //
 //	charge, err := step.Do(ctx, "charge", func(ctx context.Context) (Charge, error) {
 //		return bank.Charge(ctx, amount, step.Key(ctx, "charge"))
 //	})
 //
-// fn is called once for each attempt that is recorded. If the process dies between the call and the record, fn is
-// called again: where that matters, hand the other side an idempotency key ([Key]). Do may return before the record is
-// durable; the next step and the end of the function wait for it, so no effect may be outside of steps.
+// fn is called once for each recorded attempt. If the process dies between the call and the record, fn is called again:
+// where that matters, pass an idempotency key ([Key]) to the other service. Do may return before the record is durable;
+// the next step and the end of the function wait for it, so there must be no effects outside of steps.
 //
-// The value is remembered as JSON, and what Do returns is read from that, the first time as every other time: fields
-// that JSON leaves out are not there. It must obey its own rules (package domain), and the size limit; otherwise the
-// step fails, with the code "invalid" or "too-large". A T that JSON can't hold is a mistake that is reported before fn is
-// called.
+// The value is recorded as JSON, and Do returns what it decodes from that, the first time as well: fields that JSON omits
+// are lost. The value must be valid (package domain), and within the size limit; otherwise the step fails, with the code
+// "invalid" or "too-large". A T that JSON cannot represent is reported before fn is called.
 //
-// If fn fails, and no [Retry] is left, the step has failed: Do returns an [*Error], the first time as when the
-// function of the job runs on after a wait. The next attempt of the job itself, if there is one, calls fn again.
+// If fn fails, and no Retry is left, the step has failed: Do returns an *Error, now and on every replay within this
+// attempt of the job. The next attempt of the job, if there is one, calls fn again.
 //
-// fn gets a context of its own, with which no other step may be called.
+// fn gets a context of its own, with which no step may be called.
 //
 // Options: [Retry], [Timeout], [Input], [Loose], [Limits].
 func Do[T any](ctx context.Context, name string, fn func(context.Context) (T, error), opts ...Option) (T, error) {
@@ -270,15 +269,15 @@ func (c *call) again(s *workitem.Step, f *workitem.Failure, err error, now time.
 	})
 }
 
-// Tx calls fn in a transaction of the engine's database. What fn writes by db and the record of the step are
-// committed together, so the effect is there exactly once. If fn fails, what it wrote is undone.
+// Tx calls fn in a transaction of the engine's database. What fn writes with db is committed together with
+// the record of the step, so it happens exactly once. If fn fails, its writes are rolled back.
 //
 //	id, err := step.Tx(ctx, "save", func(ctx context.Context, db domain.DB) (int, error) {
 //		return insert(ctx, db, order)
 //	})
 //
-// A transaction holds up others: fn uses db and nothing that takes long. Otherwise it is as in [Do]; but an
-// error fails the step at once, without a retry policy, so leave it to the next attempt of the job.
+// The transaction blocks others, so fn should only use db, and be fast. Otherwise Tx is like Do, but without
+// a retry policy: an error fails the step at once, and the next attempt of the job calls fn again.
 //
 // Options: [Timeout], [Input], [Loose].
 func Tx[T any](

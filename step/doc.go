@@ -1,5 +1,5 @@
-// Package step makes a function durable. The parts of the function are named, the result of each is remembered, and a function
-// that runs again resumes where it was.
+// Package step makes a function durable. The function is divided into named steps, the result of each step is recorded, and a
+// function that runs again resumes where it stopped.
 //
 //	func order(ctx context.Context, o Order) (Receipt, error) {
 //		charge, err := step.Do(ctx, "charge", func(ctx context.Context) (Charge, error) { return pay(ctx, o) })
@@ -12,10 +12,9 @@
 //		...
 //	}
 //
-// A function that has to wait for a time, an event or a child case is suspended: the call returns [ErrSuspended], the
-// function returns it like any error, and nothing of the function stays in memory. When the wait is over, the
-// function is called again, from its first line; completed steps return their remembered results, without being
-// done again.
+// A function that has to wait for a time, an event or a child case is suspended: the call returns [ErrSuspended], the function
+// returns it like any error, and nothing of the function stays in memory. When the wait is over, the function is called again,
+// from its first line; completed steps return their recorded results without being executed again.
 //
 // Steps are executed at least once: if the process crashes after a step's function was called and before its result is recorded,
 // the function is called again. For an effect that must happen once, pass [Key] as an idempotency key to the other service, or
@@ -27,8 +26,8 @@
 // results of steps. It must not send, write or start anything, since it runs again whenever the function does, and since
 // the results that it has read may not be durable yet.
 //
-// A result is durable before the next effect, not before the next line. [Do] returns while its record is being written; the next
-// step, also in a branch, and the end of the function wait until it is durable. So the function computes while the disk
-// writes, and the last step and the end of the function share a commit. If the process crashes in between, the step is done
-// again, and nothing after it has happened. While other branches have not returned, Do returns only when its record is durable.
+// A result is durable before the next effect, not before the next line. Do returns while its record is still being written; the
+// next step, also in a branch, and the end of the function wait until it is durable. So the function computes while the disk
+// writes, and the last step and the end of the function share a commit. If the process crashes in between, the step is executed
+// again, and nothing after it has happened. While other branches are running, Do returns only when its record is durable.
 package step

@@ -10,46 +10,46 @@ import (
 
 // The kinds of errors, by errors.Is.
 var (
-	// ErrSuspended says that the job has been given up until something it waits for is there. Return it, wrapped or
-	// not; the function will be called again.
+	// ErrSuspended says that the job is suspended until something that it waits for has happened. Return it,
+	// wrapped or not; the function will be called again.
 	ErrSuspended = errors.New("the job is suspended")
 
-	// ErrYielded says that [Yield] has given the worker of the job back. Return it, wrapped or not; the function will be
+	// ErrYielded says that [Yield] has released the worker of the job. Return it, wrapped or not; the function will be
 	// called again.
 	ErrYielded = errors.New("the job has yielded its worker")
 
-	// ErrNoJob says that the context is not that of a running job.
+	// ErrNoJob says that the context does not belong to a running job.
 	ErrNoJob = errors.New("not in a job")
 
 	// ErrTimeout says that a step took longer than its [Timeout].
 	ErrTimeout = errors.New("the wait timed out")
 
-	// ErrCanceled says that a step was ended before it was done: a child case was canceled, or another branch was
-	// chosen.
+	// ErrCanceled says that a step was canceled: its child case was canceled, or another branch was chosen.
 	ErrCanceled = errors.New("canceled")
 
 	// ErrDuplicate says that a name was used twice in one run.
 	ErrDuplicate = errors.New("the name of a step is used twice")
 
-	// ErrChanged says that the code asks something else of a step than what was recorded under its name.
+	// ErrChanged says that a step differs from what was recorded under its name, because the code has
+	// changed.
 	ErrChanged = errors.New("the step differs from what was recorded")
 
-	// ErrHistory says that the function returned without having come to all the steps that this attempt of the job
+	// ErrHistory says that the function returned without reaching all steps that this attempt of the job has
 	// recorded.
 	ErrHistory = errors.New("recorded steps were not reached")
 
-	// ErrUsage says that a call can't be meant as it is: a negative duration, a step within a step.
+	// ErrUsage says that a call is invalid: a negative duration, or a step within a step.
 	ErrUsage = errors.New("misuse of a step")
 )
 
-// The codes of the failures that this package makes itself, beside those of package workitem.
+// The failure codes of this package, beside those of package workitem.
 const (
-	CodeTooLarge = workitem.CodeTooLarge // the result is longer than may be remembered; the message has both lengths
+	CodeTooLarge = workitem.CodeTooLarge // the result exceeds the size limit; the message has both sizes
 
-	CodeDuplicate = "step-duplicate" // a run that failed for ErrDuplicate
-	CodeChanged   = "step-changed"   // for ErrChanged
-	CodeHistory   = "step-left-over" // for ErrHistory
-	CodeUsage     = "step-misuse"    // for ErrUsage
+	CodeDuplicate = "step-duplicate" // the failure of a run with ErrDuplicate
+	CodeChanged   = "step-changed"   // with ErrChanged
+	CodeHistory   = "step-left-over" // with ErrHistory
+	CodeUsage     = "step-misuse"    // with ErrUsage
 )
 
 // codes says as what a mistake is recorded. The failure has no message of its own, so that of the error is taken whole.
@@ -102,9 +102,9 @@ func (b *besides) As(target any) bool {
 	return ok
 }
 
-// Error is the failure of a step. It is made of what was recorded, on the first run as on every replay, so that code
-// which looks at it takes the same way each time. The error that the step's function returned is therefore not in it:
-// give that a code (return &workitem.Failure{Code: "no-funds"}) and compare the code.
+// Error is the failure of a step. It is made from the record, on the first run as on every replay, so that code that
+// examines it takes the same branch each time. It therefore does not wrap the error that the step's function
+// returned: return an error with a code (&workitem.Failure{Code: "no-funds"}) and compare the code.
 //
 // errors.As finds a *workitem.Failure in it, with the code, the details and Retryable as recorded, and a message that
 // names the step.
@@ -136,7 +136,7 @@ func (e *Error) head() string {
 // Unwrap returns the failure, with a message that names the step.
 func (e *Error) Unwrap() error { return labelled(e.head(), e.Failure) }
 
-// Is reports whether the target is ErrTimeout and the step failed for that.
+// Is reports whether the target is ErrTimeout and the step has timed out.
 func (e *Error) Is(target error) bool {
 	return target == ErrTimeout && e.Failure.Code == workitem.CodeTimeout
 }

@@ -10,37 +10,40 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Limiter admits the calls of steps that take of limits. The engine has one for each run.
+// Limiter admits the function calls of steps with limits. The engine provides one for each run.
 type Limiter interface {
-	// Take takes all that a step needs at once. If there is no room, it returns nil if room is nil, and otherwise a lease
-	// that waits. Who waits is admitted in the order of since; then the lease holds what was asked for, and room is called, which does
-	// not block. The error says what can never be admitted.
+	// Take acquires all limits of a step together. If they are not available, it returns nil if room is nil, and otherwise a waiting
+	// lease. Waiting leases are admitted in the order of since; then the lease holds the limits, and room is called, which does not
+	// block. It is an error if an amount can never be admitted.
 	Take(step string, takes []workitem.Take, since time.Time, room func()) (Lease, error)
 }
 
-// Lease is what a step has taken, or waits for.
+// Lease is what a step has acquired of limits, or waits for.
 type Lease interface {
 	limit.Taken
 
-	// Begin notes that the step's function is called now, when rates count it. False means that what was granted was good for a time that
-	// is over: then it is to be released, and taken anew.
+	// Begin reports that the step's function is called now, which is when rates count it. False means that the grant has expired: release
+	// the lease, and take a new one.
 	Begin() bool
 
-	// Release gives back what is held, or stops the wait. A failure is for breakers. What was not begun counts for nothing.
+	// Release releases what is held, or stops waiting. failed is reported to circuit breakers. Without Begin nothing is
+	// counted.
 	Release(failed bool)
 }
 
-// Take is what a step takes of a limit. [Takes] and [TakesBy] make it, and [Take.AnyOf] one of a pool.
+// Take says how much of a limit a step acquires. Takes and TakesBy make one, and Take.AnyOf makes it one of a
+// pool.
 type Take struct {
 	take workitem.Take
 	pool bool // AnyOf was called
 }
 
-// Takes takes n of a limit; 0 is its Each, which is 1 for limit.Resource, limit.Calls and limit.Breaker. The function of the job has to
-// declare the limit, with builder.TakenBySteps.
+// Takes acquires n of a limit; 0 is its Each, which is 1 for limit.Resource, limit.Calls and limit.Breaker. The function of the job
+// must declare the limit with builder.TakenBySteps.
 func Takes(l limit.Limit, n int64) Take { return TakesBy(l, n, "") }
 
-// TakesBy takes n of the limit of a key: each key, such as a customer, has a limit of its own with the same numbers.
+// TakesBy acquires n of the limit of a key: each key, such as a customer, has a limit of its own with the same
+// numbers.
 func TakesBy(l limit.Limit, n int64, key string) Take {
 	if n == 0 {
 		n = l.Each
@@ -48,8 +51,8 @@ func TakesBy(l limit.Limit, n int64, key string) Take {
 	return Take{take: workitem.Take{Limit: l.Name, Key: key, N: n}}
 }
 
-// AnyOf takes of the limit of one of several keys, such as three API keys, whichever can admit first. Each key has a limit of its own with
-// the same numbers. Takes of a step with the same keys are taken of the same one; [limit.KeyOf] says which it is.
+// AnyOf acquires the limit of one of several keys, such as three API keys: the first that admits the step. Each key has a limit of its own
+// with the same numbers. Takes of a step with the same keys get the same key; limit.KeyOf returns it.
 func (t Take) AnyOf(keys ...string) Take {
 	t.take.Any, t.pool = slices.Clone(keys), true
 	return t
@@ -68,13 +71,13 @@ func (t Take) check() error {
 	return limit.CheckKeys(t.take.Limit, t.take.Any)
 }
 
-// Limits has each attempt of a [Do] take of limits before the function is called; they are released when it returns, and are free
-// between attempts. If there is no room, the step waits: once no branch of the job has anything else to do, the job is suspended, holds
-// no worker, and goes on when there is room. [limit.Commit] with the context of the function corrects how much of a rate was used.
+// Limits makes each attempt of a Do acquire limits before the function is called. They are released when it returns, and are not held
+// between attempts. If they are not available, the step waits: when no branch of the job can continue, the job is suspended and uses no
+// worker, until the limits are available. Call [limit.Commit] with the context of the function to correct how much of a rate was used.
 //
 //	answer, err := step.Do(ctx, "ask", ask, step.Limits(step.Takes(tokens, 4000), step.TakesBy(customers, 1, order.Customer)))
 //
-// Limits may change between runs, as they are not part of what is recorded of a step. Tests with package steptest take nothing.
+// Limits may change between runs, since they are not recorded. Package steptest ignores them.
 func Limits(takes ...Take) Option {
 	return Option{"Limits", func(o *options) error {
 		for i, t := range takes {

@@ -6,14 +6,13 @@ import (
 	"slices"
 )
 
-// Log returns the job's logger, for a function that runs again and again: what it logged on an earlier run is not
-// logged again. On a replay, lines are held back until the branch does something new, and are dropped when it comes
-// to a step that was recorded before, or to branches that it waited for. After a crash a line may come twice, or be
-// missing.
+// Log returns the job's logger, which does not repeat on a replay what was logged on an earlier run. On a replay,
+// lines are buffered until the branch does something new, and are dropped when it reaches a recorded step, or
+// branches that it waited for. After a crash a line may be repeated or missing.
 //
 //	step.Log(ctx).Info("charged", "order", o.ID)
 //
-// In a step's function every line counts. Outside a job it is slog.Default().
+// In a step's function every line is logged. Outside a job it is slog.Default().
 func Log(ctx context.Context) *slog.Logger {
 	s := scopeOf(ctx)
 	switch {

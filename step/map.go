@@ -7,15 +7,15 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Map calls fn for every input, each in a branch of its own ([Go]) and at most max of them at once (0 is no limit),
-// and returns the results in the order of the inputs. A branch that waits counts too. As soon as one fails, Map
-// returns that error, starts no more, and cancels the others, as [All] does.
+// Map calls fn for every input, each in a branch of its own (see [Go]), with at most max branches at a time (0 is
+// no limit), and returns the results in the order of the inputs. Waiting branches count. As soon as one fails, Map
+// returns its error, starts no further ones, and cancels the others, as All does.
 //
 //	receipts, err := step.Map(ctx, orders, 10, func(ctx context.Context, i int, o Order) (Receipt, error) {
 //		return step.Do(ctx, "charge "+o.ID, func(ctx context.Context) (Receipt, error) { return charge(ctx, o) })
 //	})
 //
-// i is the index of the input, for the names of steps where the input has none.
+// i is the index of the input, which can be used in names of steps.
 func Map[In, Out any](
 	ctx context.Context, inputs []In, max int, fn func(ctx context.Context, i int, in In) (Out, error),
 ) ([]Out, error) {

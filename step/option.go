@@ -12,7 +12,7 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Option changes what a step does. Each says which steps take it; the others refuse it.
+// Option is an option of a step. Each documents which steps accept it; for other steps it is an error.
 type Option struct {
 	name  string
 	apply func(*options) error
@@ -36,14 +36,14 @@ type options struct {
 	takes      []workitem.Take
 }
 
-// Retry has a failed function called again, for [Do]. Every attempt is recorded, and the wait before the next one is
-// durable: it holds no worker, outlives the process, and uses no attempt of the job.
+// Retry is the retry policy of a Do. Every attempt is recorded, and the wait before the next one is durable: it uses
+// no worker, survives a restart, and does not count as an attempt of the job.
 //
 //	step.Retry(retry.Exponential(4, time.Second)) // at most 4 calls, after waits of 1s, 2s, 4s
 //
-// There is no other attempt if the error is marked by retry.Permanent or workitem.Fatal, or is a failure that is not
-// retryable. A delay asked for by retry.After replaces the wait. A panic is a failed attempt, whose error is a
-// *retry.PanicError. The policy's filters see the error itself, the name of the step, and the value of [Input].
+// An error that is marked by retry.Permanent or workitem.Fatal, or is a failure that is not retryable, is not
+// retried. The delay of retry.After replaces the wait. A panic is a failed attempt, whose error is a
+// *retry.PanicError. The policy's filters see the error itself, the name of the step, and the value of Input.
 func Retry(p retry.Policy) Option {
 	return Option{"Retry", func(o *options) error {
 		o.policy, o.retryGiven = p, true
@@ -51,10 +51,10 @@ func Retry(p retry.Policy) Option {
 	}}
 }
 
-// Timeout limits a step. For [Do] and [Tx] it is the time of one call of the function, whose context then ends; it is
-// above zero. For [Await] and [Call] it is the time of the whole wait, in which the job may well be suspended; when
-// it is over the call returns an error that is [ErrTimeout], and a child case is canceled. There zero is allowed: an
-// event that has not come yet is not waited for.
+// Timeout limits the duration of a step. For Do and Tx it applies to one call of the function, whose context then
+// ends; it must be positive. For Await and Call it applies to the whole wait, also while the job is suspended; after
+// it the call returns an error that matches ErrTimeout, and a child case is canceled. With zero, Await and Call do
+// not wait: Await only takes an event that has already arrived.
 func Timeout(d time.Duration) Option {
 	return Option{"Timeout", func(o *options) error {
 		o.timeout, o.timed = d, true
@@ -65,9 +65,9 @@ func Timeout(d time.Duration) Option {
 	}}
 }
 
-// Input says what the work of a [Do] or [Tx] depends on. It is recorded, and a replay with another value is
-// refused with [ErrChanged]: a remembered receipt for 10 must not pass for one for 20. Values are compared as JSON, in
-// which the order of fields doesn't count.
+// Input records a value that the result of a Do or Tx depends on. A replay with another value fails with ErrChanged,
+// so that a recorded receipt for 10 is not returned for 20. Values are compared as JSON, regardless of the order of
+// fields.
 func Input(v any) Option {
 	return Option{"Input", func(o *options) (err error) {
 		o.hasInput, o.input = true, v
@@ -76,25 +76,25 @@ func Input(v any) Option {
 	}}
 }
 
-// Loose accepts what was recorded for another input, for [Do], [Tx] and [Call]. Another kind of step under the same
-// name is refused all the same, and so is another workflow.
+// Loose makes Do, Tx and Call accept a result that was recorded for another input. Another kind of step with the
+// same name is still an error, and so is another workflow.
 func Loose() Option {
 	return Option{"Loose", func(o *options) error { o.loose = true; return nil }}
 }
 
-// Named gives an [Await] a name of its own, where the event's name won't do: to wait for the same event twice.
+// Named sets the name of an Await, instead of the event's name, for example to wait for the same event twice.
 func Named(name string) Option {
 	return Option{"Named", func(o *options) error { o.named, o.isNamed = name, true; return nil }}
 }
 
-// Topic has an [Await] wait for what is broadcast to a topic, instead of what is sent to the case. A broadcast reaches
-// those who wait at that moment; none is kept for later.
+// Topic makes an Await wait for a broadcast to a topic, instead of an event for the case. A broadcast reaches the
+// steps that are waiting at that moment; it is not kept for later ones.
 func Topic() Option {
 	return Option{"Topic", func(o *options) error { o.topic = true; return nil }}
 }
 
-// After delays the start of the child case of a [Call]. The delay is a step of its own, called like the call with
-// " (delay)" behind. A [Timeout] counts from the start of the child.
+// After delays the start of the child case of a Call. The delay is a step of its own, with the name of the call
+// followed by " (delay)". A Timeout starts with the child.
 func After(d time.Duration) Option {
 	return Option{"After", func(o *options) error {
 		o.delay = d

@@ -12,7 +12,7 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Info says which job a run does.
+// Info describes the job of a run to [NewRun].
 type Info struct {
 	Case    workitem.CaseID
 	Job     workitem.JobID
@@ -20,29 +20,30 @@ type Info struct {
 	Attempt int          // of the job, from 1; a run that goes on after a wait or a crash is the same attempt
 	Log     *slog.Logger // Default: slog.Default()
 
-	// Workflow and Function name the work in the log: the workflow of the case, and the task, the action or the job
-	// whose function runs. Default: "", which is left out.
+	// Workflow and Function name the work in the log: the workflow of the case, and the task, the function or the
+	// job. Default: "", which is omitted.
 	Workflow, Function string
 
-	// Key names the work over all its retries and restarts: what [Key] and [Rand] are made of. Default: the job's id.
+	// Key identifies the work over all retries and restarts: [Key] and [Rand] are derived from it. Default: the job's
+	// id.
 	Key string
 
-	// Slots bounds how many functions of [Do] run at a time, over all runs that share it: one holds a place of the
-	// channel while it runs. Default: nil, which is no bound.
+	// Slots is a semaphore that limits how many functions of [Do] run concurrently, over all runs that share the
+	// channel. Default: nil, which is no limit.
 	Slots chan struct{}
 
-	// Yield reports whether the worker is wanted back, which [Yield] asks. It must not block. Default: nil, which is never.
+	// Yield reports whether the worker is wanted back; [Yield] calls it. It must not block. Default: nil, which is never.
 	Yield func() bool
 
 	// Limits admits the calls of steps with [Limits]. Default: nil, which admits all.
 	Limits Limiter
 
-	// Around surrounds each call of the function of a [Do] or a [Tx] with the name of the step; next calls it. Default: nil, which
-	// surrounds nothing.
+	// Around is middleware for each call of the function of a [Do] or a [Tx]: next calls the function. Default: nil, which is
+	// none.
 	Around func(ctx context.Context, name string, next func(context.Context) error) error
 
-	// Cancel cancels the context that [Run.Context] is given, which is that of this run alone. Default: nil; the run then makes a context
-	// of its own.
+	// Cancel cancels the context that is passed to [Run.Context], which belongs to this run alone. Default: nil; the run then derives a
+	// context of its own.
 	Cancel context.CancelCauseFunc
 
 	// MaxResult is the longest result of a step, in bytes of JSON. Default: domain.MaxSize, which is also the most.
@@ -85,22 +86,22 @@ type Run struct {
 	done     chan struct{} // closed when over is set
 }
 
-// Outcome says how a run ended.
+// Outcome describes how a run ended.
 type Outcome struct {
-	// Suspended says that the job was given up until one of its waiting steps ends. Whatever the function returned
-	// counts for nothing then, and nothing is to be settled.
+	// Suspended says that the job is suspended until one of its waiting steps ends. The return value of the
+	// function is ignored, and the job must not be settled.
 	Suspended bool
 
-	// Yielded says that the job gave its worker back: it is to be released, together with Steps, so that it is due again.
-	// Whatever the function returned counts for nothing then.
+	// Yielded says that the job has released its worker: release it, together with Steps, so that it becomes due again.
+	// The return value of the function is ignored.
 	Yielded bool
 
-	// Err is what the job is to be settled with: nil, the function's error, or what was wrong with its steps, such as
-	// ErrHistory. It wraps ErrLost if the job is no longer this run's, and nothing is to be settled.
+	// Err is the result to settle the job with: nil, the function's error, or an error of its steps, such as
+	// ErrHistory. If it wraps ErrLost, this run has lost the job, which must not be settled.
 	Err error
 
-	// Steps are to be recorded in the transaction that settles or releases the job: values that had no commit of their own. They come
-	// after what [Journal.Queue] was given last, which the journal has the job settled with.
+	// Steps must be recorded in the transaction that settles or releases the job: values without a commit of their own. They follow
+	// those of the last call of [Journal.Queue].
 	Steps []*workitem.Step
 }
 
@@ -120,7 +121,7 @@ func scopeOf(ctx context.Context) *scope {
 
 var errEnded = fmt.Errorf("the function of this job has returned: %w", ErrNoJob)
 
-// NewRun begins a run of a job whose steps the journal remembers. The run ends with [Run.End], whatever happens.
+// NewRun begins a run of a job whose steps are recorded in the journal. Every run must be ended with [Run.End].
 func NewRun(journal Journal, info Info) *Run {
 	if info.Log == nil {
 		info.Log = slog.Default()
@@ -147,9 +148,9 @@ func (r *Run) Context(ctx context.Context) context.Context {
 	return context.WithValue(r.ctx, scopeKey{}, &r.mainScope)
 }
 
-// End ends the run, after the function has returned err (or has panicked: then with an error made of that). It waits
-// for the branches that the function has left behind: if it returned nil they go on to their ends, for which the job
-// may be suspended; otherwise they are canceled.
+// End ends the run after the function has returned err, or has panicked; a panic must be converted to an error. It
+// waits for branches that are still running: if the function returned nil they are completed, for which the job may
+// be suspended; otherwise they are canceled.
 func (r *Run) End(err error) Outcome {
 	r.load()
 	if err == nil {

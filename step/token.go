@@ -7,8 +7,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Token makes a token with which one event can be sent to the case from outside, once: a link in a mail, the address
-// that a payment service calls back. It can't be guessed. The same token is returned every time that the job runs.
+// Token creates a token with which one event can be sent to the case from outside, once: for a link in a mail, or
+// the callback URL of a payment service. It cannot be guessed. A replay returns the same token.
 //
 //	token, err := step.Token(ctx, "approval link", "approved")
 //	// mail it, then

@@ -12,11 +12,11 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Now returns the engine's time when the job first came here, in UTC, every time that the job runs. It is never
-// before an earlier Now or the end of a step that the job had come to, even if the clock was set back.
+// Now returns the engine's time, in UTC, at which the job first reached this call; a replay returns the same
+// time. It is never before an earlier Now or the end of an earlier step, even if the clock was set back.
 //
-// It has no commit of its own, but is recorded together with the next step. A process that dies between the two
-// asks again.
+// It has no commit of its own, but is recorded together with the next step. If the process dies before that,
+// the next run returns a new time.
 func Now(ctx context.Context, name string) (time.Time, error) {
 	ask := workitem.Step{Name: name, Kind: workitem.StepValue}
 	at, err := perform[time.Time](ctx, here(), ask, nil, nil, func(c *call) (*workitem.Step, error) {
@@ -38,9 +38,9 @@ func Now(ctx context.Context, name string) (time.Time, error) {
 	return at, nil
 }
 
-// Version lets code change while jobs of it are under way. It returns the latest version, remembered, for a job that
-// comes here first; and 0 for one that is past this point without having met it, since it began with code that had no
-// Version here.
+// Version allows the code of a function to change while jobs are in progress. A job that reaches this call for the
+// first time gets the latest version, which is recorded. A job that had already passed this point with code that had
+// no Version here gets 0.
 //
 //	v, err := step.Version(ctx, "two approvals", 1)
 //	if err != nil {
@@ -52,8 +52,8 @@ func Now(ctx context.Context, name string) (time.Time, error) {
 //		... // the old one, for the jobs that are on it
 //	}
 //
-// A remembered version above latest is [ErrChanged]: the code is older than the job. Like [Now] it has no
-// commit of its own.
+// If the recorded version is above latest, the code is older than the job, and the error is ErrChanged. Like Now it
+// has no commit of its own.
 func Version(ctx context.Context, name string, latest int) (int, error) {
 	at := here()
 	ask := workitem.Step{Name: name, Kind: workitem.StepValue}
@@ -117,8 +117,8 @@ func (c *call) value(f func() (json.RawMessage, error)) (*workitem.Step, error) 
 	return &s, nil
 }
 
-// Rand returns a source of chance that gives the same numbers every time that the job runs, and other ones in another
-// job or under another name. Nothing is recorded. It isn't for secrets.
+// Rand returns a pseudo-random generator with a seed that is derived from the job and the name: it returns the same
+// numbers whenever the job runs. Nothing is recorded. Do not use it for secrets.
 //
 // Outside a job the numbers differ each time.
 func Rand(ctx context.Context, name string) *rand.Rand {
@@ -129,9 +129,8 @@ func Rand(ctx context.Context, name string) *rand.Rand {
 	return rand.New(rand.NewChaCha8(s.run.derive("rand", name)))
 }
 
-// Key returns a text to hand to other services as the idempotency key of something that the job does: the same one
-// every time that the job runs, is tried again, or is restarted, and another one in another job or under another
-// name. It may be called within a step's function.
+// Key returns an idempotency key for a call to another service. It is the same whenever the job runs, is retried
+// or is restarted, and differs for other jobs and other names. It may be called within a step's function.
 //
 //	bank.Charge(ctx, amount, step.Key(ctx, "charge")) // charges once, however often the step is tried
 //

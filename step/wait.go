@@ -10,11 +10,11 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Sleep waits for d, measured by the engine's clock from the first time that the job comes here; a later run, also
-// one of changed code, waits for what is left of that. The job is suspended meanwhile: a sleep of a year costs one
+// Sleep waits for d, measured by the engine's clock from when the job first reached this call; a later run, even
+// with changed code, waits for the rest of that time. The job is suspended meanwhile: a sleep of a year costs one
 // record.
 //
-// A zero d goes on at once; a negative one is an error.
+// A d of zero returns at once; a negative d is an error.
 func Sleep(ctx context.Context, name string, d time.Duration) error {
 	return sleep(ctx, here(), name, func(now time.Time) (time.Time, error) {
 		if d < 0 {
@@ -24,8 +24,8 @@ func Sleep(ctx context.Context, name string, d time.Duration) error {
 	})
 }
 
-// SleepUntil waits until t, as [Sleep] does. A time that has passed goes on at once; the zero time is an error, and so is one
-// beyond [workitem.LastYear].
+// SleepUntil waits until t, as Sleep does. It returns at once if t has passed; the zero time and times beyond
+// workitem.LastYear are errors.
 func SleepUntil(ctx context.Context, name string, t time.Time) error {
 	return sleep(ctx, here(), name, func(time.Time) (time.Time, error) {
 		if t.IsZero() {
@@ -63,17 +63,17 @@ func (c *call) waiting(now, due time.Time) *workitem.Step {
 	return &s
 }
 
-// Await waits for an event that is sent to the case, and returns its value; the zero T if that is null. What was sent
-// before a step waited is kept for the first that does, and each event is for one wait. The step is called like the
-// event, if it isn't [Named].
+// Await waits for an event that is sent to the case, and returns its value; the zero T if that is null. An event that
+// was sent before a step waits for it is kept for the first step that does, and each event completes one wait. The
+// name of the step is that of the event, unless it is Named.
 //
 //	paid, err := step.Await[Payment](ctx, "paid", step.Timeout(24*time.Hour))
 //	if errors.Is(err, step.ErrTimeout) {
 //		return cancelOrder(ctx)
 //	}
 //
-// The value must obey the rules of T (package domain); otherwise the error is an [*Error] with the code "invalid". An
-// event that comes after the time is over is kept for the next wait.
+// The value must be a valid T (package domain); otherwise the error is an *Error with the code "invalid". An event
+// that arrives after the timeout is kept for the next wait.
 //
 // Options: [Timeout], [Named], [Topic].
 func Await[T any](ctx context.Context, event string, opts ...Option) (T, error) {

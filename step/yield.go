@@ -2,10 +2,10 @@ package step
 
 import "context"
 
-// Yield gives the worker of the job back where it is wanted: the engine closes, the hours of the function are over, or its queue is
-// paused. It returns [ErrYielded] then, which the function is to return at once, wrapped or not. The job is due again, by any engine
-// that may do it, and the function is called from its first line; what its steps have done is not done twice, and the attempt does not
-// count. If the worker is not needed elsewhere, it returns nil at once, and nothing is recorded.
+// Yield releases the worker of the job if the engine wants it back: because the engine closes, the hours of the function are over, or
+// its queue is paused. It then returns ErrYielded, which the function must return at once, wrapped or not. The job becomes due again
+// for any engine, and the function is called from its first line; completed steps are not repeated, and the attempt does not count. If
+// the worker is not wanted back, Yield returns nil at once, and nothing is recorded.
 //
 //	for i, mail := range mails {
 //		if err := step.Yield(ctx); err != nil {
@@ -16,8 +16,8 @@ import "context"
 //		}
 //	}
 //
-// A function that does not yield is waited for when the engine closes, for its Grace. In the function of a step it is an error that
-// wraps [ErrUsage]; outside a job it is one that wraps [ErrNoJob].
+// When the engine closes, it waits for functions that do not yield for the time Config.Grace. Within the function of a step the error
+// wraps ErrUsage; outside a job it wraps ErrNoJob.
 func Yield(ctx context.Context) error {
 	s := scopeOf(ctx)
 	if s == nil {
