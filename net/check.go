@@ -9,12 +9,12 @@ import (
 
 // Check returns every well-formedness problem of the definition, sorted by code and subject; nil if there is none.
 //
-// The codes are read literally and independently: a task without any flow reports no-flow-in, no-flow-out, unreachable
-// and no-path-to-end. Two rules keep one mistake from raising many problems. A code and a subject are reported
-// once, at the first place: a name that is unknown in five flows is one problem. And nothing is claimed about what lies
-// behind an unknown name: "A -> ghost" is a flow out of A, and A may well have a path to the end through it.
+// The codes are independent: a task without any flow has the problems no-flow-in, no-flow-out, unreachable and
+// no-path-to-end. Two rules keep one mistake from causing many problems. A code is reported once for a subject, at its
+// first position: a name that is unknown in five flows is one problem. And an unknown name counts as connected: "A ->
+// ghost" is a flow out of A, and A is not reported to have no path to the end.
 //
-// What spans several workflows is found by [CheckAll].
+// CheckAll finds problems between several workflows.
 func (d *Definition) Check() []Problem {
 	c := newChecker(d)
 	c.ends()

@@ -28,8 +28,8 @@ func (n *Net) Enabled(t TaskID, m Marking, busy Bits) Decision {
 	return d
 }
 
-// Decide is [Net.Enabled] for a caller that has a budget of its own: it also returns what the search of an or-join
-// cost, in words of memory copied and compared; 0 if there was none.
+// Decide is like Net.Enabled, for callers with a budget of their own: it also returns the cost of the search of an
+// or-join, in words of memory copied and compared; 0 if there was no search.
 func (n *Net) Decide(t TaskID, m Marking, busy Bits) (Decision, int) {
 	if busy.Has(int(t)) {
 		return Decision{}, 0

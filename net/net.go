@@ -13,8 +13,8 @@
 // busy task is never enabled again before that. A task may have a cancellation region: conditions that it empties and
 // tasks that it cancels when it completes.
 //
-// An author writes a [Definition]. [Definition.Check] lists all its problems, and [Compile] makes the
-// [Net] of small integers that all other functions use:
+// A [Definition] describes a net with names. [Definition.Check] lists all its problems, and [Compile] converts it to a [Net]
+// with small integers, which all other functions use:
 //
 //	n, err := net.Compile(definition)
 //	enabled := n.Enabled(task, marking, busy).Enabled // whether the task can start
@@ -66,8 +66,8 @@ type task struct {
 	namedBy     []TaskID      // tasks with it in their regions
 }
 
-// Compile checks a definition and makes a net of it. The error is an [*Error] with every problem, but for a
-// [RoutingCycle]: that is a net like any other, and who runs it decides whether to bear it. The definition must not be
+// Compile checks a definition and converts it to a net. The error is an *Error with every problem, except a
+// RoutingCycle: such a net can be compiled, and its user decides whether to accept it. The definition must not be
 // changed afterwards.
 func Compile(d *Definition) (*Net, error) {
 	problems := slices.DeleteFunc(d.Check(), func(p Problem) bool { return p.Code == RoutingCycle })

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Clock is where the whole project gets the time from. Tests and scenario files put in a virtual one.
+// Clock is the source of time of all packages of Tasq. Tests and scenario files use a virtual one.
 //
 // A clock must be safe for concurrent use.
 type Clock interface {
@@ -13,7 +13,7 @@ type Clock interface {
 	Now() time.Time
 
 	// AfterFunc calls f once in its own goroutine when d has passed; at once if d is zero or negative. The returned
-	// stop prevents that, and reports whether it did: false means that f was already called, or stop was.
+	// stop prevents the call, and reports whether it did: false means that f or stop was called before.
 	AfterFunc(d time.Duration, f func()) (stop func() bool)
 }
 

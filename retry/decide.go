@@ -6,21 +6,21 @@ import (
 	"time"
 )
 
-// Failure is how an attempt failed, for a policy. Its fields are the same wherever a policy is asked, in process or
-// durable, so that a filter works in both places.
+// Failure describes a failed attempt to a policy. Its fields have the same meaning in process and in durable
+// retries, so that filters work in both.
 type Failure struct {
 	Attempt int           // the number of the attempt that failed, from 1
 	Elapsed time.Duration // from the start of the first attempt until now, runs and waits included
 	Err     error         // why it failed
-	Name    string        // what failed, for filters that serve several; "" if it has no name
-	Input   any           // what it was given, with its Go type; nil if it is unknown
+	Name    string        // the name of the work; "" if it has none
+	Input   any           // the input of the work, with its Go type; nil if unknown
 
-	// Refused says that the attempt returned a value, which a check, or the rules of its own type, refused. Err is the
-	// reason. Filters are not asked about it: they say which errors are worth another attempt.
+	// Refused says that the attempt returned a value that a check, or the validation of its type, rejected. Err is the
+	// reason. Filters are not called for it, since they select errors.
 	Refused bool
 }
 
-// Filter accepts the failures that are worth another attempt. One that panics accepts nothing.
+// Filter reports whether a failure is retryable. A filter that panics accepts nothing.
 type Filter func(Failure) bool
 
 // On accepts every error that is one of the targets, in the sense of errors.Is.
@@ -38,10 +38,10 @@ func OnType[E error]() Filter {
 	}
 }
 
-// OnCode accepts every error that has one of the failure codes, by a method FailureCode() string: a *workitem.Failure
-// with its Code, a [PanicError] ("panic"), data that breaks its rules ("invalid"), a run that took too long
-// ("timeout"). It is the one filter that also knows failures which were reported as data: by a person, or by another
-// process. Where several errors of a chain have that method, the outermost one counts.
+// OnCode accepts every error with one of the failure codes, as returned by a method FailureCode() string: a
+// *workitem.Failure with its Code, a PanicError ("panic"), invalid data ("invalid"), a run that timed out
+// ("timeout"). It is the only filter that also matches failures that were reported as data, by a person or by another
+// process. If several errors of a chain have that method, the outermost one counts.
 func OnCode(codes ...string) Filter {
 	return func(f Failure) bool {
 		e, ok := errors.AsType[interface {
@@ -53,16 +53,16 @@ func OnCode(codes ...string) Filter {
 }
 
 // Next decides what follows a failed attempt: another one after the wait, or none (false, with a wait of 0). There is
-// none if
+// no other attempt if
 //
 //   - the error is permanent (see [Permanent]),
 //   - the policy has filters and none accepts the failure,
 //   - Attempts are used up, or
-//   - the wait would cross MaxElapsed.
+//   - the wait would exceed MaxElapsed.
 //
-// The wait is the delay that the error carries (see [After]), otherwise [Policy.Wait] spread by the jitter. It is never
-// negative. Apart from the source of chance the answer depends on nothing but the policy and f, so a durable engine may
-// ask with what it has stored.
+// The wait is the delay of the error (see After), or otherwise Policy.Wait with jitter. It is never negative. Except
+// for the random numbers, the result depends only on the policy and f, so a durable engine can call it with stored
+// data.
 func (p Policy) Next(f Failure) (wait time.Duration, again bool) {
 	if !p.Accepts(f) {
 		return 0, false
@@ -70,9 +70,9 @@ func (p Policy) Next(f Failure) (wait time.Duration, again bool) {
 	return p.afford(f)
 }
 
-// Accepts reports whether a failed attempt is worth another one at all, however many are left: its error is not
-// permanent, and one of the filters accepts it, if the policy has any and the value was not merely refused. A durable
-// engine asks it while it has the error, and stores the answer.
+// Accepts reports whether a failure is retryable, regardless of the number of attempts left: its error is not
+// permanent, and a filter accepts it, unless the policy has no filters or a value was rejected. A durable engine
+// calls it while it has the error, and stores the result.
 func (p Policy) Accepts(f Failure) bool {
 	if IsPermanent(f.Err) {
 		return false

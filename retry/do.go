@@ -11,21 +11,20 @@ import (
 	"github.com/tasq-dev/tasq/internal/readable"
 )
 
-// Do calls fn until it returns a good value, at most as often as the policy allows. A value is good if every check
-// accepts it. Do is [Call.Do] of a call without a name, an input and a clock of its own.
+// Do calls fn until it returns a value that every check accepts, at most as often as the policy allows. It is
+// Call.Do for a call without a name, an input and a clock.
 func Do[T any](
 	ctx context.Context, p Policy, fn func(ctx context.Context, attempt int) (T, error), checks ...Check[T],
 ) (T, error) {
 	return Call[T]{Policy: p, Checks: checks}.Do(ctx, fn)
 }
 
-// Call is some work together with all that governs its attempts. The zero value makes one attempt and accepts any
-// value.
+// Call configures the attempts of some work. The zero value makes one attempt and accepts any value.
 type Call[T any] struct {
 	Policy Policy
-	Name   string     // what the work is called in errors, filters and checks. Default: no name
-	Input  any        // what the work is given, for filters and checks to look at. Default: nil
-	Checks []Check[T] // what a value must pass, all of them. Default: none
+	Name   string     // the name of the work in errors, filters and checks. Default: no name
+	Input  any        // the input of the work, for filters and checks. Default: nil
+	Checks []Check[T] // checks of the result, all of which must accept it. Default: none
 	Clock  Clock      // measures and waits. Default: SystemClock
 
 	// Log gets one line at DEBUG for each attempt, when it has ended: "attempt completed" or "attempt failed", with the
@@ -34,33 +33,34 @@ type Call[T any] struct {
 	Log *slog.Logger
 }
 
-// Check refuses a value by returning the reason. A refused value counts as a failed attempt, which the policy's filters
-// aren't asked about; the reason may be marked by [Permanent] or [After], like an error. A check that panics refuses.
+// Check rejects a value by returning the reason. A rejected value counts as a failed attempt, for which the policy's
+// filters are not called; the reason may be marked with Permanent or After, like an error. A check that panics rejects
+// the value.
 type Check[T any] func(Outcome[T]) error
 
-// Outcome is what an attempt has returned, for a [Check]. It is the counterpart of [Failure].
+// Outcome is the result of an attempt, for a Check. It is the counterpart of Failure.
 type Outcome[T any] struct {
 	Value   T
-	Attempt int           // the number of the attempt, from 1: a later one may be judged more mildly
+	Attempt int           // the number of the attempt, from 1, for checks that become less strict
 	Elapsed time.Duration // from the start of the first attempt until now, runs and waits included
 	Name    string        // that of the call
 	Input   any           // that of the call
 }
 
-// Valid makes a check of a function that needs to see only the value.
+// Valid converts a function of the value to a Check.
 func Valid[T any](f func(T) error) Check[T] {
 	return func(o Outcome[T]) error { return f(o.Value) }
 }
 
-// Do calls fn until it returns a good value, and returns that value. fn is given the number of the attempt, from 1.
-// Values that are refused and errors share one count of attempts. Otherwise the error says what happened last:
+// Do calls fn until it returns a value that every check accepts, and returns that value. fn gets the number of the
+// attempt, from 1. Rejected values and errors count as attempts alike. If Do fails, the error is one of these:
 //
 //   - fn's own error, unchanged, if it is permanent, if no filter accepts it, or if the policy makes one attempt only;
 //   - an [*ExhaustedError] around fn's last error, if attempts or time have run out;
-//   - a [*ValidationError] if the last attempt returned a value, and that was refused for good;
-//   - an error that is ctx.Err(), and also the last failure, if ctx ended before a good value was there. A wait ends at
-//     once when ctx does, and fn isn't called again;
-//   - an error that is [ErrInvalid] if the policy is invalid. fn isn't called.
+//   - a *ValidationError if the last attempt returned a value that was rejected;
+//   - an error that wraps ctx.Err() and the last failure, if ctx ended first. A wait ends at once when ctx does, and fn
+//     is not called again;
+//   - an error that wraps ErrInvalid if the policy is invalid. fn is not called.
 //
 // A panic of fn is a failed attempt, whose error is a [*PanicError].
 func (c Call[T]) Do(ctx context.Context, fn func(ctx context.Context, attempt int) (T, error)) (T, error) {

@@ -30,7 +30,7 @@
 // header. It replaces the computed wait, and neither MaxWait nor jitter changes it. Only MaxElapsed applies: if the delay
 // would exceed it, there is no further attempt.
 //
-// A value may also be wrong without an error, as the answers of a language model often are. A [Check] refuses such a
-// value, which counts as a failed attempt. If the last attempt is refused, the caller gets a [*ValidationError] with
-// every refused value and the reasons, and may still use the best of them.
+// A value can also be wrong without an error, as the answers of a language model often are. A Check rejects such a value,
+// which counts as a failed attempt. If the last value is rejected, the caller gets a *ValidationError with every rejected
+// value and the reasons.
 package retry

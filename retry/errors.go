@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// Permanent marks an error that no further attempt can repair, such as a wrong password. The text stays the same, and
-// errors.Is and errors.As still find what is inside. It ends every retry that it passes through: an inner one and those
-// around it. Permanent(nil) is nil.
+// Permanent marks an error as not retryable, such as a wrong password. The text of the error stays the same, and
+// errors.Is and errors.As find the wrapped error. It ends every retry that it passes through, also outer ones.
+// Permanent(nil) is nil.
 //
-// An error type may say the same of itself with a method Permanent() bool.
+// An error type can instead have a method Permanent() bool.
 func Permanent(err error) error {
 	if err == nil {
 		return nil
@@ -30,11 +30,11 @@ func IsPermanent(err error) bool {
 	return ok && e.Permanent()
 }
 
-// After adds to an error the delay that the other side asked for, such as an HTTP server's Retry-After. The next
-// attempt, if there is one, waits exactly that long. A delay of 0 or less says nothing: the computed wait stands. The
-// text stays the same, and errors.Is and errors.As still find what is inside. After(d, nil) is nil.
+// After adds to an error the delay that a server requested, such as with an HTTP header Retry-After. The next
+// attempt, if there is one, waits exactly that long. A delay of 0 or less has no effect. The text of the error stays
+// the same, and errors.Is and errors.As find the wrapped error. After(d, nil) is nil.
 //
-// An error type may say the same of itself with a method RetryAfter() time.Duration.
+// An error type can instead have a method RetryAfter() time.Duration.
 func After(d time.Duration, err error) error {
 	if err == nil {
 		return nil
@@ -42,8 +42,8 @@ func After(d time.Duration, err error) error {
 	return &after{d, err}
 }
 
-// Delay returns the delay that [After], or a method RetryAfter() time.Duration, has put into an error, and whether
-// there is one. Where several errors of a chain have that method, the outermost one counts.
+// Delay returns the delay that After, or a method RetryAfter() time.Duration, has given an error, and whether
+// there is one. If several errors of a chain have that method, the outermost one counts.
 func Delay(err error) (time.Duration, bool) {
 	e, ok := errors.AsType[interface {
 		error
@@ -77,8 +77,8 @@ type PanicError struct {
 	Stack []byte // of the goroutine, as debug.Stack returns it
 }
 
-// NewPanicError makes the error of a panic. Call it in the deferred function that recovers, with what recover
-// returned: the stack is taken at that place.
+// NewPanicError returns the error for a panic. Call it in the deferred function, with the value of recover:
+// it captures the stack.
 func NewPanicError(value any) *PanicError { return &PanicError{Value: value, Stack: debug.Stack()} }
 
 // Error returns "panic: runtime error: index out of range [3] with length 3", without the stack.
@@ -90,17 +90,17 @@ func (e *PanicError) Unwrap() error {
 	return err
 }
 
-// FailureCode is the code of the failure that a durable attempt is recorded with: "panic".
+// FailureCode returns the failure code of a durable attempt: "panic".
 func (e *PanicError) FailureCode() string { return "panic" }
 
-// FailureDetails are the details of that failure: the stack, as a JSON string.
+// FailureDetails returns the stack as a JSON string.
 func (e *PanicError) FailureDetails() json.RawMessage {
 	stack, _ := json.Marshal(string(e.Stack)) // a string always has a JSON form
 	return stack
 }
 
-// ExhaustedError says that a policy gave up although the last error was worth another attempt: attempts or time had run
-// out. It wraps that error, so errors.Is and errors.As find it.
+// ExhaustedError says that a policy gave up on a retryable error, because attempts or time had run out. It wraps that
+// error.
 type ExhaustedError struct {
 	Name     string        // the name of the call; "" if it has none
 	Attempts int           // how many there were
@@ -116,8 +116,8 @@ func (e *ExhaustedError) Error() string {
 // Unwrap returns the error of the last attempt.
 func (e *ExhaustedError) Unwrap() error { return e.Err }
 
-// ValidationError says that the last attempt returned a value that a [Check] refused, and that no attempt was left. It
-// keeps every refused value, so that the caller may take the best of them after all.
+// ValidationError says that the last attempt returned a value that a Check rejected, and that no attempt was left. It
+// has every rejected value, so that the caller can still use the best of them.
 type ValidationError[T any] struct {
 	Name     string  // the name of the call; "" if it has none
 	Attempts int     // how many there were, those that returned an error included

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Policy says how often, when and after which errors work is tried again. Fill a literal, or take a constructor's
-// result and set more fields:
+// Policy says how often, when and after which errors work is retried. Use a literal, or start from the result of a
+// constructor and set further fields:
 //
 //	p := retry.Exponential(5, time.Second)
 //	p.MaxWait = time.Minute
@@ -24,8 +24,8 @@ type Policy struct {
 	// Backoff is how the waits grow. Default: BackoffExponential.
 	Backoff Backoff
 
-	// Initial is the wait after the first attempt; the other waits are multiples of it. BackoffTable doesn't use it.
-	// Default: 0, which tries again at once.
+	// Initial is the wait after the first attempt; the other waits are multiples of it. BackoffTable does not use
+	// it. Default: 0, which retries at once.
 	Initial time.Duration
 
 	// Base is the factor between one wait and the next of BackoffExponential; at least 1. Default: 2.
@@ -39,27 +39,27 @@ type Policy struct {
 	// limit.
 	MaxWait time.Duration
 
-	// MaxElapsed limits the time from the start of the first attempt to the start of the last one. A wait that would
-	// cross it isn't begun: the work fails then, instead of later. An attempt that runs is never interrupted by it;
-	// that is what contexts are for. Default: 0, which is no limit.
+	// MaxElapsed limits the time from the start of the first attempt to the start of the last one. If a wait would
+	// exceed it, the work fails at once. It does not interrupt a running attempt; use a context for that. Default:
+	// 0, which is no limit.
 	MaxElapsed time.Duration
 
-	// Jitter is how chance spreads the waits. Default: JitterNone.
+	// Jitter is how the waits are randomized. Default: JitterNone.
 	Jitter Jitter
 
 	// Spread is the share of the wait by which JitterProportional may shorten or lengthen it; above 0, at most 1.
 	// Default: 0, which only the other jitters accept.
 	Spread float64
 
-	// Rand is the source of chance: numbers from 0 up to, but not including, 1. Default: that of math/rand/v2.
+	// Rand is the source of random numbers in [0, 1). Default: math/rand/v2.Float64.
 	Rand func() float64
 
-	// Filters say which errors are worth another attempt: those that any of them accepts. Default: none, by which every
-	// error is that isn't marked by [Permanent].
+	// Filters select the errors that are retried: those that any filter accepts. Default: none, which retries every
+	// error that is not marked with [Permanent].
 	Filters []Filter
 }
 
-// Backoff says how the waits of a policy grow with the number of attempts.
+// Backoff is how the waits of a policy grow with the number of attempts.
 type Backoff uint8
 
 // The backoffs, with the wait after attempt n. The zero value is the exponential one.
@@ -80,7 +80,8 @@ func (b Backoff) String() string {
 	return fmt.Sprintf("backoff(%d)", uint8(b))
 }
 
-// Jitter says how chance spreads a wait w, so that many failures at one moment don't come back at one moment.
+// Jitter randomizes a wait w, so that attempts that failed at the same time are not all retried at the same
+// time.
 type Jitter uint8
 
 // The jitters. The zero value is none.
@@ -126,10 +127,11 @@ func Table(waits ...time.Duration) Policy {
 	return Policy{Attempts: len(waits) + 1, Backoff: BackoffTable, Waits: waits}
 }
 
-// ErrInvalid is what every error of [Policy.Validate] is, by errors.Is.
+// ErrInvalid is wrapped by every error of Policy.Validate.
 var ErrInvalid = errors.New("invalid retry policy")
 
-// Validate reports all that is wrong with the policy as one error, which is [ErrInvalid]; nil if nothing is.
+// Validate returns all that is wrong with the policy as one error, which wraps ErrInvalid; nil if it is
+// valid.
 func (p Policy) Validate() error {
 	var wrong []string
 	refuse := func(bad bool, format string, args ...any) {

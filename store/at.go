@@ -44,8 +44,8 @@ func At(ctx context.Context, v Viewer, id workitem.CaseID, m Moment) (*state.Tre
 // replayPage is how many entries a replay reads at a time. A store may have to walk the whole history for each page.
 const replayPage = 2_000
 
-// Replay brings a tree forward: it applies the entries of the journal of a root case that follow what the tree has, up to a moment. An empty
-// tree begins with the first entry. each, if it is not nil, is called with every entry that was applied; an error of it ends the replay.
+// Replay updates a tree: it applies the journal entries of a root case that follow the state of the tree, up to a moment. With an empty
+// tree it begins with the first entry. each, if it is not nil, is called with every applied entry; an error of it ends the replay.
 func Replay(ctx context.Context, r Reader, root workitem.CaseID, tree *state.Tree, m Moment, each func(*Entry) error) error {
 	f := JournalFilter{Root: root, Until: m.Seq, Limit: replayPage}
 	if c := tree.Case(root); c != nil {

@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// QueueBacklog is what waits in a queue, for people or for workers.
+// QueueBacklog counts the live work of a queue, for people and for workers.
 type QueueBacklog struct {
 	Queue   string    // "" is the default queue
 	Items   int       // live work items
-	Started int       // of them, those that somebody has started
+	Started int       // of them, those that were started
 	Jobs    int       // live jobs
-	Running int       // of them, those that a worker has
+	Running int       // of them, those with a worker
 	Oldest  time.Time // when the first of these items and jobs was created
 	Due     int       // jobs that call a function, are due and have not begun; see [Counter.Backlog]
 	Since   time.Time // when the first of those was due; zero if there is none

@@ -19,7 +19,7 @@ type Ended struct {
 	N        int64
 }
 
-// EndedOf is what an item counts as; false if it has not ended, or was canceled.
+// EndedOf returns the count that an item belongs to; false if it has not ended, or was canceled.
 func EndedOf(workflow string, it *workitem.Item) (e Ended, ok bool) {
 	if it.State != workitem.Completed && it.State != workitem.Failed {
 		return Ended{}, false
@@ -27,7 +27,8 @@ func EndedOf(workflow string, it *workitem.Item) (e Ended, ok bool) {
 	return endedAs(workflow, it.Task, it.State, it.Started, it.Ended), true
 }
 
-// EndedCase is what a case counts as; false if it has not ended, or was canceled. It takes from its creation to its end.
+// EndedCase returns the count that a case belongs to, with its duration from creation to end; false if it has not ended,
+// or was canceled.
 func EndedCase(c *state.Case) (e Ended, ok bool) {
 	switch c.State {
 	case state.CaseCompleted:
@@ -57,7 +58,8 @@ const (
 	classes    = 1 << classesLog
 )
 
-// TookClass is the class of a duration; 0 if it is none or less. A longer duration has no lower class.
+// TookClass returns the histogram class of a duration; 0 if the duration is zero or negative. Longer
+// durations have the same or a higher class.
 func TookClass(d time.Duration) int {
 	us := max(d.Microseconds(), 0)
 	if us < classes {
@@ -67,7 +69,7 @@ func TookClass(d time.Duration) int {
 	return classes*(high-classesLog+1) + int(us>>(high-classesLog))&(classes-1)
 }
 
-// TookOf is the middle of a class of durations: at most 6 % from each duration of the class.
+// TookOf returns the middle of a class, which differs by at most 6 % from each duration of the class.
 func TookOf(class int) time.Duration {
 	return (leastOf(class) + leastOf(class+1) - time.Microsecond) / 2
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// FailureGroup is how many work items failed for good alike: with one code, in one task of one workflow.
+// FailureGroup counts the work items of one task that failed for good with the same code.
 type FailureGroup struct {
 	Workflow string
 	Task     string
@@ -27,14 +27,14 @@ type FailureFilter struct {
 	Code     string
 	Since    time.Time // of items created at or after
 	Before   time.Time // of items created before
-	Max      int       // at most so many failed items are looked at, the newest first; 0 is MaxFailures
+	Max      int       // how many failed items are examined at most, newest first; 0 is MaxFailures
 }
 
-// MaxFailures is how many failed items [Failures] looks at by default.
+// MaxFailures is how many failed items Failures examines by default.
 const MaxFailures = 100_000
 
-// Failures groups the work items that failed for good, those that no later attempt has replaced, by workflow, task and code: the largest group
-// first. It costs a look at each failed item of the filter. all is false if there were more than it looked at.
+// Failures groups the work items that failed for good (that no later attempt has replaced) by workflow, task and code, the largest group
+// first. It reads each failed item of the filter; all is false if there were more than it may read.
 func Failures(ctx context.Context, v Viewer, f FailureFilter) (groups []FailureGroup, all bool, err error) {
 	most := f.Max
 	if most <= 0 {
@@ -80,7 +80,7 @@ func (g *FailureGroup) add(it *ItemRow) {
 	}
 }
 
-// MergeFailures puts groups together that are the same by some of their parts: the others become "". The largest is the first.
+// MergeFailures merges groups for which by returns the same group, and sorts them, the largest first.
 func MergeFailures(groups []FailureGroup, by func(FailureGroup) FailureGroup) []FailureGroup {
 	type key struct{ workflow, task, code string }
 	at := make(map[key]int)

@@ -19,8 +19,8 @@ const DefaultLimit = 1000
 
 // CaseFilter selects cases; a zero field selects all.
 //
-// A period is looked for by the ids, which rise with the time of creation, so it costs what it holds. What was created while the clock
-// was set back by more than a minute has an id of a later time, and is not found by Before.
+// Since and Before select by id, since ids increase with the time of creation, so the cost is proportional to the result. A case that
+// was created while the clock was set back by more than a minute has an id of a later time, and Before does not find it.
 type CaseFilter struct {
 	Page
 	ID       workitem.CaseID
@@ -40,14 +40,14 @@ type CaseFilter struct {
 	Before time.Time // created before
 	Since  time.Time // created at or after
 
-	// Removable selects the root cases that are kept until this time or an earlier one, and lists them by that: the
-	// first is to be removed first. One with a live job is left out: one that is still to be done, or the incident of one that
-	// a teardown or a completion left behind and that failed, since a person should look at it.
+	// Removable selects the root cases whose retention time ends at or before this time, and sorts them by that time. Cases
+	// with a live job are skipped: a detached job that is still to run, or the incident of one that failed, which a person
+	// should see.
 	Removable time.Time
 }
 
-// ItemFilter selects work items; a zero field selects all. They are listed in the order of their creation, and those of
-// one queue in the order in which they are to be done, see [ItemFilter.ByPriority].
+// ItemFilter selects work items; a zero field selects all. They are listed in the order of their creation; those of one
+// queue by priority, see ItemFilter.ByPriority.
 type ItemFilter struct {
 	Page
 	ID       workitem.ID
@@ -64,13 +64,13 @@ type ItemFilter struct {
 	Since    time.Time // created at or after
 }
 
-// ByPriority reports whether the items are listed by priority, the highest first, and oldest first where that is the same:
-// those of one queue are, unless the newest are asked for first. A cursor stays good as long as its row is there. With
-// States that are not final, a page costs what it returns; with others, the whole queue is looked through.
+// ByPriority reports whether the items are listed by priority, the highest first, and by age within a priority. This is so
+// for the items of one queue, unless Desc is set. A cursor is valid as long as its row exists. With live States the cost
+// of a page is proportional to its size; with final ones, the whole queue is scanned.
 func (f ItemFilter) ByPriority() bool { return f.Queue != nil && !f.Desc }
 
-// JobFilter selects jobs; a zero field selects all. Like everything with a cursor, jobs are listed in the order of
-// their creation, which is that of their ids.
+// JobFilter selects jobs; a zero field selects all. Jobs are listed in the order of their creation, which is that
+// of their ids.
 type JobFilter struct {
 	Page
 	ID     workitem.JobID
@@ -84,7 +84,7 @@ type JobFilter struct {
 	Task     string // that owns the job, or whose item does
 	Kind     string
 	Queue    *string
-	Due      time.Time // due at or before; a job that waits for an event alone never is
+	Due      time.Time // due at or before; never true for a job that only waits for an event
 }
 
 // JournalFilter selects journal entries; a zero field selects all.
@@ -94,13 +94,13 @@ type JournalFilter struct {
 	After int64             // positions above this one; with Desc below it, and all for 0
 	Limit int               // 0 means DefaultLimit
 	Until int64             // up to this position; 0 is no bound
-	By    string            // asked for by this actor; "" selects all
-	Named bool              // asked for by somebody: what has an actor
+	By    string            // only commands of this actor; "" selects all
+	Named bool              // only commands with an actor
 	Desc  bool              // newest first
 
-	// Settled leaves out the entries before which others may still appear: those of transactions that are under way. Who follows the
-	// journal of all cases by position reads so, or it goes past what another engine commits later. The entries of one root case
-	// appear in their order anyhow.
+	// Settled omits entries before which others may still appear, from transactions in progress. A reader that follows the journal
+	// of all cases by position needs it, so that it does not miss entries that another engine commits later. The entries of a single
+	// root case always appear in order.
 	Settled bool
 }
 

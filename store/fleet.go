@@ -11,10 +11,10 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// StaleError is the error of an Update that worked on trees which another engine has changed since they were loaded. Nothing of
-// the Update happened. Load the trees again and repeat it.
+// StaleError is the error of an Update with trees that another engine has changed since they were loaded. The Update was rolled
+// back. Load the trees again and repeat it.
 type StaleError struct {
-	Roots []workitem.CaseID // the root cases that have changed; none if it was something else, as an idempotency key
+	Roots []workitem.CaseID // the root cases that have changed; none if something else conflicted, such as an idempotency key
 	Err   error             // what the database reported; may be nil
 }
 
@@ -42,90 +42,90 @@ func (e *StaleError) Unwrap() []error {
 	return []error{ErrConflict, e.Err}
 }
 
-// SharedTx is the transaction of a store that several engines have open at once. A [Tx] of such a store implements it.
+// SharedTx is implemented by the Tx of a store that several engines have open at once.
 type SharedTx interface {
-	// Expect has the commit fail with a [StaleError] if the tree is not the newest one of its root case, though nothing is appended
-	// to it: what was read or refused depends on it. A tree that something is appended to need not be given.
+	// Expect makes the commit fail with a [StaleError] if the tree is not the newest state of its root case. It is for trees that
+	// the transaction has read without appending to them; trees with appended entries are always checked.
 	Expect(t *state.Tree)
 
-	// LockCase keeps other engines from committing changes of a root case until the transaction ends, and returns the position of its
-	// last entry. A tree that was loaded before is the newest one if its LastSeq is the same. The error is ErrNotFound if there is
-	// no such case.
+	// LockCase locks a root case against commits of other engines until the transaction ends, and returns the position of its last
+	// entry. A tree that was loaded before is current if its LastSeq is the same. The error is ErrNotFound if there is no such case.
 	LockCase(ctx context.Context, root workitem.CaseID) (last int64, err error)
 
-	// Offer has jobs that were appended be done by any engine that takes them. Without it they are this engine's.
+	// Offer makes appended jobs available to all engines. Other jobs are assigned to this engine.
 	Offer(jobs ...workitem.JobID)
 
 	// Waiting lists the root cases with a step that waits for a topic, in the order of their ids.
 	Waiting(ctx context.Context, topic string) ([]workitem.CaseID, error)
 }
 
-// ErrFenced says that another engine declared this one dead, because it sent no heartbeat, or that this one gave its
-// place up, since the outcome of its last commits is not what it knows. Nothing that was under way has happened. The store
-// has joined anew under a fresh number; the jobs that it held are free for any engine.
+// ErrFenced says that another engine declared this one dead because its heartbeats stopped, or that this one rejoined by
+// itself because the outcome of its last commits is uncertain. Transactions in progress were rolled back. The store has
+// rejoined under a new number; the jobs that it held are free for any engine.
 var ErrFenced = errors.New("another engine declared this one dead, since its heartbeats stopped")
 
 // Fleet is a store that several engines have open at once, if it was opened with [Options.Shared]. Its transactions are [SharedTx].
 // Its methods are safe for concurrent use.
 type Fleet interface {
-	// Shared reports whether the store was opened so.
+	// Shared reports whether the store was opened with Options.Shared.
 	Shared() bool
 
-	// Announce says which definitions this engine has, by their fingerprints: it takes jobs of no other ones.
+	// Announce registers the fingerprints of the definitions that this engine has: it takes only their jobs.
 	Announce(ctx context.Context, prints []string) error
 
 	// Knows reports whether a live engine has the definition with a fingerprint.
 	Knows(ctx context.Context, fingerprint string) (bool, error)
 
-	// Take makes jobs this engine's that no engine holds, the most urgent first, and returns them. A running one was that of an engine
-	// that died. After an error it may have made some this engine's: the next call returns them.
+	// Take assigns jobs that no engine holds to this engine, the most urgent first, and returns them. A job in the state running
+	// belonged to an engine that died. If Take fails, some jobs may have been assigned nevertheless: the next call returns them.
 	Take(ctx context.Context, f TakeFilter) ([]*state.Job, error)
 
-	// Tick sends a heartbeat, frees the jobs of engines that have died, and reports what an engine has to know. The error wraps
-	// ErrFenced, once, if this engine was declared dead since the call before.
+	// Tick sends a heartbeat, releases the jobs of engines that have died, and returns what has changed. The error wraps
+	// ErrFenced, once, if this engine was declared dead since the previous call.
 	Tick(ctx context.Context, s Standing) (News, error)
 
-	// Hints reports changes before the next Tick does. A hint may be lost. The channel is closed with the store.
+	// Hints returns a channel that reports changes earlier than the next Tick. Hints may be lost. The channel is
+	// closed with the store.
 	Hints() <-chan Hint
 }
 
-// TakeFilter says which jobs an engine can do: all of the definitions that it has announced but for those given. Jobs that need no
-// worker, such as timers, are not concerned by their queue.
+// TakeFilter selects the jobs that an engine can run, among those of the definitions that it has announced. The queue of jobs that
+// need no worker, such as timers, is ignored.
 type TakeFilter struct {
 	Only    []string // the only queues that this engine works; nil for all
-	Without []string // queues that have no worker free
-	Max     int      // how many jobs at most
+	Without []string // queues without a free worker
+	Max     int      // the most jobs to take
 }
 
-// Standing is what an engine does.
+// Standing is the state of an engine at a Tick.
 type Standing struct {
-	Busy  bool                      // it is to be notified of changes soon
-	Roots map[workitem.CaseID]int64 // root cases that it has to know the changes of, with the last position that it knows
-	Clock time.Time                 // what time it is for the engine
+	Busy  bool                      // it needs to learn of changes soon
+	Roots map[workitem.CaseID]int64 // root cases whose changes it needs to know, with the last position that it knows
+	Clock time.Time                 // the engine's time
 }
 
-// News is what has happened.
+// News is the result of a Tick: what has changed since the previous one.
 type News struct {
-	Changed  []workitem.CaseID // of the roots of the Standing
+	Changed  []workitem.CaseID // the root cases of the Standing that have changed
 	Head     int64             // position of the last entry of the journal
-	Settled  bool              // no entry will appear before it any more; see JournalFilter
+	Settled  bool              // no entry will appear before Head; see JournalFilter
 	Free     bool              // there are jobs that no engine holds
-	Died     int               // how many engines were found dead
+	Died     int               // how many engines were declared dead
 	Others   int               // how many other engines are live
 	Settings string            // the SettingsDigest of all settings
 	Skew     time.Duration     // by how much the engine's clock is ahead of the server's
 	Next     time.Duration     // when the next Tick is due
-	Soon     time.Duration     // when it is due if something begins before that; 0 for Next
+	Soon     time.Duration     // when it is due if the engine becomes busy before that; 0 for Next
 }
 
-// Hint is what another engine did.
+// Hint is a notification of changes by another engine.
 type Hint struct {
 	Roots []workitem.CaseID // root cases that it changed
-	Free  bool              // it left jobs for others, or it is to be found out whether it did
+	Free  bool              // there are, or may be, new jobs for other engines
 	Set   bool              // it changed settings
 }
 
-// Members is a [Reader] of a store that several engines can have open.
+// Members is implemented by Readers of stores that several engines can have open.
 type Members interface {
 	// Members lists the engines that have it open, in the order in which they joined.
 	Members(ctx context.Context) ([]Member, error)
@@ -137,10 +137,10 @@ type Member struct {
 	Name        string        // host and process
 	Joined      time.Time     // by the server's clock
 	Silent      time.Duration // since its last heartbeat
-	Pace        time.Duration // how often it gives one
+	Pace        time.Duration // the interval of its heartbeats
 	Busy        bool
 	Skew        time.Duration // by how much its clock is ahead of the server's
-	Held        int64         // live jobs that it does when they are due
+	Held        int64         // live jobs that are assigned to it
 	Running     int64         // of them, those with a worker
-	Definitions int           // how many it has
+	Definitions int           // the number of its definitions
 }

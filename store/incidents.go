@@ -9,8 +9,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Incident is what waits for a person's decision: an item whose attempts are used up and whose policy holds its task open, a job
-// that was given up, an or-join that is not decided. It ends when what it is about is tried again, skipped, ended or decided.
+// Incident is work that needs a person's decision: an item without further attempts whose policy keeps its task open, an
+// abandoned job, or an undecided or-join. It ends when the work is retried, skipped, ended or decided.
 type Incident struct {
 	ID         workitem.JobID
 	Kind       string // one of the state.Incident… constants
@@ -18,10 +18,10 @@ type Incident struct {
 	Root       workitem.CaseID
 	Task       string // "" if the case owns it
 	Generation int
-	Item       workitem.ID     // zero if it is about no item
-	Child      workitem.CaseID // the child case that failed; zero if it is about none
-	Job        *state.GivenUp  // that was given up; nil if it is about none
-	Left       bool            // left behind by a case that has ended
+	Item       workitem.ID     // zero if it concerns no item
+	Child      workitem.CaseID // the child case that failed; zero if it concerns none
+	Job        *state.GivenUp  // the abandoned job; nil if it concerns none
+	Left       bool            // its case has ended
 	Failure    *workitem.Failure
 	Since      time.Time
 }
@@ -38,8 +38,8 @@ type IncidentFilter struct {
 	Before   time.Time // since before
 }
 
-// Incidents lists the incidents that match, in the order in which they came up. Code and Before are looked for among all that the
-// other fields select.
+// Incidents lists the incidents that match, in the order in which they arose. Code and Before are applied to each incident that
+// the other fields select, without an index.
 func Incidents(ctx context.Context, v Viewer, f IncidentFilter) iter.Seq2[*Incident, error] {
 	jobs := JobFilter{Root: f.Root, Item: f.Item, Workflow: f.Workflow, Task: f.Task, Kind: state.JobIncident,
 		States: []state.JobState{state.JobWaiting}, Page: Page{After: f.After, Desc: f.Desc}}

@@ -11,14 +11,14 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Viewer shows consistent states: a [Store] is one, and an engine. The functions of this package that list rows read page by
-// page, each page in a view of its own, so a long listing keeps no view open. A limit in the filter bounds the whole listing.
+// Viewer provides consistent snapshots: a Store and an engine implement it. The functions of this package that list rows read
+// each page in a view of its own, so a long listing keeps no view open. A limit in the filter applies to the whole listing.
 type Viewer interface {
 	View(ctx context.Context, f func(Reader) error) error
 }
 
-// ViewerOf returns a Viewer whose views are all the one given, so that functions that page in views of their own read one
-// consistent state. It must not be used after the view has ended.
+// ViewerOf returns a Viewer whose views are all the given one, so that functions that read pages in views of their own
+// see one snapshot. It must not be used after the view has ended.
 func ViewerOf(r Reader) Viewer { return oneView{r} }
 
 type oneView struct{ r Reader }
@@ -88,8 +88,8 @@ func AllEntries(ctx context.Context, v Viewer, f JournalFilter) iter.Seq2[*Entry
 	}
 }
 
-// TreeOf returns the whole tree that a case belongs to, as it is now. It is the caller's own. The error wraps [ErrNotFound] if
-// there is no such case.
+// TreeOf returns the current tree that a case belongs to. The caller may change it. The error wraps ErrNotFound if there is no
+// such case.
 func TreeOf(ctx context.Context, v Viewer, id workitem.CaseID) (*state.Tree, error) {
 	var tree *state.Tree
 	err := v.View(ctx, func(r Reader) error {

@@ -10,8 +10,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Rate is how many work items of a task ended, and how long they took from their start to their end; or how many cases of a workflow, from their
-// creation to their end.
+// Rate counts the ended work items of a task, with their durations from start to end; or the ended cases of a workflow, with their
+// durations from creation to end.
 type Rate struct {
 	Workflow string
 	Task     string    // "" for cases
@@ -25,22 +25,22 @@ type Rate struct {
 // RateFilter selects what [Rates] counts; a zero field selects all.
 type RateFilter struct {
 	Workflow string
-	Task     string    // of the work items; for cases it has no meaning
+	Task     string    // of the work items; ignored for cases
 	Since    time.Time // what ended in the hour of this time, or later
 	Before   time.Time // what ended in an hour that begins before this time
 	Hourly   bool      // one Rate for each hour
 	Cases    bool      // cases, in place of work items
 }
 
-// Rates counts the work items that ended by workflow, task and, if asked, hour, sorted by that, the newest hour first; or the cases, by workflow.
-// A percentile is a duration that is at most 6 % from the one that so many of the completed ones did not exceed: items and cases are counted by
-// hour and about how long they took as they end, see [Ended], and none of them is looked at.
+// Rates counts ended work items by workflow, task and, with Hourly, hour, in that order, the newest hour first; or ended cases by workflow.
+// Percentiles are accurate to 6 %, since they are computed from the counts of Ended, a histogram of durations by hour, without reading
+// items or cases.
 func Rates(ctx context.Context, v Viewer, f RateFilter) ([]Rate, error) {
 	all, err := endedBy(ctx, v, f)
 	return ratesOf(all, func(e Ended) time.Time { return e.Hour }), err
 }
 
-// TaskAndHourRates is [Rates] by task, and by task and hour. Hourly of the filter has no meaning.
+// TaskAndHourRates returns Rates by task, and by task and hour. Hourly of the filter is ignored.
 func TaskAndHourRates(ctx context.Context, v Viewer, f RateFilter) (tasks, hours []Rate, err error) {
 	f.Hourly = true
 	all, err := endedBy(ctx, v, f)

@@ -12,22 +12,23 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Search looks for a text in payloads: in inputs and outputs, and in the messages and details of failures. No index helps, so it
-// looks at one row after the other, within bounds. The zero value finds every row.
+// Search finds a text in payloads: in inputs and outputs, and in the messages and details of failures. There is no index, so it
+// scans rows, within bounds. The zero value finds every row.
 type Search struct {
-	Payload string        // capital letters count; a text is found as it is stored, and within each text of the payload
-	Rows    int           // at most so many rows of the filter are looked at; 0 is MaxSearched
-	Time    time.Duration // it ends after so long; 0 is SearchTime
-	Spent   *SearchSpent  // by the searches for the pages before, for bounds that hold over all pages of a listing; nil if there are none
+	Payload string        // the text to find within the strings of payloads; case-sensitive
+	Rows    int           // the most rows of the filter to examine; 0 is MaxSearched
+	Time    time.Duration // the time limit; 0 is SearchTime
+	Spent   *SearchSpent  // what the searches for previous pages have used, so that the bounds apply to all pages of a listing; nil if there are none
 }
 
-// SearchSpent is what the searches for the pages of a listing have used of their bounds. The zero value is nothing. It is for one search at a time.
+// SearchSpent is what the searches for the pages of a listing have used of their bounds. The zero value is nothing. It is not safe for
+// concurrent use.
 type SearchSpent struct {
 	Rows  int       // that were looked at
-	Until time.Time // when the time is up, which begins with the first of them
+	Until time.Time // the end of the time limit, which starts with the first search
 }
 
-// The bounds of a [Search] by default.
+// The default bounds of a Search.
 const (
 	MaxSearched = 100_000
 	SearchTime  = 500 * time.Millisecond
@@ -36,20 +37,20 @@ const (
 // searchPage is how many rows a search reads at a time.
 const searchPage = 500
 
-// CutError says that a search reached a bound before it had looked at all rows. What it found until then is returned with it.
+// CutError says that a search reached a bound before it had examined all rows. The results so far are returned with it.
 type CutError struct {
 	After string // [Page.After] of the search that goes on
-	Rows  int    // that were looked at, also for the pages before, see [Search.Spent]
+	Rows  int    // the number of examined rows, including those for previous pages, see [Search.Spent]
 }
 
-// Error says how many rows were looked at.
+// Error says how many rows were examined.
 func (e *CutError) Error() string {
 	return fmt.Sprintf("the search looked at %d rows, and there are more: it goes on after %s", e.Rows, e.After)
 }
 
-// SearchCases lists the cases that match a filter and have a text in their payloads: so many as the filter's page says. The text is looked for in what
-// shown returns, which hides payloads from those who may not see them; nil shows all. The error is a [*CutError] if a
-// bound was reached, beside the cases that were found.
+// SearchCases lists the cases that match a filter and contain a text in their payloads, up to the limit of the filter's page. The text is
+// searched in the result of shown, which can hide payloads that the user may not see; nil hides nothing. If a bound of the search was
+// reached, the error is a *CutError, and the cases found so far are returned.
 func SearchCases(ctx context.Context, v Viewer, f CaseFilter, s Search, shown func(*state.Case) *state.Case) ([]*state.Case, error) {
 	return search(ctx, v, s, &f.Page, func(r Reader) ([]*state.Case, error) { return r.Cases(ctx, f) },
 		func(c *state.Case) string { return c.ID.String() }, func(c *state.Case) bool {

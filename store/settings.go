@@ -11,53 +11,52 @@ import (
 	"github.com/tasq-dev/tasq/limit"
 )
 
-// Decision is when a setting was decided, and by whom. The zero value is unknown.
+// Decision says when and by whom a setting was changed. The zero value is unknown.
 type Decision struct {
 	At time.Time `json:"at,omitzero"`
 	By string    `json:"by,omitempty"`
 }
 
-// QueueValue is the value of a [QueueSetting]: that of a queue that is paused, or has another number of workers than programs give it. The zero
-// value is any other queue.
+// QueueValue is the value of a QueueSetting: the pause of a queue, and its number of workers. The zero value has no effect.
 type QueueValue struct {
 	Paused bool `json:"paused"`
 	Decision
 
-	Workers *WorkersValue `json:"workers,omitempty"` // nil is as many as the programs say
+	Workers *WorkersValue `json:"workers,omitempty"` // nil is the number of each program's configuration
 }
 
-// WorkersValue is how many jobs of a queue run at a time in each engine that runs them.
+// WorkersValue is how many jobs of a queue run concurrently in each engine.
 type WorkersValue struct {
 	N int `json:"n"`
 	Decision
 }
 
-// LimitValue is the value of a [LimitSetting]: how a limit is defined, and what was set in place of its number.
+// LimitValue is the value of a LimitSetting: the definition of a limit, and the numbers that were set instead.
 type LimitValue struct {
 	Limit limit.Limit `json:"limit"`
 	N     *int64      `json:"n,omitempty"` // nil is that of the definition
 	Decision
 
-	Keys map[string]KeyValue `json:"keys,omitempty"` // what was set for single keys of it, by those; nil is nothing
+	Keys map[string]KeyValue `json:"keys,omitempty"` // the numbers of single keys; nil is none
 }
 
-// KeyValue is the number that was set for one key of a limit.
+// KeyValue is the stored number of one key of a limit.
 type KeyValue struct {
 	N int64 `json:"n"`
 	Decision
 }
 
-// TakesValue is the value of a [TakesSetting]: what each attempt of the functions of a definition takes of limits before it begins, and
-// which of them take turns.
+// TakesValue is the value of a TakesSetting: what each attempt of the functions of a definition acquires of limits before it starts,
+// and which functions are scheduled fairly by a key.
 type TakesValue struct {
 	Tasks map[string][]Takes `json:"tasks,omitempty"` // of the items of a task, by its name
 	Calls map[string][]Takes `json:"calls,omitempty"` // of the jobs of a function, by its name
 
-	FairTasks []string `json:"fairTasks,omitempty"` // the tasks whose items take turns by a key of their input, sorted
-	FairCalls []string `json:"fairCalls,omitempty"` // the functions whose jobs do, sorted
+	FairTasks []string `json:"fairTasks,omitempty"` // the tasks with fair scheduling by a key of the input, sorted
+	FairCalls []string `json:"fairCalls,omitempty"` // the functions with fair scheduling, sorted
 }
 
-// IsZero reports whether functions take nothing and have no turns.
+// IsZero reports whether the value is empty.
 func (v TakesValue) IsZero() bool {
 	return len(v.Tasks)+len(v.Calls)+len(v.FairTasks)+len(v.FairCalls) == 0
 }
@@ -74,16 +73,17 @@ func (v TakesValue) Holds(name string) bool {
 	return false
 }
 
-// Takes is what an attempt takes of one limit.
+// Takes is what an attempt acquires of one limit.
 type Takes struct {
 	Limit string   `json:"limit"`           // its name
-	N     int64    `json:"n,omitempty"`     // how much; 0 is decided by the input
-	Keyed bool     `json:"keyed,omitempty"` // of a key that is decided by the input
-	Any   []string `json:"any,omitempty"`   // the keys of which any will do
-	Until string   `json:"until,omitempty"` // the task that ends it, if the case holds it from the first attempt on; "" for the attempt alone
+	N     int64    `json:"n,omitempty"`     // how much; 0 if the input decides
+	Keyed bool     `json:"keyed,omitempty"` // the input decides the key
+	Any   []string `json:"any,omitempty"`   // the keys of a pool
+	Until string   `json:"until,omitempty"` // the task at whose end the case releases it; "" if each attempt releases it
 }
 
-// ReadTakes finds what functions take of limits, by the fingerprint of their definition. The error names a setting that cannot be read.
+// ReadTakes decodes what functions acquire of limits, by the fingerprint of their definition. The error names a setting that cannot be
+// decoded.
 func ReadTakes(all []Setting) (map[string]TakesValue, error) {
 	takes := make(map[string]TakesValue)
 	for _, s := range all {
@@ -100,7 +100,7 @@ func ReadTakes(all []Setting) (map[string]TakesValue, error) {
 	return takes, nil
 }
 
-// Current is the limit as it is set.
+// Current returns the limit with the number that is in effect.
 func (v LimitValue) Current() limit.Limit {
 	if v.N != nil {
 		return with(v.Limit, *v.N)
@@ -108,7 +108,8 @@ func (v LimitValue) Current() limit.Limit {
 	return v.Limit
 }
 
-// CurrentOf is the limit of each key that was set for itself; the others have [LimitValue.Current].
+// CurrentOf returns the limits of the keys with a number of their own; all other keys have
+// LimitValue.Current.
 func (v LimitValue) CurrentOf() map[string]limit.Limit {
 	all := make(map[string]limit.Limit, len(v.Keys))
 	for key, set := range v.Keys {
@@ -125,8 +126,8 @@ func with(l limit.Limit, n int64) limit.Limit {
 	return l
 }
 
-// SettingsDigest is a text that is another one if the settings are: the SHA-256 of "name=value" and a line feed for each, in the order of
-// names, in hexadecimal.
+// SettingsDigest returns a digest that changes whenever a setting does: the SHA-256, in hexadecimal, of a line "name=value" for each
+// setting, sorted by name.
 func SettingsDigest(all []Setting) string {
 	h := sha256.New()
 	for _, s := range all {
@@ -135,8 +136,8 @@ func SettingsDigest(all []Setting) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// ReadControls sorts settings into those of limits and those of queues, by name. Others are left out. The error names a setting that
-// cannot be read.
+// ReadControls decodes the settings of limits and of queues, by name; other settings are skipped. The error names a setting that
+// cannot be decoded.
 func ReadControls(all []Setting) (limits map[string]LimitValue, queues map[string]QueueValue, err error) {
 	limits, queues = make(map[string]LimitValue), make(map[string]QueueValue)
 	for _, s := range all {

@@ -17,7 +17,7 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// The kinds of failure that a store reports. Wrapped errors say which thing was meant and what to do.
+// The kinds of errors of a store. Wrapped errors name the object and say what to do.
 var (
 	ErrNotFound = workflow.ErrNotFound
 	ErrConflict = errors.New("changed concurrently")
@@ -26,56 +26,57 @@ var (
 	ErrCorrupt  = state.ErrCorrupt
 	ErrNewer    = errors.New("the database was written by a newer version")
 
-	// ErrForeign is the [ErrCorrupt] of what begins as no database of Tasq's does: most likely the wrong file was named. It was not touched.
+	// ErrForeign is the [ErrCorrupt] of a file that does not begin like a database of Tasq: most likely the wrong file was named. The file
+	// was not changed.
 	ErrForeign = fmt.Errorf("%w", ErrCorrupt)
 
-	// ErrLost is for a database that was taken from the process that owns it: its files were removed, moved, replaced
-	// or cut off, or another process has become the owner. The store acknowledges nothing after that, and its reads fail
-	// with this error, too. Close it, repair what happened and open it again.
+	// ErrLost says that the process has lost its database: the files were removed, moved, replaced or truncated, or
+	// another process has become the owner. The store acknowledges nothing after that, and its reads fail with this
+	// error, too. Close it, repair the cause and open it again.
 	ErrLost = errors.New("the database was lost while in use")
 
-	// ErrUnavailable says that the store, or what it stands on, fails: the disk is full or reports an error, another program
-	// holds a lock, memory ran out. It says nothing of what was asked, which may succeed when the fault is over.
+	// ErrUnavailable says that the store or the system below it fails: the disk is full or reports an error, another program
+	// holds a lock, or memory ran out. The request itself may be valid, and may succeed later.
 	ErrUnavailable = errors.New("the store is unavailable")
 
-	// ErrUndone says that a transaction is gone as a whole: SQL of the user's, run by [Tx.DB], had the database undo it. The
-	// Savepoint that it ran in and those around it return it, and so does Update, in which nothing happened.
+	// ErrUndone says that the user's SQL, run with [Tx.DB], made the database roll back the whole transaction. The Savepoint
+	// in which it ran, those around it, and Update return this error.
 	ErrUndone = errors.New("the whole transaction was rolled back")
 
-	// ErrRefused says that the database refuses what a transaction wrote: a text or a number that it has no form for, or a constraint of
-	// the user's that it checks at the end. Nothing of the transaction happened. It is about one of the commands in it, and another one
-	// may be stored.
+	// ErrRefused says that the database rejects what a transaction wrote: a text or a number that it cannot represent, or a violation of
+	// a deferred constraint of the user. The transaction was rolled back. One of its commands is the cause; the others may succeed in
+	// another transaction.
 	ErrRefused = errors.New("the database refused the data")
 
-	// ErrHalfCopied says that a copy of another database into this one is not complete: what runs on it would miss cases. Give the same
-	// "tasq copy" again, which goes on where it was, or drop the database.
+	// ErrHalfCopied says that a copy of another database into this one is incomplete, so cases are missing. Run the same "tasq copy"
+	// again, which continues the copy, or drop the database.
 	ErrHalfCopied = errors.New("a copy into the database is incomplete")
 
-	// ErrOlder is for a database that is opened for reading, which changes nothing, so that it is not migrated.
+	// ErrOlder says that a database that was opened for reading needs a migration, which reading does not do.
 	ErrOlder = errors.New("the database was written by an older version")
 )
 
-// Opener makes a store ready for use: it migrates the schema and recovers what a crash left behind.
+// Opener opens a store: it migrates the schema and recovers from a crash.
 type Opener interface {
 	Open(ctx context.Context, o Options) (Store, error)
 }
 
-// Options are what an engine gives the store that it opens.
+// Options are the options with which an engine opens a store.
 type Options struct {
 	Now      func() time.Time // the engine's clock; time.Now if nil
-	Logger   *slog.Logger     // where the store reports; discarded if nil
+	Logger   *slog.Logger     // for messages of the store; discarded if nil
 	ReadOnly bool             // never write, not even a migration
-	Shared   bool             // other engines may have the database open at the same time, if the store can do that
+	Shared   bool             // other engines may have the database open at the same time, if the store supports that
 }
 
-// Store holds cases. It is safe for concurrent use, but Update calls run one after the other.
+// Store stores cases. It is safe for concurrent use, but calls of Update are serialized.
 type Store interface {
-	// Update runs f in one transaction, and returns once everything that f appended is durable. If f returns an error,
-	// or the commit fails, nothing of it happened.
+	// Update runs f in one transaction, and returns when everything that f appended is durable. If f returns an error,
+	// or the commit fails, the transaction is rolled back.
 	Update(ctx context.Context, f func(Tx) error) error
 
-	// View runs f on one consistent state of everything that was acknowledged before the call. f must not call the
-	// store.
+	// View runs f on a consistent snapshot, which includes everything that was acknowledged before the call. f
+	// must not call the store.
 	View(ctx context.Context, f func(Reader) error) error
 
 	// Register records definitions, so that other programs can read the cases that run on them.
@@ -84,14 +85,14 @@ type Store interface {
 	// Limits are the rows of limits that all engines of the store share.
 	Limits
 
-	// Idle informs the store that nothing is queued, which is the time for housekeeping. It must not block for long.
+	// Idle tells the store that nothing is queued, so that it can do housekeeping. It must not block for long.
 	Idle(ctx context.Context) error
 
-	// Close writes what is outstanding and gives the database free.
+	// Close completes pending writes and releases the database.
 	Close() error
 }
 
-// Tx is the transaction of one Update. It must not be used after the function it was given to has returned.
+// Tx is the transaction of one Update. It must not be used after the function of the Update has returned.
 type Tx interface {
 	Trees
 	Inbox
@@ -103,58 +104,60 @@ type Tx interface {
 	// none.
 	Answered(ctx context.Context, key string) (*Entry, error)
 
-	// KeyHolders lists the root cases of a workflow that hold a business key, see [state.Case.HoldsKey]: there is one at most, unless
-	// the journal was made otherwise. Until the transaction has ended, no transaction of another engine gets an answer for the same key.
+	// KeyHolders lists the root cases of a workflow that hold a business key, see [state.Case.HoldsKey]; there is normally one at most.
+	// It locks the key: until the transaction has ended, calls of other engines for the same key block.
 	KeyHolders(ctx context.Context, workflow, key string) ([]workitem.CaseID, error)
 
-	// KeyStarts lists the root cases of a workflow with a business key that were created after a time, oldest first, whatever became of
-	// them. It keeps transactions of other engines from the key as KeyHolders does.
+	// KeyStarts lists the root cases of a workflow with a business key that were created after a time, in any state, oldest first. It
+	// locks the key like KeyHolders.
 	KeyStarts(ctx context.Context, workflow, key string, after time.Time) ([]KeyStart, error)
 
-	// Savepoint runs f and undoes alone what f did to the database, if f returns an error. The error wraps ErrUndone,
-	// whatever f returned, if the transaction is gone.
+	// Savepoint runs f, and rolls back only the changes of f if f returns an error. The error wraps ErrUndone,
+	// whatever f returned, if the whole transaction was rolled back.
 	Savepoint(ctx context.Context, f func() error) error
 
-	// DB runs the user's own SQL in the transaction. Within a Savepoint it is good until the Savepoint's function
-	// returns.
+	// DB returns the connection for the user's own SQL in the transaction. Within a Savepoint it is valid until
+	// the Savepoint's function returns.
 	DB() domain.DB
 
-	// Set keeps a value under a name, in place of the one that was there; nil removes it. See [Setting].
+	// Set stores a setting, replacing the previous value; nil removes it. See [Setting].
 	Set(ctx context.Context, name string, value json.RawMessage) error
 
-	// Setting is the value that is kept under a name, also by this transaction; nil if there is none. Until the transaction has ended, no transaction
-	// of another engine gets an answer for the same name, so what is set by it overwrites nothing that was not read.
+	// Setting returns the value of a setting, including changes of this transaction; nil if there is none. It locks the name: until the
+	// transaction has ended, calls of other engines for the same name block, so that read-modify-write is safe.
 	Setting(ctx context.Context, name string) (json.RawMessage, error)
 }
 
-// Trees is the part of a [Tx] that finds what a command changes. All of it includes what the transaction has appended.
+// Trees is the part of a Tx that reads the objects that a command changes. Results include what the transaction has
+// appended.
 type Trees interface {
 	// Load returns the tree of a root case. The error is ErrNotFound if there is none. The caller owns the tree, and
-	// may keep it for later transactions as long as it applies every event itself.
+	// may cache it for later transactions as long as it applies all changes to it.
 	Load(ctx context.Context, root workitem.CaseID) (*state.Tree, error)
 
 	// Root finds the root case of any case, item or job by its id; ErrNotFound if there is none.
 	Root(ctx context.Context, id [16]byte) (workitem.CaseID, error)
 
-	// Item returns a work item, also one that its tree keeps in memory no longer; ErrNotFound if there is none.
+	// Item returns a work item, including those of earlier activations that the tree does not hold; ErrNotFound
+	// if there is none.
 	Item(ctx context.Context, id workitem.ID) (*ItemRow, error)
 
-	// Steps lists the steps of a job, of all that ever did it, oldest first. The owner is the id of the work item for
-	// the run of one, and that of the job for every other; see [workitem.Step.Owner].
+	// Steps lists the steps of a job, of all its runs, oldest first. The owner is the id of the work item whose run
+	// the job is, and otherwise the id of the job; see [workitem.Step.Owner].
 	Steps(ctx context.Context, owner [16]byte) ([]*workitem.Step, error)
 
-	// History lists the entries of a tree that Load has returned, oldest first, up to a position: those that were committed before the
+	// History lists the journal entries of a loaded tree, oldest first, up to a position: those that were committed before the
 	// transaction.
 	History(ctx context.Context, t *state.Tree, until int64) ([]*Entry, error)
 }
 
 // Inbox is the part of a [Tx] that answers other processes.
 type Inbox interface {
-	// Requests lists up to max commands that other processes left, oldest first: those whose ids are above the given
-	// one, 0 for all. They stay until they are replied to.
+	// Requests lists up to max commands that other processes left, oldest first, with ids above after; 0 for all.
+	// They stay until they are answered with Reply.
 	Requests(ctx context.Context, after int64, max int) ([]Request, error)
 
-	// Reply records the answer to a request, for the process that waits for it.
+	// Reply stores the answer to a request, for the process that waits for it.
 	Reply(ctx context.Context, id int64, a Answer) error
 }
 
@@ -164,26 +167,26 @@ type KeyStart struct {
 	At   time.Time
 }
 
-// Compare orders starts by time, and those of one moment by case.
+// Compare orders starts by time, then by case.
 func (s KeyStart) Compare(other KeyStart) int {
 	return cmp.Or(s.At.Compare(other.At), bytes.Compare(s.Case[:], other.Case[:]))
 }
 
-// Setting is what an operator has decided and what engines remember, beside cases: the numbers of a limit, a queue that is paused.
-// The name says of what it is, such as "limit/openai".
+// Setting is stored configuration that is not part of a case: the numbers of a limit, or the pause of a queue. The name identifies
+// the object, such as "limit/openai".
 type Setting struct {
 	Name  string
 	Value json.RawMessage
 }
 
-// The beginnings of the names of settings; a name follows.
+// The prefixes of the names of settings; the name of the limit or queue, or a fingerprint, follows.
 const (
-	LimitSetting = "limit/" // how a limit is defined, and what was set instead of its number
-	QueueSetting = "queue/" // a queue that is paused, or has another number of workers
-	TakesSetting = "takes/" // what the functions of a definition take of limits, by its fingerprint
+	LimitSetting = "limit/" // the definition of a limit, and the number that was set instead
+	QueueSetting = "queue/" // the pause of a queue, and the number of workers that was set
+	TakesSetting = "takes/" // what the functions of a definition acquire of limits, by its fingerprint
 )
 
-// Reader answers queries on one consistent state.
+// Reader answers queries on one consistent snapshot.
 type Reader interface {
 	Finder
 	Counter
@@ -194,23 +197,23 @@ type Reader interface {
 	// Definitions lists every definition that was registered.
 	Definitions(ctx context.Context) ([]*Definition, error)
 
-	// Settings lists what Set has kept, by name.
+	// Settings lists the settings that Set has stored, by name.
 	Settings(ctx context.Context) ([]Setting, error)
 
-	// LimitRows lists rows of limits that are there, by limit and key, for those who only look. The Self of the view is 0.
+	// LimitRows lists existing rows of limits by limit and key, for reading only. The Self of the view is 0.
 	LimitRows(ctx context.Context, f LimitFilter) (LimitView, error)
 
-	// DB runs the user's own queries on the same state.
+	// DB returns a connection for the user's own queries on the same snapshot.
 	DB() domain.DB
 }
 
 // Finder is the part of a [Reader] that finds cases and what belongs to them.
 type Finder interface {
-	// Tree returns a root case with its descendants; ErrNotFound if there is none. Ended ones can be read, too.
+	// Tree returns a root case, active or ended, with its descendants; ErrNotFound if there is none.
 	Tree(ctx context.Context, root workitem.CaseID) (*state.Tree, error)
 
-	// Trees is Tree for several root cases, in the order of roots. It takes as many statements as one tree does. Those that are not
-	// there are left out.
+	// Trees is Tree for several root cases, in the order of roots, with as many statements as for one tree. Missing ones are
+	// omitted.
 	Trees(ctx context.Context, roots []workitem.CaseID) ([]*state.Tree, error)
 
 	// Root finds the root case of any case, item or job by its id; ErrNotFound if there is none.
@@ -219,69 +222,69 @@ type Finder interface {
 	// Cases lists cases without their Items, Jobs and Children; Tree has those.
 	Cases(ctx context.Context, f CaseFilter) ([]*state.Case, error)
 
-	// Items lists work items of all activations, also the final ones.
+	// Items lists work items of all activations, including final ones.
 	Items(ctx context.Context, f ItemFilter) ([]*ItemRow, error)
 
-	// Jobs lists jobs, also those that have ended.
+	// Jobs lists jobs, including those that have ended.
 	Jobs(ctx context.Context, f JobFilter) ([]*state.Job, error)
 
-	// Steps lists what jobs recorded, also in earlier attempts.
+	// Steps lists the steps that jobs recorded, including those of earlier attempts.
 	Steps(ctx context.Context, f StepFilter) ([]*workitem.Step, error)
 
-	// Messages lists the events that were sent to cases, also those that a step has taken.
+	// Messages lists the events that were sent to cases, including those that a step has taken.
 	Messages(ctx context.Context, f MessageFilter) ([]*state.Message, error)
 
 	// Answered returns the entry of the journal that was committed with an idempotency key; ErrNotFound if there is none.
 	Answered(ctx context.Context, key string) (*Entry, error)
 }
 
-// Counter is the part of a [Reader] that counts, without a list of what is counted.
+// Counter is the part of a Reader that returns counts instead of lists.
 type Counter interface {
 	// Counts counts cases, items and jobs by workflow and state.
 	Counts(ctx context.Context) ([]Count, error)
 
-	// CountsByDefinition counts cases by the definition that they run on and their state, and live work items by definition
-	// and task. With live, only cases that have not ended are counted, which costs what they are; all of them cost a look at
-	// each case of the database.
+	// CountsByDefinition counts cases by definition and state, and live work items by definition and task. With live, it
+	// counts only cases that have not ended, at a cost proportional to their number; otherwise it reads every case of the
+	// database.
 	CountsByDefinition(ctx context.Context, live bool) ([]DefinitionCount, error)
 
 	// Backlog counts the live work items and jobs of each queue, sorted by its name, and the jobs that are due at now and have not begun. It
 	// costs a look at each live item and job.
 	Backlog(ctx context.Context, now time.Time) ([]QueueBacklog, error)
 
-	// Ended counts the work items that ended, or the cases if the filter says so, in no order: by hour, or those of all hours of the filter
-	// together. It costs a look at each count of these hours, however many ended.
+	// Ended counts ended work items, or cases if the filter says so, by hour or for all hours of the filter together, in no particular
+	// order. Its cost is proportional to the number of counts in these hours, not to what ended.
 	Ended(ctx context.Context, f RateFilter) ([]Ended, error)
 }
 
-// Entry is a command as the journal keeps it: who asked for what, and all that it did to one tree.
+// Entry is a journal entry: a command, its actor, and all changes that it made to one tree.
 type Entry struct {
 	Seq     int64 // position in the journal, above 0 and above those before it in its tree; set by Append
 	Prev    int64 // position of the tree's entry before this one; 0 for the first; set by Append
 	Root    workitem.CaseID
 	At      time.Time
 	Command string          // "start", "item complete", ...
-	By      string          // who asked, as the caller named itself
+	By      string          // the actor, as set by the caller
 	Key     string          // idempotency key; "" if none was given
-	Answer  json.RawMessage // what the first caller got; kept with a key only
+	Answer  json.RawMessage // the result of the command; stored only with a key
 	Changes []state.Change
 }
 
-// Definition is a workflow as the database keeps it.
+// Definition is a stored workflow definition.
 type Definition struct {
 	Name        string
 	Version     string
 	Fingerprint string // hash of Document
 	Net         *net.Definition
-	Document    json.RawMessage // all that makes the definition what it is, in a canonical form
-	Code        bool            // some of it is code, which only the program that defines it has
+	Document    json.RawMessage // the content of the definition except code, in canonical form
+	Code        bool            // it contains code, which only the program that defines it has
 	Created     time.Time
 }
 
 // Request is a command from a process that does not own the database.
 type Request struct {
 	ID      int64
-	Command json.RawMessage // as the engine encodes it
+	Command json.RawMessage // encoded by the engine
 	At      time.Time
 }
 
@@ -292,7 +295,7 @@ type Answer struct {
 	Error  string
 }
 
-// ItemRow is a work item with the names that tell people where it belongs.
+// ItemRow is a work item with its root case and workflow.
 type ItemRow struct {
 	*workitem.Item
 	Root     workitem.CaseID
@@ -316,19 +319,19 @@ type DefinitionCount struct {
 	N           int64
 }
 
-// Watcher is a store that other processes can leave commands in. Asking it costs microseconds, so an engine may do so a
-// few times a second while it has nothing else to do; [Inbox.Requests] then gets what was left.
+// Watcher is a store in which other processes can leave commands. Changed takes microseconds, so an idle engine can call it
+// several times a second; Inbox.Requests then returns the commands.
 type Watcher interface {
-	// Reachable reports whether other processes can leave commands at all. They cannot in a database in memory, which is then
-	// not asked for changes.
+	// Reachable reports whether other processes can leave commands at all, which they cannot in a database in memory. Changed
+	// is not called if it returns false.
 	Reachable() bool
 
-	// Changed reports whether requests may have come in since the last call that reported so.
+	// Changed reports whether requests may have arrived since the last call that returned true.
 	Changed(ctx context.Context) (bool, error)
 }
 
-// Killer is a store that can be left as a killed process would leave it: nothing outstanding is written, and the
-// database is given free. It is for tests of recovery.
+// Killer is a store that can simulate the death of its process: pending writes are discarded, and the database
+// is released. It is for tests of recovery.
 type Killer interface {
 	Kill() error
 }

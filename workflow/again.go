@@ -9,31 +9,31 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Taken says what a start does if another root case of the workflow holds its business key. "" is [Refuse], if the workflow has
-// builder.UniqueKey, and otherwise nothing: the key is not unique then.
+// Taken is the policy of a start whose business key another root case of the workflow holds. The zero value is Refuse if the
+// workflow has builder.UniqueKey; otherwise keys need not be unique.
 type Taken string
 
-// What a start does if its business key is taken. With each of them the key of the case that it starts is unique, as
-// builder.UniqueKey has it: it is held while the case goes on, and once it has completed.
+// The policies. With each of them the key of the new case is unique, as with builder.UniqueKey: the case holds it
+// while it is active, and after it has completed.
 const (
-	Refuse    Taken = "refuse"    // the error is a [*KeyTakenError]
-	Return    Taken = "return"    // nothing is started; the result has the case that holds the key, and says so
-	Replace   Taken = "replace"   // a case of which nothing has begun is canceled, and this one starts; another one refuses it
-	Supersede Taken = "supersede" // a case that goes on is canceled, and this one starts; one that has completed refuses it
+	Refuse    Taken = "refuse"    // fail with a [*KeyTakenError]
+	Return    Taken = "return"    // start nothing; the result has the case that holds the key, and Found set
+	Replace   Taken = "replace"   // cancel a case that has not started yet, and start; otherwise fail
+	Supersede Taken = "supersede" // cancel an active case, and start; fail if it has completed
 
-	// Queued has this case begin when those with the key that were started before it have ended, in the order of their starts; at once if
-	// all have. It holds the key until it ends. A delay cannot be given too.
+	// Queued starts this case when all earlier cases with the key have ended, in the order of their starts. It holds the key until it
+	// ends. It cannot be combined with a delay.
 	Queued Taken = "queue"
 
-	// Debounced puts the case off, see [Debounce], which has to be given too. A case that was put off so and has not begun is canceled, and
-	// this one takes its place. It holds the key until it ends, but not against other starts that are debounced once it has begun.
+	// Debounced delays the case, see [Debounce], which is required. It replaces a debounced case that has not started, which is canceled.
+	// It holds the key until it ends, but after its start no longer against other debounced starts.
 	Debounced Taken = "debounce"
 )
 
-// Period is a part of the calendar.
+// Period is a calendar period.
 type Period string
 
-// The periods. Each begins when clocks of its zone show its beginning.
+// The periods. Each begins at its local time in the zone.
 const (
 	Hour  Period = "hour"
 	Day   Period = "day"
@@ -46,12 +46,12 @@ var (
 	periods = []Period{Hour, Day, Week, Month}
 )
 
-// IfTaken says what the start of a case does if another one holds its business key. Two starts at once, by whatever engines, are
-// decided one after the other.
+// IfTaken says what the start of a case does if another case holds its business key. Concurrent starts are decided one after the
+// other, also in different engines.
 func IfTaken(t Taken) Option { return set(func(c *Command) { c.IfTaken = t }) }
 
-// OncePer has a business key be taken by one case for each period of the calendar of a zone ("" is UTC): that in which the case
-// begins. The period becomes a part of the key: "ada 2030-01-31 Europe/Berlin". Without [IfTaken] a further start is refused.
+// OncePer allows one case with a business key in each calendar period of a time zone ("" is UTC), determined by the start of
+// the case. The period becomes part of the key: "ada 2030-01-31 Europe/Berlin". Without IfTaken a further start is rejected.
 func OncePer(p Period, zone string) Option {
 	return OptionFunc(func(c *Command) error {
 		if p == "" {
@@ -62,18 +62,18 @@ func OncePer(p Period, zone string) Option {
 	})
 }
 
-// MaxThrottle bounds how many starts [Throttle] may let through in a window: each start looks at those before it.
+// MaxThrottle is the largest number of starts in the window of a Throttle: each start examines those before it.
 const MaxThrottle = 1000
 
-// Throttle has at most n cases of the workflow with the business key start in any window of a length, however the window is laid:
+// Throttle allows at most n starts of cases of the workflow with the business key in any (sliding) window of the given length:
 //
 //	start of ada   0 s   20 s   40 s      60 s       Throttle(2, time.Minute)
 //	               yes   yes    refused   yes        two from 0 s until 60 s, two from 20 s until 80 s
 //
-// A start that is one too many is refused with a [*ThrottledError], which says when the next one may come; with [IfTaken] [Return] the
-// result has the case that was started last. n is from 1 to [MaxThrottle]. All starts of root cases with the key count, whatever became of
-// them; a case that is started with Throttle is kept for the window at least, whatever builder.Keep says. No delay can be given too, nor
-// [OncePer], nor another IfTaken. To have work wait instead of refusing it, bound the function with builder.Limits and a limit.Rate by key.
+// A further start fails with a *ThrottledError, which says when the next one is possible; with IfTaken(Return) the result has the case that
+// was started last. n is from 1 to MaxThrottle. All starts of root cases with the key count, whatever became of the cases; a case that is
+// started with Throttle is kept at least for the window, regardless of builder.Keep. It cannot be combined with a delay, OncePer or another
+// IfTaken. To delay work instead of rejecting it, use builder.Limits with a limit.Rate by key.
 func Throttle(n int, window time.Duration) Option {
 	return OptionFunc(func(c *Command) error {
 		c.Throttle, c.Window = n, window
@@ -81,15 +81,15 @@ func Throttle(n int, window time.Duration) Option {
 	})
 }
 
-// Debounce has the case begin when no start with its business key has come for a time: each further one within it takes the place of the
-// one before, with its own input, and puts the begin off by that time again; but not beyond longest after the first of them, if that is not
-// 0. So of many changes within a moment, the last one is worked on, once. It is [IfTaken] with [Debounced]. The case whose place is taken is
-// canceled, with the code "replaced". A delay cannot be given too.
+// Debounce starts the case when there has been no further start with its business key for the time quiet. Each further start replaces the
+// one before, with its own input, and restarts the wait, but the case starts at the latest when longest has passed since the first start,
+// if that is not 0. So of many changes in a short time only the last is processed, once. It implies IfTaken(Debounced). The replaced case
+// is canceled with the code "replaced". It cannot be combined with a delay.
 func Debounce(quiet, longest time.Duration) Option {
 	return set(func(c *Command) { c.IfTaken, c.Quiet, c.Longest = Debounced, quiet, longest })
 }
 
-// PutOff is how long after now a debounced start begins, of which the first came at a time.
+// PutOff returns how long after now a debounced start begins, if the first start with its key was at first.
 func (c *Command) PutOff(first, now time.Time) time.Duration {
 	if c.Longest == 0 {
 		return c.Quiet
@@ -103,7 +103,7 @@ func (c *Command) throttled() bool { return c.Throttle != 0 || c.Window != 0 }
 // asksUnique reports whether a start wants its key to be unique.
 func (c *Command) asksUnique() bool { return !c.throttled() && (c.IfTaken != "" || c.Per != "") }
 
-// Wish is what a start asks of its business key.
+// Wish is what a start requires of its business key.
 type Wish struct {
 	Unique bool
 	Queued bool              // the case begins when those before it have ended
@@ -114,7 +114,7 @@ type Wish struct {
 	Within   time.Duration
 }
 
-// KeyWish is what a start asks of its business key, of a case that begins at a time.
+// KeyWish returns what a start of a case that begins at a time requires of its business key.
 func (c *Command) KeyWish(begins time.Time) (Wish, error) {
 	w := Wish{Unique: c.asksUnique(), Queued: c.IfTaken == Queued, Throttle: c.Throttle, Within: c.Window}
 	if c.Per == "" {

@@ -10,29 +10,29 @@ import (
 	"github.com/tasq-dev/tasq/activities"
 )
 
-// Batch has the jobs of a task done together, several by one call: once Most of them are due, or the first of them has been due for
-// Wait. Each succeeds or fails by itself.
+// Batch executes several jobs of a task in one call: as soon as Most of them are due, or the first has been due for Wait. Each job
+// succeeds or fails by itself.
 type Batch struct {
 	Batching
-	// Key says which jobs are done together: those with the same one. Nil puts all of them together.
+	// Key groups the jobs: only jobs with the same key share a batch. Nil groups all jobs together.
 	Key func(input json.RawMessage) (string, error)
-	// Run does the jobs in a worker, outside any transaction. It returns what became of each, by its index.
+	// Run executes the jobs in a worker, outside any transaction. It returns one result for each job, in the same order.
 	Run func(ctx context.Context, jobs []*activities.Work) []Done
 }
 
-// Batching says when a batch begins.
+// Batching says when a batch starts.
 type Batching struct {
-	Most int           // how many jobs one call does, 1 or more
-	Wait time.Duration // how long the first waits for others; 0 takes those that are there when a worker is free
+	Most int           // the largest number of jobs in one call, 1 or more
+	Wait time.Duration // how long the first job waits for others; 0 takes those that are due when a worker is free
 }
 
-// Done is what became of one job of a batch.
+// Done is the result of one job of a batch.
 type Done struct {
 	Output json.RawMessage
-	Err    error // why it failed; nil if it did not
+	Err    error // why it failed; nil if it succeeded
 }
 
-// BatchesOf reads the batches of a [Definition.Document], by the task, so that a process without the definition knows them too.
+// BatchesOf returns the batches in a Definition.Document by task, for a process without the definition.
 func BatchesOf(document json.RawMessage) (map[string]Batching, error) {
 	if !bytes.Contains(document, []byte(`"batch":`)) { // as most
 		return nil, nil
@@ -60,9 +60,9 @@ func BatchesOf(document json.RawMessage) (map[string]Batching, error) {
 	return batches, nil
 }
 
-// BatchDocument is the form of a [Batching] in a [Definition.Document].
+// BatchDocument is the encoding of a Batching in a Definition.Document.
 type BatchDocument struct {
 	Most int    `json:"most"`
 	Wait string `json:"wait"`           // as time.Duration has it
-	Keys bool   `json:"keys,omitempty"` // there is one for each key of the input
+	Keys bool   `json:"keys,omitempty"` // each key of the input has batches of its own
 }

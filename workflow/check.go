@@ -117,8 +117,8 @@ func Kinds() []Kind {
 	return all
 }
 
-// Check reports what is wrong with a command whatever it meets: an unknown kind, a field that is missing, one that the kind does
-// not have, a name that no store can keep. The error wraps [ErrBadCommand], or says which option is wrong.
+// Check returns the errors of a command that do not depend on the state of a case: an unknown kind, a missing field, a field
+// that the kind does not have, or a name that no store can keep. The error wraps ErrBadCommand, or says which option is invalid.
 func (c *Command) Check() error {
 	f, ok := forms[c.Kind]
 	if !ok {
@@ -193,8 +193,8 @@ func (c *Command) checkAction() error {
 	return nil
 }
 
-// CheckEventName refuses a text that cannot be the name of an event or a topic: one that is longer than [MaxEventName], and one that
-// [CheckText] refuses.
+// CheckEventName returns an error if a text cannot be the name of an event or a topic: if it is longer than MaxEventName, or
+// CheckText rejects it.
 func CheckEventName(name string) error {
 	if len(name) > MaxEventName {
 		return fmt.Errorf("the name of an event has at most %d bytes, and this one has %d", MaxEventName, len(name))
@@ -202,11 +202,12 @@ func CheckEventName(name string) error {
 	return CheckText("name of the event", name)
 }
 
-// MaxName bounds the names of actors and of queues, and idempotency keys, in bytes. Databases find rows by them.
+// MaxName is the longest name of an actor or a queue, and the longest idempotency key, in bytes. Databases index
+// them.
 const MaxName = 1000
 
-// CheckName refuses a text that cannot be the name of an actor, of a queue or the like: one that is longer than [MaxName], and one that
-// [CheckText] refuses.
+// CheckName returns an error if a text cannot be the name of an actor, a queue or the like: if it is longer than MaxName, or CheckText
+// rejects it.
 func CheckName(what, text string) error {
 	if len(text) > MaxName {
 		return fmt.Errorf("the %s has %d bytes, and at most %d are kept", what, len(text), MaxName)
@@ -214,7 +215,7 @@ func CheckName(what, text string) error {
 	return CheckText(what, text)
 }
 
-// CheckPriority refuses a priority that does not fit into 32 bits with either sign.
+// CheckPriority returns an error if a priority does not fit into a signed 32-bit integer.
 func CheckPriority(n int) error {
 	if n > math.MaxInt32 || n < -math.MaxInt32 {
 		return fmt.Errorf("the priority is %d, and must be from %d to %d", n, -math.MaxInt32, math.MaxInt32)
@@ -222,8 +223,8 @@ func CheckPriority(n int) error {
 	return nil
 }
 
-// CheckText refuses a text that is not UTF-8, in which a store would put other characters, and one with a NUL, which not
-// every database can hold.
+// CheckText returns an error if a text is not valid UTF-8, which a store would change, or contains a NUL, which not
+// every database can store.
 func CheckText(what, text string) error {
 	switch {
 	case !utf8.ValidString(text):
@@ -239,8 +240,8 @@ var (
 	errNUL     = errors.New("it contains a NUL")
 )
 
-// Decode reads the JSON form of one command. A field that this version does not know is an error: a newer program may mean
-// something by it that must not be lost.
+// Decode decodes a command from JSON. An unknown field is an error, since a newer program may have set it to something
+// that must not be ignored.
 func Decode(data []byte) (Command, error) {
 	var c Command
 	d := json.NewDecoder(bytes.NewReader(data))

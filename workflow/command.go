@@ -12,15 +12,15 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Doer executes commands: *engine.Engine does, an *engine.Tx as a part of its transaction, and a client of an engine in
-// another process.
+// Doer executes commands. *engine.Engine implements it, *engine.Tx as part of its transaction, and clients of engines in
+// other processes.
 type Doer interface {
-	// Do executes a command, and returns when it is durable; in a transaction, when it is done. The error says what is wrong
-	// with the command or its effect, and nothing has happened then.
+	// Do executes a command, and returns when it is durable; in a transaction, when it was executed. If it returns an error,
+	// the command had no effect.
 	Do(ctx context.Context, c Command) (Result, error)
 }
 
-// Kind says what a command asks for. Its words are stored, so they are stable.
+// Kind is the kind of a command. The values are stored, so they are stable.
 type Kind string
 
 // The kinds of commands.
@@ -55,21 +55,22 @@ const (
 	KindSkip          Kind = "skip"           // complete Item with Payload as its output, without its work
 )
 
-// Command is one request to change something. Its functions ([Start], [Act], [Cancel] and so on) and the typed handles of
-// package builder make it; its JSON form can be stored and sent. A command to complete an item reads
+// Command is a request to change something. The functions of this package (Start, Act, Cancel and so on) and the typed
+// handles of package builder create commands, which can be stored and sent as JSON. A command to complete an item is
 //
 //	{"kind":"item","item":"0197…","action":"complete","payload":{"ok":true},"actor":"ann"}
 //
-// Which fields count depends on Kind; [Command.Check] refuses the others. The zero value is no command.
+// The fields that may be set depend on Kind; [Command.Check] rejects others. The zero value is not a command.
 type Command struct {
 	Kind Kind `json:"kind"`
 
-	// Workflow names the workflow of a start. Of a command on a case or an item it restricts the command to a root case, or
-	// an item, of that workflow; "" is any.
+	// Workflow is the workflow to start. For a command on a case or an item, the command fails unless the root case or the
+	// item belongs to this workflow; "" is any.
 	Workflow string `json:"workflow,omitempty"`
-	// Fingerprint chooses the definition that a fresh case runs on; "" is the one of that name that the engine was given last.
+	// Fingerprint selects the definition of a new case; "" is the last one with that name in the arguments of Open.
 	Fingerprint string `json:"fingerprint,omitempty"`
-	// Task is where an item is added. Of an action it restricts the command to an item of that task; "" is any.
+	// Task is the task to add an item to. For an action, the command fails unless the item belongs to this task; "" is
+	// any.
 	Task   string          `json:"task,omitempty"`
 	Case   workitem.CaseID `json:"case,omitzero"`
 	Item   workitem.ID     `json:"item,omitzero"`
@@ -79,50 +80,50 @@ type Command struct {
 	Token  string          `json:"token,omitempty"`
 
 	Payload  json.RawMessage   `json:"payload,omitempty"`  // input, output or value; nil is none
-	Reason   *workitem.Failure `json:"reason,omitempty"`   // why an item fails, an item or a case is canceled, or a repair is asked for; may be nil
-	Route    []string          `json:"route,omitempty"`    // where the task's split goes if the action completes it; nil leaves it to the definition
-	Seq      int64             `json:"seq,omitempty"`      // of a fork: the position of the journal up to which the past of Case is taken over
-	FromStep string            `json:"fromStep,omitempty"` // the first step that a restart does again; "" does none again that had ended
+	Reason   *workitem.Failure `json:"reason,omitempty"`   // why an item fails, an item or a case is canceled, or a repair is made; may be nil
+	Route    []string          `json:"route,omitempty"`    // the targets of the task's split, if the action completes the task; nil leaves the choice to the definition
+	Seq      int64             `json:"seq,omitempty"`      // of a fork: the position in the journal up to which the history of Case is copied
+	FromStep string            `json:"fromStep,omitempty"` // the first step that a restart executes again; "" repeats no completed step
 
-	From  string `json:"from,omitempty"`  // of a move: the condition, or the task that is enabled or started, whose tokens are taken
-	To    string `json:"to,omitempty"`    // of a move: the condition, or the task before which tokens are put
-	Force bool   `json:"force,omitempty"` // move, also if the case could not end then
+	From  string `json:"from,omitempty"`  // of a move: the condition, or the enabled or started task, whose tokens are removed
+	To    string `json:"to,omitempty"`    // of a move: the condition that gets a token, or the task to enable
+	Force bool   `json:"force,omitempty"` // move even if the case could not end afterwards
 
-	After    time.Duration `json:"after,omitempty"`    // begin so long after the command, in nanoseconds; 0 is at once
-	At       time.Time     `json:"at,omitzero"`        // begin at this time; one that is over, and the zero time, is at once
-	Priority int           `json:"priority,omitempty"` // of what is created; higher goes first
-	Queue    string        `json:"queue,omitempty"`    // of an added item, or of the jobs of a case that is started; "" is that of the task
+	After    time.Duration `json:"after,omitempty"`    // delay of the start, in nanoseconds; 0 is at once
+	At       time.Time     `json:"at,omitzero"`        // time of the start; a past time, and the zero time, is at once
+	Priority int           `json:"priority,omitempty"` // of the new case or item; higher goes first
+	Queue    string        `json:"queue,omitempty"`    // of an added item, or of the jobs of a new case; "" is that of the task
 	Limit    string        `json:"limit,omitempty"`    // the name of a limit
-	LimitKey string        `json:"limitKey,omitempty"` // of a limit: the key that is set; "" is all those that have no number of their own
-	N        int64         `json:"n,omitempty"`        // how much of a limit there is; 0 pauses it
-	Options  Options       `json:"options,omitzero"`   // of a start: what is asked of that case beyond its input
+	LimitKey string        `json:"limitKey,omitempty"` // of a limit: the key to set; "" is all keys without a number of their own
+	N        int64         `json:"n,omitempty"`        // the number of a limit; 0 pauses it
+	Options  Options       `json:"options,omitzero"`   // of a start: options of the case
 
-	BusinessKey string            `json:"businessKey,omitempty"` // of a start: in place of the definition's; "" leaves it to that
-	Labels      map[string]string `json:"labels,omitempty"`      // of a start: in place of the definition's of the same names
+	BusinessKey string            `json:"businessKey,omitempty"` // of a start: instead of the key that the definition computes; "" uses that
+	Labels      map[string]string `json:"labels,omitempty"`      // of a start: replace labels of the same names that the definition computes
 
-	IfTaken Taken  `json:"ifTaken,omitempty"` // of a start: what it does if its business key is taken
-	Per     Period `json:"per,omitempty"`     // of a start: each of these has a case with the business key, see OncePer
+	IfTaken Taken  `json:"ifTaken,omitempty"` // of a start: what to do if its business key is taken
+	Per     Period `json:"per,omitempty"`     // of a start: one case with the business key in each period, see OncePer
 	Zone    string `json:"zone,omitempty"`    // of Per; "" is UTC
 
-	Quiet   time.Duration `json:"quiet,omitempty"`   // of a debounced start: how long none with its key may come before it begins, in nanoseconds, see Debounce
-	Longest time.Duration `json:"longest,omitempty"` // of a debounced start: how long it is put off at most since the first, in nanoseconds; 0 is without a bound
+	Quiet   time.Duration `json:"quiet,omitempty"`   // of a debounced start: how long to wait for further starts with its key, in nanoseconds, see Debounce
+	Longest time.Duration `json:"longest,omitempty"` // of a debounced start: the longest delay since the first start, in nanoseconds; 0 is no limit
 
-	Throttle int           `json:"throttle,omitempty"` // of a start: how many cases with the business key may start within Window; 0 is any number, see Throttle
+	Throttle int           `json:"throttle,omitempty"` // of a start: how many cases with the business key may start within Window; 0 is no limit, see Throttle
 	Window   time.Duration `json:"window,omitempty"`   // of Throttle, in nanoseconds
 
 	Key   string `json:"key,omitempty"`   // idempotency key; "" is none
-	Actor string `json:"actor,omitempty"` // who asks; "" is unknown
-	Trace string `json:"trace,omitempty"` // of which trace the command is a part, see [Trace]; "" is none
+	Actor string `json:"actor,omitempty"` // who issues the command; "" is unknown
+	Trace string `json:"trace,omitempty"` // the trace that the command is part of, see [Trace]; "" is none
 
-	// WaitForOwner lets a command that is left for another process wait for one that has the workflow. Otherwise a process that
-	// does not have it refuses the command.
+	// WaitForOwner makes a command that is left for another process wait for a process that has the workflow. Otherwise a
+	// process without the workflow rejects the command.
 	WaitForOwner bool `json:"waitForOwner,omitempty"`
 
 	times int   // how often After and At were given
 	err   error // of the options
 }
 
-// Result is what a command that succeeded returns.
+// Result is the result of a successful command.
 type Result struct {
 	Case  workitem.CaseID `json:"case,omitzero"`  // that was started, or that the command was about
 	Item  workitem.ID     `json:"item,omitzero"`  // that was added, or acted on
@@ -139,8 +140,8 @@ func Start(workflow string, input json.RawMessage, opts ...Option) Command {
 	return With(Command{Kind: KindStart, Workflow: workflow, Payload: input}, opts...)
 }
 
-// Act does an action on a work item. The payload is the output of a completion, and nil where the task asks for none; see [Fail]
-// and [CancelItem] for actions with a reason.
+// Act executes an action on a work item. The payload is the output of a completion, or nil if the task has none; see Fail and
+// CancelItem for actions with a reason.
 func Act(item workitem.ID, a workitem.Action, payload json.RawMessage, opts ...Option) Command {
 	return With(Command{Kind: KindAct, Item: item, Action: a, Payload: payload}, opts...)
 }
@@ -160,26 +161,26 @@ func AddItem(id workitem.CaseID, task string, input json.RawMessage, opts ...Opt
 	return With(Command{Kind: KindAddItem, Case: id, Task: task, Payload: input}, opts...)
 }
 
-// Cancel cancels a case with all that it owns. The reason may be nil.
+// Cancel cancels a case with its items, jobs and child cases. The reason may be nil.
 func Cancel(id workitem.CaseID, reason *workitem.Failure, opts ...Option) Command {
 	return With(Command{Kind: KindCancel, Case: id, Reason: reason}, opts...)
 }
 
-// Send sends an event to a case: to the step that has waited longest for one of that name (see step.Await), or, if none waits,
-// to the first that will. Events of one name are taken in the order in which they were sent, each by one step. No value is
-// null; a json.RawMessage is sent as it is.
+// Send sends an event to a case. The step that has waited longest for an event of that name takes it (see step.Await); if no
+// step waits, it is kept for the first that does. Events of one name are taken in the order in which they were sent, each by
+// one step. A nil value is sent as null, and a json.RawMessage as it is.
 func Send(id workitem.CaseID, event string, value any, opts ...Option) Command {
 	return With(Command{Kind: KindSend, Case: id, Event: event}.carrying(value), opts...)
 }
 
-// SendToken sends the event that a token stands for (see step.Token) to the case that made it, and uses the token up.
+// SendToken sends the event of a token (see step.Token) to the case that created it. A token can be used once.
 func SendToken(token string, value any, opts ...Option) Command {
 	return With(Command{Kind: KindToken, Token: token}.carrying(value), opts...)
 }
 
-// Broadcast gives a value to each step that waits for the topic at this moment (see step.Topic), and starts a case of each
-// workflow that subscribes to it (see builder.On), all together, once each. The result counts them. Nothing is kept for those
-// that wait later; [Send] is for that.
+// Broadcast sends a value to each step that waits for the topic now (see step.Topic), and starts a case of each workflow that
+// subscribes to it (see builder.On), in one transaction. The result has their number. A broadcast is not kept for later
+// receivers; use Send for that.
 func Broadcast(topic string, value any, opts ...Option) Command {
 	return With(Command{Kind: KindBroadcast, Event: topic}.carrying(value), opts...)
 }
@@ -194,77 +195,77 @@ func (c Command) carrying(value any) Command {
 	return c
 }
 
-// Restart starts a root case that has ended again, as a fresh case with its input and options. The steps that its last job had
-// done are taken over, all of them unless [FromStep] names the first that is not. The result has the id of the fresh case.
+// Restart starts a new case with the input and options of a root case that has ended. It takes over the completed steps of the
+// last job; with FromStep only those before a given step. The result has the id of the new case.
 func Restart(id workitem.CaseID, opts ...Option) Command {
 	return With(Command{Kind: KindRestart, Case: id}, opts...)
 }
 
-// Fork starts a fresh case from a past state of another one: that of a root case with its descendants, as they were behind the entry of their
-// journal with the position. What was done until then is done in the fresh case, too: no callback is called and no step is done again. What was
-// under way begins again: jobs that ran are due, and timers, sleeps and deadlines have the time left that they had then. Tokens (see step.Token)
-// are made anew. The fresh case has the labels and the business key of the other one, and does not hold the key from others. Rows that the
-// program has written in its own tables are not copied. The result has the fresh case. The error wraps [ErrNotFound] if the case was not there
-// yet, and [ErrInactive] if it had ended.
+// Fork starts a new case from a past state of a root case and its descendants: their state after the journal entry at position seq. Work
+// that was completed by then is completed in the new case, too: no callback is called, and no step is repeated. Work that was in progress
+// starts again: running jobs become due, and timers, sleeps and deadlines have the time that was left then. Tokens (see step.Token) are
+// created anew. The new case has the labels and the business key of the original, but does not prevent others from using the key. Rows in
+// the program's own tables are not copied. The result has the new case. The error wraps ErrNotFound if the case did not exist at that
+// position, and ErrInactive if it had ended.
 func Fork(id workitem.CaseID, seq int64, opts ...Option) Command {
 	return With(Command{Kind: KindFork, Case: id, Seq: seq}, opts...)
 }
 
-// Remove removes a root case that has ended, with its descendants and all that they had: items, jobs, steps, events, their part
-// of the journal, and the idempotency keys of their commands.
+// Remove removes a root case that has ended, with its descendants, items, jobs, steps and events, its part of the journal, and
+// the idempotency keys of its commands.
 func Remove(id workitem.CaseID, opts ...Option) Command {
 	return With(Command{Kind: KindRemove, Case: id}, opts...)
 }
 
-// Reclaim takes a running job from its worker, for one that hangs: its context is canceled, the job is due again, and what the
-// worker hands in later is refused. The error wraps engine.ErrLeaseLost if the job is not running.
+// Reclaim releases a running job from a worker that hangs: the context of the job is canceled, the job becomes due again, and
+// a result that the worker reports later is rejected. The error wraps engine.ErrLeaseLost if the job is not running.
 func Reclaim(job workitem.JobID, opts ...Option) Command {
 	return With(Command{Kind: KindReclaim, Job: job}, opts...)
 }
 
-// Suspend has nothing of a case begin, nor of those below it, until it is resumed: jobs and timers that become due wait, and no
-// work item can be started. What was under way may end, and what is sent to the case is kept. The error wraps [ErrInactive] if the
-// case has ended.
+// Suspend suspends a case and its descendants until they are resumed: jobs and timers that become due wait, and no work item can
+// be started. Running work may finish, and events that are sent to the case are kept. The error wraps ErrInactive if the case has
+// ended.
 func Suspend(id workitem.CaseID, opts ...Option) Command {
 	return With(Command{Kind: KindSuspend, Case: id}, opts...)
 }
 
-// Resume has a case that is suspended begin again what is due, and a case that has failed go on where it failed: each work item that failed, or that was canceled because of the
-// failure, has a fresh one in its place, and what was done stays done. If the case failed a case above it, that one is resumed,
-// with all that its failure ended. The result has the case that was resumed. The input is for the one work item that failed;
-// nil leaves it the input that it had. The error wraps [ErrNotFailed] if the case is neither suspended nor failed, and [ErrDeadEnd]
-// if it cannot go on.
+// Resume continues a suspended or a failed case. A suspended case starts its due work again. A failed case continues where it failed: each
+// work item that failed, or was canceled because of the failure, is replaced by a new one, and completed work stays completed. If the
+// failure also failed a parent case, the parent is resumed as well, with everything that its failure ended. The result has the resumed
+// case. The input replaces that of the failed work item, if there is only one; nil keeps it. The error wraps ErrNotFailed if the case is
+// neither suspended nor failed, and ErrDeadEnd if it cannot continue.
 func Resume(id workitem.CaseID, input json.RawMessage, opts ...Option) Command {
 	return With(Command{Kind: KindResume, Case: id, Payload: input}, opts...)
 }
 
-// Move corrects where a case stands: it takes one token from a condition, or those of a task that is enabled or started, which is
-// canceled with its work, and puts one into a condition, or what a task needs to be enabled. A failed case is resumed for that, so a move from the
-// task that failed to an earlier one has the case go on from there. The error wraps [ErrDeadEnd] if the case could not end afterwards; see
-// [Force].
+// Move changes the state of a case: it removes one token from a condition, or the tokens of an enabled or started task, which is canceled
+// with its work; and it puts a token into a condition, or the tokens that a task needs to be enabled. A failed case is resumed, so a move
+// from the failed task to an earlier one continues the case from there. The error wraps ErrDeadEnd if the case could not end afterwards;
+// see Force.
 func Move(id workitem.CaseID, from, to string, opts ...Option) Command {
 	return With(Command{Kind: KindMove, Case: id, From: from, To: to}, opts...)
 }
 
-// Force has a [Move] done after which the case could not end.
+// Force executes a Move even if the case could not end afterwards.
 func Force() Option { return set(func(c *Command) { c.Force = true }) }
 
-// Retry has the work of an item tried again, now: one that waits for its next attempt has it at once, one that failed, or whose
-// job was given up, is replaced by a fresh one. If the item has failed its case, that is resumed. The input is that of the fresh
-// item; nil leaves it the input that it had. The result has the item that is tried.
+// Retry retries the work of an item now. An item that waits for its next attempt starts it at once; an item that failed, or
+// whose job was abandoned, is replaced by a new one. If the item failed its case, the case is resumed. The input is that of the
+// new item; nil keeps the input. The result has the item that is retried.
 func Retry(item workitem.ID, input json.RawMessage, opts ...Option) Command {
 	return With(Command{Kind: KindRetry, Item: item, Payload: input}, opts...)
 }
 
-// RetryIncident does the job of an incident again, now: a timer, a scheduled function or a completion handler that gave up. The incident is
-// one of store.Incidents, which has ended then. The error wraps [ErrNotFound] if there is no such incident, and [ErrBadCommand] if it is about a
-// work item or a child case: those are tried again by [Retry] and [Resume].
+// RetryIncident retries the job of an incident now: a timer, a scheduled function or a completion handler whose attempts are used up. The
+// incident is one of store.Incidents, and ends. The error wraps ErrNotFound if there is no such incident, and ErrBadCommand if it is about
+// a work item or a child case: use Retry and Resume for these.
 func RetryIncident(incident workitem.JobID, opts ...Option) Command {
 	return With(Command{Kind: KindRetryIncident, Job: incident}, opts...)
 }
 
-// Skip completes a work item with an output as if its work had given it. One that failed is replaced by a fresh one first, and
-// its case resumed if it failed. The result has the item that completed.
+// Skip completes a work item with this output, as if its work had returned it. A failed item is replaced by a new one first,
+// and a case that failed with it is resumed. The result has the item that completed.
 func Skip(item workitem.ID, output json.RawMessage, opts ...Option) Command {
 	return With(Command{Kind: KindSkip, Item: item, Payload: output}, opts...)
 }
@@ -275,16 +276,16 @@ func GiveUp(item workitem.ID, opts ...Option) Command {
 	return With(Command{Kind: KindGiveUp, Item: item}, opts...)
 }
 
-// SetLimit gives a limit of the engine's functions another number, the N of limit.Limit: more or fewer slots, another rate. What is
-// held and was admitted counts on. 0 pauses the limit. The engine remembers it, also when it is opened again. The error
-// wraps [ErrNotFound] if no workflow of the engine has the limit.
+// SetLimit changes the number of a limit, the N of limit.Limit: more or fewer slots, another rate. What is held or was admitted
+// still counts. 0 pauses the limit. The number is stored, and survives restarts. The error wraps ErrNotFound if no workflow of the
+// engine has the limit.
 func SetLimit(name string, n int64, opts ...Option) Command {
 	return With(Command{Kind: KindSetLimit, Limit: name, N: n}, opts...)
 }
 
-// SetLimitOf gives one key of a limit, such as a customer, a number of its own, as [SetLimit] does for all others: more, less, or 0, which
-// pauses it. The number that the limit has at the time gives the key that of the others again. At most [MaxLimitKeys] keys of a limit have
-// one. The error wraps [ErrNotFound] if no workflow of the engine has the limit.
+// SetLimitOf sets the number of one key of a limit, such as a customer; SetLimit sets that of all other keys. 0 pauses the key. Setting
+// the current number of the limit removes the number of the key. At most MaxLimitKeys keys of a limit can have one. The error wraps
+// ErrNotFound if no workflow of the engine has the limit.
 func SetLimitOf(name, key string, n int64, opts ...Option) Command {
 	c := With(Command{Kind: KindSetLimit, Limit: name, LimitKey: key, N: n}, opts...)
 	if key == "" {
@@ -293,28 +294,30 @@ func SetLimitOf(name, key string, n int64, opts ...Option) Command {
 	return c
 }
 
-// MaxLimitKeys is how many keys of a limit can have a number of their own. Engines keep all of them in memory.
+// MaxLimitKeys is the largest number of keys of a limit with a number of their own. Engines keep them in
+// memory.
 const MaxLimitKeys = 1000
 
-// ForgetLimit forgets all that was set of a limit, for single keys too: it has the numbers of its definition again. A limit of which no
-// workflow of the engine takes any more is forgotten with its name. The error wraps [ErrNotFound] if the store has no limit of that name.
+// ForgetLimit removes the stored settings of a limit, including those of single keys: it has the numbers of its definition again. A limit
+// that no workflow of the engine uses any more is removed from the store. The error wraps ErrNotFound if the store has no limit of that
+// name.
 func ForgetLimit(name string, opts ...Option) Command {
 	return With(Command{Kind: KindForgetLimit, Limit: name}, opts...)
 }
 
-// Limits lists the limits of the engine's functions, with what they are used for. The result has them.
+// Limits lists the limits of the engine's functions with their usage. It changes nothing.
 func Limits() Command { return Command{Kind: KindLimits} }
 
-// LimitWaits lists what the jobs of a root case, and of the cases below it, wait for of limits, as far as they wait in the engine that does the
-// command. It changes nothing.
+// LimitWaits lists the limits that jobs of a root case and its descendants wait for, in the engine that executes the command. It changes
+// nothing.
 func LimitWaits(root workitem.CaseID) Command { return Command{Kind: KindLimitWaits, Case: root} }
 
-// Because says why the actor asks for a repair, for the history.
+// Because sets the reason of a repair, for the history.
 func Because(text string) Option {
 	return set(func(c *Command) { c.Reason = &workitem.Failure{Message: text} })
 }
 
-// Due is when a case that is started now begins. The error wraps [ErrBadCommand].
+// Due returns when a case that is started now begins. The error wraps ErrBadCommand.
 func (c *Command) Due(now time.Time) (time.Time, error) {
 	switch {
 	case c.times > 1 || c.After != 0 && !c.At.IsZero():
@@ -330,8 +333,9 @@ func (c *Command) Due(now time.Time) (time.Time, error) {
 	return now.Add(c.After).Truncate(time.Microsecond), nil
 }
 
-// Hash identifies what a command asks for: commands that ask for the same have the same hash. The idempotency key, the actor,
-// the trace, the version of the workflow, and when a case begins do not count: a program that asks again may say them otherwise.
+// Hash returns a hash of what a command requests, to compare commands with the same idempotency key. It does not include the
+// key, the actor, the trace, the version of the workflow and the start time of a case, which may differ when a program repeats a
+// command.
 func (c *Command) Hash() (string, error) {
 	asked := *c
 	asked.Key, asked.Actor, asked.Trace, asked.Fingerprint, asked.WaitForOwner = "", "", "", "", false
@@ -343,7 +347,7 @@ func (c *Command) Hash() (string, error) {
 	return fmt.Sprintf("%x", sha256.Sum256(raw)), nil
 }
 
-// String describes a command in a few words, for the history: "start order", "item complete 0197…".
+// String describes a command briefly, for the history: "start order", "item complete 0197…".
 func (c *Command) String() string {
 	switch c.Kind {
 	case KindStart:

@@ -1,4 +1,4 @@
-// Package workflow has definitions and commands: what a process is, and what can be asked of it, as values.
+// Package workflow contains definitions and commands: the description of a process, and the requests to change it, as values.
 //
 // A [Definition] is a verified workflow: its net, the data of its tasks, and the callbacks of its author. Package
 // builder makes definitions; they are immutable.

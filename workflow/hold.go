@@ -7,20 +7,21 @@ import (
 	"github.com/tasq-dev/tasq/net/verify"
 )
 
-// Hold is what a case holds of a limit from the start of one task to the end of another, or of the same one. Like other uses of limits, holds
-// are no part of the fingerprint.
+// Hold is an amount of a limit that a case holds from the start of one task to the end of the same or another one. Like other uses of
+// limits, holds are not part of the fingerprint.
 type Hold struct {
 	Use      // Amount, Any and Steps are not set, N is, and Limit has slots
 	From, To net.TaskID
 	Pos      net.Pos // where it was declared
 }
 
-// ErrHoldDeadlock is wrapped by the error of opening workflows together whose cases can wait for each other for what they hold.
+// ErrHoldDeadlock is wrapped by the error of opening an engine with workflows whose cases can deadlock over limits that they
+// hold.
 var ErrHoldDeadlock = errors.New("these workflows cannot be opened together")
 
-// VerifyHolds looks for cases of the definitions that can wait for each other for what they hold. Slots of different keys of a limit count as the
-// same, as cases can have the same keys. A limit that is defined as paused bounds nothing: it is given slots later. A composite task has one child
-// case at a time, of any of its workflows.
+// VerifyHolds checks whether cases of the definitions can deadlock over limits that they hold. It assumes that all cases use the same key
+// of a limit, since they can. A limit that is defined as paused is ignored, since its number is set later. A composite task is taken to
+// have one child case at a time, of any of its workflows.
 func VerifyHolds(definitions []*Definition, o verify.Options) (verify.HoldReport, error) {
 	var holders []verify.Holder
 	capacity := make(map[string]int64)

@@ -8,13 +8,13 @@ import (
 	"github.com/tasq-dev/tasq/schedule"
 )
 
-// Hours are the windows in which the functions of a definition may begin. The zero value, and a function that is not listed, is always.
+// Hours are the windows in which the functions of a definition may start. A function that is not listed may start at any time.
 type Hours struct {
 	Tasks map[string]schedule.Window // of the functions of tasks, by the task
 	Calls map[string]schedule.Window // of the functions that jobs run, by name
 }
 
-// HoursOf reads the windows from a [Definition.Document], so that a process without the definition knows them too.
+// HoursOf returns the windows in a Definition.Document, for a process without the definition.
 func HoursOf(document json.RawMessage) (h Hours, err error) {
 	if !bytes.Contains(document, []byte(`"hours":`)) { // as most
 		return h, nil

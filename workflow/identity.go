@@ -13,7 +13,7 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Identity is by what a case is found beside its id. The zero value is none.
+// Identity is the business key and the labels of a case, by which it can be found. The zero value has none.
 type Identity struct {
 	Key    string            // business key, such as the number of an order; "" for none
 	Labels map[string]string // values by name; a name with the value "" is no label
@@ -27,7 +27,7 @@ const (
 
 var labelName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*$`)
 
-// Over returns the identity with what another one gives in place of its own. Labels without a value are left out.
+// Over returns the identity with values of below where i has none. Labels without a value are omitted.
 func (i Identity) Over(below Identity) Identity {
 	all := Identity{Key: i.Key}
 	if all.Key == "" {
@@ -46,7 +46,8 @@ func (i Identity) Over(below Identity) Identity {
 	return all
 }
 
-// Check refuses what is too long, what no store can keep, and too many labels. The error is a [*domain.InvalidError].
+// Check returns an error if the key or a label is too long or cannot be stored, or if there are too many labels. The
+// error is a *domain.InvalidError.
 func (i Identity) Check() error {
 	if err := checkShort("business key", i.Key); err != nil {
 		return err
@@ -68,7 +69,7 @@ func (i Identity) Check() error {
 	return nil
 }
 
-// CheckLabelName refuses a text that cannot be the name of a label.
+// CheckLabelName returns an error if a text cannot be the name of a label.
 func CheckLabelName(name string) error {
 	if len(name) > MaxKey || !labelName.MatchString(name) {
 		return fmt.Errorf("%.60q cannot be the name of a label: use letters, digits, '_', '.' and '-', up to %d of them", name, MaxKey)
@@ -87,8 +88,8 @@ func invalidIdentity(err error) error {
 	return &domain.InvalidError{Type: "workflow.Identity", Err: err}
 }
 
-// BusinessKey gives a case that is started its business key, in place of what builder.BusinessKey makes of its input. It is not the
-// idempotency key of the command, see [Key].
+// BusinessKey sets the business key of a new case, instead of the one that builder.BusinessKey computes. It is not the idempotency
+// key of the command, see Key.
 func BusinessKey(key string) Option {
 	return OptionFunc(func(c *Command) error {
 		if key == "" {
@@ -99,8 +100,8 @@ func BusinessKey(key string) Option {
 	})
 }
 
-// Label gives a case that is started a label, in place of what builder.Label makes of its input. With an empty value the case has no
-// such label.
+// Label sets a label of a new case, instead of the value that builder.Label computes. With an empty value the case does not have the
+// label.
 func Label(name, value string) Option {
 	return OptionFunc(func(c *Command) error {
 		if err := CheckLabelName(name); err != nil {
@@ -116,11 +117,10 @@ func Label(name, value string) Option {
 	})
 }
 
-// ErrKeyTaken is for a case whose business key another one holds. The error is a [*KeyTakenError].
+// ErrKeyTaken says that another case holds the business key. The error is a *KeyTakenError.
 var ErrKeyTaken = errors.New("the business key is taken")
 
-// KeyTakenError says which case holds a business key that is unique: a root case of the same workflow that goes on, or that has
-// completed.
+// KeyTakenError says which case holds a unique business key: an active or completed root case of the same workflow.
 type KeyTakenError struct {
 	Workflow string
 	Key      string
@@ -136,21 +136,21 @@ func (e *KeyTakenError) Error() string {
 // Unwrap returns [ErrKeyTaken].
 func (e *KeyTakenError) Unwrap() error { return ErrKeyTaken }
 
-// ErrThrottled is for a start that is one too many for its [Throttle]. The error is a [*ThrottledError].
+// ErrThrottled says that a start exceeds its Throttle. The error is a *ThrottledError.
 var ErrThrottled = errors.New("the start is throttled")
 
-// ThrottledError says which starts are in the window of a [Throttle], and when the next one may come.
+// ThrottledError is the error of a start that exceeds a Throttle. It says when the next start is possible.
 type ThrottledError struct {
 	Workflow string
 	Key      string
 	Throttle int
 	Window   time.Duration
-	Case     workitem.CaseID // that was started last
-	Again    time.Time       // when a start is let through, if no other one comes before
-	Wait     time.Duration   // from the start that was refused until Again
+	Case     workitem.CaseID // the case that was started last
+	Again    time.Time       // when the next start is allowed, if no other one precedes it
+	Wait     time.Duration   // from the rejected start until Again
 }
 
-// Error says what there is, and what to do.
+// Error describes the throttle, and says what to do.
 func (e *ThrottledError) Error() string {
 	return fmt.Sprintf("%v: %s with the key %q may start %d times in %s, and case %s is the last of them; start it in %s, at %s, or later",
 		ErrThrottled, e.Workflow, e.Key, e.Throttle, e.Window, e.Case, printable.Took(e.Wait), printable.Time(e.Again))

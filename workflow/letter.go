@@ -10,9 +10,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Letter is a dead letter: what was given up, with its history. It is the input of a case of the workflow that the definition of what
-// failed names, see builder.DeadLetter. That case is there if, and only if, the failure is durable. [Redrive] starts the original
-// again.
+// Letter is a dead letter: work that failed for good, with its history. It is the input of a case of the dead-letter workflow, see
+// builder.DeadLetter, which is created in the transaction of the failure. Redrive restarts the original.
 type Letter struct {
 	Workflow string            `json:"workflow"`          // of the original
 	Case     workitem.CaseID   `json:"case"`              // the original, or the case of the original work item
@@ -32,7 +31,7 @@ type Letter struct {
 	Options     json.RawMessage   `json:"options,omitempty"`
 }
 
-// LetterAttempt is one attempt at what was given up.
+// LetterAttempt is one attempt of the failed work.
 type LetterAttempt struct {
 	Item    workitem.ID       `json:"item"`
 	Attempt int               `json:"attempt"` // from 1
@@ -51,14 +50,15 @@ const (
 	LabelLetterCode = "dead-letter-code" // the code of the failure; not there if that is no label
 )
 
-// LetterLabels are the values that the labels of a letter of a workflow with that code of its failure have. With "" any has.
+// LetterLabels returns the labels that select the dead letters of a workflow with a failure code. An empty argument selects
+// all.
 func LetterLabels(workflow, code string) map[string]string {
 	all := map[string]string{LabelLetter: "yes", LabelLetterOf: workflow, LabelLetterCode: code}
 	maps.DeleteFunc(all, func(_, value string) bool { return value == "" || len(value) > MaxKey })
 	return all
 }
 
-// LetterOf reads the letter that a case is. The error wraps [ErrNotFound] if the case is none.
+// LetterOf returns the letter of a case. The error wraps ErrNotFound if the case is not a dead letter.
 func LetterOf(c activities.CaseInfo) (Letter, error) {
 	var l Letter
 	if c.Labels[LabelLetter] == "" {
@@ -71,9 +71,10 @@ func LetterOf(c activities.CaseInfo) (Letter, error) {
 	return l, nil
 }
 
-// Redrive starts the original of a dead letter again: a work item is tried again (see [Retry]), a run of one task is restarted (see
-// [Restart]), a case of several is resumed where it failed (see [Resume]). An original that was removed is started anew with what
-// the letter has. The case of the letter is canceled if it goes on still. The result has the case that goes on, and the work item.
+// Redrive restarts the original of a dead letter: a work item is retried (see Retry), a run of one task is restarted (see Restart),
+// and a case of several tasks is resumed where it failed (see Resume). If the original was removed, a new case is started with the
+// data of the letter. The case of the letter is canceled if it has not ended. The result has the case and the work item that
+// continue.
 func Redrive(letter workitem.CaseID, opts ...Option) Command {
 	return With(Command{Kind: KindRedrive, Case: letter}, opts...)
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Use is what each attempt of a function takes of a limit before it begins, and gives back when it ends, fails or is suspended.
-// An engine counts all uses of a limit together, by its name. Limits are not part of the fingerprint: what runs
-// may be bound by other numbers tomorrow.
+// Use is what each attempt of a function acquires of a limit before it starts, and releases when it ends, fails or is
+// suspended. All uses of a limit with one name share it. Limits are not part of the fingerprint, so that their numbers can
+// change while cases run.
 type Use struct {
 	Limit  limit.Limit
 	N      int64                                       // how much; 0 is Limit.Each
@@ -23,7 +23,7 @@ type Use struct {
 	Steps  bool                                        // the attempt takes nothing of it: steps of the function do
 }
 
-// Check says what is wrong with a use: a limit that cannot be, or an amount that it never admits.
+// Check returns an error if the limit is invalid, or can never admit the amount.
 func (u *Use) Check() error {
 	if err := u.Limit.Validate(); err != nil {
 		return err
@@ -60,8 +60,9 @@ func (u *Use) admits(n int64) error {
 	return nil
 }
 
-// Of returns how much of which key an attempt with that input takes. The error is permanent: another attempt ends in the same. The
-// functions of the use are called in a goroutine of their own, as one that ends its goroutine would end the caller's.
+// Of returns the amount and the key of an attempt with the given input. The error is permanent, since another attempt would fail
+// in the same way. The functions of the use are called in a separate goroutine, since user code that calls runtime.Goexit would
+// end the goroutine of the caller.
 func (u *Use) Of(input json.RawMessage) (n int64, key string, err error) {
 	if u.Steps {
 		return 0, "", nil
@@ -104,7 +105,7 @@ func (u *Use) fault(what string) error {
 	return fmt.Errorf("the function that says how much of %s a job takes, or for which key, %s", u.Limit, what)
 }
 
-// LimitInfo says what a limit is used for.
+// LimitInfo is a limit with its usage.
 type LimitInfo struct {
 	Limit   limit.Limit   `json:"limit"`
 	Defined int64         `json:"defined"`        // its N as the workflows define it
@@ -129,7 +130,7 @@ type LimitHolder struct {
 	Case workitem.CaseID `json:"case"`
 	Key  string          `json:"key,omitempty"` // whose slots; "" is the one that all share
 	N    int64           `json:"n"`
-	Task string          `json:"task"` // that began it
+	Task string          `json:"task"` // the task that acquired them
 }
 
 // limitInfo is a LimitInfo without its methods.

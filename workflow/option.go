@@ -10,7 +10,7 @@ import (
 // the option; the command is then refused.
 type Option interface{ Apply(c *Command) error }
 
-// OptionFunc is a function that is an [Option].
+// OptionFunc is a function that implements Option.
 type OptionFunc func(c *Command) error
 
 // Apply calls the function; a nil one does nothing.
@@ -21,7 +21,7 @@ func (f OptionFunc) Apply(c *Command) error {
 	return f(c)
 }
 
-// With returns a command with options set. What is wrong with one of them shows in [Command.Check].
+// With returns a command with options set. Command.Check reports invalid options.
 func With(c Command, opts ...Option) Command {
 	if len(opts) == 0 {
 		return c // and needs no copy that the options can change
@@ -45,47 +45,46 @@ func set(f func(c *Command)) Option {
 	})
 }
 
-// Key makes a command idempotent: another one with the same key does nothing, and gets the first one's result. The error of a
-// command that asks for something else with the same key wraps [ErrKeyReused]. A key lives as long as the case that the command
-// was about: once that is removed (see builder.Keep), it is free again. A key has at most [MaxName] bytes, as it is in an index of the database.
+// Key makes a command idempotent: another command with the same key does nothing, and returns the result of the first. If it requests
+// something else, the error wraps ErrKeyReused. A key is kept as long as the case of the command: after the case is removed (see
+// builder.Keep), it can be used again. A key has at most MaxName bytes.
 func Key(key string) Option { return set(func(c *Command) { c.Key = key }) }
 
-// By names who asks, for the history, and for callbacks.
+// By sets the actor of the command, for the history and for callbacks.
 func By(name string) Option { return set(func(c *Command) { c.Actor = name }) }
 
-// Trace makes a command a part of a distributed trace: text is the context of the caller's span, such as the header traceparent of
-// W3C Trace Context. A case that the command starts keeps it, so that all jobs of the case are a part of the trace, see
-// activities.Work. It has at most [MaxTrace] bytes. Module observe sets it.
+// Trace makes a command part of a distributed trace: text is the context of the caller's span, such as the header traceparent of
+// W3C Trace Context. A case that the command starts stores it, so that all jobs of the case are part of the trace, see
+// activities.Work. It has at most MaxTrace bytes. Module observe sets it.
 func Trace(text string) Option { return set(func(c *Command) { c.Trace = text }) }
 
 // MaxTrace bounds the context of a trace, in bytes.
 const MaxTrace = 512
 
-// Route chooses where the task's split goes, by the names of the tasks or conditions it flows to, if the action
-// completes the task.
+// Route sets the targets of the task's split, by the names of tasks or conditions, if the action completes the
+// task.
 func Route(targets ...string) Option {
 	return set(func(c *Command) { c.Route = append([]string{}, targets...) })
 }
 
-// After has a case that is started begin so long after the command: it is there at once, and none of its tasks is enabled
-// before. Zero is at once, a negative time an error. An item that is added is due so long after the command.
+// After delays the start of a case: it is created at once, but no task is enabled before the time d has passed. Zero is
+// no delay; a negative time is an error. An added item becomes due after the time d.
 func After(d time.Duration) Option {
 	return set(func(c *Command) { c.After, c.times = d, c.times+1 })
 }
 
-// At is like [After] with a moment; one that is over is at once. To give both is an error.
+// At is like After with a point in time; a past one is no delay. Giving both is an error.
 func At(t time.Time) Option { return set(func(c *Command) { c.At, c.times = t, c.times+1 }) }
 
-// Priority says what goes first: of the jobs that are due, and of the work items in a list, those with the higher
-// number. It holds for the tasks of the case that give no priority of their own, and for its child cases. The default
-// is 0.
+// Priority sets the priority of a case: due jobs and listed work items with a higher number come first. It applies to
+// tasks without a priority of their own, and to child cases. The default is 0.
 func Priority(n int) Option { return set(func(c *Command) { c.Priority = n }) }
 
-// Queue has an item that is added listed in this queue, instead of that of its task. A case that is started with it has the jobs of its tasks and
-// functions run in this queue, with their retries; tasks for people keep theirs, and so do its child cases and the handlers of its end. "" changes nothing.
+// Queue sets the queue of an added item, instead of that of its task. For a new case, it sets the queue of the jobs of its tasks and
+// functions, including retries; tasks for people, child cases and completion handlers keep their queues. "" has no effect.
 func Queue(name string) Option { return set(func(c *Command) { c.Queue = name }) }
 
-// FromStep has a restart do the last step of this name again, and all that came after it; the steps before it are taken over.
+// FromStep makes a restart repeat the last step of this name and all steps after it; the steps before it are taken over.
 func FromStep(name string) Option {
 	return OptionFunc(func(c *Command) error {
 		switch {

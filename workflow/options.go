@@ -13,8 +13,7 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Options is what the caller of a start asks of that run beyond its input. A case keeps it as JSON. The zero value asks
-// for nothing.
+// Options are the options of one run, besides its input. A case stores them as JSON. The zero value has no effect.
 type Options struct {
 	Retry      json.RawMessage `json:"retry,omitempty"`      // in place of the workflow's own, as its builder encodes it
 	OnComplete []HandlerCall   `json:"onComplete,omitempty"` // the handlers of its end, in this order
@@ -27,11 +26,11 @@ type Options struct {
 	Window     time.Duration   `json:"window,omitempty"`     // of a run that was started with Throttle: for how long it counts, in nanoseconds
 }
 
-// HandlerCall says that a completion handler is called at the end of a run.
+// HandlerCall registers a completion handler for a run.
 type HandlerCall struct {
 	Handler string          `json:"handler"`         // its name, see Definition.Handlers
-	Value   json.RawMessage `json:"value,omitempty"` // what it is given
-	Only    []string        `json:"only,omitempty"`  // the outcomes after which it is called, by their words; empty for all
+	Value   json.RawMessage `json:"value,omitempty"` // the argument of the handler
+	Only    []string        `json:"only,omitempty"`  // the outcomes after which it is called; empty for all
 }
 
 // outcomes are the words for how a run can end.
@@ -58,7 +57,7 @@ func (o *Options) isZero() bool {
 	return len(o.Retry) == 0 && len(o.OnComplete) == 0 && o.Work.IsZero() && o.Tick == nil && o.Trace == "" && !o.Queued && o.Debounced.IsZero() && o.Window == 0 && o.Queue == ""
 }
 
-// OptionsOf reads the options of a case.
+// OptionsOf returns the options of a case.
 func OptionsOf(c activities.CaseInfo) (Options, error) {
 	if len(c.Options) == 0 {
 		return Options{}, nil // most have none, for which nothing is to be allocated
@@ -73,8 +72,8 @@ func decodeOptions(c *activities.CaseInfo) (o Options, err error) {
 	return o, nil
 }
 
-// Check reports what of the options a workflow cannot do: a handler that it does not have, a value that the handler
-// refuses, an outcome that there is not.
+// Check returns an error if the options do not fit the workflow: a handler that it does not declare, a value that
+// the handler rejects, or an unknown outcome.
 func (o Options) Check(d *Definition) error {
 	for _, t := range o.OnComplete {
 		h := d.Handlers[t.Handler]
@@ -96,13 +95,13 @@ func (o Options) Check(d *Definition) error {
 	return nil
 }
 
-// Handler answers the end of a run, for the caller that started it. It is part of the definition; a start chooses it by its
-// name, with a value (see [Options]). It is called once, when the run has completed, failed or was canceled.
+// Handler is a completion handler. It is part of the definition; a start selects it by name, with a value (see Options). It
+// is called once, when the run has completed, failed or was canceled.
 type Handler struct {
-	// Accept decodes and validates the value that a start gives; nil takes any.
+	// Accept decodes and validates the value of a start; nil accepts any.
 	Accept func(value json.RawMessage) (json.RawMessage, error)
-	// Run answers in a transaction, which the context carries: that in which the case ends. If it fails, what it did is
-	// undone alone, and it is called again later, in a job. Nil if the function of this name in Calls answers, in a
-	// worker.
+	// Run is called in the transaction in which the case ends, which the context carries. If it fails, only its own changes
+	// are rolled back, and a job calls it again later. It is nil if a worker calls the function of this name in Calls
+	// instead.
 	Run func(ctx context.Context, c activities.CaseInfo, value json.RawMessage) error
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// QueueInfo is how a queue of jobs stands in the engine that was asked.
+// QueueInfo is the state of a job queue in one engine.
 type QueueInfo struct {
 	Queue      string    `json:"queue"`                 // "" is the default one
 	Workers    int       `json:"workers"`               // how many jobs it runs at a time
@@ -19,27 +19,29 @@ type QueueInfo struct {
 	Oldest     time.Time `json:"oldest,omitzero"` // since when the first of them is due
 }
 
-// Queues lists the queues of the engine. The result has them.
+// Queues lists the queues of the engine. It changes nothing.
 func Queues() Command { return Command{Kind: KindQueues} }
 
-// PauseQueue has no job of a queue begin until it is resumed, in whatever process. Those that run go on. "" is the default queue.
+// PauseQueue stops the start of jobs of a queue, in all processes, until it is resumed. Running jobs continue. "" is the default
+// queue.
 func PauseQueue(queue string, opts ...Option) Command {
 	return With(Command{Kind: KindPause, Queue: queue}, opts...)
 }
 
-// ResumeQueue has the jobs of a paused queue begin again.
+// ResumeQueue ends the pause of a queue: its jobs start again.
 func ResumeQueue(queue string, opts ...Option) Command {
 	return With(Command{Kind: KindUnpause, Queue: queue}, opts...)
 }
 
-// SetWorkers has n jobs of a queue run at a time, 1 or more, in each engine that runs jobs of it, in place of what engine.Config.Queues and Workers
-// say; "" is the default queue. An engine runs at most as many as the larger of these two; one that stops the queue leaves it alone. What runs
-// goes on: with fewer workers, the next jobs begin when enough have ended. The store remembers the number, and other engines learn it within a second. To have none begin, use [PauseQueue].
+// SetWorkers sets how many jobs of a queue run concurrently in each engine, 1 or more, instead of engine.Config.Queues and Workers; "" is
+// the default queue. An engine runs at most the larger of these two; an engine whose configuration stops the queue still runs none. Running
+// jobs continue: with fewer workers, the next jobs start when enough have ended. The number is stored, and other engines apply it within a
+// second. To stop a queue, use PauseQueue.
 func SetWorkers(queue string, n int, opts ...Option) Command {
 	return With(Command{Kind: KindSetWorkers, Queue: queue, N: int64(n)}, opts...)
 }
 
-// ForgetWorkers forgets what [SetWorkers] set: each engine has the number of its configuration again.
+// ForgetWorkers removes the number that SetWorkers set: each engine uses its configuration again.
 func ForgetWorkers(queue string, opts ...Option) Command {
 	return With(Command{Kind: KindForgetWorkers, Queue: queue}, opts...)
 }
@@ -57,11 +59,11 @@ func (c *Command) checkWorkers() error {
 	return fmt.Errorf("%w: %d workers: give 1 to %d", ErrBadCommand, c.N, MaxWorkers)
 }
 
-// FullError refuses to start what would wait in a queue that is full. It is an [ErrFull].
+// FullError is the error of a start that would add a job to a full queue. It matches ErrFull.
 type FullError struct {
 	Queue   string // "" is the default one
-	Pending int    // how many jobs wait to begin
-	Max     int    // how many may
+	Pending int    // the number of waiting jobs
+	Max     int    // the most that may wait
 }
 
 // Error names the queue.

@@ -7,7 +7,7 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// RunState is the state of a run, a root case, in one word.
+// RunState is the state of a run, or of any root case.
 type RunState string
 
 // The states of a run. The last three are final.

@@ -8,15 +8,15 @@ import (
 	"github.com/tasq-dev/tasq/schedule"
 )
 
-// Scheduled says what is started at the ticks of a schedule. Package builder makes it of a typed workflow; package
-// engine/schedules runs it.
+// Scheduled is a schedule with the command that starts a case at each tick. Package builder creates one for a
+// typed workflow; package engine/schedules runs it.
 type Scheduled struct {
 	Schedule schedule.Schedule `json:"schedule"`
 	Start    Command           `json:"start"` // of a case; each tick has a key, an actor and a [Tick] of its own
 }
 
-// Check reports what is wrong with it: a schedule that cannot be, or a command that starts no case, or has a key or a time of
-// its own. The error wraps schedule.ErrInvalid or [ErrBadCommand], or says which option is wrong.
+// Check returns an error if the schedule is invalid, or if the command does not start a case or has a key or a time of its
+// own. The error wraps schedule.ErrInvalid or ErrBadCommand, or says which option is invalid.
 func (s *Scheduled) Check() error {
 	if _, err := s.Schedule.Compile(); err != nil {
 		return err
@@ -40,14 +40,14 @@ func (s *Scheduled) Check() error {
 	return nil
 }
 
-// Tick says for which tick of which schedule a run was started.
+// Tick is the tick of a schedule that a run was started for.
 type Tick struct {
 	Schedule string    `json:"schedule"`
 	At       time.Time `json:"at"` // the tick, without jitter or delay; of a run that was asked for by itself, the time of that
 }
 
-// TickOf returns the tick that a case was started for; false if no schedule has started it. A case that restarts another one
-// has its tick.
+// TickOf returns the tick that a case was started for; false if it was not started by a schedule. A restarted case has the
+// tick of the original.
 func TickOf(c activities.CaseInfo) (Tick, bool) {
 	o, err := OptionsOf(c)
 	if err != nil || o.Tick == nil {

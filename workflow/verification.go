@@ -5,12 +5,13 @@ import (
 	"github.com/tasq-dev/tasq/net/verify"
 )
 
-// Verification is what is known of the soundness of a definition's net, see [verify.Net], and what its author says of
-// that. The zero value says that it was not verified. The nets of composite tasks are verified on their own.
+// Verification is the result of verifying a definition's net, see verify.Net, with the findings that its author
+// allows or silences. The zero value means that it was not verified. The nets of composite tasks are verified
+// separately.
 type Verification struct {
-	Verdict  verify.Verdict   // of the net, whatever is allowed
-	Allowed  []net.Code       // findings with these codes do not keep the definition from being built; sorted
-	Silenced []net.Code       // warnings with these codes are not wanted; sorted
-	Findings []verify.Finding // those that are allowed, or that leave the net weakly sound
-	Warnings []verify.Finding // what is probably not meant, without the silenced ones
+	Verdict  verify.Verdict   // of the net, without regard to Allowed
+	Allowed  []net.Code       // codes of findings that do not prevent Build; sorted
+	Silenced []net.Code       // codes of warnings that are omitted; sorted
+	Findings []verify.Finding // those that are allowed, or leave the net weakly sound
+	Warnings []verify.Finding // probable mistakes, without the silenced ones
 }

@@ -1,5 +1,4 @@
-// Package workitem describes work items. A work item is one unit of work of one activation of a task, done by a person, a
-// program or a model.
+// Package workitem defines work items: units of work of an activation of a task, done by a person, a program or a model.
 //
 // A new item is initialized, and moves through this table, the only one in the project (see [Next]):
 //
@@ -13,5 +12,5 @@
 // A [Policy] decides what an item's final state means for its task. The default policy looks at lineages: a failed item that
 // has a successor does not count, so a process that retries needs no policy of its own.
 //
-// The package is pure: ids come from a [Generator] with an injected clock, and nothing here does I/O.
+// The package does no I/O and reads no clock: callers pass the time.
 package workitem

@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// Failure says why a work item, a job or a case failed. It is data, not an error: a failed item is an outcome that the
-// process answers.
+// Failure says why a work item, a job or a case failed. It is data, since a failed item is an outcome that the process
+// handles.
 type Failure struct {
 	Code      string          `json:"code,omitempty"`    // a word that programs compare: "timeout"; "" if none was given
 	Message   string          `json:"message,omitempty"` // one sentence for a person
@@ -18,27 +18,28 @@ type Failure struct {
 	Retryable bool            `json:"retryable"`         // whether another attempt may help; [Failf] says that it may
 	After     time.Duration   `json:"after,omitempty"`   // wait this long, in nanoseconds; 0 leaves it to the policy
 
-	// Filtered says that the filters of the retry policy have seen the error that this was made of, in the process
-	// where it occurred. Retryable holds their answer, and they are not asked again.
+	// Filtered says that the filters of the retry policy were called with the original error, in the process where
+	// it occurred. Retryable is their result, and they are not called again.
 	Filtered bool `json:"filtered,omitempty"`
 }
 
-// The codes that Tasq gives itself.
+// The failure codes that Tasq itself sets.
 const (
 	CodeError    = "error"     // the work returned an error that carries no code
 	CodePanic    = "panic"     // the work panicked; the details hold the stack
 	CodeTimeout  = "timeout"   // the work took longer than it may
-	CodeCrash    = "crash"     // the work took its process down too often
-	CodeNoOutput = "no-output" // a task needs the output of one that has given none
-	CodeInvalid  = "invalid"   // the work returned an output that its own rules refuse
+	CodeCrash    = "crash"     // the work crashed its process too often
+	CodeNoOutput = "no-output" // a task needs the output of a task that has none
+	CodeInvalid  = "invalid"   // the output of the work is invalid
 
-	// CodeCaseFailed is the reason of what was canceled because its case failed, which opens it again if it is resumed.
+	// CodeCaseFailed is the reason of items and cases that were canceled because their case failed; resuming the case
+	// replaces them.
 	CodeCaseFailed = "case-failed"
 
-	CodeTooLarge = "too-large" // the work returned an output that is too large to be kept; the message has both lengths
+	CodeTooLarge = "too-large" // the output of the work is too large to be stored; the message has both sizes
 )
 
-// String returns "code: message", or what there is of the two.
+// String returns "code: message", or the one that is not empty.
 func (f *Failure) String() string {
 	switch {
 	case f == nil:
@@ -51,14 +52,14 @@ func (f *Failure) String() string {
 	return f.Code + ": " + f.Message
 }
 
-// Error makes a failure usable as the error of the work, with its code kept: return workitem.Failf("busy", "try later"),
-// or &workitem.Failure{Code: "no-funds"} where another attempt does not help.
+// Error returns the message, so that work can return a failure as its error: workitem.Failf("busy", "try later"), or
+// &workitem.Failure{Code: "no-funds"} if another attempt does not help.
 func (f *Failure) Error() string { return f.String() }
 
-// Permanent reports the opposite of Retryable, by which package retry knows a failure that is returned as an error.
+// Permanent returns the opposite of Retryable, for package retry.
 func (f *Failure) Permanent() bool { return f != nil && !f.Retryable }
 
-// RetryAfter returns After, by which package retry knows the wait that a failure asks for.
+// RetryAfter returns After, for package retry.
 func (f *Failure) RetryAfter() time.Duration {
 	if f == nil {
 		return 0
@@ -89,8 +90,7 @@ func (f fatal) Error() string   { return f.err.Error() }
 func (f fatal) Unwrap() error   { return f.err }
 func (f fatal) Permanent() bool { return true }
 
-// Fatal marks an error that no further attempt can repair, so that no retry policy makes one: it does what
-// retry.Permanent does. Fatal(nil) is nil.
+// Fatal marks an error as not retryable, like retry.Permanent. Fatal(nil) is nil.
 func Fatal(err error) error {
 	if err == nil {
 		return nil
@@ -104,23 +104,22 @@ func IsFatal(err error) bool {
 	return errors.As(err, &f)
 }
 
-// Coded is an error that says its own failure code, for [FailureOf]: FailureDetails returns JSON, nil if there is
-// nothing more to say.
+// Coded is an error with a failure code, for FailureOf. FailureDetails returns further details as JSON, or nil.
 type Coded interface {
 	error
 	FailureCode() string
 	FailureDetails() json.RawMessage
 }
 
-// FailureOf makes a failure of the error that some work returned. An error that is or wraps a *Failure keeps that one's
-// code and details, and its message with the words that were put around it. One that is or wraps a [Coded] has the code
-// and the details of that; any other has [CodeError]. An error with a method Permanent() bool that returns true, such
-// as those of [Fatal] and retry.Permanent, is not retryable; a method RetryAfter() time.Duration, as that of
-// retry.After, asks for a wait. FailureOf(nil) is nil.
+// FailureOf converts the error of some work to a failure. If the error is or wraps a *Failure, the result has its code
+// and details, and the message of the whole error. If it is or wraps a Coded, the result has its code and details; any
+// other error gets CodeError. An error with a method Permanent() bool that returns true, such as those of Fatal and
+// retry.Permanent, is not retryable. A method RetryAfter() time.Duration, as of retry.After, sets After. FailureOf(nil)
+// is nil.
 //
-// A failure can always be kept, whatever the error was: a code longer than [MaxCode] and a message longer than
-// [MaxMessage] are cut, bytes that are no UTF-8 are replaced, details longer than [MaxDetails] are left out, and details
-// that are not JSON become a JSON string.
+// The result can always be stored, whatever the error: a code longer than MaxCode and a message longer than MaxMessage
+// are truncated, invalid UTF-8 is replaced, details longer than MaxDetails are dropped, and details that are not JSON
+// become a JSON string.
 func FailureOf(err error) *Failure {
 	if err == nil {
 		return nil
@@ -216,7 +215,8 @@ func carriers(err error) []error {
 	return append(inner, err)
 }
 
-// The limits of a failure that is made of an error, in bytes. An error may quote a whole answer of a server.
+// The size limits of a failure that is made from an error, in bytes. An error may contain a whole response of
+// a server.
 const (
 	MaxCode    = 200
 	MaxMessage = 16 << 10
@@ -244,7 +244,7 @@ func (f *Failure) bound() {
 	f.Message += note
 }
 
-// Failf makes a retryable failure with a code and a message.
+// Failf returns a retryable failure with a code and a message.
 func Failf(code, format string, args ...any) *Failure {
 	return &Failure{Code: code, Message: fmt.Sprintf(format, args...), Retryable: true}
 }

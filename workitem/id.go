@@ -11,9 +11,9 @@ import (
 	"github.com/google/uuid"
 )
 
-// Key is a UUID of version 7, typed by what it names, so that a case's id cannot be passed for an item's. It is written
-// in the usual form of 36 characters, and keys of one [Generator] sort in the order of their creation. The zero value
-// names nothing.
+// Key is a version 7 UUID with the type of the object that it identifies, so that the id of a case cannot be passed as
+// the id of an item. Its text form has the usual 36 characters. Keys of one Generator sort in the order of their
+// creation. The zero value identifies nothing.
 type Key[T any] [16]byte
 
 type (
@@ -31,10 +31,10 @@ type CaseID = Key[caseKey]
 // JobID names a job.
 type JobID = Key[jobKey]
 
-// IsZero reports whether the key names nothing.
+// IsZero reports whether the key is the zero value.
 func (k Key[T]) IsZero() bool { return k == Key[T]{} }
 
-// String returns the usual form, "0197a3c4-…", or "" for the zero key.
+// String returns the text form, "0197a3c4-…", or "" for the zero key.
 func (k Key[T]) String() string {
 	if k.IsZero() {
 		return ""
@@ -42,7 +42,7 @@ func (k Key[T]) String() string {
 	return uuid.UUID(k).String()
 }
 
-// AppendText appends the usual form, for encoders that avoid garbage.
+// AppendText appends the text form without allocating.
 func (k Key[T]) AppendText(dst []byte) ([]byte, error) {
 	if k.IsZero() {
 		return dst, nil
@@ -57,10 +57,10 @@ func (k Key[T]) AppendText(dst []byte) ([]byte, error) {
 	return dst, nil
 }
 
-// MarshalText returns the usual form; the zero key is empty.
+// MarshalText returns the text form, which is empty for the zero key.
 func (k Key[T]) MarshalText() ([]byte, error) { return k.AppendText(make([]byte, 0, 36)) }
 
-// UnmarshalText reads what MarshalText wrote.
+// UnmarshalText parses the text form.
 func (k *Key[T]) UnmarshalText(text []byte) error {
 	if len(text) == 0 {
 		*k = Key[T]{}
@@ -91,14 +91,15 @@ func parse[T any](s string) (Key[T], error) {
 	return k, k.UnmarshalText([]byte(s))
 }
 
-// LeastKey is the least key that a [Generator] makes at a time, or later. A key is never of an earlier time than that at which it was
-// made; it is of a later one after the clock was set back, or when more than four thousand were made in a millisecond.
+// LeastKey returns the least key that a Generator generates at time t or later. The time in a key is never before its generation; it
+// is after it if the clock was set back, or if more than four thousand keys were generated in a millisecond.
 func LeastKey[T any](t time.Time) (k Key[T]) {
 	binary.BigEndian.PutUint64(k[:8], uint64(max(0, t.UnixMilli()))<<16)
 	return k
 }
 
-// Generator makes keys that rise with time, also within one millisecond. It is safe for concurrent use.
+// Generator generates keys that increase with time, also within one millisecond. It is safe for concurrent
+// use.
 type Generator struct {
 	mu     sync.Mutex
 	random io.Reader
@@ -109,10 +110,10 @@ type Generator struct {
 	failed error // of the source, since the last call of Failed
 }
 
-// ErrRandom is the kind of error of a [Generator] whose source of random bits fails.
+// ErrRandom says that the source of random bits of a Generator failed.
 var ErrRandom = errors.New("the source of random bits failed")
 
-// NewGenerator returns a generator that draws its random bits from the reader, usually crypto/rand.Reader.
+// NewGenerator returns a generator that reads random bits from a reader, usually crypto/rand.Reader.
 func NewGenerator(random io.Reader) *Generator { return &Generator{random: random} }
 
 // next lays out RFC 9562 §5.7: 48 bits of milliseconds, a 12-bit counter, 62 random bits. A clock that goes back keeps
@@ -132,8 +133,8 @@ func (g *Generator) next(now time.Time) [16]byte {
 	return k
 }
 
-// Above makes every further key greater than the given one, such as the last that a database holds: so keys rise also
-// from one process to the next, and when the clock was set back in between.
+// Above makes all further keys greater than the given one, such as the last key in a database, so that keys increase
+// from one process to the next even if the clock was set back.
 func (g *Generator) Above(key [16]byte) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -143,8 +144,8 @@ func (g *Generator) Above(key [16]byte) {
 	}
 }
 
-// Failed returns an error that is [ErrRandom] if the source of random bits has failed since the last call, or fails now: the keys that
-// were made since then are not random, and must not be used.
+// Failed returns an error that wraps ErrRandom if the source of random bits has failed since the last call, or fails now. Keys that
+// were generated since then are not random, and must not be used.
 func (g *Generator) Failed() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -177,8 +178,7 @@ func (g *Generator) fill() {
 	g.unused = g.buf[:]
 }
 
-// Read fills p with random bytes of the source, for what is as hard to guess as a key. If it cannot, it returns 0 and an error that is
-// [ErrRandom].
+// Read fills p with random bytes of the source. If the source fails, it returns 0 and an error that wraps ErrRandom.
 func (g *Generator) Read(p []byte) (int, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -7,10 +7,11 @@ import (
 	"time"
 )
 
-// LastYear is the last year in which anything can be due: a store keeps times as microseconds since 1970, in 64 bits.
+// LastYear is the last year in which anything can be due: stores represent times as microseconds since 1970, in 64
+// bits.
 const LastYear = 290_000
 
-// CheckDue refuses a time that no store can keep. It would come back as one that is long past.
+// CheckDue returns an error for a time beyond LastYear, which a store would read back as a time in the past.
 func CheckDue(t time.Time) error {
 	if y := t.Year(); y > LastYear {
 		return fmt.Errorf("the year %d is too far: nothing can be due after the year %d", y, LastYear)
@@ -18,8 +19,8 @@ func CheckDue(t time.Time) error {
 	return nil
 }
 
-// Item is the record of a work item. An Item is never changed in place by the engine: a new state is a new value, so a
-// pointer to one is a snapshot.
+// Item is the record of a work item. The engine never modifies an Item in place: a new state is a new value, so a
+// pointer to an Item is a snapshot.
 type Item struct {
 	ID         ID
 	Case       CaseID
@@ -30,18 +31,18 @@ type Item struct {
 
 	Attempt     int // 1 for the first, predecessor's + 1 for a fresh item after a failure
 	Predecessor ID  // the failed item that this one replaces; zero if none
-	Successor   ID  // the fresh item that replaces this one; zero if none
+	Successor   ID  // the new item that replaces this one; zero if none
 
-	Input   json.RawMessage // what the work is about; nil if none
-	Output  json.RawMessage // what the work gave; nil before completion
+	Input   json.RawMessage // the input of the work; nil if none
+	Output  json.RawMessage // the output of the work; nil before completion
 	Failure *Failure        // why it failed or was canceled; nil otherwise
 
-	Queue    string // who may work on it; "" is the default queue
+	Queue    string // "" is the default queue
 	Priority int    // higher goes first; 0 by default
-	By       string // who acted on it last, as the caller named itself; "" if unknown, or if there was no act on it
+	By       string // the actor of the last action on it; "" if unknown or none
 
 	Created time.Time
-	Due     time.Time // not to be worked on before; zero means at once
+	Due     time.Time // when work on it may start; zero means at once
 	Started time.Time // zero before the start; a reset clears it
 	Ended   time.Time // zero before the end
 }

@@ -2,8 +2,8 @@ package workitem
 
 import "fmt"
 
-// Tally counts the items of one activation by state. An item that has a successor is counted in Retried only: its
-// lineage goes on in the successor.
+// Tally counts the items of one activation by state. An item that has a successor is counted only in Retried,
+// since the successor counts in its place.
 type Tally struct {
 	Initialized int
 	Started     int
@@ -13,16 +13,16 @@ type Tally struct {
 	Retried     int
 }
 
-// Live counts the items that are still to be done.
+// Live returns the number of live items.
 func (t Tally) Live() int { return t.Initialized + t.Started }
 
-// Total counts the lineages: every item but those that were replaced.
+// Total returns the number of items without those that were replaced.
 func (t Tally) Total() int { return t.Live() + t.Completed + t.Failed + t.Canceled }
 
 // Add counts one item.
 func (t *Tally) Add(s State, retried bool) { t.add(s, retried, 1) }
 
-// Remove takes back what Add counted.
+// Remove reverses Add.
 func (t *Tally) Remove(s State, retried bool) { t.add(s, retried, -1) }
 
 func (t *Tally) add(s State, retried bool, n int) {
@@ -42,15 +42,16 @@ func (t *Tally) add(s State, retried bool, n int) {
 	}
 }
 
-// Outcome is what a policy judges: the item that has just reached a final state, and how the activation stands. For a
-// composite task the items are its child cases. Item is nil when a task has just started, and for child cases.
+// Outcome is the input of a policy: the item that has just reached a final state, and the counts of the activation.
+// For a composite task the items are its child cases. Item is nil when the task has just started, and for child
+// cases.
 type Outcome struct {
 	Item  *Item
-	State State // the final state that was reached; None when the task has just started
+	State State // the final state of the item; None when the task has just started
 	Tally Tally
 }
 
-// Verdict is what an outcome means for the task.
+// Verdict is the decision of a policy.
 type Verdict uint8
 
 // The verdicts. The zero value lets the task go on.
@@ -58,7 +59,7 @@ const (
 	Continue     Verdict = iota
 	CompleteTask         // the task completes, and its live items are canceled
 	FailTask             // the task fails, and its case with it
-	HoldTask             // the task would fail, and stays open instead, as an incident that a person decides
+	HoldTask             // the task stays open instead of failing, as an incident for a person to decide
 )
 
 // String returns the word for the verdict.
@@ -84,8 +85,8 @@ type Policy struct {
 	wrong   string // why it cannot be used; "" if it can
 }
 
-// NewPolicy makes a policy of a function. The name is part of the workflow's fingerprint, so give a changed rule a new
-// one. An error rolls the command back.
+// NewPolicy returns a policy with a function. The name is part of the workflow's fingerprint, so give a changed
+// function a new name. An error rolls the command back.
 func NewPolicy(name string, decide func(Outcome) (Verdict, error)) Policy {
 	if decide == nil {
 		return Policy{name: name, wrong: "it has no function"}
@@ -93,7 +94,7 @@ func NewPolicy(name string, decide func(Outcome) (Verdict, error)) Policy {
 	return Policy{name: name, decide: decide}
 }
 
-// Problem says why the policy cannot be used, such as a quorum of none; "" if it can.
+// Problem returns why the policy is invalid, such as a quorum of 0; "" if it is valid.
 func (p Policy) Problem() string { return p.wrong }
 
 // Name returns the policy's name, as the definition stores it: "default", "quorum:2".
@@ -104,10 +105,10 @@ func (p Policy) Name() string {
 	return p.name
 }
 
-// BuiltIn reports whether the policy is one of this package's, which neither fails nor takes time.
+// BuiltIn reports whether the policy is one of this package, which cannot fail or block.
 func (p Policy) BuiltIn() bool { return p.decide == nil || p.builtIn }
 
-// Decide judges an outcome.
+// Decide returns the verdict on an outcome.
 func (p Policy) Decide(o Outcome) (Verdict, error) {
 	if p.decide == nil {
 		return decideDefault(o), nil
@@ -115,8 +116,8 @@ func (p Policy) Decide(o Outcome) (Verdict, error) {
 	return p.decide(o)
 }
 
-// Default completes the task when every item is final, and fails it as soon as one failed without a successor. Canceled
-// items count as done: canceling every item completes the task.
+// Default completes the task when every item is final, and fails it as soon as an item has failed without a successor.
+// Canceled items count as final: canceling every item completes the task.
 func Default() Policy { return Policy{} }
 
 func decideDefault(o Outcome) Verdict {
@@ -129,7 +130,7 @@ func decideDefault(o Outcome) Verdict {
 	return Continue
 }
 
-// ContinueOnFailure never fails the task: it completes when every item is final, however each one ended.
+// ContinueOnFailure never fails the task: it completes when every item is final, in whatever state.
 func ContinueOnFailure() Policy {
 	return pure("continue", func(o Outcome) Verdict {
 		if o.State.Final() && o.Tally.Live() == 0 {
@@ -139,8 +140,8 @@ func ContinueOnFailure() Policy {
 	})
 }
 
-// Quorum completes the task when k items completed, and cancels the live ones; it fails the task when the live ones can
-// no longer bring the number to k.
+// Quorum completes the task when k items have completed, and cancels the live ones; it fails the task when there are
+// too few live items left to reach k.
 func Quorum(k int) Policy {
 	p := pure(fmt.Sprintf("quorum:%d", k), func(o Outcome) Verdict {
 		switch {
@@ -157,7 +158,7 @@ func Quorum(k int) Policy {
 	return p
 }
 
-// Threshold bears up to the given number of failures: one more fails the task, and otherwise it completes when every
+// Threshold tolerates up to the given number of failures: one more fails the task; otherwise it completes when every
 // item is final.
 func Threshold(failures int) Policy {
 	p := pure(fmt.Sprintf("threshold:%d", failures), func(o Outcome) Verdict {
@@ -175,7 +176,8 @@ func Threshold(failures int) Policy {
 	return p
 }
 
-// All wants every item completed: one that failed or was canceled without a successor fails the task.
+// All requires that every item completes: an item that fails or is canceled without a successor fails the
+// task.
 func All() Policy {
 	return pure("all", func(o Outcome) Verdict {
 		switch {
@@ -192,8 +194,8 @@ func pure(name string, decide func(Outcome) Verdict) Policy {
 	return Policy{name: name, builtIn: true, decide: func(o Outcome) (Verdict, error) { return decide(o), nil }}
 }
 
-// Incident leaves a task open that the given policy would fail: what failed is an incident, until a person has it tried again,
-// skips it or gives it up. The case goes on with all that does not depend on it.
+// Incident keeps a task open that the given policy would fail: the failed item is an incident until a person retries it, skips
+// it or gives it up. The rest of the case continues.
 func Incident(p Policy) Policy {
 	name := "incident"
 	if p.decide != nil {

@@ -44,7 +44,7 @@ func (s State) Final() bool { return s >= Completed }
 // Live reports whether an item in this state is still to be done.
 func (s State) Live() bool { return s == Initialized || s == Started }
 
-// Action is what the outside asks of a work item.
+// Action is a request to change the state of a work item.
 type Action uint8
 
 // The actions. The zero value is none.
@@ -99,13 +99,13 @@ var table = map[State]map[Action]State{
 	Started:     {Complete: Completed, Fail: Failed, Cancel: Canceled, Reset: Initialized},
 }
 
-// Next returns the state that an action leads to. It reports false where the table forbids the action.
+// Next returns the state after an action; false if the table forbids the action.
 func Next(from State, a Action) (State, bool) {
 	to, ok := table[from][a]
 	return to, ok
 }
 
-// TransitionError says that an item's state forbids an action. Nothing has changed.
+// TransitionError says that the state of an item forbids an action. Nothing has changed.
 type TransitionError struct {
 	Item   ID
 	Label  string // "task.generation.number", for people

@@ -24,10 +24,10 @@ type MessageID = Key[messageKey]
 // NewMessageID makes the id of an event sent now.
 func (g *Generator) NewMessageID(now time.Time) MessageID { return g.next(now) }
 
-// StepKind is what a step does. The set is closed.
+// StepKind is the kind of a step. The set is closed.
 type StepKind string
 
-// The kinds of steps, in the words that are stored.
+// The kinds of steps. The values are stored.
 const (
 	StepDo     StepKind = "do"     // a function was called, outside the transaction
 	StepTx     StepKind = "tx"     // a function was called in the transaction that recorded the step
@@ -35,11 +35,11 @@ const (
 	StepEvent  StepKind = "event"  // an event was waited for
 	StepCase   StepKind = "case"   // a child case was run
 	StepToken  StepKind = "token"  // a token was made, with which one event can be sent from outside
-	StepChoice StepKind = "choice" // one of several branches was decided for
-	StepValue  StepKind = "value"  // a value that would differ next time was remembered: a time, a version
+	StepChoice StepKind = "choice" // one of several branches was chosen
+	StepValue  StepKind = "value"  // a value that a replay must repeat was recorded: a time, a version
 )
 
-// StepState is where a step stands.
+// StepState is the state of a step.
 type StepState uint8
 
 // The states of a step. A final step never changes again.
@@ -72,8 +72,8 @@ func ParseStepState(w string) (StepState, error) {
 	return StepNone, fmt.Errorf("%q is not a state of a step; use one of %s", w, strings.Join(stepStateNames[1:], ", "))
 }
 
-// Step is the record of one named part of a job: what is remembered of it, so that a job that runs again goes on where
-// it was instead of doing it all twice. It is found by its name, which is unique within its job.
+// Step is the record of one named part of a job, from which a job that runs again resumes instead of repeating the
+// work. Its name is unique within the job.
 type Step struct {
 	ID     StepID
 	Job    JobID
@@ -83,7 +83,7 @@ type Step struct {
 	Kind   StepKind
 	Target string          // the event, topic, or workflow; "" for the other kinds
 	Topic  bool            // the event is a broadcast of a topic, not one that is sent to the case
-	Input  json.RawMessage // what it was asked with, a change of which is noticed; that of a child case; nil if nothing
+	Input  json.RawMessage // the value of Input, to detect changes, or the input of a child case; nil if none
 	State  StepState
 
 	Attempt int             // how often the function was called; 0 for the kinds that call none
@@ -98,7 +98,8 @@ type Step struct {
 	Ended   time.Time
 }
 
-// Owner is what the steps of a job are found by: the item whose run it is, or else the job itself.
+// Owner returns the key by which the steps of a job are stored: the item whose run the job is, or otherwise
+// the job itself.
 func (s *Step) Owner() [16]byte {
 	if s.Item.IsZero() {
 		return s.Job

@@ -9,15 +9,15 @@ import (
 	"github.com/tasq-dev/tasq/internal/printable"
 )
 
-// Take is what a step takes of one limit.
+// Take is what a step acquires of one limit.
 type Take struct {
 	Limit string   `json:"limit"`         // its name
-	Key   string   `json:"key,omitempty"` // whose limit it is; "" is the one that all share
-	Any   []string `json:"any,omitempty"` // in place of Key: whose, of which any will do
+	Key   string   `json:"key,omitempty"` // the key of the limit; "" for a limit without keys
+	Any   []string `json:"any,omitempty"` // the keys of a pool, instead of Key
 	N     int64    `json:"n"`             // how much
 }
 
-// Equal reports whether two takes ask for the same.
+// Equal reports whether two takes are equal.
 func (t Take) Equal(other Take) bool {
 	return t.Limit == other.Limit && t.Key == other.Key && t.N == other.N && slices.Equal(t.Any, other.Any)
 }
@@ -34,7 +34,7 @@ func (t Take) String() string {
 	return fmt.Sprintf("%d of %s (of %s)", t.N, t.Limit, whose)
 }
 
-// Needs says for people what a step that waits for limits needs of them: "3 of tokens and 1 of customers (of acme)".
+// Needs describes what a step that waits for limits needs: "3 of tokens and 1 of customers (of acme)".
 func (s *Step) Needs() string {
 	takes := s.Takes()
 	texts := make([]string, len(takes))
@@ -44,12 +44,13 @@ func (s *Step) Needs() string {
 	return strings.Join(texts, " and ")
 }
 
-// Limited reports whether a step waits until its limits have room for the call of its function. Its Due is since when.
+// Limited reports whether the step waits for limits before its function is called. Due is then the time since when it
+// waits.
 func (s *Step) Limited() bool {
 	return s.Kind == StepDo && s.State == StepWaiting && len(s.Result) > 0
 }
 
-// Takes lists what a step that waits for limits needs of them; nothing of any other step.
+// Takes returns what a step that waits for limits needs; nil for any other step.
 func (s *Step) Takes() []Take {
 	var all []Take
 	if !s.Limited() || json.Unmarshal(s.Result, &all) != nil {
