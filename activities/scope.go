@@ -153,7 +153,7 @@ type Change struct {
 // the other fields. It is for the kernel.
 func NewChange(a *Activation, f Function) *Change { return &Change{Activation: *a, function: f} }
 
-// Again creates a new item in place of the failed one, with attempt + 1, the same input and a link to its
+// Again creates a new item instead of the failed one, with attempt + 1, the same input and a link to its
 // predecessor, due after the given time. It is the mechanism of a retry; [Retry] calls it.
 func (c *Change) Again(ctx context.Context, after time.Duration) (*workitem.Item, error) {
 	return c.anew(ctx, after, false)

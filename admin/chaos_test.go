@@ -90,7 +90,7 @@ func worker(t *testing.T, dsn string) (kill func()) {
 	}
 }
 
-// untilChanged is the system's clock without the long waits, after which pages are made anew although nothing has changed: what a viewer sees was
+// untilChanged is the system's clock without the long waits, after which pages are created again although nothing has changed: what a viewer sees was
 // reported as a change.
 type untilChanged struct{ retry.Clock }
 

@@ -23,7 +23,7 @@ var (
 	chance  = regexp.MustCompile(`(pages )[0-9a-f]{24}|(style-|script-|icon-|net-)[0-9a-f]{8,12}|(seen=)[0-9a-z]+`)
 )
 
-// normal is the content of a page with numbers in place of what differs from run to run: ids, keys of forms, names of files by their content.
+// normal is the content of a page with numbers instead of what differs from run to run: ids, keys of forms, names of files by their content.
 func normal(page string) string {
 	if from, to := strings.Index(page, "<main"), strings.Index(page, "</main>"); from >= 0 {
 		page = page[from:to]

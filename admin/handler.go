@@ -81,7 +81,7 @@ func AllowAll(*http.Request) (User, error) {
 //	mux.Handle("/tasq/", pages)
 //
 // Requests that change something are POST requests of the pages' own origin; all answers forbid inline script and other origins.
-// Live pages need a server without WriteTimeout; without them the pages work all the same. It panics if the backend is nil.
+// Live pages need a server without WriteTimeout; without them the pages work nevertheless. It panics if the backend is nil.
 func Handler(b Backend, c Config) http.Handler {
 	if isNil(b) {
 		panic("admin.Handler: the backend is nil: give the engine that engine.Open returned, and look at its error first, or admin.Reading of a store")

@@ -19,7 +19,7 @@ import (
 	"github.com/tasq-dev/tasq/workflow"
 )
 
-// Without Access nobody gets anything, and the answer says what to set.
+// Without Access no one gets anything, and the answer says what to set.
 func TestHandlerRefusesAllUntilAccessIsSet(t *testing.T) {
 	o := newOffice(t, "text")
 	h := o.handler(admin.Config{})

@@ -162,7 +162,7 @@ func newBacklite(dir string, work func(errand)) (*peer, error) {
 type newPeer func(dir string, work func(errand)) (*peer, error)
 
 // jobsOf is the closed loop on a peer: each caller inserts a job and waits until its function has run. The peers
-// commit that it has run later, and nobody waits for it here, which is in their favour.
+// commit that it has run later, and no one waits for it here, which is in their favour.
 func jobsOf(r job, callers int, open newPeer) (metrics, error) {
 	ran := make([]chan time.Time, callers)
 	for i := range ran {
@@ -190,7 +190,7 @@ func jobsOf(r job, callers int, open newPeer) (metrics, error) {
 }
 
 // drain inserts n jobs in batches of 500 before River's workers start, and measures the whole cycle, up to the commit
-// of the last job's end. It is what a queue is best at, since nobody waits for a single job.
+// of the last job's end. It is what a queue is best at, since no one waits for a single job.
 func drain(r job, n int, open newPeer) (metrics, error) {
 	p, err := open(r.dir, func(errand) {})
 	if err != nil {

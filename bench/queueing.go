@@ -18,7 +18,7 @@ import (
 // bulk is how many jobs are enqueued in one call, where there is such a call.
 const bulk = 500
 
-// queue takes jobs that nobody does meanwhile.
+// queue takes jobs that no one does meanwhile.
 type queue struct {
 	put   func() error
 	many  func(n int) error // nil if there is no such call

@@ -53,7 +53,7 @@ func (r *process) makeFolder() (err error) {
 	return err
 }
 
-// with gives f the engine, with this number of workers; -1 is none. It is opened anew where that changes.
+// with gives f the engine, with this number of workers; -1 is none. It is opened again where that changes.
 func (r *process) with(ctx context.Context, workers int, f func(*engine.Engine) error) error {
 	if r.e == nil || r.workers != workers {
 		if err := r.stop(); err != nil {

@@ -22,7 +22,7 @@ import (
 type Work[In, Out any] struct {
 	// Input is the input of the task's one item. It may be left out if a missing payload is a valid In.
 	Input Source[In]
-	// Items computes the inputs of several items, in place of Input: one item for each. An empty list creates none.
+	// Items computes the inputs of several items, instead of Input: one item for each. An empty list creates none.
 	Items func(context.Context, *activities.Activation) ([]In, error)
 
 	// Run does the work in a worker, outside any transaction, at least once; nil leaves the work to a person or another program.
@@ -33,7 +33,7 @@ type Work[In, Out any] struct {
 	Hours      schedule.Window // when Run may start; the zero value is always; see [Hours]
 	FairBy     func(In) string // the key for fair scheduling; nil is the same key for all; see [FairBy]
 	RunTimeout time.Duration   // the time limit of one run, which then fails with the code "timeout"; 0 is no limit
-	// Batch processes several items in one call, in place of Run. What is said of Run applies to each of them.
+	// Batch processes several items in one call, instead of Run. What is said of Run applies to each of them.
 	Batch Batched[In, Out]
 	// Retry replaces a failed item with a new one after a backoff, until the policy gives up. It is the same as
 	// [activities.Retry] in OnWorkItemStateChanged, and can be combined with a function there. The policy is part of the

@@ -2,28 +2,29 @@ package engine
 
 import "sync"
 
-// Drain needs to know that nothing is under way at one moment. A counter that is read cannot say so, since one part may hand over to
-// another between two reads; so a part that hands something over counts it first for the other, and then ends its own count:
+// Drain needs to know that the whole engine is idle at one moment. Reading a counter for each part cannot show that, since one part
+// may pass work to another between two reads. So there is one counter, and a part that passes work on first counts it for the
+// receiver, and then removes its own count:
 //
 //	a job ends:   add(+1) for its result, which is a command      n = 2
 //	              add(-1) for the job                              n = 1
 //	              the command is committed, and makes a job due: add(+1), add(-1)
 
-// activity counts what is under way: queued commands, jobs that are due or running. It reports when there is nothing left.
+// activity counts work in progress: queued commands, and jobs that are due or running. It reports when the count is 0.
 type activity struct {
 	mu   sync.Mutex
 	n    int
 	zero chan struct{} // closed while n is 0
 }
 
-// newActivity returns a count of 0, which is quiet.
+// newActivity returns an idle activity.
 func newActivity() *activity {
 	a := &activity{zero: make(chan struct{})}
 	close(a.zero)
 	return a
 }
 
-// add counts up or down. A channel is made for each time that there is something to do, so that who waits for quiet cannot miss a short one.
+// add adds to the count. Each busy period has a channel of its own, so that a waiter cannot miss a short idle period.
 func (a *activity) add(d int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -37,7 +38,7 @@ func (a *activity) add(d int) {
 	}
 }
 
-// quiet returns a channel that is closed once nothing is under way.
+// quiet returns a channel that is closed when the engine is idle.
 func (a *activity) quiet() <-chan struct{} {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 )
 
 // The job of a task without callbacks is claimed in the transaction of the start. Starting its item withdraws another task, whose hook
-// refuses that once: the start stands all the same, and the job is claimed later.
+// refuses that once: the start stands nevertheless, and the job is claimed later.
 func TestAClaimWithinAStartIsRefusedByAnotherTask(t *testing.T) {
 	b := builder.New[any]("choice")
 	withdrawn, ran := 0, 0

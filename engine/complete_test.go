@@ -234,7 +234,7 @@ func TestAHandlerCleansUpAndStartsAnother(t *testing.T) {
 	}
 	nothingLeft(t, e)
 
-	// Whoever waits for the end is told of it all the same.
+	// Whoever waits for the end is told of it nevertheless.
 	gate := make(chan struct{})
 	slow := builder.MustFunc("slow", func(_ context.Context, n int) (int, error) { <-gate; return n, nil }, builder.Handles(h))
 	e = enginetest.New(t, slow, next)

@@ -86,7 +86,7 @@ func TestWaitsOfAllKindsUseNoAttempt(t *testing.T) {
 	require.Equal(t, 21, runs, "once for each wait, and once more")
 }
 
-// A child's failure that nobody catches is the parent's, with its code, and names the child.
+// A child's failure that no one catches is the parent's, with its code, and names the child.
 func TestAnUncaughtFailureOfAChildFailsItsParent(t *testing.T) {
 	child, _ := function(t, "child", func(context.Context, int) (int, error) {
 		return 0, workitem.Failf("no-stock", "none left")

@@ -115,7 +115,7 @@ func (d faultyDB) ExecContext(ctx context.Context, query string, args ...any) (s
 	return nil, errors.Join(err, d.t.met)
 }
 
-// A fault within the SQL of a command is the error of that command. What shares its transaction is done all the same, once.
+// A fault within the SQL of a command is the error of that command. What shares its transaction is done nevertheless, once.
 func TestAFaultInTheSQLOfACommandIsItsOwn(t *testing.T) {
 	for _, kind := range faultKinds {
 		t.Run(kind, func(t *testing.T) {

@@ -21,7 +21,7 @@ func (e *Engine) isShared() bool {
 //
 //	fleet needs to know     Awaited, Work.Roots    which root cases have callers or running jobs here
 //	                        Began, Committed       when a caller begins to wait, or this engine commits
-//	fleet learned           Refresh, Forget        another engine changed a root case: read it anew, or drop it from memory
+//	fleet learned           Refresh, Forget        another engine changed a root case: read it again, or drop it from memory
 //	                        Moved, Set, Died       entries of the journal, settings, or an engine that is gone
 //	fleet took over         Work.Adopt             jobs that are this engine's from now on
 

@@ -187,7 +187,7 @@ func randomFaults(seed uint64) func(string) pgproxy.Fault {
 	}
 }
 
-// An engine whose connection is lost as it takes a job does it all the same, whether the database has given it the job or not.
+// An engine whose connection is lost as it takes a job does it nevertheless, whether the database has given it the job or not.
 func TestAJobIsTakenByACommitThatIsLost(t *testing.T) {
 	for _, fault := range []pgproxy.Fault{pgproxy.Request, pgproxy.Reply, pgproxy.Late} {
 		t.Run(string(fault), func(t *testing.T) {
@@ -225,7 +225,7 @@ func TestAJobIsTakenByACommitThatIsLost(t *testing.T) {
 	}
 }
 
-// An engine whose connection is lost as it comes back comes back: what the lost session has locked is free soon, also if nobody tells the server
+// An engine whose connection is lost as it comes back comes back: what the lost session has locked is free soon, also if no one tells the server
 // that its client is gone.
 func TestAnEngineComesBackByACommitThatIsLost(t *testing.T) {
 	f := newFleet(t)

@@ -262,7 +262,7 @@ func deathAfterQuiet(t *testing.T, kill killing) time.Duration {
 	return took
 }
 
-// An engine that was declared dead, and lives, commits nothing under its old number. It joins anew and goes on.
+// An engine that was declared dead, and lives, commits nothing under its old number. It rejoins and goes on.
 func TestAnEngineThatWasDeclaredDeadJoinsAnew(t *testing.T) {
 	f := newFleet(t)
 	w, _ := function(t, "double", func(ctx context.Context, n int) (int, error) { return 2 * n, nil })

@@ -119,7 +119,7 @@ func (c *asked) Done() <-chan struct{} {
 	return c.Context.Done()
 }
 
-// When one of two handlers removes the run and the other one fails, nobody is forgotten.
+// When one of two handlers removes the run and the other one fails, no one is forgotten.
 func TestAHandlerThatFailsAfterTheRunIsGone(t *testing.T) {
 	var cleaned, failed atomic.Int32
 	first := builder.Handler("first", func(ctx context.Context, c *builder.Completion[int], _ any) error {
@@ -179,7 +179,7 @@ func TestAnUpdateIsNotDoneAgainForItsHandlers(t *testing.T) {
 	}
 }
 
-// Handlers that start one another without end are stopped, and the runs that they were told of have ended all the same.
+// Handlers that start one another without end are stopped, and the runs that they were told of have ended nevertheless.
 func TestHandlersThatGoOnWithoutEnd(t *testing.T) {
 	var w *builder.Workflow[any]
 	var h *builder.HandlerRef[any]

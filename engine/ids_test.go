@@ -20,7 +20,7 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Ids of cases, work items, jobs and steps look alike. Wherever one is given in place of another, the answer is that there is no such
+// Ids of cases, work items, jobs and steps look alike. Wherever one is given instead of another, the answer is that there is no such
 // thing, and nothing happens.
 func TestAnIDOfAnotherKindIsNotFound(t *testing.T) {
 	b := builder.New[any]("office")

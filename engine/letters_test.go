@@ -122,7 +122,7 @@ func TestARunThatIsGivenUpLeavesADeadLetter(t *testing.T) {
 	require.Equal(t, again.Case, all[0].Case)
 	require.Equal(t, run.ID, caseOf(t, e, again.Case).Predecessor)
 
-	// The original is removed meanwhile: it starts anew with what the letter has.
+	// The original is removed meanwhile: it starts again with what the letter has.
 	e.Advance(2 * time.Hour)
 	_, err = e.RunInfo(t.Context(), again.Case)
 	require.ErrorIs(t, err, engine.ErrNotFound)

@@ -164,7 +164,7 @@ func TestARateBoundsTheAttemptsOfAFunction(t *testing.T) {
 
 type mail struct{ Customer string }
 
-// Each customer has limits of their own, and one who waits holds up nobody else.
+// Each customer has limits of their own, and one who waits holds up no one else.
 func TestALimitByKey(t *testing.T) {
 	byCustomer := make(map[string]*callLog)
 	for i := range 20 {
@@ -287,7 +287,7 @@ func TestWhyNamesTheLimit(t *testing.T) {
 }
 
 // Jobs that waited for a limit when the engine was closed wait for it when it is opened again; one that is canceled while it waits
-// holds up nobody.
+// holds up no one.
 func TestJobsThatWaitForALimitOverARestart(t *testing.T) {
 	var c callLog
 	f := builder.MustFunc("f", busyFor(&c, time.Second), builder.Limits(builder.Takes(limit.Resource("one", 1), 0)))

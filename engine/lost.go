@@ -7,10 +7,10 @@ import (
 	"github.com/tasq-dev/tasq/store"
 )
 
-// lose stops the engine if an error says that its database was taken away ([store.ErrLost]), since nothing that it did from
-// then on could be acknowledged: nothing is claimed or tried again, the contexts of jobs are canceled, who waits gets the
-// error, and so does each command. [Engine.Close] remains to be called. It returns the error that commands get from now
-// on, and any other error as it is.
+// lose stops the engine if an error says that it has lost its database ([store.ErrLost]), since it could not acknowledge
+// anything from then on: no job is claimed or retried, the contexts of jobs are canceled, and waits and commands fail with
+// the error. [Engine.Close] still has to be called. lose returns the error for further commands, and any other error
+// unchanged.
 //
 //	who                            learns of the loss by
 //	a caller of a command          the error of its command, now and later
@@ -33,7 +33,7 @@ func (e *Engine) lose(err error) error {
 	return e.closedError()
 }
 
-// endWork lets nothing more begin. What is queued is done, and then the writer ends.
+// endWork stops the start of further work. The writer executes queued requests, and ends.
 func (e *Engine) endWork() {
 	e.ending.Do(func() {
 		close(e.closing)
@@ -42,7 +42,8 @@ func (e *Engine) endWork() {
 	})
 }
 
-// closedError is the error of what an engine refuses that has stopped. It wraps ErrClosed, and store.ErrLost if that is why.
+// closedError is the error of commands after the engine has stopped. It wraps ErrClosed, and store.ErrLost if that is the
+// cause.
 func (e *Engine) closedError() error {
 	if lost := e.lost.Load(); lost != nil {
 		return fmt.Errorf("%w: %w", ErrClosed, *lost)

@@ -94,7 +94,7 @@ func (x executor) ask(ctx context.Context, s *served) (wait func() error, err er
 }
 
 // wrapped is like ask within the engine's middleware, which runs in a goroutine of its own: the commands that were left are queued in
-// their order all the same.
+// their order nevertheless.
 func (x executor) wrapped(ctx context.Context, left store.Request, c workflow.Command) (wait func() error, err error) {
 	queued, over := make(chan error, 1), make(chan error, 1)
 	go func() {

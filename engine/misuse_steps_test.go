@@ -20,7 +20,7 @@ import (
 
 func one(context.Context) (int, error) { return 1, nil }
 
-// The next attempt of a job begins anew: what an earlier one had recorded is not left over in it. So a run whose code has
+// The next attempt of a job restarts: what an earlier one had recorded is not left over in it. So a run whose code has
 // changed must fail at once, or its own retry would hide that.
 func TestARetryHidesNoMistake(t *testing.T) {
 	for name, c := range map[string]struct {

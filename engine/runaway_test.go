@@ -58,7 +58,7 @@ func TestALoopOfAutomaticTasks(t *testing.T) {
 	require.Equal(t, workitem.Started, live(t, e, id, "wait").State, "nothing of it happened")
 }
 
-// A job whose result would have the case go round without end has nobody to get the refusal: that is an incident, and the case stays as it was.
+// A job whose result would have the case go round without end has no one to get the refusal: that is an incident, and the case stays as it was.
 func TestAJobWhoseResultIsARunawayIsAnIncident(t *testing.T) {
 	b := builder.New[struct{}]("loop")
 	work := builder.Task(b, "work", builder.Work[struct{}, struct{}]{

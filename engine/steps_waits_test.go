@@ -161,7 +161,7 @@ func TestAChildThatCannotBeStartedIsAnError(t *testing.T) {
 	require.Contains(t, outcome(t, e, start(t, e, parent, "chld")), `unknown workflow: \"chld\"`)
 }
 
-// Events are refused where nobody can ever take them, and an event is no other case's.
+// Events are refused where no one can ever take them, and an event is no other case's.
 func TestEventsOfOthers(t *testing.T) {
 	w, _ := function(t, "waiter", func(ctx context.Context, _ int) (int, error) { return step.Await[int](ctx, "e") })
 	e := enginetest.New(t, w)

@@ -13,7 +13,7 @@ import (
 )
 
 // Tx is a transaction of the engine: everything that is done through it is committed together, or not at all.
-// Methods of workflows and tasks accept it in place of an Engine.
+// Methods of workflows and tasks accept it instead of an Engine.
 type Tx struct {
 	e  *Engine
 	tx *commit.Tx

@@ -198,7 +198,7 @@ func TestAClockThatGoesBack(t *testing.T) {
 	}
 }
 
-// A bucket that is asked every millisecond drains at its rate all the same.
+// A bucket that is asked every millisecond drains at its rate nevertheless.
 func TestAskingOftenChangesNothing(t *testing.T) {
 	for _, a := range rates {
 		l := limit.Rate("x", 10, 10*time.Second, a)

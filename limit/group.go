@@ -10,7 +10,7 @@ import (
 	"github.com/tasq-dev/tasq/retry"
 )
 
-// times is a clock as nanoseconds since the program made it.
+// times converts a clock to nanoseconds since its creation.
 type times struct {
 	clock retry.Clock
 	start time.Time
@@ -23,12 +23,12 @@ func newTimes(c retry.Clock) times {
 	return times{clock: c, start: c.Now()}
 }
 
-// epoch keeps times positive where a clock is set back to before the start.
+// epoch keeps times positive if the clock is set back to before the start.
 const epoch = 1 << 60
 
 func (t times) now() int64 { return epoch + int64(t.clock.Now().Sub(t.start)) }
 
-// shared is what the groups of one Set or Keys have in common. The definitions are guarded by the locks of all groups.
+// shared is the common part of the groups of one Set or Keys. The locks of all groups together guard the definitions.
 type shared struct {
 	defs []Limit
 	time times
@@ -53,18 +53,18 @@ func (o *shared) change(to Limit) error {
 	return unknown(o.defs, to.Name)
 }
 
-// scope is the lock of a group, and what the groups under it have in common.
+// scope is the lock of one or more groups, and their common data.
 type scope struct {
 	*shared
 	mu sync.Mutex
 }
 
-// group is what is acquired together: a Set, or the limits of one key. All in it is guarded by the lock of its scope. It is
-// small, since there may be one for each of many keys.
+// group is a set of limits that are acquired together: a Set, or the limits of one key. The lock of its scope guards it. It
+// is small, since there may be one for each of many keys.
 type group struct {
 	in     *scope
 	states []State  // by index of the definitions
-	queues *[]queue // by index of the definitions: who waits; nil if nothing ever waited
+	queues *[]queue // waiting acquisitions, by index of the definitions; nil if nothing ever waited
 	leases int      // those that are not released
 }
 
@@ -105,7 +105,7 @@ func unknown(defs []Limit, name string) error {
 	return fmt.Errorf("limit: the set has no limit %q, it has %q: %w", name, names, ErrUnknownLimit)
 }
 
-// demand is how much of each limit is wanted, by index; 0 for none.
+// demand is the amount of each limit that an acquisition needs, by index; 0 for none.
 type demand struct {
 	few  [4]int64
 	many []int64 // instead of few, where there are more limits
@@ -118,7 +118,7 @@ func (d *demand) of(i int) *int64 {
 	return &d.few[i]
 }
 
-// want checks what an acquisition asks for. only are the limits that it takes, nil for all.
+// want checks the amounts of an acquisition. only are the limits that it uses, nil for all.
 func (g *group) want(only []bool, amounts []Amount) (d demand, err error) {
 	defs := g.in.defs
 	if len(defs) > len(d.few) {
@@ -150,7 +150,7 @@ func (g *group) want(only []bool, amounts []Amount) (d demand, err error) {
 	return d, nil
 }
 
-// check refuses amounts that can never be admitted.
+// check returns an error for amounts that can never be admitted.
 func (l *Limit) check(n int64) error {
 	if n < 0 {
 		return fmt.Errorf("limit: the amount of %s is %d: use 0 to leave it out, or more: %w", l.Name, n, ErrAmount)
@@ -162,7 +162,8 @@ func (l *Limit) check(n int64) error {
 	return nil
 }
 
-// try takes what is wanted, if all of it is free and no one waits for any of it; otherwise it returns nil.
+// try acquires the demand, if all of it is available and no one waits for any of its limits; otherwise it
+// returns nil.
 func (g *group) try(from string, want *demand) *lease {
 	for i, q := range g.waiting() {
 		if q.n > 0 && *want.of(i) > 0 {
@@ -187,7 +188,7 @@ func (g *group) try(from string, want *demand) *lease {
 	return g.take(from, want, now, parts)
 }
 
-// take admits what is wanted. The caller has seen that all of it is free.
+// take acquires the demand. The caller has checked that all of it is available.
 func (g *group) take(from string, want *demand, now int64, parts int) *lease {
 	granted := &lease{g: g, from: from}
 	if parts > 1 {
@@ -203,7 +204,7 @@ func (g *group) take(from string, want *demand, now int64, parts int) *lease {
 	return granted
 }
 
-// reasons is why for amounts.
+// reasons checks amounts and returns the reasons of why.
 func (g *group) reasons(only []bool, amounts []Amount) ([]Reason, error) {
 	want, err := g.want(only, amounts)
 	if err != nil {
@@ -212,7 +213,7 @@ func (g *group) reasons(only []bool, amounts []Amount) ([]Reason, error) {
 	return g.why(&want), nil
 }
 
-// why lists what is not free.
+// why lists the limits that do not have room for the demand.
 func (g *group) why(want *demand) (reasons []Reason) {
 	now := g.now()
 	for i, l := range g.in.defs {

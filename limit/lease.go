@@ -62,7 +62,7 @@ func Take(limit string, n int64) Amount { return Amount{Limit: limit, N: n} }
 // circuit breakers, an error or a panic counts as a failure; context.Canceled does not, since it comes from the caller.
 // Use Acquire if other errors are not failures either.
 //
-// Within retry.Do each attempt acquires the amounts anew, and nothing is held between attempts.
+// Within retry.Do each attempt acquires the amounts again, and nothing is held between attempts.
 func Do[T any](
 	ctx context.Context, from Limiter, fn func(context.Context, Lease) (T, error), amounts ...Amount,
 ) (value T, err error) {

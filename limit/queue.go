@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// waiter is an acquisition that waits, in one group or in several of a pool. Who claims it settles it: the group that
-// admits it, or its own goroutine whose context ended.
+// waiter is a waiting acquisition, in one group or in several groups of a pool. Whichever claims it first settles it:
+// a group that admits it, or its own goroutine when the context ends.
 type waiter struct {
 	claimed atomic.Bool
 	chances atomic.Int32  // the groups that may admit it
@@ -22,7 +22,7 @@ func newWaiter(chances int) *waiter {
 	return w
 }
 
-// drop says that a group can never admit it. The last one settles it.
+// drop reports that a group can never admit it. The last such group settles it.
 func (w *waiter) drop(err error) {
 	if w.chances.Add(-1) == 0 && w.claim() {
 		w.settle(nil, err)
@@ -36,15 +36,15 @@ func (w *waiter) settle(l *lease, err error) {
 	close(w.ready)
 }
 
-// place is where a waiter waits in a group: in the queue of each limit that it wants. It is admitted when it is the first
-// in all of them, and all limits have room.
+// place is the position of a waiter in a group: in the queue of each limit that it needs. It is admitted when it is the
+// first in all these queues, and all limits have room.
 type place struct {
 	w     *waiter
 	g     *group
 	from  string
 	want  demand
 	nodes []node // by index of the group's limits
-	due   int64  // when the timer looks again; 0 if there is none
+	due   int64  // when the timer fires; 0 if there is none
 	stop  func() bool
 }
 
@@ -54,7 +54,7 @@ type node struct {
 	prev, next *node
 }
 
-// queue is who waits for one limit, in the order of asking.
+// queue holds the waiting acquisitions of one limit, in FIFO order.
 type queue struct {
 	first, last *node
 	n           int
@@ -84,7 +84,7 @@ func (q *queue) remove(n *node) {
 	q.n--
 }
 
-// acquire takes what is asked for, or waits for it. The group is locked, and unlocked at the end.
+// acquire acquires the demand, or waits for it. The caller holds the lock, which acquire releases.
 func (g *group) acquire(ctx context.Context, from string, only []bool, amounts []Amount) (Lease, error) {
 	want, err := g.want(only, amounts)
 	if err != nil {
@@ -101,7 +101,7 @@ func (g *group) acquire(ctx context.Context, from string, only []bool, amounts [
 	return w.wait(ctx, p)
 }
 
-// tryAcquire takes what is asked for, or nothing. The group is locked.
+// tryAcquire acquires the demand, or nothing, without waiting. The lock is held.
 func (g *group) tryAcquire(from string, only []bool, amounts []Amount) (Lease, error) {
 	want, err := g.want(only, amounts)
 	if err != nil {
@@ -113,7 +113,7 @@ func (g *group) tryAcquire(from string, only []bool, amounts []Amount) (Lease, e
 	return nil, nil
 }
 
-// enqueue lets a waiter wait for what it wants.
+// enqueue adds a waiter to the queues of the limits that it needs.
 func (g *group) enqueue(w *waiter, from string, want demand) *place {
 	if g.queues == nil {
 		queues := make([]queue, len(g.in.defs))
@@ -130,7 +130,7 @@ func (g *group) enqueue(w *waiter, from string, want demand) *place {
 	return p
 }
 
-// leave takes a place out of the queues. It may be called again.
+// leave removes a place from the queues. It may be called more than once.
 func (g *group) leave(p *place) {
 	for i := range p.nodes {
 		if n := &p.nodes[i]; n.p != nil {
@@ -144,8 +144,8 @@ func (g *group) leave(p *place) {
 	}
 }
 
-// admit settles the waiters whose turn it is, and sets the timers of those whose turn comes with time. It is called
-// whenever something may have become free.
+// admit settles the waiters that can be admitted now, and sets timers for those that time alone will admit. It is
+// called whenever something may have become available.
 func (g *group) admit() {
 	for again := true; again; {
 		again = false
@@ -194,7 +194,7 @@ func (g *group) serve(p *place) bool {
 	return true
 }
 
-// wake has the first waiter served again after a time.
+// wake sets a timer to serve the first waiter again.
 func (g *group) wake(p *place, now int64, wait time.Duration) {
 	if wait == Unknown {
 		return
@@ -217,7 +217,7 @@ func (g *group) wake(p *place, now int64, wait time.Duration) {
 	})
 }
 
-// wait returns when the waiter is settled, or ctx ends. Then it waits nowhere any more.
+// wait returns when the waiter is settled or ctx ends. The waiter is then in no queue any more.
 func (w *waiter) wait(ctx context.Context, places ...*place) (Lease, error) {
 	select {
 	case <-w.ready:

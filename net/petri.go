@@ -4,7 +4,7 @@ package net
 // what package net/verify verifies. Unlike a [Definition] it needs no single start and end, knows no gates, and its
 // transitions fire in one step. It is plain data; the numbers in it are indexes into its own slices.
 //
-// Firing a transition needs Weight tokens in the place of each of its In arcs. In this order it takes them, empties the
+// Firing a transition needs Weight tokens instead of each of its In arcs. In this order it takes them, empties the
 // places of Resets, and puts Weight tokens into the place of each of its Out arcs. So a transition may empty a place
 // and then mark it, and resets never matter for what is enabled.
 //

@@ -239,7 +239,7 @@ func (c *call) recordChoice(ch choice, failed error) error {
 		return err
 	}
 	s.State, s.Result = workitem.StepDone, raw
-	if failed != nil { // to be decided anew in the next attempt of the job, like all that failed
+	if failed != nil { // to be decided again in the next attempt of the job, like all that failed
 		f := *workitem.FailureOf(failed)
 		f.Details = raw
 		s.State, s.Result, s.Failure = workitem.StepFailed, nil, &f

@@ -384,7 +384,7 @@ func TestAnEndDuringTheSuspension(t *testing.T) {
 	}
 }
 
-// What ends and is of use to nobody does not keep the job in memory.
+// What ends and is of use to no one does not keep the job in memory.
 func TestASpuriousEnd(t *testing.T) {
 	for _, later := range []bool{false, true} {
 		job := steptest.New()

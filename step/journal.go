@@ -20,7 +20,7 @@ var ErrLost = errors.New("the job no longer belongs to this run")
 //
 // A step that is recorded for the first time has no ID; the journal gives it one, and the times Created (if it is
 // zero) and Ended (if it is final). A new state of a step has the ID of the waiting one. The name of a step whose
-// latest record failed or was canceled in an earlier attempt of the job may be recorded anew, with a new ID.
+// latest record failed or was canceled in an earlier attempt of the job may be recorded again, with a new ID.
 //
 // An error of Record, Suspend or Tx, or of the function that Queue returned, ends the run: the journal is not used any more,
 // and Run.End reports the error.

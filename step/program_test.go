@@ -287,7 +287,7 @@ func (w *outside) next(p *player) (at time.Time, do func(), ok bool) {
 		at, ok = p.begin.Add(e.at), true
 		do = func() {
 			w.events = w.events[1:]
-			_ = p.job.Send(e.name, "sent") // nobody may be there any more
+			_ = p.job.Send(e.name, "sent") // no one may be there any more
 		}
 	}
 	for _, s := range p.job.Steps() {

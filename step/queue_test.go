@@ -196,7 +196,7 @@ func TestAValueIsQueuedWithTheNextStep(t *testing.T) {
 	require.Equal(t, "now value done\na do done\nlater value done\n", job.String())
 }
 
-// A run that ends with an error, or that is lost, hands over what it has queued all the same, or reports that it could not.
+// A run that ends with an error, or that is lost, hands over what it has queued nevertheless, or reports that it could not.
 func TestTheEndReportsARecordThatIsLost(t *testing.T) {
 	job := steptest.New()
 	out := job.Run(t.Context(), func(ctx context.Context) error {

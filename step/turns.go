@@ -9,32 +9,32 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// status says what a branch is about. The job can be given up when every branch is parked or over.
+// status is the state of a branch. The job can be suspended when every branch is parked or gone.
 type status uint8
 
 const (
 	running status = iota // in the function's own code
-	gated                 // about to do something new, once the others have come to what they did before: see waitGated
-	working               // doing it: a step's function is called, or something is recorded
+	gated                 // about to do something new, when the other branches have replayed their history: see waitGated
+	working               // calling a step's function, or recording
 	parked                // waiting for a step to end, or for other branches
 	gone                  // its function has returned
 	statuses
 )
 
-// turns counts who does what.
+// turns counts branches by their status.
 type turns struct {
 	count      [statuses]int
-	echoing    int              // branches that run, and got their latest answer from the history
-	waits      int              // branches parked for a step; the other parked ones wait for these
+	echoing    int              // running branches whose latest result came from the history
+	waits      int              // branches parked for a step; other parked branches wait for branches
 	moves      int              // changes since the beginning
-	suspending chan struct{}    // closed once the Journal.Suspend that a branch is in has answered; nil if none is in it
-	opening    []*workitem.Step // to be recorded by the Suspend that comes next
+	suspending chan struct{}    // closed when a pending Journal.Suspend has returned; nil if there is none
+	opening    []*workitem.Step // steps for the next Suspend to record
 	gates      []chan struct{}  // the gated branches
-	deciding   []int            // of these, the depths of those that choose
-	asking     int              // of these, those that ask for a version, behind which there may be history
+	deciding   []int            // of these, the depths of those that make a choice
+	asking     int              // of these, those that request a version, after which there may be history
 }
 
-// move changes what a branch is about. The lock is held.
+// move changes the status of a branch. The lock is held.
 func (r *Run) move(b *branch, to status) {
 	t := &r.turns
 	t.count[b.status]--
@@ -50,36 +50,36 @@ func (r *Run) move(b *branch, to status) {
 	r.admit()
 }
 
-// echoes says whether the latest answer that a branch got is from the history. The lock is held.
+// echoes records whether the latest result of a branch came from the history. The lock is held.
 func (r *Run) echoes(b *branch, yes bool) {
 	b.live = b.live || !yes
 	if b.echo == yes {
 		return
 	}
 	was := b.status
-	r.move(b, working) // counted anew
+	r.move(b, working) // counted again
 	b.echo = yes
 	r.move(b, was)
 }
 
-// patience is how long a branch is gated at most. The others need microseconds to come to what they did before,
-// unless they are held up by something that this package knows nothing of, such as a lock that the gated branch has.
+// patience is the longest time for which a branch is gated. The others need microseconds to replay their history,
+// unless something blocks them that this package does not know of, such as a mutex that the gated branch holds.
 const patience = time.Second
 
-// chosen reports whether all recorded choices between branches have been read, or no branch is on its way there. A
-// branch begins nothing new before that. Take Race(a, b), which chose a before b had begun to charge a customer; then
-// the process died. In the next run, b may be faster than Race.
+// chosen reports whether all recorded choices between branches were replayed, or no branch can still reach them. A
+// branch starts nothing new before that. For example, Race(a, b) chose a before b started to charge a customer, and
+// the process died. In the next run, b may be faster than Race, and must not charge.
 func (r *Run) chosen() bool { return r.choices == 0 || r.turns.count[running] == 0 }
 
-// replayed reports whether everything recorded has been come to, or no branch is on its way there.
+// replayed reports whether all recorded steps were replayed, or no branch can still reach them.
 func (r *Run) replayed() bool { return r.unmet == 0 || r.turns.count[running] == 0 }
 
-// settledDown reports whether, beyond that, no branch is about to return with what it read from the history. A choice
-// is made only then. Take Race(a, b), when the job was suspended and both events came meanwhile, that of a first:
-// both branches return at once now, and it's not the faster goroutine that wins.
+// settledDown reports whether, in addition, no branch is about to return with a result from the history. A choice is
+// made only then. For example, the job was suspended in Race(a, b), and both events arrived, that of a first. Both
+// branches now return at once, and a must win, whichever goroutine is faster.
 func (r *Run) settledDown() bool { return r.replayed() && r.turns.echoing+r.turns.asking == 0 }
 
-// admit has the gated branches look again. The lock is held.
+// admit makes the gated branches check their conditions again. The lock is held.
 func (r *Run) admit() {
 	if r.turns.count[running] > 0 && r.unmet > 0 && r.choices > 0 {
 		return
@@ -90,7 +90,8 @@ func (r *Run) admit() {
 	r.turns.gates = nil
 }
 
-// waitGated gates a branch until it is free, but not without end. The lock is held, and not in between.
+// waitGated blocks a branch until its condition holds, or patience has passed. The lock is held, and released
+// while it waits.
 func (r *Run) waitGated(ctx context.Context, b *branch, free func() bool) error {
 	r.move(b, gated)
 	defer r.move(b, running)
@@ -120,7 +121,7 @@ func (r *Run) waitGated(ctx context.Context, b *branch, free func() bool) error 
 	return r.halted(ctx, b)
 }
 
-// halted returns why a branch can do nothing more; nil if it can. The lock is held.
+// halted returns why a branch must stop; nil if it may continue. The lock is held.
 func (r *Run) halted(ctx context.Context, b *branch) error {
 	switch {
 	case r.endedBy != nil:
@@ -133,7 +134,7 @@ func (r *Run) halted(ctx context.Context, b *branch) error {
 	return nil
 }
 
-// ended says why a context is over.
+// ended returns why a context has ended.
 func ended(ctx context.Context) error {
 	why, cause := ctx.Err(), context.Cause(ctx)
 	if cause == nil || cause == why {
@@ -142,8 +143,7 @@ func ended(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", why, cause)
 }
 
-// park gives the branch's turn away until it is woken, or it can do nothing more. The lock is held, but not in
-// between.
+// park blocks a branch until it is woken or must stop. The lock is held, and released while it waits.
 func (r *Run) park(ctx context.Context, b *branch) error {
 	ch := make(chan struct{})
 	b.wake = ch
@@ -171,9 +171,9 @@ func (r *Run) park(ctx context.Context, b *branch) error {
 	return nil
 }
 
-// suspended waits for the answer of the journal to a suspension that is under way, unless the branch is woken. The engine ends
-// the context of a run as soon as its job is given up, which may be before the answer: a branch that reads the context alone
-// would return "context canceled" where the others return ErrSuspended. The lock is held, but not in between.
+// suspended waits until a pending Journal.Suspend returns, unless the branch is woken. The engine cancels the context of a run
+// as soon as its job is suspended, which may be before Suspend returns: a branch that only checked the context would return
+// "context canceled" where the others return ErrSuspended. The lock is held, and released while it waits.
 func (r *Run) suspended(b *branch) {
 	for r.turns.suspending != nil && b.wake != nil {
 		answered := r.turns.suspending
@@ -183,8 +183,8 @@ func (r *Run) suspended(b *branch) {
 	}
 }
 
-// wakeUp lets a parked branch go on. It has its turn from now on, so that no branch suspends the job in between. The
-// lock is held.
+// wakeUp wakes a parked branch. The branch counts as running at once, so that no other branch suspends the job in
+// between. The lock is held.
 func (r *Run) wakeUp(b *branch) {
 	if b.wake == nil {
 		return
@@ -194,7 +194,7 @@ func (r *Run) wakeUp(b *branch) {
 	r.move(b, running)
 }
 
-// idle reports whether no branch has a turn, and claims the duty to suspend the job for that. The lock is held.
+// idle reports whether no branch is running. The caller that gets true must suspend the job. The lock is held.
 func (r *Run) idle() bool {
 	t := &r.turns
 	if t.count[running]+t.count[gated]+t.count[working] > 0 || t.suspending != nil || r.endedBy != nil || r.ctx.Err() != nil {
@@ -204,13 +204,13 @@ func (r *Run) idle() bool {
 	return true
 }
 
-// alone reports whether no other branch has a turn. The lock is held.
+// alone reports whether no other branch is running. The lock is held.
 func (r *Run) alone() bool {
 	t := &r.turns
 	return t.count[running]+t.count[gated]+t.count[working] == 1 && t.suspending == nil
 }
 
-// yield unlocks, and suspends the job if no branch has a turn any more.
+// yield releases the lock, and suspends the job if no branch is running.
 func (r *Run) yield() {
 	idle := r.idle()
 	r.mu.Unlock()
@@ -219,7 +219,7 @@ func (r *Run) yield() {
 	}
 }
 
-// suspend gives the job up, unless something has happened that a branch can go on with.
+// suspend suspends the job, unless something has happened that lets a branch continue.
 func (r *Run) suspend() {
 	t := &r.turns
 	r.mu.Lock()

@@ -29,7 +29,7 @@ type RateFilter struct {
 	Since    time.Time // what ended in the hour of this time, or later
 	Before   time.Time // what ended in an hour that begins before this time
 	Hourly   bool      // one Rate for each hour
-	Cases    bool      // cases, in place of work items
+	Cases    bool      // cases, instead of work items
 }
 
 // Rates counts ended work items by workflow, task and, with Hourly, hour, in that order, the newest hour first; or ended cases by workflow.

@@ -204,7 +204,7 @@ func Restart(id workitem.CaseID, opts ...Option) Command {
 // Fork starts a new case from a past state of a root case and its descendants: their state after the journal entry at position seq. Work
 // that was completed by then is completed in the new case, too: no callback is called, and no step is repeated. Work that was in progress
 // starts again: running jobs become due, and timers, sleeps and deadlines have the time that was left then. Tokens (see step.Token) are
-// created anew. The new case has the labels and the business key of the original, but does not prevent others from using the key. Rows in
+// created again. The new case has the labels and the business key of the original, but does not prevent others from using the key. Rows in
 // the program's own tables are not copied. The result has the new case. The error wraps ErrNotFound if the case did not exist at that
 // position, and ErrInactive if it had ended.
 func Fork(id workitem.CaseID, seq int64, opts ...Option) Command {

@@ -61,7 +61,7 @@ type Task struct {
 	Auto     bool            // every item starts and completes by itself
 
 	Inputs     func(context.Context, *activities.Activation) ([]json.RawMessage, error)    // one item each; nil makes one without input
-	PlainInput func(activities.CaseInfo) (json.RawMessage, error)                          // in place of Inputs, for one item whose input no code of the user's makes
+	PlainInput func(activities.CaseInfo) (json.RawMessage, error)                          // instead of Inputs, for one item whose input no code of the user's makes
 	Route      func(context.Context, *activities.Activation) ([]string, error)             // where an xor- or or-split goes; nil: see net
 	Cases      func(context.Context, *activities.Activation) ([]activities.NewCase, error) // child cases of a composite task
 	Of         map[string]*Definition                                                      // the workflows that a composite task may run

@@ -11,7 +11,7 @@ import (
 	"github.com/tasq-dev/tasq/net/verify"
 )
 
-// flattened is the net of a definition with those of child cases in the place of the composite tasks that run them, as far as they hold slots:
+// flattened is the net of a definition with those of child cases instead of the composite tasks that run them, as far as they hold slots:
 //
 //	                ┌─▶ deliver/ship/start ─▶ deliver/ship/load ─▶ deliver/ship/end ─┐
 //	deliver.begin ──┤                                                                ├──▶ deliver
@@ -97,7 +97,7 @@ func (f *flattened) add(d *Definition, prefix string, depth int, ends []string) 
 	return names
 }
 
-// children puts the nets of the child cases in the place of a composite task, and returns the names of what they have; nil if none of them holds
+// children puts the nets of the child cases instead of a composite task, and returns the names of what they have; nil if none of them holds
 // anything.
 func (f *flattened) children(spec *Task, t *net.Task, depth int) (names []string) {
 	holds := func(of *Definition) bool { return of.hasHolds(depth - 1) }
@@ -125,7 +125,7 @@ func (f *flattened) entry(name string) string {
 	return name
 }
 
-// region names the members of a cancellation region as they are called here, with all that is in the place of a composite task.
+// region names the members of a cancellation region as they are called here, with all that is instead of a composite task.
 func (f *flattened) region(members []string, prefix string) (all []string) {
 	for _, name := range members {
 		if from, to, implicit := strings.Cut(name, "->"); implicit {

@@ -19,7 +19,7 @@ type Use struct {
 	N      int64                                       // how much; 0 is Limit.Each
 	Amount func(input json.RawMessage) (int64, error)  // how much, by the input; nil: N
 	Key    func(input json.RawMessage) (string, error) // whose limit it is, by the input; nil: all share one
-	Any    []string                                    // in place of Key: whose, of which any will do; nil: it is Key's
+	Any    []string                                    // instead of Key: whose, of which any will do; nil: it is Key's
 	Steps  bool                                        // the attempt takes nothing of it: steps of the function do
 }
 

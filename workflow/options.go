@@ -15,7 +15,7 @@ import (
 
 // Options are the options of one run, besides its input. A case stores them as JSON. The zero value has no effect.
 type Options struct {
-	Retry      json.RawMessage `json:"retry,omitempty"`      // in place of the workflow's own, as its builder encodes it
+	Retry      json.RawMessage `json:"retry,omitempty"`      // instead of the workflow's own, as its builder encodes it
 	OnComplete []HandlerCall   `json:"onComplete,omitempty"` // the handlers of its end, in this order
 	Work       workitem.ID     `json:"work,omitzero"`        // of a restart: what the work began with, see Work.First
 	Tick       *Tick           `json:"tick,omitempty"`       // of the schedule that starts the run; nil if none does

@@ -54,7 +54,7 @@ func add(
 	})
 }
 
-// tries is how often a command is made anew since a tick, or another command, was first.
+// tries is how often a command is created again since a tick, or another command, was first.
 const tries = 100
 
 // attempt does a command on the present case of a schedule, again if that is the present one no longer.
@@ -68,7 +68,7 @@ func attempt(do func() (workflow.Result, error)) (result workflow.Result, err er
 }
 
 // isLate reports whether the case that a command was for is the present one of its schedule no longer: it has ended, or another
-// command has added the schedule anew, under the same key of its generation.
+// command has added the schedule again, under the same key of its generation.
 func isLate(err error) bool {
 	if _, ok := errors.AsType[*misuseError](err); ok {
 		return false
@@ -112,7 +112,7 @@ func misused(err error, found *Info, opts []workflow.Option) error {
 var ErrAdded = errors.New("the schedule was added by this command before")
 
 // AddCommand makes the command of [Add]. It is for the schedule as it is now: if a tick comes first it is refused, and to be made
-// anew. The error of a command that was done before, by its idempotency key, wraps [ErrAdded].
+// again. The error of a command that was done before, by its idempotency key, wraps [ErrAdded].
 func AddCommand(ctx context.Context, v store.Viewer, s workflow.Scheduled, opts ...workflow.Option) (workflow.Command, error) {
 	if err := s.Check(); err != nil {
 		return workflow.Command{}, err

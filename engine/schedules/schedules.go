@@ -98,7 +98,7 @@ func (s *Schedules) ended(ctx context.Context, c *builder.Completion[json.RawMes
 	switch {
 	case err == nil:
 		s.watch(result.Case, &state)
-	case errors.Is(err, workflow.ErrKeyReused): // it was added anew before this case could go on
+	case errors.Is(err, workflow.ErrKeyReused): // it was added again before this case could go on
 		return nil
 	}
 	return err

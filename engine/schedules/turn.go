@@ -191,7 +191,7 @@ func (t *turn) tick(ctx context.Context, tick time.Time) error {
 	return t.begin(ctx, tick, tick.Format(time.RFC3339Nano))
 }
 
-// replace begins a tick in place of the runs that go on.
+// replace begins a tick instead of the runs that go on.
 func (t *turn) replace(ctx context.Context, tick time.Time) error {
 	old := t.state.Running
 	t.state.Running = nil

@@ -205,7 +205,7 @@ type Batch struct {
 
 // Fair is the place of a job in a queue that takes turns between keys of the input.
 type Fair struct {
-	Ahead int `json:"ahead,omitempty"` // how many jobs of its key go first, by turns with those of the others
+	Ahead int `json:"ahead,omitempty"` // how many jobs of its key go first, interleaved with those of the others
 	Keys  int `json:"keys,omitempty"`  // how many keys have jobs that wait, its own too; 0 if it is not known here
 }
 

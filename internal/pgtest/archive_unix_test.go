@@ -36,7 +36,7 @@ func programsThatCount(t *testing.T) (bin string, runs func() int) {
 	}
 }
 
-// Packages whose tests start a server share what initdb makes. What cannot be unpacked, or is empty as after a power failure, is made anew.
+// Packages whose tests start a server share what initdb makes. What cannot be unpacked, or is empty as after a power failure, is created again.
 func TestInitdbRunsOnceForAllProcesses(t *testing.T) {
 	if os.Getenv(pgtest.EnvServer) != "" {
 		t.Skip("the server is not one that tests start")

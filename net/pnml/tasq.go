@@ -131,7 +131,7 @@ func lookup(b *builder, n *node, el *xmlread.Element, attr string, values []stri
 	return 0, b.refuse(Malformed, n.el, "its "+attr+" is "+xmlread.Quote(s)+"; known are "+strings.Join(values, ", "))
 }
 
-// annotatedFlows makes one flow of the two arcs through an implicit condition, in the place of the first.
+// annotatedFlows makes one flow of the two arcs through an implicit condition, instead of the first.
 func (b *builder) annotatedFlows(def *net.Definition, implicit map[*node]bool) error {
 	into, outOf, next := map[*node]int{}, map[*node]int{}, map[*node]*node{}
 	for _, a := range b.g.arcs {

@@ -41,7 +41,7 @@ func layOut(f *figure) *page {
 }
 
 // fold makes the rows. Where to break is decided by an estimate of the widths of the bands, which is at most what they
-// take in fact. Those that turn out to take more are estimated anew, until all rows fit.
+// take in fact. Those that turn out to take more are estimated again, until all rows fit.
 func (p *page) fold() {
 	f, limit := p.whole, p.whole.o.Width
 	switch {

@@ -58,7 +58,7 @@ type Options struct {
 type Mark struct {
 	Class string // is added to the class of the task's group, for a page's style sheet
 	Badge string // a short text in a pill at the corner of the box, such as "2/3"
-	Title string // what is shown where one points at the task, in place of the description of the task
+	Title string // what is shown where one points at the task, instead of the description of the task
 	Href  string // makes the task a link
 }
 

@@ -87,7 +87,7 @@ func marked() svg.Options {
 	return o
 }
 
-// The pictures in testdata were looked at. go test -update writes them anew.
+// The pictures in testdata were looked at. go test -update writes them again.
 func TestPicturesStayAsTheyWere(t *testing.T) {
 	for name, picture := range map[string]string{
 		"line":   draw(t, line(), svg.Options{NoLegend: true}),

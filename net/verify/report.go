@@ -97,7 +97,7 @@ type Report struct {
 	Verdict  Verdict   // the answer
 	Findings []Finding // what is wrong, sorted by code and subject; empty if Sound
 	Warnings []Finding // what is probably not meant, sorted likewise, without the silenced ones
-	// Exhausted says what ran out. A verdict other than Unknown holds all the same, but there may be more findings than
+	// Exhausted says what ran out. A verdict other than Unknown holds nevertheless, but there may be more findings than
 	// those listed. With [NoLimit] the list is complete, save that of an unbounded place or of improper completion one
 	// run is shown of many.
 	Exhausted Limit

@@ -16,7 +16,7 @@ import (
 )
 
 // New makes a provider of meters for observe.Options, and the handler of a page that Prometheus reads. Names of metrics have
-// underscores in the place of dots, and the unit at their end: tasq.job.duration is tasq_job_duration_seconds.
+// underscores instead of dots, and the unit at their end: tasq.job.duration is tasq_job_duration_seconds.
 func New() (*metric.MeterProvider, http.Handler, error) {
 	registry := prometheus.NewRegistry()
 	e, err := exporter.New(exporter.WithRegisterer(registry), exporter.WithoutScopeInfo(), exporter.WithoutTargetInfo())

@@ -208,7 +208,7 @@ func TestWhatAPersonHasToMendIsNotTriedAgain(t *testing.T) {
 	}
 }
 
-// says answers with the same words every time, or with an error that nobody has classified.
+// says answers with the same words every time, or with an error that no one has classified.
 type says string
 
 func (s says) Complete(context.Context, string) (chat.Reply, error) {

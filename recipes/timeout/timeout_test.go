@@ -24,7 +24,7 @@ func apologise(_ context.Context, q timeout.Question) (struct{}, error) {
 	return struct{}{}, nil
 }
 
-// A question that nobody answers. The clock is a virtual one; in a test of your own, it comes with enginetest.New.
+// A question that no one answers. The clock is a virtual one; in a test of your own, it comes with enginetest.New.
 func Example() {
 	ctx, clock := context.Background(), virtual.NewClock()
 	recipe, err := timeout.New(timeout.Office, apologise)
@@ -58,7 +58,7 @@ func Example() {
 	// after 4 hours:
 	//   answer.1.1    support     initialized
 	//   answer.1.2    supervisors initialized
-	// Dear Ann, we are sorry that nobody has answered you.
+	// Dear Ann, we are sorry that no one has answered you.
 	// after 24 hours:
 	//   answer.1.1    support     canceled
 	//   answer.1.2    supervisors canceled

@@ -133,7 +133,7 @@ func (l *life) item(c *state.ItemMoved) *event {
 	return e
 }
 
-// isActivity reports whether a step is work or a wait, in place of what its function needs to run again.
+// isActivity reports whether a step is work or a wait, instead of what its function needs to run again.
 func isActivity(s *workitem.Step) bool {
 	switch s.Kind {
 	case workitem.StepChoice, workitem.StepValue, workitem.StepToken:

@@ -68,7 +68,7 @@ func (s *Store) dropAhead() {
 	if err := s.w.exec(context.Background(), "ROLLBACK"); err != nil {
 		s.log.Warn("a transaction that nothing was done in could not be ended; the connection is closed, which does it",
 			"database", s.db.name, "error", err)
-		_ = s.w.cut() // the next update connects anew
+		_ = s.w.cut() // the next update reconnects
 	}
 }
 

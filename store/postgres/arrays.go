@@ -10,7 +10,7 @@ import (
 )
 
 // Rows are written many at a time, each column as an array. The arrays are made as the server gets them, value by value behind each other: the
-// driver would look for the encoding of each value anew, which takes longer.
+// driver would look for the encoding of each value again, which takes longer.
 //
 //	dimensions  has NULL  type of the values  length  first index  value 1          value 2
 //	1           0 or 1    oid                 2       1            length, bytes    -1, for NULL

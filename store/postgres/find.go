@@ -94,7 +94,7 @@ func (tx *transaction) Steps(_ context.Context, owner [16]byte) ([]*workitem.Ste
 }
 
 // KeyHolders implements [store.Tx]. The lock has the transaction of another engine that asks for the same key wait, and see then what
-// this one has done. Two that ask for several keys in different orders are a deadlock, which the server ends, and one begins anew.
+// this one has done. Two that ask for several keys in different orders are a deadlock, which the server ends, and one restarts.
 func (tx *transaction) KeyHolders(_ context.Context, workflow, key string) ([]workitem.CaseID, error) {
 	if err := tx.readable(); err != nil {
 		return nil, err

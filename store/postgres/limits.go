@@ -89,7 +89,7 @@ func columnsOf(keys []store.LimitKey) (names, of []string) {
 // circle.
 //
 // Each row has a version. Of two engines that have read version 4 and write, one makes 5; the other finds no row with 4, is
-// not told that its row was written, reads it again and decides anew. Neither holds a lock between the two, as a decision
+// not told that its row was written, reads it again and decides again. Neither holds a lock between the two, as a decision
 // may take long in a loop of retries.
 const writeLimits = "WITH u AS MATERIALIZED (SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::bigint[]) " +
 	"AS u(name, key, old, state, until)), " +
@@ -101,7 +101,7 @@ const writeLimits = "WITH u AS MATERIALIZED (SELECT * FROM unnest($1::text[], $2
 	"ORDER BY name, key ON CONFLICT DO NOTHING RETURNING name, key) " +
 	"SELECT name, key FROM w UNION ALL SELECT name, key FROM i"
 
-// WriteLimits implements [store.Limits]. The first version of a row is the time, so a row that was removed and made anew is not
+// WriteLimits implements [store.Limits]. The first version of a row is the time, so a row that was removed and made again is not
 // taken for the one that was read.
 func (s *Store) WriteLimits(ctx context.Context, rows []store.LimitRow, at int64) (written []store.LimitKey, err error) {
 	rows = slices.SortedFunc(slices.Values(rows), func(a, b store.LimitRow) int {

@@ -171,7 +171,7 @@ func (s *Store) resolve() error {
 	}
 }
 
-// rejoin connects anew. What the lost connection was about to commit cannot happen any more after that: the next epoch of this
+// rejoin reconnects. What the lost connection was about to commit cannot happen any more after that: the next epoch of this
 // engine begins.
 //
 //	the connection is lost in a commit of epoch 3
@@ -213,7 +213,7 @@ func (s *Store) rejoin(ctx context.Context) error {
 		s.w, s.doubt = w, false
 		if !live {
 			if err = s.fencedOut(nil); errors.Is(err, store.ErrFenced) && s.w != nil && !errors.Is(err, store.ErrUnavailable) {
-				err, s.rejoined = nil, true // it has joined anew, and the next commit says so
+				err, s.rejoined = nil, true // it has rejoined, and the next commit says so
 			}
 		}
 		return err
@@ -256,7 +256,7 @@ func (s *Store) lostLast(w *conn) (bool, error) {
 }
 
 // giveUp declares this engine dead. It may be given jobs by the database that it does not know of, by a commit of unknown outcome or since
-// commits were lost: they are free when it joins anew.
+// commits were lost: they are free when it rejoins.
 func (s *Store) giveUp(w *conn) error {
 	_, err := w.run("UPDATE @.processes SET state = 'dead' WHERE id = $1", s.self)
 	return err
@@ -267,7 +267,7 @@ func (s *Store) nextEpoch(w *conn) (live bool, err error) {
 	var epoch int64
 	err = w.transaction(context.Background(), func() (err error) {
 		// With the epoch that this engine knows: if the answer of this very statement is lost, the next attempt finds
-		// another epoch and joins anew.
+		// another epoch and rejoins.
 		epoch, live, err = w.number("UPDATE @.processes SET epoch = epoch + 1, pid = $3 "+
 			"WHERE id = $1 AND epoch = $2 AND state = 'live' RETURNING epoch", s.self, s.epoch, s.pidOf(w))
 		if err == nil {
@@ -281,7 +281,7 @@ func (s *Store) nextEpoch(w *conn) (live bool, err error) {
 	return live, err
 }
 
-// fencedOut is the error of an engine that another one declared dead. One that shares the database joins anew.
+// fencedOut is the error of an engine that another one declared dead. One that shares the database rejoins.
 func (s *Store) fencedOut(err error) error {
 	if !s.shared {
 		return s.db.taken(errors.Join(errNoSign, err))

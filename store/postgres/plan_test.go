@@ -144,7 +144,7 @@ func list(ctx context.Context, t *testing.T, r store.Reader, filter any) {
 	require.NoError(t, err)
 }
 
-// readByAll is how many rows all sessions that have ended have read of tables, by an index or not: it opens the store anew.
+// readByAll is how many rows all sessions that have ended have read of tables, by an index or not: it opens the store again.
 func readByAll(t *testing.T, w *storetest.World, c *pgx.Conn) (n int) {
 	t.Helper()
 	require.NoError(t, w.Store.Close())

@@ -194,7 +194,7 @@ func (p *presence) next(ctx context.Context) (*pgconn.Notification, error) {
 	return nil, p.c.exec(ctx, "SELECT 1")
 }
 
-// again connects anew, and reports whether the lock is this engine's.
+// again reconnects, and reports whether the lock is this engine's.
 func (p *presence) again(ctx context.Context) bool {
 	_ = p.c.cut() // it is gone already
 	for {

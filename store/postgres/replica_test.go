@@ -14,7 +14,7 @@ import (
 )
 
 // A standby that lacks the last commits gives the numbers of their transactions again. An engine that still knows what was lost finds that it
-// is stale all the same: no entry has the position of a lost one.
+// is stale nevertheless: no entry has the position of a lost one.
 func TestPositionsAfterAPromotionAreNew(t *testing.T) {
 	t.Parallel()
 	pair := pgtest.Replicated(t, false)

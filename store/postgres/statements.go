@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// statements are the texts of this package with the name of the schema in the place of each "@".
+// statements are the texts of this package with the name of the schema instead of each "@".
 type statements struct {
 	schema string // a name that needs no quotes, see schemaName
 	known  sync.Map

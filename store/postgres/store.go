@@ -96,7 +96,7 @@ func (s *Store) Update(ctx context.Context, f func(store.Tx) error) (err error) 
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	// A connection is made anew here, before f: what f reads must be read under the epoch that the commit is fenced with.
+	// A connection is created again here, before f: what f reads must be read under the epoch that the commit is fenced with.
 	if err := s.ready(ctx); err != nil {
 		return err
 	}
@@ -132,7 +132,7 @@ func (s *Store) keepBuffers(tx *transaction) {
 	}
 }
 
-// ready reports why the store cannot be written, if so. A connection that was lost is made anew.
+// ready reports why the store cannot be written, if so. A connection that was lost is created again.
 func (s *Store) ready(ctx context.Context) error {
 	switch {
 	case s.closed:
@@ -195,7 +195,7 @@ func (s *Store) View(ctx context.Context, f func(store.Reader) error) (err error
 // give the transaction no number, so that a view that is open for long does not hold up the horizon of position.go.
 const beginView = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
-// snapshot begins the transaction of a view. A connection that was idle may have been lost meanwhile, and is made anew.
+// snapshot begins the transaction of a view. A connection that was idle may have been lost meanwhile, and is created again.
 func (s *Store) snapshot(ctx context.Context, c *conn) (*conn, error) {
 	_, err := c.begin(ctx, beginView)
 	if err == nil || !c.gone() || ctx.Err() != nil {

@@ -29,7 +29,7 @@ const (
 // engine that sent no heartbeat for so long would be declared dead.
 type side struct {
 	c          *conn             // nil while there is no connection; guarded by Store.sideMu, as all below
-	since      int64             // when it was made anew, in microseconds of the server; 0 for the first one
+	since      int64             // when it was created again, in microseconds of the server; 0 for the first one
 	ever       bool              // there was a connection
 	suspects   map[int64]suspect // engines whose session has ended
 	unsure     []workitem.JobID  // taken by a commit of unknown outcome

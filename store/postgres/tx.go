@@ -191,6 +191,6 @@ func (tx *transaction) rollback() {
 		tx.s.log.Error("a transaction could not be rolled back; the connection is closed, which does it", "database", tx.s.db.name,
 			"error", err)
 		// A connection in an unknown state is not used again: what the next update does could be part of this transaction.
-		_ = tx.w.cut() // the next update connects anew
+		_ = tx.w.cut() // the next update reconnects
 	}
 }

@@ -59,7 +59,7 @@ type written[T comparable] struct {
 //	one    ... FROM (SELECT $1::uuid AS id, $2::text AS state) u
 type statement struct{ many, one string }
 
-// newStatement makes the statement of a text with its rows u in the place of "%s".
+// newStatement makes the statement of a text with its rows u instead of "%s".
 func newStatement(text string, names []string, given []any) statement {
 	return statement{many: fmt.Sprintf(text, unnest(names, given)), one: fmt.Sprintf(text, single(names, given))}
 }

@@ -18,8 +18,8 @@ import (
 const backupPages = 2048
 
 // Backup implements [store.Backuper]. It copies page by page within one read transaction. So commits of others do not make
-// it begin anew, as they do for a copy in steps without one, and it takes as long as the disk needs. While it reads, the
-// write-ahead log cannot begin anew, so that grows by what is committed meanwhile.
+// it restart, as they do for a copy in steps without one, and it takes as long as the disk needs. While it reads, the
+// write-ahead log cannot restart, so that grows by what is committed meanwhile.
 func (s *Store) Backup(ctx context.Context, to string, o store.BackupOptions) (err error) {
 	if to == "" {
 		return errors.New("the copy has no name: name a file that is not there yet")
@@ -101,7 +101,7 @@ func (s *Store) copyTo(ctx context.Context, to string, progress func(pages, of i
 	if err := s.snapshot(c); err != nil {
 		return err
 	}
-	// The connection has a read transaction, begun by snapshot. Without one, SQLite begins the copy anew when another
+	// The connection has a read transaction, begun by snapshot. Without one, SQLite begins the copy again when another
 	// connection commits between two steps, and with a busy engine never ends.
 	err = copyPages(ctx, c, to, progress)
 	return errors.Join(err, c.exec("ROLLBACK"), s.stillFrozen(c))

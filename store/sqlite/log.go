@@ -21,7 +21,7 @@ type logFile struct {
 const (
 	logSmall = 256 << 10 // up to here a log grows by itself: many databases never write more
 	logRoom  = 1 << 20   // how much room is made at once
-	logFull  = 40 << 20  // about where SQLite begins anew; see wal_autocheckpoint
+	logFull  = 40 << 20  // about where SQLite restarts; see wal_autocheckpoint
 )
 
 var zeros [logRoom]byte
@@ -45,7 +45,7 @@ func (l *logFile) keepRoom() {
 }
 
 // length seeks the end instead of asking for the file's attributes: who asks Linux (since 6.13) for the time of the last change
-// has the next write note it anew, at full resolution, and the sync that follows store that as well. Syncs took 178 us
+// has the next write note it again, at full resolution, and the sync that follows store that as well. Syncs took 178 us
 // instead of 110 where this was measured.
 func (l *logFile) length() (int64, error) {
 	if l.f == nil {

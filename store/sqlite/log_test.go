@@ -95,7 +95,7 @@ func readFile(t *testing.T, path string) string {
 	return string(content)
 }
 
-// Another program may cut the log off, as a checkpoint of sqlite3 does on request. Then room is made anew.
+// Another program may cut the log off, as a checkpoint of sqlite3 does on request. Then room is created again.
 func TestALogThatWasCutOffGetsRoomAgain(t *testing.T) {
 	s := openFile(t)
 	grow(t, s, 200)
@@ -110,7 +110,7 @@ func TestALogThatWasCutOffGetsRoomAgain(t *testing.T) {
 	require.EqualValues(t, 400, rows(t, s))
 }
 
-// Nothing is kept where nobody waits for the disk, and no error of it reaches a commit.
+// Nothing is kept where no one waits for the disk, and no error of it reaches a commit.
 func TestALogThatIsLeftAlone(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "n.db")
 	s, err := File(path, LoseLastCommits()).Open(t.Context(), store.Options{})

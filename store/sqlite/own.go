@@ -42,7 +42,7 @@ func resolve(path string) (string, error) {
 		return "", at(path, "%w: it is a link to a file that is not there: name the file itself: %w", store.ErrNotFound, err)
 	}
 	if why := (*fs.PathError)(nil); errors.As(lost, &why) && !errors.Is(lost, fs.ErrNotExist) && !errors.Is(lost, fs.ErrPermission) {
-		return "", at(path, "the path leads to no file (%w): name the file itself", why.Err) // links in a circle, a file in place of a folder
+		return "", at(path, "the path leads to no file (%w): name the file itself", why.Err) // links in a circle, a file instead of a folder
 	}
 	return path, nil // it is still to be made, or what is wrong shows when it is opened
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// SQLite compiles a statement anew at each call if a parameter stands where its planner looks at the value, as in LIMIT ?. That takes longer
+// SQLite compiles a statement again at each call if a parameter stands where its planner looks at the value, as in LIMIT ?. That takes longer
 // than most queries.
 func TestStatementsArePreparedOnce(t *testing.T) {
 	s, err := Memory().Open(t.Context(), store.Options{})

@@ -103,7 +103,7 @@ func (p *presence) checkSize(size int64) error {
 	return nil
 }
 
-// checkLock makes the lock file anew if it was removed. Until then a second engine could get in; what one does is found
+// checkLock makes the lock file again if it was removed. Until then a second engine could get in; what one does is found
 // by the token.
 func (p *presence) checkLock() error {
 	mine, err := p.lock.Stat()
@@ -205,7 +205,7 @@ func (s *Store) claim() error {
 // A second engine, which can get in if the lock file was removed:
 //
 //	this engine                         the other
-//	                                    lock file made anew and locked
+//	                                    lock file made again and locked
 //	commit 7
 //	                                    BEGIN IMMEDIATE; its token into meta; COMMIT; replay up to 7
 //	BEGIN IMMEDIATE

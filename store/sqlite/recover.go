@@ -50,7 +50,7 @@ func (s *Store) recover() error {
 // the window. It returns the position that it got to.
 func replay(c *conn, nets *tables.Nets, w *window, after int64, limit int) (int64, error) {
 	// All rows before the first is applied: that runs queries on the same connection, and a limit bounds the memory. The "+"
-	// keeps SQLite from looking at the value, for which it would prepare the statement anew at each call.
+	// keeps SQLite from looking at the value, for which it would prepare the statement again at each call.
 	rows, err := readEntries(c, "SELECT "+entryColumns+" FROM journal j WHERE j.seq > ? ORDER BY j.seq LIMIT +?",
 		after, int64(min(limit, math.MaxInt32)))
 	if err != nil {

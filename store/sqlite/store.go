@@ -257,7 +257,7 @@ func (s *Store) onAge() {
 		return
 	}
 	defer s.mu.Unlock()
-	// The window may have been written, and begun anew, since the timer fired. It then has a timer of its own.
+	// The window may have been written, and restarted, since the timer fired. It then has a timer of its own.
 	if s.closed || s.lost != nil || !s.aged.Load() {
 		return
 	}

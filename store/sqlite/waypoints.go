@@ -46,7 +46,7 @@ func (p *waypoints) take(root workitem.CaseID) way {
 	return w
 }
 
-// note remembers some of the positions of a part of a chain, the oldest first, in place of those that were remembered of that part.
+// note remembers some of the positions of a part of a chain, the oldest first, instead of those that were remembered of that part.
 func (p *waypoints) note(root workitem.CaseID, seqs []int64) {
 	// A short walk is as fast as a search here. A very long one would hold megabytes for a history that is looked at once.
 	if len(seqs) < 4*wayApart || len(seqs) > wayMost {

@@ -9,7 +9,7 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// The histories of these tests are short, and have waypoints all the same.
+// The histories of these tests are short, and have waypoints nevertheless.
 func init() { wayApart = 2 }
 
 // A waypoint lies as far after a position as was asked for; walks that follow replace what they have met again.

@@ -29,7 +29,7 @@ func (t *Tree) holders(id [16]byte) iter.Seq[*Case] {
 }
 
 // findOwners makes the index of a tree that has grown large. It leaves room for as many changes as the tree has elements
-// before it is made anew, so keeping it costs a constant time for each of them.
+// before it is created again, so keeping it costs a constant time for each of them.
 func (t *Tree) findOwners() {
 	t.owners = make(map[[16]byte]workitem.CaseID, 2*len(t.cases))
 	for c := range t.all() {
@@ -49,7 +49,7 @@ func (t *Tree) noteOwner(id [16]byte, c workitem.CaseID) {
 		return
 	}
 	if t.owners[id] = c; len(t.owners) > t.ownersLimit {
-		t.owners = nil // too many may be gone: the next search begins anew
+		t.owners = nil // too many may be gone: the next search restarts
 	}
 }
 

@@ -91,7 +91,7 @@ func (b *Batch) do(root workitem.CaseID, command string, events ...state.Change)
 	return entry
 }
 
-// actorOf is who asks for what, so that a history has several actors, and what nobody asked for.
+// actorOf is who asks for what, so that a history has several actors, and what no one asked for.
 func actorOf(command string) string {
 	switch {
 	case strings.HasPrefix(command, "case ") || command == "start issue":

@@ -263,7 +263,7 @@ func (s *schemas) answerOf(t *testing.T, path string, names []string) object {
 	return object{"description": "the answer", "content": content}
 }
 
-// The description is made of the types that the answers are written from, and names every route. go test -update writes it anew.
+// The description is made of the types that the answers are written from, and names every route. go test -update writes it again.
 func TestTheDescriptionIsThatOfTheRoutes(t *testing.T) {
 	text := document(t)
 	if *update {

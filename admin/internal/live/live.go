@@ -112,7 +112,7 @@ func (h *Hub) leave(u *access.User, p *watched) {
 	}
 }
 
-// watch has the pages made anew as the journal grows. It ends with the last open page.
+// watch has the pages made again as the journal grows. It ends with the last open page.
 func (h *Hub) watch(ctx context.Context) {
 	for ctx.Err() == nil {
 		last, err := store.Newest(ctx, h.b, store.JournalFilter{Settled: true})

@@ -16,12 +16,12 @@ type Queue struct {
 	Queue   string    `json:"queue"` // "" is the default queue
 	Paused  bool      `json:"paused"`
 	Workers int       `json:"workers,omitempty"` // how many of its jobs each program is to run at a time; 0 if nothing is set
-	Items   int64     `json:"items"`             // that nobody has started
+	Items   int64     `json:"items"`             // that no one has started
 	Started int64     `json:"started"`           // items
 	Pending int64     `json:"pending"`           // jobs
 	Running int64     `json:"running"`
 	Waiting int64     `json:"waiting"`                 // for steps, events or a decision
-	Oldest  time.Time `json:"oldest_pending,omitzero"` // when the oldest item that nobody has started, or pending job, was created
+	Oldest  time.Time `json:"oldest_pending,omitzero"` // when the oldest item that no one has started, or pending job, was created
 }
 
 // MaxCounted is how many items, and jobs of a state, the lists of queues look at.

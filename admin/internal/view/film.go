@@ -207,7 +207,7 @@ func (f *film) place() string {
 	return words
 }
 
-// describe returns the command of an entry, with labels in place of the ids of items.
+// describe returns the command of an entry, with labels instead of the ids of items.
 func describe(r *Request, c *shown, e *store.Entry) string {
 	fields := strings.Fields(e.Command)
 	for i, word := range fields {

@@ -219,7 +219,7 @@ func (s *Site) audit(r *Request) (*Page, error) {
 	return p, nil
 }
 
-// commandCell is a command in words, with the label of its item in place of the id.
+// commandCell is a command in words, with the label of its item instead of the id.
 func (s *Site) commandCell(r *Request, command string) Cell {
 	words := strings.Fields(command)
 	c := text("")

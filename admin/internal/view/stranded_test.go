@@ -10,7 +10,7 @@ import (
 	"github.com/tasq-dev/tasq/store"
 )
 
-// The doctor looks at no other case once its time has ended, so that a page with large nets is made all the same.
+// The doctor looks at no other case once its time has ended, so that a page with large nets is made nevertheless.
 func TestAnExaminationEndsWithItsTime(t *testing.T) {
 	half, cancel := context.WithCancel(t.Context())
 	v := &inTime{store.ViewerOf(nil), half}

@@ -153,7 +153,7 @@ func (g *Gate[T]) take(t *Ticket[T], held []holding[T], now int64) {
 func (t *Ticket[T]) Held() bool { return t.held != nil }
 
 // Begin notes that the work of an admitted job begins now, which may be later than it was admitted: rates count it now. It reports false
-// if that is too late for what a store has granted: then the job has to be admitted anew.
+// if that is too late for what a store has granted: then the job has to be admitted again.
 func (g *Gate[T]) Begin(t *Ticket[T]) bool {
 	if t.held == nil {
 		return true
@@ -217,7 +217,7 @@ func (g *Gate[T]) Pass(t *Ticket[T]) {
 	g.known(t, func(l *line[T]) { g.advance(l, now) })
 }
 
-// Leave has a job wait no longer, nor its steps: it was canceled, or is due anew.
+// Leave has a job wait no longer, nor its steps: it was canceled, or is due again.
 func (g *Gate[T]) Leave(job workitem.JobID) {
 	for _, t := range slices.Clone(g.parked[job]) {
 		g.Withdraw(t)
@@ -303,7 +303,7 @@ func (g *Gate[T]) LimitOf(name, key string) (limit.Limit, bool) {
 	return *l, true
 }
 
-// Change gives a limit new numbers, and those of single keys of it, in place of all that were given before. What is held and was admitted
+// Change gives a limit new numbers, and those of single keys of it, instead of all that were given before. What is held and was admitted
 // counts on. False if there is no limit of that name, or these are the numbers that it has.
 func (g *Gate[T]) Change(to limit.Limit, keys map[string]limit.Limit) bool {
 	def := g.limits[to.Name]

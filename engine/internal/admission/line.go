@@ -10,18 +10,19 @@ import (
 	"github.com/tasq-dev/tasq/limit"
 )
 
-// line is one limit of one key: its state, and who waits for it. A job that needs several limits waits in the line of one of them,
-// so that it does not hold up those that want the others. It keeps its place, since places are the order of the queue.
+// line is the state and the waiting queue of a limit for one key. A job that needs several limits waits in one line at a time, so
+// that it does not block jobs that only need the other limits. It loses nothing by that, since lines are ordered by the jobs'
+// positions in their job queue.
 type line[T any] struct {
 	def    *limit.Limit
 	at     lineKey
 	state  limit.State
-	share  *share      // instead of the state, of a limit that engines share
-	wanted int64       // how much all who wait need
-	held   int         // tickets that have taken of it
+	share  *share      // replaces the state for a limit that engines share
+	wanted int64       // the total amount that waiting tickets need
+	held   int         // the number of tickets that have acquired it
 	list   []*place[T] // a heap by Options.Before
 	before func(a, b *T) bool
-	due    int64 // when the timer rings
+	due    int64 // when the timer fires
 	stop   func() bool
 }
 
@@ -53,12 +54,12 @@ func (l *line[T]) Pop() any {
 	return p
 }
 
-// ahead reports whether a ticket before this one waits for the limit.
+// ahead reports whether an earlier ticket waits for the limit.
 func (l *line[T]) ahead(g *Gate[T], t *Ticket[T]) bool {
 	return len(l.list) > 0 && g.o.Before(&l.list[0].t.Value, &t.Value)
 }
 
-// lineOf finds or makes the line of a key of a limit.
+// lineOf returns the line of a key of a limit, and creates it if necessary.
 func (g *Gate[T]) lineOf(at lineKey) *line[T] {
 	l := g.lines[at]
 	if l == nil {
@@ -72,11 +73,11 @@ func (g *Gate[T]) lineOf(at lineKey) *line[T] {
 	return l
 }
 
-// leastLines is how many lines are kept in any case.
+// leastLines is the number of lines below which idle lines are not dropped.
 const leastLines = 1024
 
-// forgetIdle drops the lines that say no more than new ones, when there are twice as many as were left the last time. Thousands of
-// keys that come and go so cost what they did lately.
+// forgetIdle drops idle lines, whose state equals that of new ones, when the number of lines has doubled since the last time. So
+// the cost is amortized, and memory is proportional to the number of recently used keys.
 func (g *Gate[T]) forgetIdle() {
 	if len(g.lines) < g.keep {
 		return
@@ -91,13 +92,14 @@ func (g *Gate[T]) forgetIdle() {
 	g.keep = max(leastLines, 2*len(g.lines))
 }
 
-// place is where a ticket waits in a line. One of a pool has a place in a line of each of its keys.
+// place is the position of a ticket in a line. A ticket of a pool has a place in the line of each of its
+// keys.
 type place[T any] struct {
 	t     *Ticket[T]
 	line  *line[T]
 	index int          // in the line
 	n     int64        // how much of the limit the ticket takes
-	hold  *ration.Hold // for which it is; nil for the attempt
+	hold  *ration.Hold // the hold that it is for; nil for the attempt
 }
 
 // placeIn finds the place of a ticket in a line; nil if it waits elsewhere.
@@ -110,7 +112,8 @@ func (t *Ticket[T]) placeIn(l *line[T]) *place[T] {
 	return nil
 }
 
-// park has a ticket wait in lines, until one of them has room. The other lines of it may go on: one of them may have let it pass for nothing.
+// park makes a ticket wait in lines until one of them has room. It advances the ticket's other lines, since one of them may have reserved
+// room for it.
 func (g *Gate[T]) park(lines []*line[T], t *Ticket[T], now int64) {
 	g.parked[t.Job] = append(g.parked[t.Job], t)
 	t.places = make([]place[T], len(lines))
@@ -134,7 +137,7 @@ func (g *Gate[T]) park(lines []*line[T], t *Ticket[T], now int64) {
 	})
 }
 
-// amount is how much of the line's limit a ticket takes.
+// amount returns how much of the line's limit a ticket needs.
 func (l *line[T]) amount(t *Ticket[T]) (n int64) {
 	for i := range t.Takes {
 		if p := &t.Takes[i]; l.at.serves(p) {
@@ -144,7 +147,7 @@ func (l *line[T]) amount(t *Ticket[T]) (n int64) {
 	return n
 }
 
-// remove takes a ticket out of all lines in which it waits.
+// remove removes a ticket from all lines in which it waits.
 func (g *Gate[T]) remove(t *Ticket[T]) {
 	for i := range t.places {
 		p := &t.places[i]
@@ -161,8 +164,9 @@ func (g *Gate[T]) remove(t *Ticket[T]) {
 	}
 }
 
-// advance makes the first of a line ready, as many as it has room for, and sets the timer for the next. They take what they need
-// when they enter, which is when a worker is free for them. A line whose first has room elsewhere, of a pool, advances too.
+// advance makes as many of the first tickets of a line ready as it has room for, and sets the timer for the next one. A ready
+// ticket acquires its amount later, when a worker is free for it. If the first ticket belongs to a pool and has room in another
+// line, this line advances to the next.
 func (g *Gate[T]) advance(l *line[T], now int64) {
 	if len(l.list) == 0 {
 		l.disarm()
@@ -173,7 +177,7 @@ func (g *Gate[T]) advance(l *line[T], now int64) {
 	if len(next) == 0 {
 		return
 	}
-	left := map[*line[T]]*line[T]{l: free} // what each line has beside those that it has made ready
+	left := map[*line[T]]*line[T]{l: free} // what each line has left for further ready tickets
 	for ; len(next) > 0; next = next[1:] {
 		l := next[0]
 		if left[l] == nil {
@@ -183,7 +187,8 @@ func (g *Gate[T]) advance(l *line[T], now int64) {
 	}
 }
 
-// advanceOne advances one line, and returns those that have lost their first by that. free is what the line has left.
+// advanceOne advances one line, and returns the other lines that have lost their first ticket by that. free is
+// what the line has left.
 func (g *Gate[T]) advanceOne(l, free *line[T], now int64) (others []*line[T]) {
 	for len(l.list) > 0 {
 		first := l.list[0]
@@ -206,7 +211,7 @@ func (g *Gate[T]) advanceOne(l, free *line[T], now int64) (others []*line[T]) {
 	return others
 }
 
-// wait is how long it takes until the line has room for n.
+// wait returns how long it takes until the line has room for n.
 func (l *line[T]) wait(now, n int64) time.Duration {
 	if l.share == nil {
 		return l.def.Wait(&l.state, now, n)
@@ -224,7 +229,7 @@ func (l *line[T]) take(now, n int64) grant {
 	return l.share.take(l.def.Algorithm == limit.Slots, n)
 }
 
-// copy is a line to try on what has room.
+// copy returns a copy on which acquisitions can be tried.
 func (l *line[T]) copy() *line[T] {
 	c := &line[T]{def: l.def, state: l.state.Clone()}
 	if l.share != nil {
@@ -234,7 +239,7 @@ func (l *line[T]) copy() *line[T] {
 	return c
 }
 
-// waits has the first of a line wait for the time given, or for the store.
+// waits makes the first ticket of a line wait for the given time, or for the store.
 func (g *Gate[T]) waits(l *line[T], now int64, wait time.Duration) {
 	if l.share != nil {
 		g.short(l, now)
@@ -258,7 +263,7 @@ func (g *Gate[T]) arm(l *line[T], now int64, wait time.Duration) {
 	l.stop = g.o.Clock.AfterFunc(wait, func() { g.rung(l, due) })
 }
 
-// rung is called when the timer of a line has rung.
+// rung is called when the timer of a line fires.
 func (g *Gate[T]) rung(l *line[T], due int64) {
 	g.o.Lock.Lock()
 	if l.due == due && !g.stopped {
@@ -276,7 +281,7 @@ func (l *line[T]) disarm() {
 	}
 }
 
-// NextDue is how long it takes until time makes a job ready; false if it makes none.
+// NextDue returns how long it takes until a timer makes a job ready; false if there is none.
 func (g *Gate[T]) NextDue() (wait time.Duration, ok bool) {
 	now := g.now()
 	for _, l := range g.lines {

@@ -12,13 +12,14 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// CodeReplaced is that of the reason for which a case is canceled whose place another one takes.
+// CodeReplaced is the code of the reason with which a case is canceled that another one replaces.
 const CodeReplaced = "replaced"
 
-// mostGone is how often a start is tried anew whose key another case held, which is gone as it is looked at.
+// mostGone is how often a start is retried because the case that held its key was removed before it could be
+// read.
 const mostGone = 100
 
-// beginOrFind starts a case, or does what the start says if others hold its business key.
+// beginOrFind starts a case, or follows the start's IfTaken policy if another case holds its business key.
 func (x *Executor) beginOrFind(
 	tx *commit.Tx, fresh *state.Case, d *workflow.Definition, c *workflow.Command, o commit.Operation,
 ) (result workflow.Result, err error) {
@@ -57,7 +58,7 @@ func (x *Executor) beginOrFind(
 	}
 }
 
-// takePlace cancels the case that holds the key of another one, as far as the start of that says so. taken is the error otherwise.
+// takePlace cancels the case that holds the key if the policy of the start allows it; otherwise it returns taken.
 func (x *Executor) takePlace(tx *commit.Tx, u *commit.TreeWrite, c *workflow.Command, o commit.Operation, taken error) error {
 	holder := u.Tree.Case(u.Tree.Root)
 	switch {
@@ -69,7 +70,7 @@ func (x *Executor) takePlace(tx *commit.Tx, u *commit.TreeWrite, c *workflow.Com
 	return cancelReplaced(tx, u, o)
 }
 
-// cancelReplaced cancels a case whose place another one takes.
+// cancelReplaced cancels a case that another one replaces.
 func cancelReplaced(tx *commit.Tx, u *commit.TreeWrite, o commit.Operation) error {
 	reason := &workitem.Failure{Code: CodeReplaced, Message: "a start with the same business key takes its place"}
 	unkeyed := commit.Operation{Command: o.Command, Actor: o.Actor}
@@ -77,7 +78,7 @@ func cancelReplaced(tx *commit.Tx, u *commit.TreeWrite, o commit.Operation) erro
 	return err
 }
 
-// next has the case begin that waits for a root case which has ended, if it is its turn.
+// next starts the queued case that waits for a root case that has ended, if it is its turn.
 func (x *Executor) next(tx *commit.Tx, ended *state.Case) error {
 	holders, err := tx.KeyHolders(ended)
 	if err != nil {

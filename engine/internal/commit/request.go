@@ -9,38 +9,38 @@ import (
 	"github.com/tasq-dev/tasq/store/state"
 )
 
-// Request is a function on its way through the writer: a command, or several that belong together. Set the exported fields, and
-// give it to one method of a [Writer] once.
+// Request is a unit of work for the writer: a command, or several commands of one transaction. Set the exported fields, and pass it
+// to one method of a [Writer] once.
 type Request struct {
-	// Run does the work in the transaction of the batch. If it fails, all that it did is undone, and nothing else.
+	// Run does the work in the transaction of the batch. If it fails, its changes are rolled back, and no others.
 	Run func(*Tx) error
 	// Accepted is called by the writer each time Run has succeeded, before the commit; may be nil.
 	Accepted func(*Tx)
 	// Ended is called by the writer with the outcome, once it is durable; may be nil.
 	Ended func(error)
-	// Lazy is for a request whose commit may wait a moment for company, unless it is hurried by [Writer.Hurry].
+	// Lazy requests may wait briefly so that others share their commit, until [Writer.Hurry] is called.
 	Lazy bool
-	// Once is for a request whose Run must not be called again, as it calls the function of an Update.
+	// Once says that Run must not be called again, since it calls the function of an Update.
 	Once bool
-	// Held is for a request whose Run uses what its caller gave it, so that the caller waits for its end also when its context ends.
+	// Held says that Run uses variables of its caller, so the caller waits for its end even if its context ends.
 	Held bool
-	// Reads is for a request that changes nothing, so nothing waits for its commit.
+	// Reads says that the request changes nothing, so that no one waits for a commit.
 	Reads bool
 
 	ctx      context.Context
 	deferred bool       // completion handlers are called by jobs
 	done     chan error // gets the outcome, once durable; may be nil
 	stage    atomic.Int32
-	urgent   atomic.Bool // it is lazy no longer
+	urgent   atomic.Bool // it is no longer lazy
 	now      time.Time   // of its first run; later ones have the same
 	err      error
 	tx       *Tx
-	tries    int         // how often another engine was faster
-	separate bool        // it is done in a transaction of its own, in which it locks what it opens
-	extended func(error) // gets the outcome of what an Extender added; nil if there is nothing
+	tries    int         // the number of conflicts with other engines
+	separate bool        // it runs in a transaction of its own, in which it locks the trees that it opens
+	extended func(error) // called with the outcome of what an Extender added; nil if there is none
 }
 
-// Changes is what a request did that succeeded, to the first tree that it changed.
+// Changes are the changes of a successful request to the first tree that it changed.
 func (r *Request) Changes() []state.Change {
 	if r.tx == nil || len(r.tx.writes.list) == 0 {
 		return nil
@@ -48,23 +48,24 @@ func (r *Request) Changes() []state.Change {
 	return r.tx.writes.list[0].changes()
 }
 
-// The stages of a request. The writer and a caller whose context ends decide by them which of the two was first.
+// The stages of a request. They decide a race between the writer, which begins the request, and a caller whose
+// context ends.
 const (
 	queued = iota
 	begun
 	withdrawn
 )
 
-// begin takes the request for the writer; false if its caller has withdrawn it. A request that is done again has begun.
+// begin claims the request for the writer; false if its caller has withdrawn it. A repeated request has begun already.
 func (r *Request) begin() bool {
 	return r.stage.CompareAndSwap(queued, begun) || r.stage.Load() == begun
 }
 
-// isLazy reports whether the commit of a request may wait for company.
+// isLazy reports whether the commit may wait for further requests.
 func (r *Request) isLazy() bool { return r.Lazy && !r.urgent.Load() }
 
 // Submit queues a request and waits until it is durable. If the context ends while the command is queued, it is withdrawn. If
-// it has begun by then, it may still happen; the function of an Update is waited for all the same, since it uses what its
+// it has begun by then, it may still happen; the function of an Update is waited for nevertheless, since it uses what its
 // caller gave it.
 func (w *Writer) Submit(ctx context.Context, r *Request) error {
 	if err := w.ask(ctx, r); err != nil {
@@ -84,19 +85,19 @@ func (w *Writer) Submit(ctx context.Context, r *Request) error {
 	return fmt.Errorf("%w; the command has begun and may still happen", ctx.Err())
 }
 
-// withdrawnBy is the error of a command that was queued when its context ended.
+// withdrawnBy returns the error of a command that was still queued when its context ended.
 func withdrawnBy(cause error) error {
 	return fmt.Errorf("%w; the command was withdrawn before it began, so it does not happen", cause)
 }
 
-// take returns the outcome of a request. Its channel can then carry that of another one.
+// take receives the outcome of a request, and releases its channel for another one.
 func (w *Writer) take(r *Request, err error) error {
 	w.answers.Put(r.done)
 	return err
 }
 
-// Query submits a request that has a result, made of run. The writer alone has the result until it hands it over with the
-// outcome: a caller whose context ends before gets the zero value, and shares nothing with the writer.
+// Query submits a request with a result, which run returns. The writer owns the result until it passes it on with the
+// outcome: a caller whose context ends first gets the zero value, and shares no memory with the writer.
 func Query[T any](ctx context.Context, w *Writer, r *Request, run func(*Tx) (T, error)) (T, error) {
 	var result, none T
 	r.Run = func(tx *Tx) (err error) {
@@ -109,7 +110,8 @@ func Query[T any](ctx context.Context, w *Writer, r *Request, run func(*Tx) (T, 
 	return result, nil
 }
 
-// Ask queues a request and returns; wait, which is called once, returns its outcome. It does not happen if there is an error.
+// Ask queues a request without waiting for it; wait, which must be called once, returns its outcome. If the outcome is an
+// error, the request had no effect.
 func (w *Writer) Ask(ctx context.Context, r *Request) (wait func() error, err error) {
 	if err := w.ask(ctx, r); err != nil {
 		return nil, err
@@ -117,20 +119,20 @@ func (w *Writer) Ask(ctx context.Context, r *Request) (wait func() error, err er
 	return func() error { return w.take(r, <-r.done) }, nil
 }
 
-// Send queues a request of the engine's own, whose outcome r.Ended gets, if anything; false if the writer is closed. The
-// writer itself may call it.
+// Send queues an internal request of the engine, and returns false if the writer is closed. Only r.Ended, if set, gets
+// its outcome. The writer itself may call it.
 func (w *Writer) Send(r *Request) bool {
 	r.ctx = context.Background()
 	return w.enqueue(r)
 }
 
-// Hurry has a lazy request that was queued wait for company no longer: its outcome is waited for.
+// Hurry makes a queued lazy request urgent, because a caller waits for its outcome.
 func (w *Writer) Hurry(r *Request) {
 	r.urgent.Store(true)
 	w.queue.wake()
 }
 
-// ask queues a request whose outcome r.done gets.
+// ask queues a request whose outcome is sent to r.done.
 func (w *Writer) ask(ctx context.Context, r *Request) error {
 	if err := NotNested(ctx); err != nil {
 		return err
@@ -145,8 +147,8 @@ func (w *Writer) ask(ctx context.Context, r *Request) error {
 	return nil
 }
 
-// answer finds a channel for the outcome of a request. Each writer has its own: one that was made in a bubble of
-// testing/synctest is of no use outside.
+// answer returns a channel for the outcome of a request. Each writer has its own pool of channels, since a
+// channel of a testing/synctest bubble cannot be used outside.
 func (w *Writer) answer() chan error {
 	if ch, ok := w.answers.Get().(chan error); ok {
 		return ch

@@ -143,7 +143,7 @@ func TestAnEndlessRaceIsAFault(t *testing.T) {
 	require.Len(t, seen, 10)
 }
 
-// The function of an Update locks what it opens, so a tree in memory that is stale is no conflict. If there is one all the same, it is
+// The function of an Update locks what it opens, so a tree in memory that is stale is no conflict. If there is one nevertheless, it is
 // reported, and the function is not called again.
 func TestWhatMayNotRunTwiceIsAConflict(t *testing.T) {
 	s := &fleetStore{newest: map[workitem.CaseID]int64{one: 1, two: 1}}
@@ -165,7 +165,7 @@ func TestWhatMayNotRunTwiceIsAConflict(t *testing.T) {
 	require.Equal(t, []int64{1, 2, 2}, seen)
 }
 
-// A request of a batch that is done again may undo the transaction, too. Those behind it are done all the same.
+// A request of a batch that is done again may undo the transaction, too. Those behind it are done nevertheless.
 func TestThoseBehindARequestThatUndoesABatchWhichIsDoneAgain(t *testing.T) {
 	s := &fleetStore{newest: map[workitem.CaseID]int64{one: 1}}
 	s.before = func(update int) {

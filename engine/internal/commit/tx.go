@@ -59,7 +59,7 @@ func (tx *Tx) Deferred() bool { return tx.deferred }
 func (tx *Tx) Depth() int { return tx.depth }
 
 // Command runs a command for the user's code: it takes control, and undoes the command alone if it fails, since the
-// code may go on all the same.
+// code may go on nevertheless.
 func (tx *Tx) Command(f func() error) error {
 	leave, err := tx.Enter()
 	if err != nil {

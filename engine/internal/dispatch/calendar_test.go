@@ -107,7 +107,7 @@ func TestACalendarForgetsWhatWasCanceled(t *testing.T) {
 	require.EqualValues(t, never, c.next())
 }
 
-// An entry that was taken out, and whose job was canceled before it is put back, is passed over; one that is added anew is not.
+// An entry that was taken out, and whose job was canceled before it is put back, is passed over; one that is added again is not.
 func TestAnEntryThatIsPutBackStaysCanceled(t *testing.T) {
 	c, n := newCalendar(), entry{job: workitem.JobID{1}, due: 5}
 	c.add(n)

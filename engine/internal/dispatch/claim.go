@@ -56,7 +56,7 @@ func (d *Dispatcher) claim(n entry) {
 		switch {
 		case err != nil || c.work == nil:
 			return err
-		case c.latest == nil: // done anew, it took another way than the one by which the worker began: it is claimed again
+		case c.latest == nil: // done again, it took another way than the one by which the worker began: it is claimed again
 			return errEndedAtStart
 		case c.latest.Fence != c.steps.fence.Load(): // another engine had the job since the worker began
 			return kernel.ErrLeaseLost
@@ -81,7 +81,7 @@ func (d *Dispatcher) claim(n entry) {
 	}
 }
 
-// accepted has a worker begin. It is called again if the transaction was undone by another request and the claim is done anew:
+// accepted has a worker begin. It is called again if the transaction was undone by another request and the claim is done again:
 // the worker goes on then, since the job is as it was, so its fence is the same.
 func (c *claim) accepted(tx *commit.Tx) {
 	if c.latest == nil {

@@ -88,7 +88,7 @@ func (d *Dispatcher) putOffBut(n entry, cause error, insist kernel.Insist) {
 }
 
 // lookAgain takes up a suspended job whose time has not come: the clock was set back since the scheduler looked at it, or the
-// job was woken and suspended anew.
+// job was woken and suspended again.
 func (d *Dispatcher) lookAgain(n entry) {
 	var j *state.Job
 	r := &commit.Request{Reads: true, Run: func(tx *commit.Tx) error {

@@ -8,58 +8,58 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// The jobs of a queue whose functions have fairness keys take turns: each is given a round as it is due, and jobs of one priority begin in
-// the order of rounds. A key has one job in a round.
+// Fair scheduling is a round robin between the fairness keys of a queue: a job is assigned to a round when it becomes due, with at most one
+// job of each key in a round, and jobs of one priority start in the order of their rounds.
 //
 //	due in this order    a1 a2 a3 a4 a5         b1
 //	rounds               1  2  3  4  5          2    b1 became due as round 1 began
 //	begin                a1             a2 b1 a3 a4 a5
 //
-// In a round, keys have the order in which they came. A key that comes joins the round after the one that is under way, so it waits for at
-// most two jobs of each other key; while it has jobs, at most one job of each other key begins between two of its own. No key starves: those
-// that come later join later rounds.
+// Within a round, keys have the order in which they arrived. A new key joins the round after the current one, so its first job waits for at
+// most two jobs of each other key; after that, at most one job of each other key starts between two of its own. No key starves, since keys
+// that arrive later join later rounds.
 //
-// A job keeps its round while it waits for hours and for limits, so the line of a limit goes by turns too. Lines are of several queues,
-// whose rounds do not compare: there a round has the time at which its first job was due, and takes its place among others by that.
+// A job keeps its round while it waits for its hours or for limits, so limits are acquired fairly as well. The line of a limit can contain
+// jobs of several queues, whose rounds are not comparable: there, rounds are ordered by the time at which their first job became due.
 //
-// What an engine finds when it is opened, or takes from others, has no key until its case is read. As many as readRound join a round
-// together, and are read before jobs of the round begin.
+// The key of jobs that an engine finds when it is opened, or takes from other engines, is unknown until their case is read. Up to readRound
+// such jobs share a round, and are read before jobs of the round start.
 
-// readRound is how many jobs whose key is not known are in one round.
+// readRound is the largest number of jobs with unknown keys in one round.
 const readRound = 64
 
-// turn is the place of a job among those of other keys. The lock of the scheduler guards it.
+// turn is the position of a job in the round robin. The scheduler's lock guards it.
 type turn struct {
 	key   string
 	round int64 // from 1; 0 until the job is due
 	since int64 // when the first job of the round was due
 	in    *rotation
-	of    *sharer // nil of a job whose key is not known
-	left  bool    // it waits no longer
+	of    *sharer // nil if the key is unknown
+	left  bool    // it no longer waits
 }
 
-// rotation gives out the rounds of a queue, to jobs of one priority.
+// rotation is the round robin of the jobs of one priority in a queue.
 type rotation struct {
-	id     int64   // of no other rotation
-	round  int64   // of the job that began last
-	opened []int64 // since when there are the rounds after that one
+	id     int64   // unique among rotations
+	round  int64   // the current round: that of the job that started last
+	opened []int64 // for each later round, when its first job became due
 	keys   map[string]*sharer
-	places int64 // how many keys have come
-	unread int64 // how many jobs without a known key are in the round lastUnread
-	last   int64 // the last round of jobs without a known key
+	places int64 // the number of keys that have arrived
+	unread int64 // the number of jobs with unknown keys in the round lastUnread
+	last   int64 // the last round of jobs with unknown keys
 }
 
-// sharer is a key with jobs that wait.
+// sharer is a key with waiting jobs.
 type sharer struct {
 	key     string
 	place   int64 // in a round
 	last    int64 // the round of its last job
-	begun   int64 // the last round of which its job began
+	begun   int64 // the last round whose job of this key has started
 	waiting int
 }
 
-// compareTurns orders by the time of rounds, which is the order of rounds in one rotation, then by round and place. due is that of a job
-// without a turn.
+// compareTurns orders turns by the time of their round, which is the order of rounds within a rotation, then by round and place. Jobs
+// without a turn are ordered by due.
 func compareTurns(a, b *entry) int {
 	if a.turn == nil && b.turn == nil {
 		return 0
@@ -68,7 +68,7 @@ func compareTurns(a, b *entry) int {
 	return cmp.Or(cmp.Compare(x.since, y.since), cmp.Compare(x.rotation, y.rotation), cmp.Compare(x.round, y.round), cmp.Compare(x.place, y.place))
 }
 
-// standing is what a turn is compared by.
+// standing returns the sort key of a turn.
 type standing struct{ since, rotation, round, place int64 }
 
 func (n *entry) standing() standing {
@@ -83,7 +83,7 @@ func (n *entry) standing() standing {
 	return p
 }
 
-// join gives a job its round. due is when it was due.
+// join assigns a job to a round. due is when it became due.
 func (r *rotation) join(t *turn, due int64) {
 	k := r.keys[t.key]
 	if k == nil {
@@ -97,7 +97,7 @@ func (r *rotation) join(t *turn, due int64) {
 	r.place(t, k.last, due)
 }
 
-// joinUnread gives a job its round whose key is not known.
+// joinUnread assigns a job with an unknown key to a round.
 func (r *rotation) joinUnread(t *turn, due int64) {
 	if r.unread++; r.unread > readRound || r.last <= r.round {
 		r.unread, r.last = 1, max(r.round, r.last)+1
@@ -105,7 +105,7 @@ func (r *rotation) joinUnread(t *turn, due int64) {
 	r.place(t, r.last, due)
 }
 
-// place puts a turn into a round, which is one of those that there are or the one after them.
+// place puts a turn into a round, which is an existing one or the next one.
 func (r *rotation) place(t *turn, round, due int64) {
 	at := int(round - r.round - 1)
 	for at >= len(r.opened) {
@@ -117,7 +117,7 @@ func (r *rotation) place(t *turn, round, due int64) {
 	t.in, t.round, t.since = r, round, r.opened[at]
 }
 
-// begins notes that the job of a turn begins. A job without a turn takes none.
+// begins records that the job of a turn starts. It does nothing without a turn.
 func (t *turn) begins() {
 	if t == nil || t.of == nil {
 		return
@@ -129,7 +129,7 @@ func (t *turn) begins() {
 	}
 }
 
-// leave notes that a job waits no longer. A key that has no other is forgotten: it would join the next round, as one that comes does.
+// leave records that a job no longer waits. A key without further jobs is dropped: it would join the next round like a new key.
 func (t *turn) leave() {
 	if t == nil || t.of == nil || t.left {
 		return
@@ -140,7 +140,7 @@ func (t *turn) leave() {
 	}
 }
 
-// rotationOf finds or makes the rotation of a queue for a priority. The lock is held.
+// rotationOf returns the rotation of a queue for a priority, and creates it if necessary. The lock is held.
 func (s *scheduler) rotationOf(q *jobQueue, priority int32) *rotation {
 	r := q.rotations[priority]
 	if r == nil {
@@ -154,7 +154,7 @@ func (s *scheduler) rotationOf(q *jobQueue, priority int32) *rotation {
 	return r
 }
 
-// turnOf is the turn of a job whose round is not known yet; nil if its queue has no keys. The lock is held.
+// turnOf returns a turn for a job without a round; nil if its queue has no keys. The lock is held.
 func (s *scheduler) turnOf(c *state.Case, j *state.Job, q *jobQueue) *turn {
 	if !s.d.haveKeys || q == nil {
 		return nil
@@ -171,7 +171,7 @@ func (s *scheduler) turnOf(c *state.Case, j *state.Job, q *jobQueue) *turn {
 	return &turn{key: key}
 }
 
-// fairKeyOf asks the function of a job for the key of its input; false if it has none.
+// fairKeyOf computes the fairness key of a job from its input; false if its function has none.
 func (d *Dispatcher) fairKeyOf(c *state.Case, j *state.Job) (key string, ok bool) {
 	f := d.conditionsOf(c, j)
 	if f.fair == nil {
@@ -184,7 +184,7 @@ func (d *Dispatcher) fairKeyOf(c *state.Case, j *state.Job) (key string, ok bool
 	return key, true
 }
 
-// takesTurn gives a due job its round, unless it has one or its queue has no keys. The lock is held.
+// takesTurn assigns a due job to a round, unless it has one or its queue has no keys. The lock is held.
 func (s *scheduler) takesTurn(n *entry) {
 	switch {
 	case n.turn != nil && n.turn.in != nil:
@@ -203,7 +203,8 @@ func (s *scheduler) takesTurn(n *entry) {
 	}
 }
 
-// turnOfStep is the turn of a step of a job here that waits for a limit; nil if its queue has no keys. The lock is held.
+// turnOfStep returns the turn of a step that waits for a limit; nil if the queue of its job has no keys. The lock is
+// held.
 func (s *scheduler) turnOfStep(job *entry, due int64) *turn {
 	if job.turn == nil {
 		return nil
@@ -216,13 +217,13 @@ func (s *scheduler) turnOfStep(job *entry, due int64) *turn {
 	return t
 }
 
-// stepBegins notes that a step has what it waited for.
+// stepBegins records that a step has acquired its limits.
 func (t *turn) stepBegins() {
 	t.begins()
 	t.leave()
 }
 
-// leavesTurn notes that a job begins, or waits no longer. The lock is held.
+// leavesTurn records that a job starts, or no longer waits. The lock is held.
 func (s *scheduler) leavesTurn(job workitem.JobID) {
 	if t := s.turns[job]; t != nil {
 		delete(s.turns, job)
@@ -250,7 +251,7 @@ func (s *scheduler) waitsHere(q *jobQueue, c *state.Case, j *state.Job) bool {
 	return false
 }
 
-// keys is how many keys have jobs that wait in a queue.
+// keys returns the number of keys with waiting jobs in a queue.
 func (q *jobQueue) keys() (n int) {
 	for _, r := range q.rotations {
 		n += len(r.keys)
@@ -258,13 +259,13 @@ func (q *jobQueue) keys() (n int) {
 	return n
 }
 
-// Turn is the place of a job that waits for its turn.
+// Turn is the position of a waiting job in the round robin.
 type Turn struct {
-	Ahead int // how many jobs of the key go first
-	Keys  int // how many keys there are that have jobs of the same priority
+	Ahead int // the number of jobs of its key that start before it
+	Keys  int // the number of keys with waiting jobs of the same priority
 }
 
-// InTurn finds the place of a job among those of other keys; false if it has none, or is not due.
+// InTurn returns the position of a job in the round robin; false if it has no key, or is not due.
 func (d *Dispatcher) InTurn(job workitem.JobID) (Turn, bool) {
 	s := &d.sched
 	s.mu.Lock()
@@ -277,5 +278,5 @@ func (d *Dispatcher) InTurn(job workitem.JobID) (Turn, bool) {
 	return Turn{Ahead: int(max(0, t.round-before-1)), Keys: len(t.in.keys)}, true
 }
 
-// askKey is a function of a definition that makes a key of an input.
+// askKey is a function of a definition that computes a key from an input.
 type askKey func(input json.RawMessage) (string, error)

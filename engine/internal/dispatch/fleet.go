@@ -94,7 +94,7 @@ func (d *Dispatcher) Filter() store.TakeFilter {
 }
 
 // Adopt takes up jobs that are this engine's from now on. A running one was that of an engine that died, unless it runs here. Those that are
-// left, by the error, are this engine's all the same, and are to be given to Adopt again.
+// left, by the error, are this engine's nevertheless, and are to be given to Adopt again.
 func (d *Dispatcher) Adopt(ctx context.Context, jobs []*state.Job) (left []*state.Job, err error) {
 	if slices.ContainsFunc(jobs, func(j *state.Job) bool { return j.State == state.JobRunning }) {
 		if err := d.learnLosses(ctx); err != nil {

@@ -2,7 +2,7 @@ package dispatch
 
 import "sync"
 
-// pool is a set of goroutines that do one job after the other. A fresh goroutine for each would grow its stack anew every time,
+// pool is a set of goroutines that do one job after the other. A fresh goroutine for each would grow its stack again every time,
 // which costs as much as reading the job's input.
 type pool struct {
 	mu     sync.Mutex

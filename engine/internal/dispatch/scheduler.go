@@ -12,12 +12,11 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// scheduler knows every pending job of the workflows of this engine: when it is due, and who may run it. It holds a short
-// entry for each, so that a hundred thousand sleeping cases cost megabytes, and one alarm, so that nothing polls.
+// scheduler holds an entry for every pending job of the workflows of this engine, with its due time and its queue. Entries are
+// small, so that a hundred thousand sleeping cases take a few megabytes; and a single timer wakes it, so that nothing polls.
 //
-// What is due goes to the writer in the order of (due time, creation), timers and claims together, under one lock: so the outcome
-// of a case depends neither on goroutines nor on how many of them run at once. Jobs that wait for a worker are chosen by priority
-// before that.
+// Due timers and claims are passed to the writer in the order of (due time, creation), under one lock, so that the outcome of a
+// case does not depend on the scheduling of goroutines. Before that, jobs that wait for a worker are selected by priority.
 type scheduler struct {
 	d        *Dispatcher
 	mu       sync.Mutex
@@ -28,7 +27,7 @@ type scheduler struct {
 	parked   parking
 	hours    hours
 	batches  batches
-	groups   map[workitem.JobID]*group // of jobs that are handed out, until they are claimed
+	groups   map[workitem.JobID]*group // batches of jobs that were passed on, until they are claimed
 	pool     pool
 	alarm    turnAlarm
 	on       bool
@@ -36,36 +35,36 @@ type scheduler struct {
 	beat     func() bool // stops the timer of the next heartbeat; nil if none is arranged
 	loops    loopGuard
 	again    retries
-	offered  []workitem.JobID // left for other engines by the command that is reported
+	offered  []workitem.JobID // jobs that the current command leaves for other engines
 	others   bool             // there are other engines
-	next     []entry          // memory for what a turn hands out
+	next     []entry          // reused memory for the entries of a turn
 	limits   limitGate
-	paused   map[string]bool              // queues of which no job begins
-	workers  map[string]int               // how many jobs of a queue run at a time, as it was set
+	paused   map[string]bool              // paused queues
+	workers  map[string]int               // the number of workers that was set for a queue
 	shared   exchange                     // of limits
 	held     map[string]bool              // limits that cases hold over several tasks
-	counted  map[workitem.JobID]*jobQueue // jobs that wait to begin, if queues are bounded
+	counted  map[workitem.JobID]*jobQueue // waiting jobs, if queues are bounded
 
 	rotations int64                    // how many there were
-	turns     map[workitem.JobID]*turn // of jobs that are due and wait, by turns
+	turns     map[workitem.JobID]*turn // fair scheduling of jobs that are due and wait
 }
 
-// entry is a pending job, or a suspended one that time will wake.
+// entry is a pending job, or a suspended job that a timer wakes.
 type entry struct {
 	due      int64 // microseconds since 1970
 	job      workitem.JobID
 	root     workitem.CaseID
-	queue    *jobQueue // nil for what the writer does itself
+	queue    *jobQueue // nil for work of the writer itself
 	priority int32
-	urgent   int64      // due, and earlier by the time that the priority is worth; 0 for all if jobs do not age
-	cautious bool       // claim it durably before it runs: it may have ended a process before, or the claim failed
+	urgent   int64      // due, minus the head start of the priority; 0 for all jobs without aging
+	cautious bool       // make the claim durable before it runs: it may have crashed a process before, or the claim has failed
 	hours    uint16     // of the function, see hours; 0 for always, and while that is not known
-	faults   uint8      // how often in a row the store failed as it was to begin
-	unread   bool       // what it needs of limits, and its hours, are not known
-	ticket   *ticket    // what it needs of limits; nil for nothing, and while that is not known
-	turn     *turn      // among the keys of its queue; nil if that has none
-	batch    *lineKey   // with which others it is done; nil for none, and while that is not known
-	step     *stepLease // of a run that goes on, for one of its steps; then the entry is no job
+	faults   uint8      // how often in a row the store failed when it was to start
+	unread   bool       // its limits and hours are unknown
+	ticket   *ticket    // the limits that it needs; nil for none, and while unknown
+	turn     *turn      // for fair scheduling; nil if its queue has no keys
+	batch    *lineKey   // the batch that it belongs to; nil for none, and while unknown
+	step     *stepLease // the entry is for a step of a running job that waits for limits
 }
 
 func (s *scheduler) init(d *Dispatcher) {
@@ -82,7 +81,7 @@ func (s *scheduler) init(d *Dispatcher) {
 	s.initLimits()
 }
 
-// start lets jobs run.
+// start enables the start of jobs.
 func (s *scheduler) start() {
 	s.mu.Lock()
 	s.on = true
@@ -90,7 +89,7 @@ func (s *scheduler) start() {
 	s.turn()
 }
 
-// stop claims no further job.
+// stop disables the claiming of jobs.
 func (s *scheduler) stop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,7 +107,7 @@ func (s *scheduler) stop() {
 	s.stopRetries()
 }
 
-// committed takes up what a command did to jobs.
+// committed processes the changes of a command to jobs.
 func (s *scheduler) committed(tree *state.Tree, changes []state.Change) {
 	changed := false
 	s.mu.Lock()
@@ -137,7 +136,7 @@ func (s *scheduler) committed(tree *state.Tree, changes []state.Change) {
 	}
 }
 
-// opened takes up a new job, and reports whether there is more to hand out.
+// opened adds a new job, and reports whether it may be due now.
 func (s *scheduler) opened(tree *state.Tree, j *state.Job) bool {
 	if s.claims.isReserved(j.ID) || s.isOffered(j.ID) || s.loops.holds(j) {
 		return false
@@ -145,7 +144,7 @@ func (s *scheduler) opened(tree *state.Tree, j *state.Job) bool {
 	return s.add(tree.Case(j.Case), j, false)
 }
 
-// moved takes up what a command did to a job that was there, and reports whether there is more to hand out.
+// moved processes a change of an existing job, and reports whether more may be due now.
 func (s *scheduler) moved(tree *state.Tree, e *state.JobMoved) bool {
 	s.parked.drop(tree.Root, e.Job)
 	s.hours.drop(e.Job)
@@ -174,8 +173,8 @@ func (s *scheduler) moved(tree *state.Tree, e *state.JobMoved) bool {
 	return false
 }
 
-// add takes up one pending job of a case, or of one that is nil because it was not read. Jobs of workflows that this engine was not
-// opened with are left for one that was.
+// add adds a pending job of a case, which is nil if it was not read. It skips jobs of workflows that this engine was not opened
+// with.
 func (s *scheduler) add(c *state.Case, j *state.Job, cautious bool) bool {
 	if s.stopping || j.State != state.JobPending && (j.State != state.JobWaiting || j.Due.IsZero()) {
 		return false
@@ -203,10 +202,10 @@ func (s *scheduler) add(c *state.Case, j *state.Job, cautious bool) bool {
 	return true
 }
 
-// shortPriority keeps an entry short. Beyond two thousand million, priorities are as good as equal.
+// shortPriority clamps a priority to 32 bits, to keep entries small.
 func shortPriority(p int) int32 { return int32(min(max(p, math.MinInt32), math.MaxInt32)) }
 
-// takeUp is add for one job that nothing else reports.
+// takeUp adds a single job outside of a commit.
 func (s *scheduler) takeUp(j *state.Job) {
 	s.mu.Lock()
 	changed := s.add(nil, j, false)
@@ -216,7 +215,8 @@ func (s *scheduler) takeUp(j *state.Job) {
 	}
 }
 
-// drop forgets a job that has ended: a running one's context is canceled, a waiting one is passed over when its time comes.
+// drop removes a job that has ended: it cancels the context of a running job, and marks a waiting one to be skipped when it
+// is due.
 func (s *scheduler) drop(e *state.JobMoved) {
 	if r := s.claims.of(e.Job); r != nil {
 		if e.To == state.JobCanceled {
@@ -231,7 +231,7 @@ func (s *scheduler) drop(e *state.JobMoved) {
 	s.waiting.cancel(dueJob{e.Job, e.Due.UnixMicro()})
 }
 
-// turn hands out what is due, and sets the alarm for what is not.
+// turn passes on what is due, and sets the timer for the next entry.
 func (s *scheduler) turn() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -275,7 +275,7 @@ func (s *scheduler) turn() {
 	s.next = next[:0]
 }
 
-// wantsBack reports whether the worker of a job is to be given back when its function yields: nothing like it would begin now.
+// wantsBack reports whether a job should release its worker when its function yields, because no such job may start now.
 func (s *scheduler) wantsBack(n entry) bool {
 	now := s.d.o.Now().UnixMicro()
 	s.mu.Lock()
@@ -283,7 +283,7 @@ func (s *scheduler) wantsBack(n entry) bool {
 	return s.stopping || s.hours.isClosed(&n, now) || n.queue != nil && s.paused[n.queue.name]
 }
 
-// hold notes that a worker has a job.
+// hold records that a worker runs a job.
 func (s *scheduler) hold(id workitem.JobID, r *running) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -292,7 +292,7 @@ func (s *scheduler) hold(id workitem.JobID, r *running) {
 	s.keepBeating()
 }
 
-// freed notes that a claim has ended, and with it a worker, if it is the last of its group.
+// freed records that a claim has ended. It frees the worker if it was the last claim of its group.
 func (s *scheduler) freed(n entry, g *group, steps *journal, how outcome) {
 	s.mu.Lock()
 	s.claims.end(n.job, steps)
@@ -320,7 +320,7 @@ func (s *scheduler) freed(n entry, g *group, steps *journal, how outcome) {
 	s.d.jobs.Done()
 }
 
-// nextDue is when the next waiting job is due, or may begin.
+// nextDue returns when the next waiting job is due, or may start.
 func (s *scheduler) nextDue() (at time.Time, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -25,7 +25,7 @@ func (m *Machine) keepSteps(id workitem.CaseID, it, predecessor *workitem.Item) 
 }
 
 // Finished chooses the steps that a fresh run may take over: those that the last job of an owner had done. Tokens stand
-// for events that are still to come, so they are made anew: a used one can't be used again.
+// for events that are still to come, so they are created again: a used one can't be used again.
 //
 // The steps of an owner are listed in the order of their creation, over all its jobs. A reset gives an item another job, whose
 // steps begin behind those of the first; so each step of another job starts the list again, and the last job remains.

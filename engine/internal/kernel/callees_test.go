@@ -89,7 +89,7 @@ func TestAChildCaseThatCannotBeStarted(t *testing.T) {
 	require.ErrorIs(t, err, activities.ErrInactive)
 }
 
-// A fresh item that resumes takes over what its predecessor's run had finished; what failed or waited is done anew, and so are
+// A fresh item that resumes takes over what its predecessor's run had finished; what failed or waited is done again, and so are
 // tokens. A plain retry takes over nothing.
 func TestAResumedItemTakesOverSteps(t *testing.T) {
 	for name, answer := range map[string]func(context.Context, *activities.Change) error{

@@ -188,7 +188,7 @@ const (
 //	Work.Fail                         may refuse the failure
 //	item a.1.1 failed                 its jobs are canceled
 //	ItemHooks.OnFailed
-//	OnWorkItemStateChanged            opens a.1.2 in place of a.1.1, at once: initialized, its job due after the backoff
+//	OnWorkItemStateChanged            opens a.1.2 instead of a.1.1, at once: initialized, its job due after the backoff
 //	judgeItem(a.1.1)                  a.1.1 has a successor, so it does not count; a.1.2 is live: the task goes on
 //
 // Had the policy judged before the hook, the task would have failed before the second attempt was there.

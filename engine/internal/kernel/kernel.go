@@ -19,7 +19,7 @@
 //	populate(b) startTimers(b) try(a) sweep endCheck    item b.1.1 opened
 //	try(a) sweep endCheck                               nothing: a has no token, no join was touched, end is empty
 //
-// Every step looks at the tree anew and not at what was true when it was pushed, since the steps before it may have
+// Every step looks at the tree again and not at what was true when it was pushed, since the steps before it may have
 // ended its case or its activation: a step whose subject is gone does nothing. An activation is named by its case, its
 // task and its generation for that reason. A step that holds a *state.Case across another step would see an old one, as
 // cases are copied before they change.

@@ -56,7 +56,7 @@ func (m *Machine) bringForward(c *state.Case, it *workitem.Item) bool {
 	return false
 }
 
-// replace opens a fresh item in place of one that failed, or whose job was given up: that attempt has failed then.
+// replace opens a fresh item instead of one that failed, or whose job was given up: that attempt has failed then.
 func (m *Machine) replace(c *state.Case, it *workitem.Item, input json.RawMessage) (workitem.ID, error) {
 	r := &resumption{item: it.ID, input: input}
 	t, _ := c.Net.TaskByName(it.Task)

@@ -114,7 +114,7 @@ func TestARetryOfAnItemWhoseJobWasGivenUp(t *testing.T) {
 }
 
 // A failed case goes on where it failed: the failed activation and those started beside it get fresh items, what was only
-// enabled is enabled anew, and what had completed stays so.
+// enabled is enabled again, and what had completed stays so.
 func TestAFailedCaseGoesOn(t *testing.T) {
 	flows := "i>s s>p s>q s>r p>a q>b r>c a>x x>d b>y y>d c>z z>d d>e"
 	w := newWorld(t, define(t, "w", flows, tasks("s a b c d")...))

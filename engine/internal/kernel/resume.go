@@ -16,8 +16,8 @@ import (
 // failure ended three things, and each is known from the tree:
 //
 //   - the activation that failed, and those that were started beside it ([state.Task.Lost]): their tokens are consumed, so
-//     they go on as the activations that they are, with a fresh item in place of each one that failed or was canceled then;
-//   - activations that were only enabled: their tokens are where they were, so they are enabled anew;
+//     they go on as the activations that they are, with a fresh item instead of each one that failed or was canceled then;
+//   - activations that were only enabled: their tokens are where they were, so they are enabled again;
 //   - cases below that failed, or were canceled then: they are resumed likewise.
 
 // A worked case. Tasks b and c run side by side, and d is enabled, when the only item of b fails for good:
@@ -61,7 +61,7 @@ func (r *resumption) inputOf(it *workitem.Item) json.RawMessage {
 }
 
 // Resume has a suspended case begin again what is due, and a failed one go on where it failed. If the cases above it failed with it, they go on too: the topmost of them
-// is resumed, with all below it that the failure ended. An input, if given, is that of the fresh item in place of the one
+// is resumed, with all below it that the failure ended. An input, if given, is that of the fresh item instead of the one
 // that failed, of which there must be one then. It returns the case that was resumed.
 //
 // The error wraps [workflow.ErrNotFailed] if the case is not suspended and did not fail, [activities.ErrInactive] if nothing waits for it any
@@ -135,7 +135,7 @@ func (m *Machine) resumable(id workitem.CaseID) (*state.Case, error) {
 //	ship     a child case, failed        goes on in the same way, one level down
 //	bill     not enabled                 enabled if its tokens are there now
 //
-// Timers of tasks begin anew, from now: those of the first time were canceled with the case.
+// Timers of tasks restart, from now: those of the first time were canceled with the case.
 
 // resumeCase has one case go on, with what its failure ended.
 func (m *Machine) resumeCase(id workitem.CaseID, r *resumption) step {
@@ -283,7 +283,7 @@ func (m *Machine) lostCases(c *state.Case, t net.TaskID, generation int, failed 
 	return steps
 }
 
-// succeed opens a fresh item in place of one that has ended: the next attempt, linked to it, which takes over the steps that
+// succeed opens a fresh item instead of one that has ended: the next attempt, linked to it, which takes over the steps that
 // its run had finished. It is due when the other one was.
 func (m *Machine) succeed(id workitem.CaseID, t net.TaskID, it *workitem.Item, r *resumption) error {
 	n := activities.NewItem{Input: r.inputOf(it), Predecessor: it, Queue: it.Queue, Priority: it.Priority, KeepSteps: true}

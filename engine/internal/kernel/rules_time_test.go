@@ -225,7 +225,7 @@ func TestRule22ANegativeBackoff(t *testing.T) {
 }
 
 // Rule 23: what is due at one instant is numbered in the order of its creation: for an activation its items, each with its run
-// and its timers as they are defined, then the timers of the task. A tree that is made of its changes anew has the same order,
+// and its timers as they are defined, then the timers of the task. A tree that is made of its changes again has the same order,
 // and the first to act decides.
 func TestRule23WhatIsDueAtOneInstantIsOrderedByCreation(t *testing.T) {
 	end := func(name string) activities.Timer {

@@ -22,7 +22,7 @@ import (
 // to be named in the region. Members that are neither started nor enabled are left alone, whatever tokens lie before them.
 //
 // Tasks come before conditions, both in the order of the definition. All of them are noted for the sweep: a canceled member
-// whose join still holds is enabled anew, as a fresh activation.
+// whose join still holds is enabled again, as a fresh activation.
 func (m *Machine) region(id workitem.CaseID, t net.TaskID) step {
 	return func() error {
 		c := m.tree.Case(id)

@@ -26,7 +26,7 @@ type Hold struct {
 	After      int `json:"after"`
 }
 
-// Ends reports whether a hold is over. One that its case has begun anew since is not.
+// Ends reports whether a hold is over. One that its case has restarted since is not.
 func (e *End) Ends(h *Hold) bool {
 	return e.Same(h) && (h.Activation == e.Activation || h.Activation < e.Activation && !e.Only)
 }

@@ -52,7 +52,7 @@ type Answer struct {
 	Holds []Hold        // of all cases, if something was asked for
 }
 
-// nobody is the number of no engine.
+// no one is the number of no engine.
 const nobody = -1
 
 // Forever is when a row can be removed that says something for as long as nothing changes it.

@@ -156,7 +156,7 @@ func (r *Net) removeTogether() bool {
 		}
 		k.ungroup(j)
 		candidates = slices.Delete(candidates, i, i+1)
-		for other, on := range leans { // those that leaned on it must be looked at anew
+		for other, on := range leans { // those that leaned on it must be looked at again
 			if slices.Contains(on, j) {
 				delete(leans, other)
 			}

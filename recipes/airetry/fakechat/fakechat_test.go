@@ -141,7 +141,7 @@ func TestCloseEndsAWait(t *testing.T) {
 	require.Equal(t, 1, s.Count())
 }
 
-// Mounted in a server of somebody else, Close has no listener to close, and still leaves nobody waiting.
+// Mounted in a server of somebody else, Close has no listener to close, and still leaves no one waiting.
 func TestCloseEndsAWaitOfAMountedServer(t *testing.T) {
 	waiting := make(chan struct{})
 	s, err := fakechat.New(fakechat.Options{

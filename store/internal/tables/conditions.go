@@ -150,7 +150,7 @@ func (w *Conditions) Limit(n int) string {
 		return " LIMIT " + strconv.Itoa(n) // so that the plan fits it; a plan for any value is made for a tenth of the table
 	}
 	w.Args = append(w.Args, int64(n))
-	return " LIMIT +?" // a bare parameter has SQLite prepare the statement anew at each call, to look at its value
+	return " LIMIT +?" // a bare parameter has SQLite prepare the statement again at each call, to look at its value
 }
 
 func direction(p store.Page) (compare, order string) {

@@ -25,7 +25,7 @@ func call(ctx context.Context, args ...string) (code int, out, errs string) {
 	return code, o.String(), e.String()
 }
 
-// stuck is a database with a case, owned by a process that answers nobody.
+// stuck is a database with a case, owned by a process that answers no one.
 func stuck(t *testing.T) (path string, id workitem.CaseID, owner store.Store) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "a.db")
@@ -55,7 +55,7 @@ func TestAnInterruptedCommandDidNotHappen(t *testing.T) {
 	require.Contains(t, out, " started ")
 }
 
-// waiting is a terminal at which nobody types: reading from it, the command is interrupted, and nothing ever comes.
+// waiting is a terminal at which no one types: reading from it, the command is interrupted, and nothing ever comes.
 type waiting struct {
 	interrupt context.CancelFunc
 	end       <-chan struct{}

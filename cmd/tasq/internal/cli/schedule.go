@@ -109,7 +109,7 @@ func (a *app) scheduleAdd() *cobra.Command {
 	return cmd
 }
 
-// scheduleTries is how often a command is made anew since a tick was first.
+// scheduleTries is how often a command is created again since a tick was first.
 const scheduleTries = 5
 
 // onSchedule has a command on a schedule done, and shows the schedule.

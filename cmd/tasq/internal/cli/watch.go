@@ -21,7 +21,7 @@ import (
 	"github.com/tasq-dev/tasq/store"
 )
 
-// watch is the flag --watch of a list. At a terminal the list is drawn anew in its place as the database changes; as JSON the rows that changed
+// watch is the flag --watch of a list. At a terminal the list is drawn again in its place as the database changes; as JSON the rows that changed
 // follow without end.
 type watch struct {
 	a  *app
@@ -30,7 +30,7 @@ type watch struct {
 
 const (
 	watchPause   = 500 * time.Millisecond // between two looks at the journal
-	watchRefresh = time.Second            // after so long a terminal is drawn anew, since ages grow
+	watchRefresh = time.Second            // after so long a terminal is drawn again, since ages grow
 )
 
 func (w *watch) flag(cmd *cobra.Command) {
@@ -216,7 +216,7 @@ type inPlace struct {
 	shown string
 }
 
-// draw puts a text in the place of the one before. Lines that are wider than the terminal are cut by it, so that they stay lines.
+// draw puts a text instead of the one before. Lines that are wider than the terminal are cut by it, so that they stay lines.
 func (d *inPlace) draw(text string) error {
 	if text == d.shown {
 		return nil

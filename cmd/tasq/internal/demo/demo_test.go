@@ -263,7 +263,7 @@ func TestAPipeIsAskedUnlessItSaysYes(t *testing.T) {
 		{"-yes=false", "", "There is no answer here"},
 		{"-yes=false", "n\nWith a cat, please.\ny\n", "rejected: With a cat, please."},
 		{"-yes", "n\n", "review.1.1 by demo: approved"},
-		{"-fast", "n\n", "review.1.1 by demo: approved"}, // nobody is at a terminal, so yes
+		{"-fast", "n\n", "review.1.1 by demo: approved"}, // no one is at a terminal, so yes
 	} {
 		var out bytes.Buffer
 		args := []string{"-d", filepath.Join(t.TempDir(), "demo.db"), "-fast", "-faults", o.Faults, c.yes}

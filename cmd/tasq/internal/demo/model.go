@@ -70,7 +70,7 @@ func (o *Options) local() (*model, error) {
 }
 
 // faulty asks the server for the fault of the attempt that the request is made for. A script that the server itself
-// counted off would begin anew with each run of the demo, and a case that is resumed would meet its first faults twice.
+// counted off would restart with each run of the demo, and a case that is resumed would meet its first faults twice.
 type faulty struct {
 	faults []fakechat.Fault
 	http   *http.Transport

@@ -121,7 +121,7 @@ func post(url string) int {
 	return resp.StatusCode
 }
 
-// The command that is printed sends the event while the demo owns the file, and while nobody does.
+// The command that is printed sends the event while the demo owns the file, and while no one does.
 func TestTheCommandThatIsPrintedSendsTheEvent(t *testing.T) {
 	t.Parallel()
 	o := onboarding(t)

@@ -50,7 +50,7 @@ func (v *view) mark(remark string) {
 	}
 }
 
-// draw puts the table in the place of the one drawn before.
+// draw puts the table instead of the one drawn before.
 func (v *view) draw(s tale, now time.Time) {
 	if !v.live {
 		return

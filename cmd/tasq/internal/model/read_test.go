@@ -103,7 +103,7 @@ func TestFindANet(t *testing.T) {
 	require.NotNil(t, f.Nets[0].Petri)
 }
 
-// A net of PNML that no workflow can be made of is there all the same, for verification works on the plain net.
+// A net of PNML that no workflow can be made of is there nevertheless, for verification works on the plain net.
 func TestAPlainNet(t *testing.T) {
 	two := `target="o"><inscription><text>2</text></inscription></arc>`
 	f := read(t, "w.pnml", strings.Replace(pnmlText, `target="o"/>`, two, 1))
