@@ -1,6 +1,7 @@
 package arch
 
 import (
+	"errors"
 	"go/ast"
 	"go/build"
 	"go/doc"
@@ -14,6 +15,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -208,9 +210,21 @@ func checkValue(t *testing.T, dir string, v *doc.Value) {
 // packages lists the module's packages by folder.
 func packages(t *testing.T) map[string]*build.Package {
 	t.Helper()
+	all, err := listed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// listed looks for the packages once, for all tests.
+var listed = sync.OnceValues(func() (map[string]*build.Package, error) {
 	all := make(map[string]*build.Package)
-	top := root(t)
-	err := filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
+	top, err := moduleRoot()
+	if err != nil {
+		return nil, err
+	}
+	err = filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.IsDir() {
 			return err
 		}
@@ -228,42 +242,64 @@ func packages(t *testing.T) map[string]*build.Package {
 		all[filepath.ToSlash(dir)] = pkg
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return all
-}
+	return all, err
+})
 
-// sources reads the module's Go files by path.
+// sources returns the text of the module's Go files by path.
 func sources(t *testing.T) map[string]string {
 	t.Helper()
-	texts := make(map[string]string)
-	for dir, pkg := range packages(t) {
-		for _, name := range slices.Concat(pkg.GoFiles, pkg.TestGoFiles, pkg.XTestGoFiles) {
-			data, err := os.ReadFile(filepath.Join(root(t), dir, name))
-			if err != nil {
-				t.Fatal(err)
-			}
-			texts[dir+"/"+name] = string(data)
-		}
+	texts, err := read()
+	if err != nil {
+		t.Fatal(err)
 	}
 	return texts
 }
 
+// read reads the files once, for all tests.
+var read = sync.OnceValues(func() (map[string]string, error) {
+	top, err := moduleRoot()
+	if err != nil {
+		return nil, err
+	}
+	all, err := listed()
+	if err != nil {
+		return nil, err
+	}
+	texts := make(map[string]string)
+	for dir, pkg := range all {
+		for _, name := range slices.Concat(pkg.GoFiles, pkg.TestGoFiles, pkg.XTestGoFiles) {
+			data, err := os.ReadFile(filepath.Join(top, dir, name))
+			if err != nil {
+				return nil, err
+			}
+			texts[dir+"/"+name] = string(data)
+		}
+	}
+	return texts, nil
+})
+
 // root is the folder of the module.
 func root(t *testing.T) string {
 	t.Helper()
-	dir, err := os.Getwd()
+	dir, err := moduleRoot()
 	if err != nil {
 		t.Fatal(err)
 	}
+	return dir
+}
+
+func moduleRoot() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
 	for {
 		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			return dir
+			return dir, nil
 		}
 		parent := filepath.Dir(dir)
 		if parent == dir {
-			t.Fatal("no go.mod above this test")
+			return "", errors.New("no go.mod above this test")
 		}
 		dir = parent
 	}
