@@ -82,7 +82,7 @@ const checks = `(() => {
 })()`
 
 // Every page, light and dark, narrow and wide: nothing violates the security policy, no script fails, everything has a name and contrast, and
-// nothing is wider than the window. The text of every field is hostile. The usual form has each page in one or two of these looks.
+// nothing is wider than the window. The text of every field is hostile. The usual form has half of the pages, each in one of these looks.
 func TestPagesInABrowser(t *testing.T) {
 	if testing.Short() {
 		t.Skip("opens each page in a browser, which takes half a minute and more under the race detector; run without -short")
@@ -92,11 +92,15 @@ func TestPagesInABrowser(t *testing.T) {
 	base := o.serve(t)
 	looks := 0
 	for _, path := range o.pages(t) {
-		b.visit(base + path)
+		visited := false
 		for _, width := range []int64{320, 768, 1280} {
 			for _, theme := range []string{"light", "dark"} {
-				if looks++; looks%testsize.Pick(5, 1, 1) != 0 {
+				if looks++; looks%testsize.Pick(11, 1, 1) != 0 {
 					continue
+				}
+				if !visited {
+					b.visit(base + path)
+					visited = true
 				}
 				b.width(width)
 				b.theme(theme)

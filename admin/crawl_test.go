@@ -38,7 +38,7 @@ const allForms = 12
 // crawl looks at what links lead to. Each link leads to something. The usual form looks at few things of a kind.
 func crawl(t testing.TB, h http.Handler) crawled {
 	t.Helper()
-	return crawlTo(t, h, testsize.Pick(5, allForms, allForms), func(crawled) bool { return false })
+	return crawlTo(t, h, testsize.Pick(4, allForms, allForms), func(crawled) bool { return false })
 }
 
 // crawlTo visits up to so many addresses of each kind, and stops early when the callback says that the rest need no visit.

@@ -9,7 +9,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/chromedp/cdproto/emulation"
@@ -46,9 +45,14 @@ var visitors = map[string]func(t *testing.T, h http.Handler) visitor{
 	"with a script":     func(t *testing.T, h http.Handler) visitor { return newClicker(t, h, true) },
 }
 
-// visit runs a test as each visitor; the tests in a browser are left out with -short.
+// visit runs a test as each visitor; the tests in a browser are left out with -short. The usual form has one of the two browsers, another one for
+// another test.
 func visit(t *testing.T, f func(t *testing.T, as func(*testing.T, http.Handler) visitor)) {
+	other := []string{"with a script", "without a script"}[len(t.Name())%2]
 	for name, of := range visitors {
+		if name == other && !testsize.Long() {
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
 			mayBrowse(t, name)
 			f(t, of)
@@ -64,15 +68,15 @@ func mayBrowse(t *testing.T, visitor string) {
 }
 
 // visitEach runs each of many tests of one kind as each visitor. A visit in a browser takes thirty times as long as one by text, so the usual
-// form has each test in one of the two browsers, by turns in the order of their names.
+// form has every second test in a browser, by turns in the one and in the other, in the order of their names.
 func visitEach(t *testing.T, names []string, f func(t *testing.T, name string, as func(*testing.T, http.Handler) visitor)) {
-	turn := map[string]int{"without a script": 0, "with a script": 1}
+	turn := map[string]int{"without a script": 0, "with a script": 2}
 	slices.Sort(names)
 	for who, of := range visitors {
 		t.Run(who, func(t *testing.T) {
 			mayBrowse(t, who)
 			for i, name := range names {
-				if turn, browses := turn[who]; browses && i%2 != turn && !testsize.Long() {
+				if turn, browses := turn[who]; browses && i%4 != turn && !testsize.Long() {
 					continue
 				}
 				t.Run(name, func(t *testing.T) { f(t, name, of) })
@@ -99,18 +103,11 @@ var (
 	buttons  = regexp.MustCompile(`(?s)<button([^>]*)>(.*?)</button>`)
 )
 
-var attributes sync.Map // of regular expressions, by the name of the attribute
-
 // attribute is the value of an attribute of a tag.
 func attribute(tag, name string) string {
-	of, known := attributes.Load(name)
-	if !known {
-		of, _ = attributes.LoadOrStore(name, regexp.MustCompile(`(?:^|\s)`+name+`="([^"]*)"`))
-	}
-	if found := of.(*regexp.Regexp).FindStringSubmatch(tag); found != nil {
-		return html.UnescapeString(found[1])
-	}
-	return ""
+	_, rest, _ := strings.Cut(" "+tag, " "+name+`="`)
+	value, _, _ := strings.Cut(rest, `"`)
+	return html.UnescapeString(value)
 }
 
 // plainText is what stands in a part of a page.

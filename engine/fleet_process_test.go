@@ -153,7 +153,7 @@ func pause(t *testing.T, d time.Duration) {
 }
 
 // load starts cases until it is stopped. Each of its callers waits for the end of its case before it starts the next one, so that a
-// slow machine has no backlog.
+// slow machine has no backlog. The usual form has few callers: more of them load the machine, and not the engines.
 type load struct {
 	over chan struct{}
 	held sync.RWMutex // by those who begin; locked while nothing is to begin
@@ -164,7 +164,7 @@ type load struct {
 
 func newLoad(t *testing.T, e *engine.Engine) *load {
 	l := &load{over: make(chan struct{}), ids: make(map[int]workitem.CaseID)}
-	const callers = 24
+	callers := testsize.Pick(6, 24, 24)
 	for caller := range callers {
 		l.done.Go(func() {
 			for n := caller; !l.isOver(); n += callers {

@@ -81,7 +81,7 @@ func TestCopier(t *testing.T) {
 }
 
 // A copy that is killed at any commit is half a copy, which is told from a whole one, and is completed by the next. The usual form kills it at
-// each third commit.
+// each fifth commit.
 func TestACopyThatIsKilledGoesOn(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts and kills processes, which takes seconds; run without -short")
@@ -98,7 +98,7 @@ func TestACopyThatIsKilledGoesOn(t *testing.T) {
 			w := source(t, place(from))
 			require.NoError(t, w.Store.Close())
 			for _, when := range []string{"before", "after"} {
-				n, every := 0, testsize.Pick(3, 1, 1)
+				n, every := 0, testsize.Pick(5, 1, 1)
 				for ; killed(t, w, from, way.to(t), n, when); n += every {
 				}
 				require.Greater(t, n, 3, "batches of entries, and the records")

@@ -13,8 +13,8 @@ import (
 	"github.com/tasq-dev/tasq/store/postgres"
 )
 
-// Every scenario file prints on PostgreSQL what it prints in memory, and leaves a whole database. The usual form takes one of three;
-// CI runs the nightly one.
+// Every scenario file prints on PostgreSQL what it prints in memory, and leaves a whole database. The usual form takes one of
+// twelve, the long one one of three.
 func TestScenarios(t *testing.T) {
 	t.Parallel()
 	var files []string
@@ -26,7 +26,7 @@ func TestScenarios(t *testing.T) {
 	}))
 	require.NotEmpty(t, files)
 	for i, path := range files {
-		if i%testsize.Pick(5, 3, 1) != 0 {
+		if i%testsize.Pick(12, 3, 1) != 0 {
 			continue // each opens an engine at each definition
 		}
 		t.Run(filepath.Base(path), func(t *testing.T) {

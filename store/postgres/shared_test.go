@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tasq-dev/tasq/internal/pgtest"
+	"github.com/tasq-dev/tasq/internal/testsize"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/postgres"
 	"github.com/tasq-dev/tasq/store/storetest"
@@ -22,7 +23,7 @@ import (
 // Many programs that open an empty database at once make its tables once, and all of them are there.
 func TestManyStoresOpenAnEmptyDatabaseAtOnce(t *testing.T) {
 	t.Parallel()
-	const n = 64
+	n := testsize.Pick(24, 64, 64)
 	dsn := pgtest.Database(t)
 	stores, errs := make([]store.Store, n), make([]error, n)
 	var all sync.WaitGroup

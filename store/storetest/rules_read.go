@@ -51,7 +51,7 @@ func concurrent(w *World) {
 			}
 		}()
 	}
-	for range 100 {
+	for range 50 {
 		w.Update(func(b *Batch) { b.Random(rng); b.Random(rng) })
 	}
 	close(stop)
