@@ -219,10 +219,10 @@ func TestBoundsOfWhatIsCounted(t *testing.T) {
 		return answer
 	}
 	require.False(t, mails(1).Cut)
-	require.NotContains(t, get(h, "/").Body.String(), "Counted over the oldest")
+	require.NotContains(t, get(h, "/").Body.String(), "are counted")
 	require.False(t, mails(100).Cut)
-	require.Contains(t, get(h, "/").Body.String(), "Counted over the oldest 100 live items")
-	require.NotContains(t, get(h, "/limits").Body.String(), "Counted over the oldest")
+	require.Contains(t, get(h, "/").Body.String(), "Of each queue at most 100 live items are counted")
+	require.NotContains(t, get(h, "/limits").Body.String(), "are counted")
 	require.True(t, mails(1000).Cut)
 }
 

@@ -252,6 +252,11 @@ type Counter interface {
 	// costs a look at each live item and job.
 	Backlog(ctx context.Context, now time.Time) ([]QueueBacklog, error)
 
+	// Queues counts the live work items of each queue, and the live jobs of workers, by state: at most so many of a queue, and so many
+	// of its jobs in one state. Those in the queue without a name are counted among the first jobs that are due, three times as many. whole
+	// is false if there are more, or more queues than [MaxQueues]. Its cost is proportional to the items and jobs that it may count.
+	Queues(ctx context.Context, most int) (counts []QueueCount, whole bool, err error)
+
 	// Ended counts ended work items, or cases if the filter says so, by hour or for all hours of the filter together, in no particular
 	// order. Its cost is proportional to the number of counts in these hours, not to what ended.
 	Ended(ctx context.Context, f RateFilter) ([]Ended, error)

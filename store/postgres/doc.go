@@ -38,6 +38,6 @@
 //	ahead, position, revisions, stale         numbers of transactions, positions, commits that lost against another engine
 //	presence, member, members, tick, adopt    who is there, heartbeats, and the jobs of engines that are not
 //	hold, hints, inbox                        who does a job, notifications between engines, commands that were left
-//	reader, query, find, load, journal        what is read
+//	reader, query, queues, find, load, journal  what is read
 //	audit, limits, settings                   rows that no case leads to, limits, settings
 package postgres

@@ -77,7 +77,7 @@ func TestAPageReadsNoWholeTable(t *testing.T) {
 	var root workitem.CaseID
 	w.Update(func(b *storetest.Batch) { root = b.Start(`1`) })
 	grow(t, dsn, root, 4*manyCases)
-	newest, page, queue := store.Page{Desc: true, Limit: 1}, store.Page{Limit: 50}, "editors"
+	newest, page, queue, nobody := store.Page{Desc: true, Limit: 1}, store.Page{Limit: 50}, "editors", "nobody"
 	live, failed := []workitem.State{workitem.Initialized, workitem.Started}, []workitem.State{workitem.Failed}
 	var copied workitem.CaseID
 	require.NoError(t, copied.UnmarshalText([]byte("01900000-0007-7000-8000-000000000001")))
@@ -91,11 +91,12 @@ func TestAPageReadsNoWholeTable(t *testing.T) {
 			store.ItemFilter{Page: newest}, store.ItemFilter{Page: page}, store.ItemFilter{Page: page, Workflow: "article"},
 			store.ItemFilter{Page: page, States: live}, store.ItemFilter{Page: page, States: failed}, store.ItemFilter{Case: copied},
 			store.ItemFilter{Page: page, States: live, Queue: &queue}, store.ItemFilter{Root: copied}, store.ItemFilter{Roots: []workitem.CaseID{copied}},
-			store.ItemFilter{Page: page, Workflow: "another"},
+			store.ItemFilter{Page: page, Workflow: "another"}, store.ItemFilter{Page: page, Queue: &nobody},
 		},
 		"jobs": {
 			store.JobFilter{Page: newest}, store.JobFilter{Page: page}, store.JobFilter{Page: page, Workflow: "article"},
 			store.JobFilter{Page: page, Workflow: "another"}, store.JobFilter{Case: copied}, store.JobFilter{Root: copied},
+			store.JobFilter{Page: page, Queue: &nobody, States: []state.JobState{state.JobPending}},
 		},
 		"steps":    {store.StepFilter{Page: newest}, store.StepFilter{Case: copied}, store.StepFilter{Root: copied}},
 		"messages": {store.MessageFilter{Page: newest}, store.MessageFilter{Case: copied}, store.MessageFilter{Root: copied}},
@@ -114,6 +115,12 @@ func TestAPageReadsNoWholeTable(t *testing.T) {
 			})
 		}
 	}
+	w.View(func(ctx context.Context, r store.Reader) {
+		before := rowsRead(ctx, t, r)
+		_, _, err := r.Queues(ctx, 20)
+		require.NoError(t, err)
+		require.Less(t, rowsRead(ctx, t, r)-before, manyCases)
+	})
 	w.View(func(ctx context.Context, r store.Reader) {
 		before := rowsRead(ctx, t, r)
 		_, err := r.Tree(ctx, copied)

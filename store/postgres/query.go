@@ -21,7 +21,9 @@ import (
 //	live, or failed, of a task      work_items_task_live, work_items_task_failed
 //	what failed alike               cases_code, work_items_code
 //	by business key, by labels      cases_key, cases_labels
+//	all items of a named queue      work_items_named, by priority and then id: no sort
 //	due jobs, free, held            jobs_due, jobs_free, jobs_held
+//	jobs of a named queue           jobs_named, by state and then due time
 //	all, in the order of creation   the indexes on id
 //
 // Partial indexes are of what is live or failed: a row that was opened and has ended is in none of them.
@@ -142,13 +144,16 @@ func queryItems(c *conn, f store.ItemFilter) ([]*store.ItemRow, error) {
 	}
 	addID(&w, "i.root = ?", f.Root)
 	w.addRoots("i.root", f.Roots)
-	tables.AddStates(&w.Conditions, "i.state", f.States, workitem.State.Live, "i."+liveItem)
+	live := tables.AddStates(&w.Conditions, "i.state", f.States, workitem.State.Live, "i."+liveItem)
 	if err := w.addWorkflow(c, "i.root", "c.workflow = ?", f.Workflow); err != nil {
 		return nil, err
 	}
 	w.AddText("i.task = ?", f.Task)
 	if f.Queue != nil {
 		w.Add("i.queue = ?", *f.Queue)
+		if !live && *f.Queue != "" {
+			w.Plain("i.queue <> ''") // as the partial index says it
+		}
 	}
 	if f.Attempt > 1 {
 		w.Plain("i.attempt > 1") // as the partial index says it
@@ -201,6 +206,9 @@ func (r *reader) Jobs(_ context.Context, f store.JobFilter) ([]*state.Job, error
 	w.AddKind("j.", f.Kind)
 	if f.Queue != nil {
 		w.Add("j.queue = ?", *f.Queue)
+		if onlyLive && *f.Queue != "" {
+			w.Plain("j.queue <> ''") // as the partial index says it
+		}
 	}
 	if !f.Due.IsZero() {
 		w.Add("j.due <= ?", state.Micros(f.Due))

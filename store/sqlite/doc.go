@@ -42,7 +42,8 @@
 //	register, nets                       definitions
 //	recover, waypoints, journal          the journal: replayed by Open, and read
 //	view, reader_db, readonly            readers beside the writer; in another process, with what the tables lack laid over them
-//	query, find, load, load_many         what is read
+//	query, queues                        lists, and what queues have
+//	find, load, load_many                what is read besides
 //	memory                               databases in memory
 //	audit, backup                        rows that no case leads to, copies of a file
 //	inbox, limits, settings              commands that were left, limits, settings

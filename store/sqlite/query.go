@@ -27,7 +27,8 @@ import (
 //	what failed alike               cases_code, work_items_code
 //	cases of a workflow             cases_workflow
 //	by business key, by label       cases_key, case_labels
-//	due jobs                        jobs_due
+//	all items of a named queue      work_items_named, by priority, then id: no sort
+//	due jobs                        jobs_due; jobs_named in one state of a named queue
 //	of one case                     work_items_case, jobs_case, steps_case, messages_case
 //	all                             the primary key, whose order is that of creation
 //
@@ -214,11 +215,14 @@ func queryItems(c *conn, f store.ItemFilter) ([]*store.ItemRow, error) {
 	} else if rare {
 		from = "cases c CROSS JOIN work_items i ON i.case_id = c.id"
 	}
-	tables.AddStates(&w.Conditions, "i.state", f.States, workitem.State.Live, "i."+liveItem)
+	live := tables.AddStates(&w.Conditions, "i.state", f.States, workitem.State.Live, "i."+liveItem)
 	w.AddText(of+"workflow = ?", f.Workflow)
 	w.AddText("i.task = ?", f.Task)
 	if f.Queue != nil {
 		w.Add("i.queue = ?", *f.Queue)
+		if !live && *f.Queue != "" {
+			w.Plain("i.queue <> ''") // as the partial index says it
+		}
 	}
 	if f.Attempt > 1 {
 		w.Plain("i.attempt > 1") // as the partial index says it
@@ -271,6 +275,10 @@ func (r *reader) Jobs(_ context.Context, f store.JobFilter) ([]*state.Job, error
 	w.AddKind("j.", f.Kind)
 	if f.Queue != nil {
 		w.Add("j.queue = ?", *f.Queue)
+		// The index has the jobs of each state in due order. Those of several would have to be sorted.
+		if onlyLive && *f.Queue != "" && len(f.States) == 1 {
+			w.Plain("j.queue <> ''") // as the partial index says it
+		}
 	}
 	if !f.Due.IsZero() {
 		w.Add("j.due <= ?", state.Micros(f.Due))

@@ -30,6 +30,7 @@ var faultsOfReading = []fault{
 	{name: "a count is wrong", rule: "counts", wrap: inView(func(r store.Reader) store.Reader { return miscounting{Reader: r} })},
 	{name: "a count is not there", rule: "counts", wrap: inView(func(r store.Reader) store.Reader { return miscounting{Reader: r, drop: true} })},
 	{name: "a job that is due is not counted", rule: "backlog", wrap: inView(func(r store.Reader) store.Reader { return hurried{r} })},
+	{name: "only queues of the first items are listed", rule: "queues", wrap: inView(func(r store.Reader) store.Reader { return glancing{r} })},
 	{name: "a view finds no key", rule: "keys", wrap: inView(func(r store.Reader) store.Reader { return keyless{r} })},
 	{name: "what ended and goes on still counts", rule: "ended-again", wrap: inView(func(r store.Reader) store.Reader { return sticky{r} })},
 	{name: "what ended is counted wrong", rule: "ended", wrap: inView(func(r store.Reader) store.Reader { return undercounting{r} })},
@@ -55,6 +56,14 @@ type hurried struct{ store.Reader }
 
 func (r hurried) Backlog(ctx context.Context, now time.Time) ([]store.QueueBacklog, error) {
 	return r.Reader.Backlog(ctx, now.Add(-time.Microsecond))
+}
+
+// glancing lists the first queue alone, if it may count little.
+type glancing struct{ store.Reader }
+
+func (r glancing) Queues(ctx context.Context, most int) ([]store.QueueCount, bool, error) {
+	counts, whole, err := r.Reader.Queues(ctx, most)
+	return counts[:min(len(counts), most)], whole, err
 }
 
 // keyless finds nothing by an idempotency key.

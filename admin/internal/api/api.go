@@ -80,7 +80,7 @@ func (a *API) Routes() map[string]Route {
 		"GET /api/v1/search":             route(a.search, "q", "What a word names: an id, the end of one, a business key, a label, the idempotency key of a command, the name of a workflow."),
 		"GET /api/v1/stats":              route(a.stats, "workflow task older newer hourly cases format", "What ended, how much of it failed and how long it took: work items by task or cases by workflow, and by hour."),
 		"GET /api/v1/export":             route(a.export, "format case workflow fingerprint state suspended code key label older newer", "What happened to root cases and all below them, as an event log for process mining."),
-		"GET /api/v1/queues":             route(a.queues, "", "Queues, with their work and whether they are paused. The oldest 1000 jobs of each state are counted; cut says that there are more."),
+		"GET /api/v1/queues":             route(a.queues, "", "Queues, with their work and whether they are paused. At most 1000 items and 1000 jobs of a state are counted of each; cut says that there are more."),
 		"GET /api/v1/limits":             route(a.limits, "", "Limits, with what is in use. The program that runs the functions answers."),
 		"GET /api/v1/schedules":          route(a.schedules, "", "Schedules, with their last and next starts."),
 		"GET /api/v1/schedules/{name}":   route(a.oneSchedule, "", "A schedule."),

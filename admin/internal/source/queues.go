@@ -24,11 +24,11 @@ type Queue struct {
 	Oldest  time.Time `json:"oldest_pending,omitzero"` // when the oldest item that no one has started, or pending job, was created
 }
 
-// MaxCounted is how many items, and jobs of a state, the lists of queues look at.
+// MaxCounted is how many items of a queue, and jobs of a queue and state, the lists of queues count.
 const MaxCounted = 1000
 
-// Queues lists the queues that have live items or jobs, are paused or have workers that were set, by name. It looks at the oldest most
-// items, and at as many jobs of each state; whole is false if there are more.
+// Queues lists the queues that have live items or jobs, are paused or have workers that were set, by name. It counts at most so many items of each, and
+// jobs of each state; whole is false if there are more.
 func Queues(ctx context.Context, r store.Reader, most int) (queues []Queue, whole bool, err error) {
 	byName := make(map[string]*Queue)
 	of := func(name string) *Queue {
@@ -51,23 +51,12 @@ func Queues(ctx context.Context, r store.Reader, most int) (queues []Queue, whol
 			q.Workers = v.Workers.N
 		}
 	}
-	items, err := r.Items(ctx, store.ItemFilter{States: []workitem.State{workitem.Initialized, workitem.Started}, Page: store.Page{Limit: most}})
+	counts, whole, err := r.Queues(ctx, most)
 	if err != nil {
 		return nil, false, err
 	}
-	whole = len(items) < most
-	for _, it := range items {
-		of(it.Queue).countItem(it.Item)
-	}
-	for _, st := range []state.JobState{state.JobPending, state.JobRunning, state.JobWaiting} {
-		jobs, err := r.Jobs(ctx, store.JobFilter{Kind: state.JobRun, States: []state.JobState{st}, Page: store.Page{Limit: most}})
-		if err != nil {
-			return nil, false, err
-		}
-		whole = whole && len(jobs) < most
-		for _, j := range jobs {
-			of(j.Queue).count(j)
-		}
+	for _, c := range counts {
+		of(c.Queue).add(c)
 	}
 	for _, q := range byName {
 		queues = append(queues, *q)
@@ -76,29 +65,21 @@ func Queues(ctx context.Context, r store.Reader, most int) (queues []Queue, whol
 	return queues, whole, nil
 }
 
-func (q *Queue) countItem(it *workitem.Item) {
-	if it.State == workitem.Started {
-		q.Started++
-		return
+// add takes up a count; what nobody has begun waits.
+func (q *Queue) add(c store.QueueCount) {
+	n, waits := &q.Waiting, false
+	switch c.State {
+	case workitem.Initialized.String():
+		n, waits = &q.Items, true
+	case workitem.Started.String():
+		n = &q.Started
+	case state.JobPending.String():
+		n, waits = &q.Pending, true
+	case state.JobRunning.String():
+		n = &q.Running
 	}
-	q.Items++
-	q.waitsSince(it.Created)
-}
-
-func (q *Queue) waitsSince(t time.Time) {
-	if q.Oldest.IsZero() || t.Before(q.Oldest) {
-		q.Oldest = t
-	}
-}
-
-func (q *Queue) count(j *state.Job) {
-	switch j.State {
-	case state.JobPending:
-		q.Pending++
-		q.waitsSince(j.Created)
-	case state.JobRunning:
-		q.Running++
-	case state.JobWaiting:
-		q.Waiting++
+	*n += int64(c.N)
+	if waits && (q.Oldest.IsZero() || c.Oldest.Before(q.Oldest)) {
+		q.Oldest = c.Oldest
 	}
 }

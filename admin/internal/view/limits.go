@@ -32,7 +32,7 @@ func (s *Site) limits(r *Request) (*Page, error) {
 		{ID: "queues", Template: "tablepart", Data: queues}, {ID: "limits", Template: "tablepart", Data: limits}}}, nil
 }
 
-// queueTable lists the queues that have live items or jobs, are paused or have workers that were set, as they stand by the oldest most items, and
+// queueTable lists the queues that have live items or jobs, are paused or have workers that were set, as they stand by most items of each, and
 // as many jobs of each state; with acts, what the user may do to them.
 func (s *Site) queueTable(r *Request, most int, acts bool) (*Table, error) {
 	queues, whole, err := source.Queues(r, r.R, most)
@@ -42,7 +42,7 @@ func (s *Site) queueTable(r *Request, most int, acts bool) (*Table, error) {
 	t := &Table{ID: "queues", Title: "Queues", Head: []string{"queue", "state", "workers", "", "items waiting", "items started", "jobs pending", "jobs running", "jobs waiting",
 		"oldest waiting", ""}, Empty: &Empty{Text: "No queue has work or settings."}}
 	if !whole {
-		t.Note = fmt.Sprintf("Counted over the oldest %s live items, and as many jobs of each state.", thousands(int64(most)))
+		t.Note = fmt.Sprintf("Of each queue at most %s live items are counted, and as many jobs of each state.", thousands(int64(most)))
 	}
 	for _, q := range queues {
 		word, kind := "open", "pause-queue"

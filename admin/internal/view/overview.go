@@ -27,7 +27,7 @@ type line struct {
 	N, Text, Href, State string
 }
 
-// glanced is how many live items, and jobs of a state, the table of the queues looks at: the page is read again at changes, and each row costs. The page of
+// glanced is how many live items of a queue, and jobs of a state, the table of the queues counts: the page is read again at changes, and each row costs. The page of
 // the limits looks at more.
 const glanced = 100
 

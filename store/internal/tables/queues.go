@@ -1,0 +1,60 @@
+package tables
+
+import "github.com/tasq-dev/tasq/store"
+
+// LiveJobStates are the states of live jobs, sorted.
+var LiveJobStates = []string{"pending", "running", "waiting"}
+
+// QueueCounts gathers what [store.Counter.Queues] counts.
+type QueueCounts struct {
+	All  []store.QueueCount
+	More bool // there is more than was counted
+	Most int  // of one queue, and of the jobs of one state in it
+}
+
+// Items adds the live items of a queue, by rows of a state, a number and the time of the oldest.
+func (q *QueueCounts) Items(queue string) func(*Row) error {
+	left := q.Most
+	return func(r *Row) error {
+		left -= q.add(r, store.QueueCount{Queue: queue, What: "item", State: r.Text(), N: int(r.Number()), Oldest: r.Time()})
+		q.More = q.More || left <= 0
+		return r.Err
+	}
+}
+
+// Jobs adds the jobs of a queue in one state: how many were looked at, how many of them are those of workers, and the time of the oldest of these.
+func (q *QueueCounts) Jobs(r *Row, queue, state string) error {
+	q.More = q.More || int(r.Number()) >= q.Most
+	q.add(r, store.QueueCount{Queue: queue, What: "job", State: state, N: int(r.Number()), Oldest: r.Time()})
+	return r.Err
+}
+
+// Unnamed is how many jobs are looked at for those of the queue without a name, which no index finds.
+func (q *QueueCounts) Unnamed() int { return q.Most * len(LiveJobStates) }
+
+// UnnamedJobs adds the jobs of the queue without a name, by rows of a state, how many jobs of it were looked at, how many of them are such, and the
+// time of the oldest of these.
+func (q *QueueCounts) UnnamedJobs() func(*Row) error {
+	left := q.Unnamed()
+	return func(r *Row) error {
+		state := r.Text()
+		left -= int(r.Number())
+		q.More = q.More || left <= 0
+		q.add(r, store.QueueCount{What: "job", State: state, N: int(r.Number()), Oldest: r.Time()})
+		return r.Err
+	}
+}
+
+// CountUnnamed is the statement of [QueueCounts.UnnamedJobs] over jobs, which end with a bound.
+func CountUnnamed(jobs string) string {
+	const own = "queue = '' AND kind IN ('run', 'call')"
+	return "SELECT state, count(*), sum(CASE WHEN " + own + " THEN 1 ELSE 0 END), min(CASE WHEN " + own + " THEN created END) FROM (" + jobs +
+		") f GROUP BY state ORDER BY state"
+}
+
+func (q *QueueCounts) add(r *Row, c store.QueueCount) int {
+	if c.N > 0 && r.Err == nil {
+		q.All = append(q.All, c)
+	}
+	return c.N
+}
