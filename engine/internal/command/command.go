@@ -1,5 +1,5 @@
-// Package command executes commands: what a [workflow.Command] asks for, in a transaction of the writer. Every caller comes here: a
-// typed handle, a function of Update, another process, the command line, a completion handler.
+// Package command executes each kind of [workflow.Command] in a transaction of the writer. All callers use it: typed handles,
+// functions of Update, other processes, the command line and completion handlers.
 package command
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Options are what commands need of an engine beside a transaction. All fields are needed.
+// Options are the parts of an engine that commands need besides a transaction. All fields are required.
 type Options struct {
 	Definitions *registry.Registry
 	IDs         *workitem.Generator
@@ -28,31 +28,32 @@ type Options struct {
 	Log         *slog.Logger
 	MaxPayload  int // bytes of one input, output or event
 
-	// Controls does the commands that are about no case.
+	// Controls executes the commands that do not concern a case.
 	Controls Controls
-	// Public makes of a transaction what completion handlers get.
+	// Public converts a transaction to the type that completion handlers get.
 	Public func(*commit.Tx) builder.InTx
 }
 
-// Topics finds who waits for a message to all.
+// Topics finds the cases that wait for a broadcast.
 type Topics interface {
 	// Waiting lists the root cases that wait for a topic, in the order of their ids.
 	Waiting(topic string) []workitem.CaseID
 }
 
-// Controls changes what engines keep beside cases.
+// Controls changes the stored settings of engines, which belong to no case.
 type Controls interface {
-	// Control does a command of a kind that is about no case; known is false if it is none.
+	// Control executes a command that does not concern a case; known is false for other kinds of commands.
 	Control(tx *commit.Tx, c *workflow.Command) (result workflow.Result, known bool, err error)
 }
 
 // Executor executes commands. Make one with [New]; its methods are for the writer's goroutine.
 type Executor struct{ o Options }
 
-// New makes an executor.
+// New returns an executor.
 func New(o Options) *Executor { return &Executor{o} }
 
-// Do executes a command for code that the transaction has called: a command that fails is undone alone.
+// Do executes a command for code that is called in the transaction: a command that fails is rolled back
+// alone.
 func (x *Executor) Do(tx *commit.Tx, c workflow.Command) (workflow.Result, error) {
 	var result workflow.Result
 	err := tx.Command(func() (err error) {
@@ -65,7 +66,8 @@ func (x *Executor) Do(tx *commit.Tx, c workflow.Command) (workflow.Result, error
 	return result, nil
 }
 
-// Execute is the one path of every command: it is checked, answered if it was done before with its key, and else done.
+// Execute is the single path of all commands: it validates the command, returns the stored result if its idempotency
+// key was used before, and otherwise executes it.
 func (x *Executor) Execute(tx *commit.Tx, c *workflow.Command) (workflow.Result, error) {
 	var none workflow.Result
 	if err := c.Check(); err != nil {
@@ -126,7 +128,8 @@ func (x *Executor) Execute(tx *commit.Tx, c *workflow.Command) (workflow.Result,
 	return none, fmt.Errorf("%w: no engine executes %q", workflow.ErrBadCommand, c.Kind)
 }
 
-// checkSizes refuses what is larger than the configuration allows, or is no JSON that every database keeps as it is.
+// checkSizes returns an error for payloads that are larger than the configuration allows, or are not JSON that every
+// database stores unchanged.
 func (x *Executor) checkSizes(c *workflow.Command) error {
 	err := x.CheckPayload("payload", c.Payload)
 	if c.Reason != nil {
@@ -135,7 +138,7 @@ func (x *Executor) checkSizes(c *workflow.Command) error {
 	return err
 }
 
-// definition finds what a fresh case of a workflow runs on.
+// definition returns the definition for a new case of a workflow.
 func (x *Executor) definition(c *workflow.Command) (*workflow.Definition, error) {
 	d := x.o.Definitions.Named(c.Workflow)
 	if c.Fingerprint != "" {
@@ -176,8 +179,7 @@ func (x *Executor) start(tx *commit.Tx, c *workflow.Command, o commit.Operation)
 	return x.beginOrFind(tx, fresh, d, c, o)
 }
 
-// begin starts a root case. The case given holds what it is to have beyond its input; the steps are those of a case that it
-// restarts. Cases beside it may hold its key.
+// begin starts a root case. fresh holds its properties besides the input; steps are those of a case that it restarts.
 func (x *Executor) begin(
 	tx *commit.Tx, fresh *state.Case, d *workflow.Definition, c *workflow.Command, o commit.Operation, steps []*workitem.Step, beside ...workitem.CaseID,
 ) (result workflow.Result, err error) {
@@ -235,8 +237,7 @@ func (x *Executor) act(tx *commit.Tx, c *workflow.Command, o commit.Operation) (
 	return tx.On(u, o, result, func(m *kernel.Machine) error { return m.Act(c.Item, c.Action, payload, c.Route) })
 }
 
-// missing says why an item is not in memory: it never was, or its activation has been over for long, in which case it
-// is final.
+// missing returns why an item is not in memory: it does not exist, or its activation ended earlier, so it is final.
 func (x *Executor) missing(tx *commit.Tx, c *workflow.Command) error {
 	row, err := tx.Store().Item(tx.Context(), c.Item)
 	if err != nil {
@@ -279,7 +280,7 @@ func (x *Executor) cancel(tx *commit.Tx, c *workflow.Command, o commit.Operation
 	return tx.On(u, o, result, func(m *kernel.Machine) error { return m.Cancel(c.Case, c.Reason) })
 }
 
-// remove forgets a case. Its key would go with it, so it has none.
+// remove removes a case. The command has no idempotency key, since the key would be removed with the case.
 func (x *Executor) remove(tx *commit.Tx, c *workflow.Command, o commit.Operation) (workflow.Result, error) {
 	u, err := x.openRoot(tx, c)
 	if err != nil {
@@ -293,7 +294,7 @@ func (x *Executor) remove(tx *commit.Tx, c *workflow.Command, o commit.Operation
 	return tx.On(u, o, workflow.Result{Case: c.Case}, (*kernel.Machine).Remove)
 }
 
-// reclaim takes a running job from its worker; the scheduler cancels the worker's context once that is committed.
+// reclaim releases a running job from its worker; the scheduler cancels the worker's context after the commit.
 func (x *Executor) reclaim(tx *commit.Tx, c *workflow.Command, o commit.Operation) (workflow.Result, error) {
 	root, err := tx.Store().Root(tx.Context(), c.Job)
 	if err != nil {

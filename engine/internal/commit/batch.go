@@ -11,21 +11,21 @@ import (
 	"github.com/tasq-dev/tasq/store"
 )
 
-// maxBatch bounds one commit, so that the first of a batch does not wait for the thousandth.
+// maxBatch limits the requests of one commit, so that the first does not wait for thousands of others.
 const maxBatch = 256
 
-// lazyWait is how long a batch of nothing but lazy requests waits for company. The claim of a job is lazy: a short job
-// hands in its result within this time, and both share one commit. So is the record of a step that its function goes on
-// without: the end of the function may come within this time.
+// lazyWait is how long a batch of lazy requests waits for further requests. The claim of a job is lazy: a short job
+// reports its result within this time, and both share one commit. So is the record of a step for which its function
+// does not wait: the function may end within this time.
 const lazyWait = 500 * time.Microsecond
 
-// ErrDefer says that a completion handler took so long that it was left behind, or that its SQL undid the whole transaction. The
-// request is run again, with [Tx.Deferred], so that a job calls the handler and the case ends in any case.
+// ErrDefer says that a completion handler timed out, or that its SQL ended the whole transaction. The request is run again with
+// [Tx.Deferred]: a job calls the handler later, so that the handler cannot prevent the end of the case.
 var ErrDefer = errors.New("a completion handler took its transaction with it")
 
-// commit takes what is queued and commits it together. Each request fails alone. If one of them makes the store undo the whole
-// transaction, it gets its error, and the others are done again without it, each as often as it takes and none of them twice in
-// effect; see docs/decisions/010-a-request-fails-alone.md.
+// commit executes the queued requests in one transaction. Each request fails alone. If one of them makes the store roll back
+// the whole transaction, it gets the error, and the others are run again without it, until each is committed exactly once or
+// has failed; see docs/decisions/010-a-request-fails-alone.md.
 func (w *Writer) commit(first *Request) {
 	batch, err := w.transact(append(w.batch, first), true)
 	all := batch
@@ -44,8 +44,8 @@ func (w *Writer) commit(first *Request) {
 	w.trees.trim()
 }
 
-// settle answers the requests of a transaction that has ended with an error or without. Those that another one, or another engine,
-// has undone are done again at once; what is to be done again apart is returned.
+// settle answers the requests of a transaction that has ended, with or without an error. Requests that were rolled back because of
+// another request or another engine are run again at once; those that must be run again in separate transactions are returned.
 func (w *Writer) settle(batch []*Request, err error) (apart []*Request) {
 	for len(batch) > 0 {
 		switch {
@@ -72,8 +72,8 @@ func (w *Writer) settle(batch []*Request, err error) (apart []*Request) {
 	return apart
 }
 
-// parted takes the requests of a transaction whose commit the database refused: one of them is at fault, and which one it is shows when
-// each is done again apart. One that may not run twice gets the error.
+// parted handles the requests of a transaction whose commit the database rejected. One of them is the cause; running each again in a
+// separate transaction shows which. A request that must not run twice gets the error.
 func (w *Writer) parted(batch []*Request, err error) (apart []*Request) {
 	for _, r := range batch {
 		if r.err == nil {
@@ -129,7 +129,7 @@ func (w *Writer) measure(batch []*Request) {
 	w.o.Faults.Note("middleware", err, "a Commit of Config.Wrap failed; what was committed stands")
 }
 
-// refusedBy is the error of a command that was fine, and was not committed.
+// refusedBy returns the error of a command that succeeded, but was not committed.
 func refusedBy(err error) error {
 	if errors.Is(err, ErrClosed) || errors.Is(err, store.ErrRefused) { // the latter is no fault: the same again is refused again
 		return err
@@ -137,14 +137,14 @@ func refusedBy(err error) error {
 	return fmt.Errorf("%w: %w", fault.ErrCommit, err)
 }
 
-// undone reports whether the last request of a batch undid its transaction.
+// undone reports whether the last request of a batch ended its transaction.
 func undone(batch []*Request) bool {
 	return len(batch) > 0 && errors.Is(batch[len(batch)-1].err, store.ErrUndone)
 }
 
-// transact runs requests in one transaction: those given, and what is queued if there may be more. An Update that succeeded is
-// the last of its transaction, for its function is not called again if a later request undoes all. The error wraps
-// store.ErrUndone if the last request that is returned undid the transaction.
+// transact runs requests in one transaction: the given ones, and queued ones if more are allowed. A successful Update is the
+// last of its transaction, since its function must not be called again if a later request rolls back the transaction. The
+// error wraps store.ErrUndone if the last returned request ended the transaction.
 func (w *Writer) transact(batch []*Request, more bool) ([]*Request, error) {
 	err := w.o.Store.Update(context.Background(), func(s store.Tx) error {
 		var shared store.SharedTx
@@ -177,9 +177,9 @@ func (w *Writer) transact(batch []*Request, more bool) ([]*Request, error) {
 	return batch, err
 }
 
-// othersOf answers the last request of a batch, which undid the transaction, and returns the others, which are to be done again. The
-// last one is the victim, and is to be done again apart, if the store chose it to end a deadlock with another program: the other
-// side has what both waited for, so a second run meets no deadlock with it.
+// othersOf answers the last request of a batch, which ended the transaction, and returns the others, which must be run again. If the
+// store aborted the last one to resolve a deadlock with another program, it is returned as the victim, to be run again in a separate
+// transaction: the other program has proceeded by then, so the deadlock does not occur again.
 func (w *Writer) othersOf(batch []*Request) (kept []*Request, victim *Request) {
 	last := len(batch) - 1
 	failed := batch[last]
@@ -219,7 +219,8 @@ func (w *Writer) answered(r *Request) {
 	w.o.Active(-1)
 }
 
-// next takes another request for the batch; nil commits it. A batch without an urgent request waits a moment.
+// next returns another request for the batch, or nil to commit it. A batch without an urgent request waits
+// for lazyWait.
 func (w *Writer) next(batch []*Request) *Request {
 	if len(batch) >= maxBatch {
 		return nil
@@ -242,7 +243,8 @@ func (w *Writer) next(batch []*Request) *Request {
 	}
 }
 
-// patient reports whether a batch may wait for company: something of it is lazy, and the rest only reads.
+// patient reports whether a batch may wait for further requests: it has lazy requests, and the others only
+// read.
 func patient(batch []*Request) bool {
 	lazy := false
 	for _, r := range batch {
@@ -254,7 +256,7 @@ func patient(batch []*Request) bool {
 	return lazy
 }
 
-// execute runs one request in the open transaction, and undoes all of it if it fails.
+// execute runs one request in the open transaction, and rolls it back if it fails.
 func (w *Writer) execute(s store.Tx, shared store.SharedTx, r *Request) {
 	if !r.begin() {
 		r.err = context.Canceled
@@ -297,7 +299,7 @@ func (w *Writer) attempt(s store.Tx, shared store.SharedTx, r *Request) {
 	}
 }
 
-// endExtension gives what was added to a request its outcome.
+// endExtension reports the outcome of what was added to a request.
 func (r *Request) endExtension(err error) {
 	if ended := r.extended; ended != nil {
 		r.extended = nil
@@ -305,7 +307,7 @@ func (r *Request) endExtension(err error) {
 	}
 }
 
-// deferHandlers reports whether a request that failed is to be done again with its completion handlers called by jobs.
+// deferHandlers reports whether a failed request must be run again with its completion handlers called by jobs.
 func (r *Request) deferHandlers() bool {
 	if r.Once || r.deferred || !errors.Is(r.err, ErrDefer) {
 		return false
@@ -314,7 +316,8 @@ func (r *Request) deferHandlers() bool {
 	return true
 }
 
-// whole is the context of a command that has begun: its caller may go, and it happens as a whole or not at all.
+// whole returns the context of a command that has begun. It does not end with that of the caller, so that the
+// command is executed completely.
 func whole(ctx context.Context) context.Context {
 	if ctx.Done() == nil {
 		return ctx
@@ -322,7 +325,7 @@ func whole(ctx context.Context) context.Context {
 	return context.WithoutCancel(ctx)
 }
 
-// try runs a request, and undoes all of it if it fails.
+// try runs a request in a savepoint, and rolls it back if it fails.
 func (tx *Tx) try(run func(*Tx) error) error {
 	err := tx.s.Savepoint(tx.ctx, func() error {
 		if err := run(tx); err != nil {
@@ -336,7 +339,7 @@ func (tx *Tx) try(run func(*Tx) error) error {
 	return err
 }
 
-// publish reports what a committed request did to the observers.
+// publish reports the changes of a committed request to the observers.
 func (w *Writer) publish(tx *Tx) {
 	if len(tx.offered) > 0 {
 		w.o.Holder.Offered(tx.offered)
@@ -354,7 +357,7 @@ func (w *Writer) publish(tx *Tx) {
 	}
 }
 
-// noteCommit logs when the store begins and ceases to fail, and has what is overdue tried at once when it works again.
+// noteCommit logs when the store starts and stops failing, and retries overdue work at once when it works again.
 func (w *Writer) noteCommit(err error, commands int) {
 	if err == nil && commands == 0 || errors.Is(err, ErrClosed) {
 		return

@@ -18,8 +18,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Tx is the transaction of one request: everything that is done through it happens together, or not at all. Its methods are for
-// the writer's goroutine; what the user's code may call goes through [Tx.Command] or [Tx.Enter].
+// Tx is the transaction of one request: everything that is done through it is committed together, or not at all. Its methods
+// are for the writer's goroutine; user code enters it through [Tx.Command] or [Tx.Enter].
 type Tx struct {
 	w      *Writer
 	s      store.Tx
@@ -58,8 +58,8 @@ func (tx *Tx) Deferred() bool { return tx.deferred }
 // Depth is how many callbacks have called each other.
 func (tx *Tx) Depth() int { return tx.depth }
 
-// Command runs a command for the user's code: it takes control, and undoes the command alone if it fails, since the
-// code may go on nevertheless.
+// Command runs a command for user code: it takes control, and rolls back the command alone if it fails, since the
+// user code may continue.
 func (tx *Tx) Command(f func() error) error {
 	leave, err := tx.Enter()
 	if err != nil {
@@ -72,7 +72,7 @@ func (tx *Tx) Command(f func() error) error {
 	return tx.Savepoint(f)
 }
 
-// Enter takes control from the user's code; leave gives it back. It is an error after the end of the transaction.
+// Enter takes control from user code; leave returns it. It is an error after the end of the transaction.
 func (tx *Tx) Enter() (leave func(), err error) {
 	switch {
 	case tx.gate.Over():
@@ -88,7 +88,7 @@ func (tx *Tx) Enter() (leave func(), err error) {
 
 var errTxEnded = fmt.Errorf("%w: use a Tx only within the function that it was given to", kernel.ErrAbandoned)
 
-// Callback gives control to the user's code, which comes back in through the methods of the Tx.
+// Callback passes control to user code, which can call the methods of the Tx.
 func (tx *Tx) Callback(f func(ctx context.Context) error) error {
 	ctx, users := tx.ctx, tx.users
 	tx.users = true
@@ -135,7 +135,7 @@ func (tx *Tx) Case(id workitem.CaseID) (*state.Case, error) {
 	return c, nil
 }
 
-// On runs a command on a tree, and keeps its result for its key.
+// On runs a command on a tree, and stores its result with its idempotency key.
 func (tx *Tx) On(u *TreeWrite, o Operation, result workflow.Result, f func(*kernel.Machine) error) (workflow.Result, error) {
 	err := tx.mark(u, o, result)
 	if err == nil {
@@ -153,7 +153,7 @@ func (tx *Tx) Internal(u *TreeWrite, command string, f func(*kernel.Machine) err
 	return err
 }
 
-// Run runs what belongs to the command on a tree that was begun last.
+// Run runs a further part of the current command on a tree.
 func (tx *Tx) Run(u *TreeWrite, actor string, f func(*kernel.Machine) error) error {
 	tx.touch(u)
 	m := kernel.Reuse(tx.w.machine, tx.ctx, host{tx}, u.Tree, tx.now, actor)
@@ -183,8 +183,8 @@ func endsRoot(root workitem.CaseID, changes []state.Change) bool {
 	return false
 }
 
-// KeyHolders lists the other root cases of the same workflow that hold the business key of a case, oldest first. What the request has done
-// so far counts: a case that it started, failed or removed.
+// KeyHolders lists the other root cases of the same workflow that hold the business key of a case, oldest first, including the changes of
+// the request so far: cases that it has started, failed or removed.
 func (tx *Tx) KeyHolders(c *state.Case) (all []workitem.CaseID, err error) {
 	for other := range tx.writes.withKey(keyOf(c)) {
 		if other.ID != c.ID && other.HoldsKey() {
@@ -219,7 +219,7 @@ func (tx *Tx) KeyStarts(c *state.Case, after time.Time) (all []store.KeyStart, e
 	return all, err
 }
 
-// Open finds or begins the part of the transaction that concerns a root case.
+// Open returns the part of the transaction that concerns a root case, and begins it if necessary.
 func (tx *Tx) Open(root workitem.CaseID) (*TreeWrite, error) {
 	if u := tx.writes.of(root); u != nil {
 		return u, u.mustBeThere()
@@ -289,8 +289,8 @@ func (tx *Tx) Changed() iter.Seq2[*TreeWrite, []state.Change] {
 	}
 }
 
-// CacheSteps begins to remember the steps of a job of a tree of the transaction, with what the claim of the job has read. See
-// stepCache.
+// CacheSteps starts to cache the steps of a job of a tree of the transaction, beginning with those that the claim of the job
+// has read. See stepCache.
 func (tx *Tx) CacheSteps(root workitem.CaseID, job workitem.JobID, steps []*workitem.Step) {
 	if u := tx.writes.of(root); u != nil {
 		tx.w.trees.cacheSteps(u, job, steps)

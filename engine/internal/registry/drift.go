@@ -15,8 +15,8 @@ import (
 	"github.com/tasq-dev/tasq/workflow"
 )
 
-// CheckDrift returns [ErrDrift] for each definition that differs from the one of the same name and version that running cases of
-// a database depend on.
+// CheckDrift returns [ErrDrift] for each definition that differs from the stored one with the same name and version, if running
+// cases depend on that.
 func (r *Registry) CheckDrift(ctx context.Context, v store.Viewer) error {
 	return v.View(ctx, func(reader store.Reader) error {
 		stored, err := reader.Definitions(ctx)

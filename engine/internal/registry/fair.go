@@ -4,7 +4,7 @@ import (
 	"github.com/tasq-dev/tasq/workflow"
 )
 
-// FairQueues returns the queues in which functions of the definitions take turns between keys, as far as definitions say in which queue they are; nil if no
+// FairQueues returns the queues with fair scheduling by keys, as far as the definitions determine the queue of a function; nil if no
 // function has keys.
 func (r *Registry) FairQueues() map[string]bool {
 	queues := make(map[string]bool)

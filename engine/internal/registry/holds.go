@@ -12,14 +12,15 @@ import (
 	"github.com/tasq-dev/tasq/workflow"
 )
 
-// An engine must not take long to open because of what cannot be decided. Each workflow was verified alone as it was built.
+// An undecidable check must not delay the opening of an engine for long. Each workflow was verified by itself when it was
+// built.
 const (
 	holdTime   = 500 * time.Millisecond
 	holdStates = 100_000
 )
 
-// CheckHolds looks for cases of different workflows that can wait for each other for what they hold over several tasks. The error wraps
-// [workflow.ErrHoldDeadlock]. Workflows that allow it are left out.
+// CheckHolds checks whether cases of different workflows can deadlock over limits that they hold. The error wraps
+// [workflow.ErrHoldDeadlock]. Workflows that allow the finding are skipped.
 func (r *Registry) CheckHolds(clock retry.Clock) error {
 	var with []*workflow.Definition
 	for _, d := range slices.SortedFunc(maps.Values(r.byFingerprint), byNameAndVersion) {

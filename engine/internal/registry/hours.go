@@ -2,7 +2,7 @@ package registry
 
 import "github.com/tasq-dev/tasq/workflow"
 
-// HaveHours reports whether a function of some definition may begin only while a window is open.
+// HaveHours reports whether a function of any definition is restricted to a time window.
 func (r *Registry) HaveHours() bool {
 	for _, d := range r.byFingerprint {
 		if hasHours(d) {

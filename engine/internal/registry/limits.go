@@ -13,8 +13,8 @@ import (
 	"github.com/tasq-dev/tasq/workflow"
 )
 
-// Limits returns the limits that the functions of all definitions take of, by name. Two of one name that differ are an error: each
-// function would be bound by the other's numbers.
+// Limits returns the limits that the functions of all definitions use, by name. Different limits with one name are an error, since
+// the functions share one state.
 func (r *Registry) Limits() ([]limit.Limit, error) {
 	type found struct {
 		limit limit.Limit
@@ -44,8 +44,8 @@ func (r *Registry) Limits() ([]limit.Limit, error) {
 	return all, nil
 }
 
-// Keyless reports whether functions take of a limit, and all of them without a key. The keys of steps are known only as they run, so a limit
-// that is declared for steps may have some.
+// Keyless reports whether functions use a limit, and all of them without a key. The keys of steps are only known when they run, so a limit
+// that is declared for steps may have keys.
 func (r *Registry) Keyless(name string) bool {
 	taken := false
 	for _, uses := range r.uses() {
@@ -62,7 +62,7 @@ func (r *Registry) Keyless(name string) bool {
 	return taken
 }
 
-// HeldLimits returns the names of the limits of which cases hold slots over several tasks.
+// HeldLimits returns the names of the limits that cases hold over several tasks.
 func (r *Registry) HeldLimits() map[string]bool {
 	names := make(map[string]bool)
 	for _, d := range r.byFingerprint {
@@ -73,8 +73,8 @@ func (r *Registry) HeldLimits() map[string]bool {
 	return names
 }
 
-// Takes returns what the functions of each definition take of limits, and which take turns, by its fingerprint; a definition of which there is
-// nothing to say is left out.
+// Takes returns, by the fingerprint of the definition, what its functions acquire of limits, and which are scheduled fairly; definitions
+// without either are omitted.
 func (r *Registry) Takes() map[string]store.TakesValue {
 	all := make(map[string]store.TakesValue)
 	for fingerprint, d := range r.byFingerprint {
@@ -104,7 +104,7 @@ func (r *Registry) Takes() map[string]store.TakesValue {
 	return all
 }
 
-// heldFrom lists what a case is to hold before a job of a task begins.
+// heldFrom lists the limits that a case must hold before a job of a task starts.
 func heldFrom(d *workflow.Definition, t net.TaskID) (uses []workflow.Use) {
 	for i := range d.Holds {
 		if d.Holds[i].From == t {
@@ -114,7 +114,7 @@ func heldFrom(d *workflow.Definition, t net.TaskID) (uses []workflow.Use) {
 	return uses
 }
 
-// heldTakes says what a case is to hold before a job of a task begins, and until when.
+// heldTakes returns what a case must hold before a job of a task starts, and until when.
 func heldTakes(d *workflow.Definition, t net.TaskID) (list []store.Takes) {
 	for i := range d.Holds {
 		if h := &d.Holds[i]; h.From == t {
@@ -126,7 +126,7 @@ func heldTakes(d *workflow.Definition, t net.TaskID) (list []store.Takes) {
 	return list
 }
 
-// takesOf says what an attempt takes, without the limits that only its steps take of.
+// takesOf returns what an attempt acquires, without the limits that only its steps acquire.
 func takesOf(uses []workflow.Use) (list []store.Takes) {
 	for i := range uses {
 		u := &uses[i]
@@ -142,7 +142,8 @@ func takesOf(uses []workflow.Use) (list []store.Takes) {
 	return list
 }
 
-// uses are what the functions of all definitions take of limits, with the name of each function for people, in the order of the definitions.
+// uses returns the uses of limits by the functions of all definitions, with the display name of each function, in the order of the
+// definitions.
 func (r *Registry) uses() iter.Seq2[string, []workflow.Use] {
 	return func(yield func(string, []workflow.Use) bool) {
 		for _, d := range slices.SortedFunc(maps.Values(r.byFingerprint), byNameAndVersion) {

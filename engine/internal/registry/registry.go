@@ -13,10 +13,11 @@ import (
 	"github.com/tasq-dev/tasq/workflow"
 )
 
-// ErrDrift is for a definition that differs from the one of the same name and version that running cases depend on.
+// ErrDrift says that a definition differs from the stored one with the same name and version, on which running
+// cases depend.
 var ErrDrift = errors.New("the definition changed under running cases")
 
-// ErrNotLoaded says that a job is of a workflow that the engine was not opened with.
+// ErrNotLoaded says that a job belongs to a workflow that the engine was not opened with.
 var ErrNotLoaded = fmt.Errorf("%w: the job is left for a program that has it", workflow.ErrUnknown)
 
 // Registry finds definitions by fingerprint and by name. Make one with [New]; it does not change afterwards, so it is safe
@@ -27,10 +28,10 @@ type Registry struct {
 	byName        map[string]*workflow.Definition // the last one given of each name
 }
 
-// New takes the workflows that an engine is opened with, those that their composite tasks run, and those of their dead letters. Two that are built apart
-// under one name and version are refused: cases of the one would run the code of the other, now or when the engine is opened
-// next. Only of a child that two workflows have built alike, the first one serves for both. Warnings of verification are
-// logged.
+// New returns a registry of the workflows that an engine is opened with, including the workflows of their composite tasks and dead letters.
+// Two different workflows with one name and version are an error, since cases of one would run the code of the other, now or after a
+// restart. Only a child workflow that two workflows have built identically may occur twice; the first one is used. New logs the warnings of
+// verification.
 func New(log *slog.Logger, workflows []*workflow.Definition) (*Registry, error) {
 	r := &Registry{log: log, byFingerprint: make(map[string]*workflow.Definition), byName: make(map[string]*workflow.Definition)}
 	for i, d := range workflows {
@@ -79,18 +80,18 @@ func (r *Registry) add(d *workflow.Definition) error {
 	return nil
 }
 
-// Definition finds the definition with a fingerprint; nil if the engine was opened without it.
+// Definition returns the definition with a fingerprint; nil if the engine was not opened with it.
 func (r *Registry) Definition(fingerprint string) *workflow.Definition {
 	return r.byFingerprint[fingerprint]
 }
 
-// Named finds a workflow by name: the last one given, if there are several versions; nil if there is none.
+// Named returns the workflow with a name: the last one, if there are several versions; nil if there is none.
 func (r *Registry) Named(name string) *workflow.Definition { return r.byName[name] }
 
 // Names lists the names of all workflows, sorted.
 func (r *Registry) Names() []string { return slices.Sorted(maps.Keys(r.byName)) }
 
-// warn logs what verification noticed of a workflow as it was built, so that it is seen without a query.
+// warn logs the warnings of verification, so that operators see them.
 func (r *Registry) warn(d *workflow.Definition) {
 	for _, w := range d.Verification.Warnings {
 		args := []any{"workflow", d.Name, "code", w.Code}
@@ -110,7 +111,7 @@ func (r *Registry) warn(d *workflow.Definition) {
 // maxLoggedSteps bounds a run in the log; Workflow.Warnings has all of it.
 const maxLoggedSteps = 20
 
-// version finds a version of a workflow that the engine was opened with; nil if there is none.
+// version returns a version of a workflow that the engine was opened with; nil if there is none.
 func (r *Registry) version(name, version string) *workflow.Definition {
 	for _, d := range r.byFingerprint {
 		if d.Name == name && d.Version == version {
@@ -129,7 +130,7 @@ func twins(a, b *workflow.Definition) error {
 		"another name, or another version if it follows it", name, origin(a), name, origin(b))
 }
 
-// origin says where the first task of a workflow was declared, " (orders.go:12)"; "" if it is unknown.
+// origin returns the position of the first task of a workflow, " (orders.go:12)"; "" if it is unknown.
 func origin(d *workflow.Definition) string {
 	if len(d.Tasks) == 0 || d.Net.Task(0).Pos.IsZero() {
 		return ""
@@ -137,7 +138,7 @@ func origin(d *workflow.Definition) string {
 	return fmt.Sprintf(" (%s)", d.Net.Task(0).Pos)
 }
 
-// Stored lists the definitions in the form that the database keeps, in the order of their fingerprints.
+// Stored returns the definitions in their stored form, sorted by fingerprint.
 func (r *Registry) Stored(now time.Time) []*store.Definition {
 	var defs []*store.Definition
 	for _, fingerprint := range slices.Sorted(maps.Keys(r.byFingerprint)) {
