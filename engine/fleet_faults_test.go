@@ -126,7 +126,7 @@ func TestTheServerIsRestarted(t *testing.T) {
 			b := f.bookings(engines...)
 			for _, immediate := range []bool{false, true} {
 				b.book(40)
-				require.Eventually(t, func() bool { return f.sql("SELECT count(*) FROM effects") >= b.next/4 }, time.Minute, time.Millisecond)
+				f.until("SELECT count(*) FROM effects", func(n int) bool { return n >= b.next/4 })
 				require.NoError(t, server.Restart(immediate))
 				b.book(10)
 			}
@@ -156,7 +156,7 @@ func TestConnectionsThatBreakUnderLoad(t *testing.T) {
 			met := 0
 			for round := 0; round < rounds || met == 0; round++ {
 				b.book(20)
-				require.Eventually(t, func() bool { return f.sql("SELECT count(*) FROM effects") >= b.next }, time.Minute, 10*time.Millisecond)
+				f.until("SELECT count(*) FROM effects", func(n int) bool { return n >= b.next })
 				met = 0
 				for _, p := range proxies {
 					p.Deliver()

@@ -2,7 +2,6 @@ package engine_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -28,7 +27,7 @@ func TestAStandbyIsPromoted(t *testing.T) {
 			}
 			b := f.bookings(engines...)
 			b.book(60)
-			require.Eventually(t, func() bool { return f.sql("SELECT count(*) FROM effects") >= b.next/4 }, time.Minute, time.Millisecond)
+			f.until("SELECT count(*) FROM effects", func(n int) bool { return n >= b.next/4 })
 			if !synchronous {
 				require.NoError(t, pair.Detach()) // it lacks some of what is acknowledged from here on
 				b.book(20)

@@ -82,6 +82,28 @@ func (f fleetOf) sql(query string, args ...any) (n int) {
 	return n
 }
 
+// until waits until the number that a statement gives is enough. It asks on one connection, as making one takes the server longer than
+// the statement.
+func (f fleetOf) until(query string, enough func(n int) bool) {
+	f.t.Helper()
+	ctx, cancel := context.WithTimeout(f.t.Context(), time.Minute)
+	defer cancel()
+	c, err := pgx.Connect(ctx, f.dsn)
+	require.NoError(f.t, err)
+	defer c.Close(context.Background())
+	again := time.NewTicker(10 * time.Millisecond)
+	defer again.Stop()
+	for n := 0; ; <-again.C {
+		require.NoError(f.t, c.QueryRow(ctx, query).Scan(&n), "%s gave %d", query, n)
+		if enough(n) {
+			return
+		}
+	}
+}
+
+// exactly is what is enough if only this number is.
+func exactly(want int) func(int) bool { return func(n int) bool { return n == want } }
+
 // ends waits until a case has ended, as an engine sees it.
 func ends(t *testing.T, e *engine.Engine, id workitem.CaseID) string {
 	t.Helper()
@@ -120,7 +142,7 @@ func TestEnginesShareTheWork(t *testing.T) {
 		})
 		engines = append(engines, f.open(engine.Config{Workers: 2}, w))
 	}
-	require.Eventually(t, func() bool { return f.sql("SELECT count(*) FROM tasq.processes WHERE state = 'live'") == 3 }, time.Minute, 10*time.Millisecond)
+	f.until("SELECT count(*) FROM tasq.processes WHERE state = 'live'", exactly(3))
 	const n = 150
 	ids := make([]workitem.CaseID, n)
 	var starts sync.WaitGroup
@@ -250,7 +272,7 @@ func deathAfterQuiet(t *testing.T, kill killing) time.Duration {
 	}
 	e := f.open(engine.Config{Workers: -1}, blocking(t, began, canceled, "none"))
 	engines["none"] = e
-	require.Eventually(t, func() bool { return f.sql("SELECT count(*) FROM tasq.pulses WHERE pace = '10 s' AND NOT busy") == 3 }, time.Minute, 10*time.Millisecond)
+	f.until("SELECT count(*) FROM tasq.pulses WHERE pace = '10 s' AND NOT busy", exactly(3))
 	id, dead := kill(engines, began)
 	died := time.Now()
 	for name := dead; name == dead; name = <-began {

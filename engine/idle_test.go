@@ -77,7 +77,7 @@ func TestAnIdleEngineSendsOneStatementAtATime(t *testing.T) {
 			}
 			require.Equal(t, "completed: 14", ends(t, e, startOn(t, e, "double", `7`)))
 			idle := "SELECT count(*) FROM tasq.pulses WHERE pace = '10 s' AND NOT busy"
-			require.Eventually(t, func() bool { return f.sql(idle) == 1+others }, time.Minute, 10*time.Millisecond)
+			f.until(idle, exactly(1+others))
 			// What the function left to do is done by the next heartbeat.
 			intervals := testsize.Pick(1, 2, 2)
 			enough := len(c.heartbeats()) + 1 + intervals
