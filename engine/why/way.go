@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/net/verify"
 	"github.com/tasq-dev/tasq/store/state"
@@ -85,7 +86,7 @@ func (w *Way) String() string {
 		}
 		b.WriteString("nothing can happen with tokens in " + strings.Join(w.Left, ", ") + "; move a token, or cancel the case")
 	default:
-		fmt.Fprintf(&b, ", and completes after %d tasks:", len(w.Tasks))
+		fmt.Fprintf(&b, ", and completes after %s:", printable.Plural(len(w.Tasks), "task"))
 	}
 	for _, t := range w.Tasks {
 		b.WriteString("\n  " + t.Task)
