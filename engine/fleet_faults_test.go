@@ -259,6 +259,19 @@ func TestAnEngineComesBackByACommitThatIsLost(t *testing.T) {
 	p.Deliver()
 }
 
+// atCommitOf has a fault happen at the first COMMIT behind a statement that has a text.
+func atCommitOf(text string, f pgproxy.Fault) func(string) pgproxy.Fault {
+	sent, over := false, false
+	return func(statement string) pgproxy.Fault {
+		sent = sent || strings.Contains(statement, text)
+		if over || !sent || !strings.HasPrefix(statement, "COMMIT") {
+			return ""
+		}
+		over = true
+		return f
+	}
+}
+
 // The outcome that a caller gets is true: a command whose connection was lost has happened if it succeeded, and has not if it failed.
 func TestALostReplyIsNoLie(t *testing.T) {
 	f := newFleet(t)
@@ -268,7 +281,7 @@ func TestALostReplyIsNoLie(t *testing.T) {
 	var done []workitem.CaseID
 	failed := 0
 	for n := range 30 {
-		p.Break([]pgproxy.Fault{pgproxy.Reply, pgproxy.Request}[n%2], "start transfer")
+		p.Decide(atCommitOf("start transfer", []pgproxy.Fault{pgproxy.Reply, pgproxy.Request}[n%2]))
 		r, err := e.Do(t.Context(), workflow.Start("transfer", []byte(fmt.Sprint(n))))
 		if err == nil {
 			done = append(done, r.Case)

@@ -8,8 +8,11 @@ import (
 // The number of a transaction is asked for before its statements are sent, since positions are made of it: see position.go. A busy
 // engine that is alone begins its next transaction behind the commit of the one before, in the same round trip.
 //
-//	update 1    BEGIN, number ──▶ ◀──   statements, COMMIT, BEGIN, number ──▶ ◀──
-//	update 2                            statements, COMMIT, BEGIN, number ──▶ ◀──
+//	update 1    BEGIN, number ──▶ ◀──   statements, COMMIT ──▶ ◀──
+//	                                                BEGIN, number ──▶ ◀──
+//	update 2                                                           statements, COMMIT ──▶ ◀──
+//
+// The update returns with the result of its COMMIT. The number is read when the next update needs it, or when the transaction is dropped.
 //
 // What is read before the number is known may be older than the number, and nothing else may: another engine that commits in between
 // makes positions that are later than those of this one, which so is stale, and has to do its batch again. So an engine that has company
@@ -25,7 +28,7 @@ const restEvery = 50
 
 // ahead is a transaction of the server's that the next update may use. It is guarded by Store.mu.
 type ahead struct {
-	xact  int64       // its number; 0 if there is none
+	begun bool        // there is one
 	row   int         // how many were begun since a commit began none
 	timer *time.Timer // ends it if no update wants it
 }
@@ -40,12 +43,9 @@ func (s *Store) mayBeginAhead() bool {
 	return s.ahead.row != 0
 }
 
-// beganAhead takes over the transaction that was begun behind a commit, if one was: the connection may have been lost after the commit.
-func (s *Store) beganAhead(done *answers, committed int) {
-	if done.n < committed+2 {
-		return
-	}
-	s.ahead.xact = done.number()
+// beganAhead notes that the next transaction was begun behind a commit.
+func (s *Store) beganAhead() {
+	s.ahead.begun = true
 	if s.ahead.timer == nil {
 		s.ahead.timer = time.AfterFunc(s.db.set.keepAhead, s.endAhead)
 		return
@@ -62,7 +62,7 @@ func (s *Store) endAhead() {
 
 // dropAhead is endAhead with the lock held.
 func (s *Store) dropAhead() {
-	if s.takeAhead() == 0 || s.w == nil || s.w.gone() {
+	if s.takeAhead() == 0 {
 		return
 	}
 	if err := s.w.exec(context.Background(), "ROLLBACK"); err != nil {
@@ -74,16 +74,31 @@ func (s *Store) dropAhead() {
 
 // checkAhead ends the transaction that was begun ahead if an error made it useless, as that of a read.
 func (s *Store) checkAhead() {
-	if s.ahead.xact != 0 && s.w != nil && s.w.pg.PgConn().TxStatus() != 'T' {
+	if !s.ahead.begun || s.w == nil {
+		return
+	}
+	if s.w.catchUp(); s.w.pg.PgConn().TxStatus() != 'T' {
 		s.dropAhead()
 	}
 }
 
-// takeAhead returns the number of the transaction that was begun ahead, which is the caller's then; 0 if there is none.
+// takeAhead returns the number of the transaction that was begun ahead, which is the caller's then; 0 if there is none, or if the connection
+// was lost with it.
 func (s *Store) takeAhead() (xact int64) {
-	xact, s.ahead.xact = s.ahead.xact, 0
-	if xact != 0 {
-		s.ahead.timer.Stop()
+	if !s.forgetAhead() || s.w == nil || s.w.gone() {
+		return 0
 	}
+	s.w.catchUp()
+	xact, s.w.begun = s.w.begun, 0
 	return xact
+}
+
+// forgetAhead reports whether a transaction was begun ahead, and leaves it to the end of its connection.
+func (s *Store) forgetAhead() bool {
+	if !s.ahead.begun {
+		return false
+	}
+	s.ahead.timer.Stop()
+	s.ahead.begun = false
+	return true
 }

@@ -149,10 +149,12 @@ func TestAConnectionIsLostWithATransactionThatWasBegunAhead(t *testing.T) {
 	require.NoError(t, err)
 	defer admin.Close(context.Background())
 	for range 5 {
-		tag, err := admin.Exec(t.Context(), "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity WHERE datname = current_database() "+
-			"AND backend_xid IS NOT NULL AND pid <> pg_backend_pid()")
-		require.NoError(t, err)
-		require.EqualValues(t, 1, tag.RowsAffected(), "the transaction that waits for its update")
+		require.Eventually(t, func() bool { // the commit before does not wait until it has begun
+			tag, err := admin.Exec(t.Context(), "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity WHERE datname = current_database() "+
+				"AND backend_xid IS NOT NULL AND pid <> pg_backend_pid()")
+			require.NoError(t, err)
+			return tag.RowsAffected() == 1
+		}, time.Minute, time.Millisecond, "the transaction that waits for its update")
 		if err := step(w, id, false); err != nil {
 			require.ErrorIs(t, err, store.ErrUnavailable)
 			require.NoError(t, step(w, id, false))

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"encoding/binary"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -19,30 +20,32 @@ type batch struct {
 
 func (b *batch) queue(query string, args ...any) { b.b.Queue(b.sql.text(query), args...) }
 
-// answers are the rows of the statements of a batch that succeeded.
+// answers are those of the statements that succeeded.
 type answers struct {
-	n    int // how many succeeded
-	rows [][][]any
+	n    int    // how many
+	last []byte // the first column of the last row of the last one, as the server sends it; nil if there is none
 }
 
 // add adds the answers to what was sent next.
-func (a *answers) add(next *answers) {
-	a.n, a.rows = a.n+next.n, append(a.rows, next.rows...)
-}
+func (a *answers) add(next *answers) { a.n, a.last = a.n+next.n, next.last }
 
 // number is what the last statement returned.
 func (a *answers) number() int64 {
-	if a.n == 0 || len(a.rows[a.n-1]) == 0 {
+	if len(a.last) != 8 {
 		return 0
 	}
-	n, _ := a.rows[a.n-1][0][0].(int64)
-	return n
+	return int64(binary.BigEndian.Uint64(a.last))
 }
 
 // send runs the statements. The answers are those before the first error.
 //
 // How many there are says which statement failed: the one after them. A commit knows by that number why it did; see outcome.
 func (b *batch) send(c *conn) (a *answers, err error) {
+	c.catchUp()
+	if c.hasNames() {
+		x := pipeline{c: c}
+		return x.finish(b, &batch{})
+	}
 	err = c.within(func() error {
 		a, err = b.exchange(c.pg)
 		return err
@@ -56,9 +59,14 @@ func (b *batch) exchange(c *pgx.Conn) (*answers, error) {
 	for range b.b.Len() {
 		rows, err := results.Query()
 		if err == nil {
-			var all [][]any
-			if all, err = collect(rows); err == nil {
-				a.rows, a.n = append(a.rows, all), a.n+1
+			a.last = nil
+			for rows.Next() {
+				if values := rows.RawValues(); len(values) > 0 {
+					a.last = append(a.last[:0], values[0]...)
+				}
+			}
+			if err = rows.Err(); err == nil {
+				a.n++
 				continue
 			}
 		}

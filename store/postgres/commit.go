@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"slices"
 	"strconv"
 
 	"github.com/tasq-dev/tasq/store"
@@ -26,7 +27,7 @@ import (
 // The lock is FOR SHARE because Take locks the same row while a commit of the same engine runs, and the two must not block
 // each other. A division by zero aborts a batch in plain SQL, without a function in the database, and has its own SQLSTATE.
 // Other statements of a commit abort in the same way; their position in the batch tells them apart, see outcome.
-const fenced = "SELECT 1 / (SELECT count(*) FROM (SELECT FROM @.processes WHERE id = $1 AND epoch = $2 AND state = 'live' FOR SHARE) p)"
+const fenced = "SELECT 1 / COALESCE((SELECT 1 FROM @.processes WHERE id = $1 AND epoch = $2 AND state = 'live' FOR SHARE), 0)"
 
 // appendEntries appends journal entries with an optimistic check for each root case. A row carries base, the seq that the newest entry of
 // its root must have, and nth, its number among the entries of this transaction for that root. If the newest entry is another one, the
@@ -47,20 +48,27 @@ const fenced = "SELECT 1 / (SELECT count(*) FROM (SELECT FROM @.processes WHERE 
 // If this engine appended the base itself, it knows its revision (known), which saves the lookup. A newer entry then violates the primary
 // key in the same way. A case that was removed, or a base that was lost in a failover, has already failed the check that precedes this
 // statement.
-var appendEntries = newStatement("INSERT INTO @.journal (root, rev, seq, process, format, at, command, actor, key, answer, events) "+
-	"SELECT u.root, u.nth + COALESCE(u.known, (SELECT CASE WHEN j.seq = u.base THEN j.rev END FROM "+
-	"(SELECT seq, rev FROM @.journal WHERE root = u.root ORDER BY rev DESC LIMIT 1) j)), "+
-	"u.seq, u.process, "+strconv.Itoa(format)+", u.at, u.command, u.actor, u.key, u.answer, u.events FROM %s",
-	[]string{"root", "base", "known", "nth", "seq", "process", "at", "command", "actor", "key", "answer", "events"}, (&transaction{}).entryColumns(nil, nil))
+var appendEntries = appending("COALESCE(u.known, (SELECT CASE WHEN j.seq = u.base THEN j.rev END FROM " +
+	"(SELECT seq, rev FROM @.journal WHERE root = u.root ORDER BY rev DESC LIMIT 1) j))")
+
+// appendKnown is appendEntries for entries whose bases all have known revisions. The server does not set up the lookup.
+var appendKnown = appending("u.known")
+
+func appending(base string) statement {
+	return newStatement("INSERT INTO @.journal (root, rev, seq, process, format, at, command, actor, key, answer, events) "+
+		"SELECT u.root, u.nth + "+base+", u.seq, u.process, "+strconv.Itoa(format)+", u.at, u.command, u.actor, u.key, u.answer, u.events FROM %s",
+		[]string{"root", "base", "known", "nth", "seq", "process", "at", "command", "actor", "key", "answer", "events"}, (&transaction{}).entryColumns(nil, nil))
+}
 
 // commit writes the entries and replies of the transaction and ends it, in one round trip. If the user's own SQL ran in the transaction,
 // COMMIT takes a second round trip.
 //
 //	engine                                          server
-//	fence, locks and checks, journal, keys,  ──▶    runs them in this order; after one that fails
-//	tables, replies, settings, end                  it runs none of the others
+//	fence, locks and checks, journal, keys   ──▶    runs them in this order; after one that fails
+//	tables, replies, settings, end           ──▶    it runs none of the others
 //	results, up to the first that failed     ◀──
 //
+// The first statements are sent before the rows of the tables are encoded, see pipeline.go.
 // The server stops at the first statement that fails, so the number of results says why the commit failed; see outcome. A large transaction
 // is sent in parts, see parts.go. The fence comes first and its lock lasts until the end: an engine that is declared dead has either
 // committed before that, or writes nothing. The checks come before the writes, so that a stale transaction holds no row locks that others
@@ -90,7 +98,7 @@ func (tx *transaction) commit() error {
 			return err
 		}
 	}
-	b := &batch{sql: tx.w.sql}
+	b, behind := &batch{sql: tx.w.sql}, &batch{sql: tx.w.sql}
 	tx.queueFence(b)
 	// The user's SQL ran with the planner settings of the role; the store's statements below need the store's own, see keyed.
 	if tx.users {
@@ -108,15 +116,16 @@ func (tx *transaction) commit() error {
 		b.queue("COMMIT")
 		committed = tx.parts.n + b.b.Len()
 		if tx.s.mayBeginAhead() {
-			b.queue("BEGIN")
-			b.queue(currentXact)
+			behind.queue("BEGIN")
+			behind.queue(currentXact)
 		}
 	}
-	done, err := tx.send(b)
+	done, err := tx.send(b, behind)
 	// The commit succeeded. If BEGIN of the next transaction failed, that is an error of the next one, not of this one.
 	if committed > 0 && done.n >= committed {
-		tx.s.beganAhead(done, committed)
-		err = nil
+		if err = nil; tx.w.behind != nil || tx.w.begun != 0 {
+			tx.s.beganAhead()
+		}
 	}
 	if tx.users && err == nil {
 		if tx.xact == 0 {
@@ -207,6 +216,7 @@ func (tx *transaction) queueAll(b *batch) {
 	if entries := tx.unsent(gone); len(entries) > 0 {
 		b.large = len(entries) >= tx.s.db.set.fewestLarge
 		tx.queueEntries(b, entries)
+		tx.stage(b)
 		tx.partIfLarge(b)
 		tx.queueTables(b, entries)
 	}
@@ -246,7 +256,11 @@ func (tx *transaction) queueEntries(b *batch, entries []tables.Command) {
 			keys, keyed = append(keys, keyHash(c.Entry.Key)), append(keyed, c)
 		}
 	}
-	appendEntries.queue(b, len(entries), tx.entryColumns(entries, at))
+	how := appendKnown
+	if slices.ContainsFunc(at, func(p place) bool { return p.known == unknown }) {
+		how = appendEntries
+	}
+	how.queue(b, len(entries), tx.entryColumns(entries, at))
 	tx.appendedTo(roots)
 	if len(keys) > 0 {
 		b.queue(keepKeys, keys, ids(keyed, rootOf), numbers(keyed, seqOf))

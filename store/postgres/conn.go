@@ -37,6 +37,10 @@ type conn struct {
 	watchdog *time.Timer   // cuts the connection when that is over
 	working  func() bool   // reports whether the server is busy with a statement of this connection
 
+	prepared map[string]*pgconn.StatementDescription // statements of pipelines, by their texts
+	behind   *pipeline                               // results of what was sent behind a commit that were not read yet; nil if there are none
+	begun    int64                                   // the number of the transaction that was begun behind a commit, once it was read
+
 	start   string // when the server was started, as the first transaction through a pooler has found it
 	opening string // what each transaction begins with; "" if the session is set up once, see setup
 }
@@ -167,6 +171,7 @@ func (c *conn) last(ctx context.Context, query string) (*pgconn.Result, error) {
 // By the simple protocol, which takes several statements in one round trip and prepares none. BEGIN, SAVEPOINT and SET go
 // that way.
 func (c *conn) simple(ctx context.Context, query string) (results []*pgconn.Result, err error) {
+	c.catchUp()
 	err = c.within(func() error {
 		results, err = c.pg.PgConn().Exec(ctx, c.sql.text(query)).ReadAll()
 		return err
@@ -220,6 +225,7 @@ func each(all [][]any, f func(*tables.Row) error) error {
 func (c *conn) rows(query string, args []any) (all [][]any, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.catchUp()
 	err = c.within(func() error {
 		rows, err := c.pg.Query(c.ctx, c.sql.text(query), args...)
 		if err == nil {
@@ -248,6 +254,7 @@ func (c *conn) number(query string, args ...any) (n int64, found bool, err error
 func (c *conn) run(query string, args ...any) (n int64, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.catchUp()
 	err = c.within(func() error {
 		tag, err := c.pg.Exec(c.ctx, c.sql.text(query), args...)
 		n = tag.RowsAffected()

@@ -31,7 +31,8 @@
 //
 //	open, migrate, whole                      a connection string, the tables, whether all of them are there
 //	session, statements                       what a session needs
-//	conn, batch, errors, drop                 a connection, statements of one round trip, what errors mean, a schema that goes
+//	conn, batch, pipeline                     a connection, statements of one round trip, and how they are sent
+//	errors, drop                              what errors mean, a schema that goes
 //	store, tx, savepoint, user, guard         an update and its transaction, and the user's SQL in it
 //	commit, parts, rows, remove, register     what one commit sends, in parts if it is large: fence, entries, rows, what is gone; definitions
 //	upsert, columns, arrays                   the statements of rows, and their columns as arrays

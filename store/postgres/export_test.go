@@ -25,9 +25,9 @@ func Fold(s store.Store) { s.(*Store).deltas = foldAfter }
 
 // CommitStatements are the statements that a commit may run on tables that grow.
 func CommitStatements() []string {
-	all := append([]string{fenced, keepKeys, lockRoots, findStale, notLocked, lockCase, replyOnce}, removals...)
+	all := append([]string{fenced, keepKeys, lockRoots, lockRoot, findStale, notLocked, lockCase, replyOnce}, removals...)
 	for _, s := range []statement{
-		caseRows.insert, caseRows.update, itemRows.insert, itemRows.update, jobRows.insert, jobRows.update, upsertSteps, upsertMessages, appendEntries,
+		caseRows.insert, caseRows.update, itemRows.insert, itemRows.update, jobRows.insert, jobRows.update, insertSteps, upsertSteps, upsertMessages, appendEntries, appendKnown,
 	} {
 		all = append(all, s.many, s.one)
 	}

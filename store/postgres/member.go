@@ -183,7 +183,7 @@ func (s *Store) resolve() error {
 //	lostLast                 does the server have what this one has acknowledged, or is it a standby without it?
 //	fencedOut                if the row was dead: a new number, and all that is in memory is loaded again
 func (s *Store) rejoin(ctx context.Context) error {
-	s.takeAhead()
+	s.forgetAhead()
 	if s.w != nil {
 		_ = s.w.cut() // it is gone already
 		s.w = nil

@@ -76,9 +76,10 @@ func (s *sender) wait() {
 
 // parts is what a transaction has sent so far.
 type parts struct {
-	to     *sender // nil if no part is under way
-	n      int     // how many statements there were
-	checks []int   // which of them fail if a root case is stale
+	to     *sender   // nil if no part is under way
+	staged *pipeline // what of the commit was sent; nil for nothing
+	n      int       // how many statements there were
+	checks []int     // which of them fail if a root case is stale
 	done   answers
 	err    error // of the first statement that failed
 	roots  map[workitem.CaseID]struct{}
@@ -108,16 +109,43 @@ func (tx *transaction) part(b *batch) {
 	tx.parts.to.send(part)
 }
 
-// send sends the last part, and waits for the answers to all.
-func (tx *transaction) send(b *batch) (done *answers, err error) {
-	if tx.parts.to == nil {
-		done, err = b.send(tx.w)
+// stage sends what was queued so far of a commit, so that the server begins with it. A large commit has parts instead.
+func (tx *transaction) stage(b *batch) {
+	if tx.parts.to != nil || !tx.begun || !tx.w.hasNames() || len(tx.appended) >= tx.s.db.set.fewestLarge {
+		return
+	}
+	if tx.parts.staged == nil {
+		tx.parts.staged = &pipeline{c: tx.w}
+	}
+	tx.parts.n += b.b.Len()
+	tx.parts.staged.send(b)
+}
+
+// send sends the last part and what is to be run behind the commit, and waits for the results of all parts.
+func (tx *transaction) send(b, behind *batch) (done *answers, err error) {
+	if tx.parts.to == nil && tx.w.hasNames() {
+		x := tx.parts.staged
+		if x == nil {
+			x = &pipeline{c: tx.w}
+		}
+		done, err = x.finish(b, behind)
 		tx.parts.done.add(done)
 		return &tx.parts.done, err
 	}
-	tx.part(b)
-	tx.parts.wait()
-	return &tx.parts.done, tx.parts.err
+	all, begins := tx.parts.n+b.b.Len()+behind.b.Len(), behind.b.Len() > 0
+	b.b.QueuedQueries = append(b.b.QueuedQueries, behind.b.QueuedQueries...)
+	if tx.parts.to == nil {
+		done, err = b.send(tx.w)
+		tx.parts.done.add(done)
+	} else {
+		tx.part(b)
+		tx.parts.wait()
+		err = tx.parts.err
+	}
+	if begins && tx.parts.done.n == all {
+		tx.w.begun = tx.parts.done.number()
+	}
+	return &tx.parts.done, err
 }
 
 // partIfLarge is part for a commit that is worth it.

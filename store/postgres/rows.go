@@ -3,8 +3,10 @@ package postgres
 import (
 	"bytes"
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/internal/tables"
@@ -29,7 +31,7 @@ func (tx *transaction) queueTables(b *batch, entries []tables.Command) {
 	cases := make(rowsOf[workitem.CaseID, *state.Case])
 	items := make(rowsOf[workitem.ID, *workitem.Item])
 	jobs := make(rowsOf[workitem.JobID, *state.Job])
-	steps := make(map[workitem.StepID]stepRow)
+	fresh, steps := make(map[workitem.StepID]stepRow), make(map[workitem.StepID]stepRow)
 	messages := make(map[workitem.MessageID]messageRow)
 	was := make(map[workitem.CaseID]*state.Case)
 	for _, c := range entries {
@@ -55,8 +57,13 @@ func (tx *transaction) queueTables(b *batch, entries []tables.Command) {
 			}
 			jobs.put(v.ID, r)
 		}
+		opened := openedSteps(c)
 		for _, v := range c.Dirty.Steps {
-			steps[v.ID] = stepRow{v: v, root: root}
+			if _, is := fresh[v.ID]; is || opened[v.ID] {
+				fresh[v.ID] = stepRow{v: v, root: root}
+			} else {
+				steps[v.ID] = stepRow{v: v, root: root}
+			}
 		}
 		for _, v := range c.Dirty.Messages {
 			messages[v.ID] = messageRow{v: v, root: root}
@@ -70,12 +77,29 @@ func (tx *transaction) queueTables(b *batch, entries []tables.Command) {
 	write(b, itemRows, items, tx.counts.items)
 	tx.partIfLarge(b)
 	write(b, jobRows, jobs, tx.counts.jobs)
+	if len(fresh) > 0 {
+		insertSteps.queue(b, len(fresh), stepColumns(values(fresh)))
+	}
 	if len(steps) > 0 {
 		upsertSteps.queue(b, len(steps), stepColumns(values(steps)))
 	}
 	if len(messages) > 0 {
 		upsertMessages.queue(b, len(messages), messageColumns(values(messages)))
 	}
+}
+
+// openedSteps are the steps that an entry opens, each with an id that no other has.
+func openedSteps(c tables.Command) map[workitem.StepID]bool {
+	if len(c.Dirty.Steps) == 0 {
+		return nil
+	}
+	opened := make(map[workitem.StepID]bool)
+	for _, e := range c.Entry.Changes {
+		if o, is := e.(*state.StepOpened); is {
+			opened[o.Step.ID] = true
+		}
+	}
+	return opened
 }
 
 // write adds the statements that insert new rows of one kind and update existing ones, and counts them. Rows are sorted by key, and
@@ -174,25 +198,81 @@ func (t *tally) jobs(r jobRow) {
 	t.counts[store.Count{What: "job", Workflow: r.workflow, Task: r.v.Task, State: r.v.State.String()}]++
 }
 
-const (
-	addCounts = "INSERT INTO @.count_deltas (what, workflow, task, state, n) SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[])"
-	addEnded  = "INSERT INTO @.ended_deltas (hour, workflow, task, state, took, n) " +
-		"SELECT * FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::bigint[])"
+var (
+	addCounts = newDeltas("count_deltas", "what text", "workflow text", "task text", "state text", "n bigint")
+	addEnded  = newDeltas("ended_deltas", "hour bigint", "workflow text", "task text", "state text", "took bigint", "n bigint")
 )
+
+// fewDeltas is how many rows are given as values: each number of rows is a text of its own.
+const fewDeltas = 8
+
+// deltas are the statements that insert rows of a table that has no key: a few are given as values, which the server takes in less time than
+// arrays.
+type deltas struct {
+	many string
+	few  [fewDeltas + 1]string // by the number of rows
+}
+
+// newDeltas makes the statements for a table with some columns, each with its type.
+func newDeltas(table string, columns ...string) (d deltas) {
+	var names, types, arrays []string
+	for i, c := range columns {
+		name, of, _ := strings.Cut(c, " ")
+		names, types, arrays = append(names, name), append(types, of), append(arrays, fmt.Sprintf("$%d::%s[]", i+1, of))
+	}
+	into := "INSERT INTO @." + table + " (" + strings.Join(names, ", ") + ") "
+	d.many = into + "SELECT * FROM unnest(" + strings.Join(arrays, ", ") + ")"
+	var rows []string
+	for n := 1; n <= fewDeltas; n++ {
+		row := make([]string, len(types))
+		for i, of := range types {
+			row[i] = fmt.Sprintf("$%d::%s", (n-1)*len(types)+i+1, of)
+		}
+		rows = append(rows, "("+strings.Join(row, ", ")+")")
+		d.few[n] = into + "VALUES " + strings.Join(rows, ", ")
+	}
+	return d
+}
+
+// queue adds the statement for n rows, of which row is one, and columns are all.
+func (d deltas) queue(b *batch, n int, row func(i int) []any, columns func() []any) {
+	switch {
+	case n == 0:
+	case n > fewDeltas:
+		b.queue(d.many, columns()...)
+	default:
+		var all []any
+		for i := range n {
+			all = append(all, row(i)...)
+		}
+		b.queue(d.few[n], all...)
+	}
+}
 
 // queue adds the statements that write what has changed.
 func (t *tally) queue(b *batch) {
-	if l := changedCounts(t.counts, func(c *store.Count, n int64) { c.N = n }); len(l) > 0 {
-		b.queue(addCounts, texts(l, func(c store.Count) string { return c.What }), texts(l, func(c store.Count) string { return c.Workflow }),
-			texts(l, func(c store.Count) string { return c.Task }), texts(l, func(c store.Count) string { return c.State }),
-			numbers(l, func(c store.Count) int64 { return c.N }))
-	}
-	if l := changedCounts(t.ended, func(e *store.Ended, n int64) { e.N = n }); len(l) > 0 {
-		b.queue(addEnded, numbers(l, func(e store.Ended) int64 { return e.Hour.Unix() / 3600 }), texts(l, func(e store.Ended) string { return e.Workflow }),
-			texts(l, func(e store.Ended) string { return e.Task }), texts(l, func(e store.Ended) string { return e.State.String() }),
-			numbers(l, func(e store.Ended) int { return e.Took }), numbers(l, func(e store.Ended) int64 { return e.N }))
-	}
+	counts := changedCounts(t.counts, func(c *store.Count, n int64) { c.N = n })
+	addCounts.queue(b, len(counts), func(i int) []any {
+		c := counts[i]
+		return []any{c.What, c.Workflow, c.Task, c.State, c.N}
+	}, func() []any {
+		return []any{texts(counts, func(c store.Count) string { return c.What }), texts(counts, func(c store.Count) string { return c.Workflow }),
+			texts(counts, func(c store.Count) string { return c.Task }), texts(counts, func(c store.Count) string { return c.State }),
+			numbers(counts, func(c store.Count) int64 { return c.N })}
+	})
+	ended := changedCounts(t.ended, func(e *store.Ended, n int64) { e.N = n })
+	addEnded.queue(b, len(ended), func(i int) []any {
+		e := ended[i]
+		return []any{hourOf(e), e.Workflow, e.Task, e.State.String(), e.Took, e.N}
+	}, func() []any {
+		return []any{numbers(ended, hourOf), texts(ended, func(e store.Ended) string { return e.Workflow }),
+			texts(ended, func(e store.Ended) string { return e.Task }), texts(ended, func(e store.Ended) string { return e.State.String() }),
+			numbers(ended, func(e store.Ended) int { return e.Took }), numbers(ended, func(e store.Ended) int64 { return e.N })}
+	})
 }
+
+// hourOf counts the hours since 1970.
+func hourOf(e store.Ended) int64 { return e.Hour.Unix() / 3600 }
 
 // changedCounts lists the counts that have changed, with the changes.
 func changedCounts[C comparable](all map[C]int64, set func(*C, int64)) (list []C) {

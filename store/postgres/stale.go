@@ -40,6 +40,10 @@ const stored = "(SELECT t.root, t.last_seq FROM @.cases t WHERE " + byKey + " "
 const lockRoots = "SELECT 1 / CASE WHEN count(*) = 0 THEN 1 ELSE 0 END FROM (SELECT FROM " + given + " LEFT JOIN LATERAL " + stored +
 	"FOR NO KEY UPDATE) t ON true WHERE t.last_seq IS DISTINCT FROM u.last) stale"
 
+// lockRoot is lockRoots for one root case.
+const lockRoot = "SELECT 1 / COALESCE((SELECT 1 FROM @.cases WHERE (root, id) >= ($1, $1) AND (root, id) <= ($1, $1) AND last_seq = $2 " +
+	"FOR NO KEY UPDATE), 0)"
+
 // findStale lists the root cases that have changed, or were removed.
 // OFFSET 0 keeps the server from merging the subquery into the join, whose order and method it would then choose.
 const findStale = "SELECT u.root FROM " + given + " LEFT JOIN LATERAL " + stored + "OFFSET 0) t ON true " +
@@ -131,10 +135,15 @@ func inOrder(at map[workitem.CaseID]int64) (roots [][16]byte, last []int64) {
 
 // queueCheck adds the statement that locks root cases, and fails if one of them is stale.
 func (tx *transaction) queueCheck(b *batch, roots [][16]byte, last []int64) {
-	if tx.s.shared && len(roots) > 0 {
-		tx.parts.checks = append(tx.parts.checks, tx.parts.n+b.b.Len())
-		b.queue(lockRoots, roots, last)
+	if !tx.s.shared || len(roots) == 0 {
+		return
 	}
+	tx.parts.checks = append(tx.parts.checks, tx.parts.n+b.b.Len())
+	if len(roots) == 1 {
+		b.queue(lockRoot, roots[0], last[0])
+		return
+	}
+	b.queue(lockRoots, roots, last)
 }
 
 // checkExpected is the commit of a transaction that changed nothing.

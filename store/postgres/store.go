@@ -297,7 +297,7 @@ func (s *Store) Kill() error {
 		return nil
 	}
 	// No ROLLBACK: a killed process sends none either.
-	s.takeAhead()
+	s.forgetAhead()
 	pids := s.pids()
 	err := s.shut((*conn).cut)
 	return errors.Join(err, s.awaitEnd(pids))

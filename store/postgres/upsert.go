@@ -12,7 +12,7 @@ import (
 
 // The rows of a transaction are written many at a time, each kind by two statements: those of what it opened are inserted, and of those that are
 // there, what can change is updated. So what is settled of a row, such as an input, is sent once. Steps and events, which are mostly written
-// once, are written by one statement.
+// once, are inserted, or are written by one statement if they may be there.
 var (
 	caseRows = written[*state.Case]{
 		table: tables.Cases, id: func(r caseRow) [16]byte { return r.v.ID }, settled: caseSettled, changes: caseChanges,
@@ -29,6 +29,7 @@ var (
 		beyond: func(l []jobRow) []any { return []any{numbers(l, func(r jobRow) int64 { return r.holder })} },
 	}.statements("holder")
 
+	insertSteps    = insert(tables.Steps, stepColumns(nil))
 	upsertSteps    = upsert(tables.Steps, stepColumns(nil))
 	upsertMessages = upsert(tables.Messages, messageColumns(nil))
 )
@@ -178,4 +179,10 @@ func upsert(t tables.Table, given []any) statement {
 	}
 	return newStatement("INSERT INTO @."+t.Name+" ("+strings.Join(columns, ", ")+") SELECT u.* FROM %s"+
 		" ORDER BY u.root, u.id ON CONFLICT (root, id) DO UPDATE SET "+strings.Join(sets, ", "), columns, given)
+}
+
+// insert is the statement that writes rows of a table, which are not there.
+func insert(t tables.Table, given []any) statement {
+	columns := append(t.Columns(), "root")
+	return newStatement("INSERT INTO @."+t.Name+" ("+strings.Join(columns, ", ")+") SELECT u.* FROM %s", columns, given)
 }
