@@ -75,7 +75,7 @@ func Example_await() {
 	// Output:
 	// A-1 is paid with 100 <nil>
 	// after the end: true
-	// to no one: true
+	// to nobody: true
 }
 
 func Example_inOrder() {

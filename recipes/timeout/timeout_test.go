@@ -58,7 +58,7 @@ func Example() {
 	// after 4 hours:
 	//   answer.1.1    support     initialized
 	//   answer.1.2    supervisors initialized
-	// Dear Ann, we are sorry that no one has answered you.
+	// Dear Ann, we are sorry that nobody has answered you.
 	// after 24 hours:
 	//   answer.1.1    support     canceled
 	//   answer.1.2    supervisors canceled

@@ -62,7 +62,7 @@ func ExampleJob_Drive() {
 	fmt.Println(out.Err, job.Now().Sub(begun))
 	// Output:
 	// a mail is sent
-	// no one has answered
+	// nobody has answered
 	// <nil> 24h0m0s
 }
 

@@ -14,12 +14,12 @@ import (
 	"github.com/tasq-dev/tasq/store/internal/tables"
 )
 
-// backupPages is how many pages are copied between two looks at the context: some milliseconds.
+// backupPages is how many pages are copied between two checks of the context: a few milliseconds.
 const backupPages = 2048
 
-// Backup implements [store.Backuper]. It copies page by page within one read transaction. So commits of others do not make
-// it restart, as they do for a copy in steps without one, and it takes as long as the disk needs. While it reads, the
-// write-ahead log cannot restart, so that grows by what is committed meanwhile.
+// Backup implements [store.Backuper]. It copies all pages within one read transaction. Otherwise commits of other
+// connections would make SQLite restart the copy. In return, the write-ahead log cannot be reset during the copy, and
+// grows by what is committed meanwhile.
 func (s *Store) Backup(ctx context.Context, to string, o store.BackupOptions) (err error) {
 	if to == "" {
 		return errors.New("the copy has no name: name a file that is not there yet")

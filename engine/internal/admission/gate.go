@@ -217,7 +217,7 @@ func (g *Gate[T]) Pass(t *Ticket[T]) {
 	g.known(t, func(l *line[T]) { g.advance(l, now) })
 }
 
-// Leave has a job wait no longer, nor its steps: it was canceled, or is due again.
+// Leave ends the waits of a job and of its steps: it was canceled, or is due again.
 func (g *Gate[T]) Leave(job workitem.JobID) {
 	for _, t := range slices.Clone(g.parked[job]) {
 		g.Withdraw(t)
@@ -271,7 +271,7 @@ func (g *Gate[T]) Commit(t *Ticket[T], name string, used int64) bool {
 	return false
 }
 
-// Stop rings no timer any more, and forgets who waits.
+// Stop stops all timers, and drops the waiting tickets.
 func (g *Gate[T]) Stop() {
 	for _, l := range g.lines {
 		l.disarm()

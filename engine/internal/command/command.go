@@ -180,6 +180,7 @@ func (x *Executor) start(tx *commit.Tx, c *workflow.Command, o commit.Operation)
 }
 
 // begin starts a root case. fresh holds its properties besides the input; steps are those of a case that it restarts.
+// The cases in beside may hold its business key.
 func (x *Executor) begin(
 	tx *commit.Tx, fresh *state.Case, d *workflow.Definition, c *workflow.Command, o commit.Operation, steps []*workitem.Step, beside ...workitem.CaseID,
 ) (result workflow.Result, err error) {

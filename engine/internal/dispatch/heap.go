@@ -17,7 +17,8 @@ func byDue(a, b *entry) bool {
 	return bytes.Compare(a.job[:], b.job[:]) < 0
 }
 
-// byPriority orders by urgency, if jobs age, then by priority, then by turns, if there are keys, then by time, then by age.
+// byPriority orders by urgency, if jobs age, then by priority, then by the rounds of fair scheduling, if there are keys,
+// then by due time, then by creation.
 func byPriority(a, b *entry) bool {
 	if a.urgent != b.urgent {
 		return a.urgent < b.urgent

@@ -66,7 +66,7 @@ func (h *hours) drop(job workitem.JobID) {
 	}
 }
 
-// open calls f with the jobs of which the window is open, which wait no longer.
+// open calls f with the jobs whose window has opened, and removes them.
 func (h *hours) open(now int64, f func(entry)) {
 	for _, s := range h.list {
 		if len(s.jobs) == 0 || s.next(now) > now {

@@ -19,10 +19,10 @@
 //	populate(b) startTimers(b) try(a) sweep endCheck    item b.1.1 opened
 //	try(a) sweep endCheck                               nothing: a has no token, no join was touched, end is empty
 //
-// Every step looks at the tree again and not at what was true when it was pushed, since the steps before it may have
-// ended its case or its activation: a step whose subject is gone does nothing. An activation is named by its case, its
-// task and its generation for that reason. A step that holds a *state.Case across another step would see an old one, as
-// cases are copied before they change.
+// Every step checks the tree again instead of relying on what was true when it was pushed, since the steps before it may
+// have ended its case or its activation: a step whose subject is gone does nothing. An activation is named by its case,
+// its task and its generation for that reason. A step that holds a *state.Case across another step would see an old one,
+// as cases are copied before they change.
 //
 // The package does no I/O and starts nothing: callbacks are run through the [Host], which also gives ids and the user's
 // database.
@@ -166,7 +166,7 @@ func (m *Machine) Changes() []state.Change { return m.changes }
 // run works the agenda off, down to the given length. The outermost run also looks again at the joins that were
 // touched.
 //
-// An inner run is that of a callback which opens a child case and needs it to be as far as it gets before the call
+// An inner run is that of a callback which opens a child case and needs it to have run as far as it can before the call
 // returns. Its base is the length of the agenda at the call, so it does the steps of the child and leaves the others:
 //
 //	base ─────────┐

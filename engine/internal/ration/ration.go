@@ -52,7 +52,7 @@ type Answer struct {
 	Holds []Hold        // of all cases, if something was asked for
 }
 
-// no one is the number of no engine.
+// nobody is a number that no engine has.
 const nobody = -1
 
 // Forever is when a row can be removed that says something for as long as nothing changes it.
