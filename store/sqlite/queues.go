@@ -8,7 +8,7 @@ import (
 )
 
 // Queues implements [store.Reader]. From the name of a queue its index leads to the next one, however much the queue has, and to the first
-// items and jobs of it.
+// items and jobs of it. Jobs of the queue without a name are in no such index, so they are counted among the jobs that are due first.
 func (r *reader) Queues(_ context.Context, most int) ([]store.QueueCount, bool, error) {
 	q := tables.QueueCounts{Most: most}
 	err := r.eachQueue("work_items", liveItem, &q, func(queue string) error {
