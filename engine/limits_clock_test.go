@@ -11,6 +11,7 @@ import (
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/engine/enginetest"
 	"github.com/tasq-dev/tasq/limit"
+	"github.com/tasq-dev/tasq/store/sqlite"
 )
 
 // A clock that is set by hours while jobs wait for a limit loses none of them, and admits no more than the limit at the moment of the step; set
@@ -18,13 +19,13 @@ import (
 func TestAClockThatIsSetWhileJobsWaitForALimit(t *testing.T) {
 	for _, shared := range []bool{false, true} {
 		for _, by := range []time.Duration{-3 * time.Hour, 3 * time.Hour} {
-			calls := limit.Calls(2, time.Minute)
+			calls, db := limit.Calls(2, time.Minute), enginetest.Store(t)
 			if shared {
-				calls = calls.Shared()
+				calls, db = calls.Shared(), sqlite.Memory() // a server has a clock of its own for what engines share
 			}
 			done := 0
 			f := builder.MustFunc("f", func(_ context.Context, n int) (int, error) { done++; return n, nil }, builder.Limits(builder.Takes(calls, 1)))
-			e := enginetest.Open(t, enginetest.Store(t), engine.Config{Workers: 1}, f)
+			e := enginetest.Open(t, db, engine.Config{Workers: 1}, f)
 			for n := range 8 {
 				_, err := f.Run(t.Context(), e, n)
 				require.NoError(t, err)
