@@ -57,7 +57,7 @@ func Decode[T any](data []byte) (T, error) {
 }
 
 // Canonical is Decode followed by Encode, but validates only once. It returns the form in which a value is stored,
-// whoever wrote the data.
+// regardless of which program wrote the data.
 func Canonical[T any](data []byte) ([]byte, error) {
 	v, err := Decode[T](data)
 	if err != nil {

@@ -234,7 +234,7 @@ func TestAHandlerCleansUpAndStartsAnother(t *testing.T) {
 	}
 	nothingLeft(t, e)
 
-	// Whoever waits for the end is told of it nevertheless.
+	// A caller that waits for the end of a case gets its result although the case is removed at once.
 	gate := make(chan struct{})
 	slow := builder.MustFunc("slow", func(_ context.Context, n int) (int, error) { <-gate; return n, nil }, builder.Handles(h))
 	e = enginetest.New(t, slow, next)

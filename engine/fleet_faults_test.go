@@ -225,8 +225,8 @@ func TestAJobIsTakenByACommitThatIsLost(t *testing.T) {
 	}
 }
 
-// An engine whose connection is lost as it comes back comes back: what the lost session has locked is free soon, also if no one tells the server
-// that its client is gone.
+// An engine registers again although its connection is lost during the registration: the locks of the lost session are released soon, even if the
+// server is not told that its client is gone.
 func TestAnEngineComesBackByACommitThatIsLost(t *testing.T) {
 	f := newFleet(t)
 	p, dsn := pgproxy.New(t, f.dsn)

@@ -77,7 +77,7 @@ func TestAPageReadsNoWholeTable(t *testing.T) {
 	var root workitem.CaseID
 	w.Update(func(b *storetest.Batch) { root = b.Start(`1`) })
 	grow(t, dsn, root, 4*manyCases)
-	newest, page, queue, nobody := store.Page{Desc: true, Limit: 1}, store.Page{Limit: 50}, "editors", "nobody"
+	newest, page, queue, empty := store.Page{Desc: true, Limit: 1}, store.Page{Limit: 50}, "editors", "without-work"
 	live, failed := []workitem.State{workitem.Initialized, workitem.Started}, []workitem.State{workitem.Failed}
 	var copied workitem.CaseID
 	require.NoError(t, copied.UnmarshalText([]byte("01900000-0007-7000-8000-000000000001")))
@@ -91,12 +91,12 @@ func TestAPageReadsNoWholeTable(t *testing.T) {
 			store.ItemFilter{Page: newest}, store.ItemFilter{Page: page}, store.ItemFilter{Page: page, Workflow: "article"},
 			store.ItemFilter{Page: page, States: live}, store.ItemFilter{Page: page, States: failed}, store.ItemFilter{Case: copied},
 			store.ItemFilter{Page: page, States: live, Queue: &queue}, store.ItemFilter{Root: copied}, store.ItemFilter{Roots: []workitem.CaseID{copied}},
-			store.ItemFilter{Page: page, Workflow: "another"}, store.ItemFilter{Page: page, Queue: &nobody},
+			store.ItemFilter{Page: page, Workflow: "another"}, store.ItemFilter{Page: page, Queue: &empty},
 		},
 		"jobs": {
 			store.JobFilter{Page: newest}, store.JobFilter{Page: page}, store.JobFilter{Page: page, Workflow: "article"},
 			store.JobFilter{Page: page, Workflow: "another"}, store.JobFilter{Case: copied}, store.JobFilter{Root: copied},
-			store.JobFilter{Page: page, Queue: &nobody, States: []state.JobState{state.JobPending}},
+			store.JobFilter{Page: page, Queue: &empty, States: []state.JobState{state.JobPending}},
 		},
 		"steps":    {store.StepFilter{Page: newest}, store.StepFilter{Case: copied}, store.StepFilter{Root: copied}},
 		"messages": {store.MessageFilter{Page: newest}, store.MessageFilter{Case: copied}, store.MessageFilter{Root: copied}},

@@ -65,7 +65,7 @@ func Queues(ctx context.Context, r store.Reader, most int) (queues []Queue, whol
 	return queues, whole, nil
 }
 
-// add takes up a count; what nobody has begun waits.
+// add adds a count to those of the queue. Items and jobs that have not been started are waiting.
 func (q *Queue) add(c store.QueueCount) {
 	n, waits := &q.Waiting, false
 	switch c.State {

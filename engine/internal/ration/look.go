@@ -30,7 +30,7 @@ func Look(state []byte, l limit.Limit, n int64, of *Hold, in Situation) (out Out
 		return out, err
 	}
 	out.Holds = r.Holds
-	in.Self = nobody
+	in.Self = noEngine
 	_, _, a, err := Decide(state, Order{Limit: l, Least: n, Want: n, For: of}, in)
 	if err != nil {
 		return out, err

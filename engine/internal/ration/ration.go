@@ -52,8 +52,8 @@ type Answer struct {
 	Holds []Hold        // of all cases, if something was asked for
 }
 
-// nobody is a number that no engine has.
-const nobody = -1
+// noEngine is a number that no engine has.
+const noEngine = -1
 
 // Forever is when a row can be removed that says something for as long as nothing changes it.
 const Forever = math.MaxInt64

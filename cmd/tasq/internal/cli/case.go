@@ -91,7 +91,7 @@ func (a *app) caseCancel() *cobra.Command {
 		Long: paragraph("Cancel a case with its work items, jobs and child cases. --data has the reason: an object with code, message and " +
 			"details."),
 		Example: `  tasq case cancel 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071 --data '{"code":"withdrawn"}'`,
-		Args:    exactly("the id of a CASE"),
+		Args:    exactly("the id or business key of a CASE"),
 	}
 	q.flags(cmd, "the reason")
 	cmd.RunE = a.run(func(ctx context.Context, args []string) (err error) {
@@ -126,7 +126,7 @@ func (a *app) caseRemove() *cobra.Command {
 			"cases by itself."),
 		Example: `  tasq case remove 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071
   tasq cases --root-only --state completed --older 90d --limit 0 -o json | jq -r .id | xargs -n 1 tasq case remove`,
-		Args: exactly("the id of a CASE"),
+		Args: exactly("the id or business key of a CASE"),
 	}
 	q.patience(cmd)
 	cmd.RunE = a.run(func(ctx context.Context, args []string) (err error) {

@@ -25,7 +25,7 @@ func (a *app) eventSend() *cobra.Command {
 		Long: paragraph("Send an event to a case. The step that has waited longest for an event of that name takes it; if no step waits, " +
 			"it is kept for the next one."),
 		Example: `  tasq event send 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071 paid --data '{"amount":100}'`,
-		Args:    exactly("the id of a CASE", "the name of an EVENT"),
+		Args:    exactly("the id or business key of a CASE", "the name of an EVENT"),
 	}
 	q.flags(cmd, "the event's value")
 	cmd.RunE = a.run(func(ctx context.Context, args []string) (err error) {

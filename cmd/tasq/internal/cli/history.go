@@ -25,7 +25,7 @@ func (a *app) history() *cobra.Command {
 			"change is an object with its text, and with the journal's data as \"event\"."),
 		Example: `  tasq history 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071
   tasq history 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071 -o json | jq -r .text`,
-		Args: exactly("the id of a CASE"),
+		Args: exactly("the id or business key of a CASE"),
 	}
 	cmd.Flags().Int64Var(&after, "after", 0, "only what came after this `position` of the journal")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

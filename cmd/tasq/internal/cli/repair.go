@@ -58,7 +58,7 @@ func (a *app) caseResume() *cobra.Command {
 func (a *app) caseRepair(kind workflow.Kind, done string) (*cobra.Command, *asking) {
 	q := &asking{a: a}
 	o := owning{a: a}
-	cmd := &cobra.Command{Use: string(kind) + " CASE", Args: exactly("the id of a CASE")}
+	cmd := &cobra.Command{Use: string(kind) + " CASE", Args: exactly("the id or business key of a CASE")}
 	cmd.RunE = a.run(func(ctx context.Context, args []string) error {
 		q.command.Kind = kind
 		if q.about = args[0]; checkID(caseIDs, q.about) != nil {
@@ -92,7 +92,7 @@ func (a *app) caseMove() *cobra.Command {
 		"it; --force does it all the same.")
 	cmd.Example = `  tasq case move 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071 review draft --reason "the wrong draft"
   tasq case move 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071 'draft->review' draft --dry-run`
-	cmd.Args = exactly("the id of a CASE", "the condition or task FROM which", "the condition or task TO which")
+	cmd.Args = exactly("the id or business key of a CASE", "the condition or task FROM which", "the condition or task TO which")
 	q.reasoned(cmd)
 	cmd.Flags().BoolVar(&q.command.Force, "force", false, "move even if the case could not end afterwards")
 	run := cmd.RunE
@@ -113,7 +113,7 @@ func (a *app) caseFork() *cobra.Command {
 			"results. Work that was active begins again, with the time that was left. tasq history shows the positions; rows in the " +
 			"program's own tables are not copied."),
 		Example: `  tasq case fork 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071 --at 17 --reason "what if it is rejected"`,
-		Args:    exactly("the id of a CASE"),
+		Args:    exactly("the id or business key of a CASE"),
 	}
 	q.reasoned(cmd)
 	cmd.Flags().Int64Var(&q.command.Seq, "at", 0, "`position` of the journal up to which the history is copied")

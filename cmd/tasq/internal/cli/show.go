@@ -25,7 +25,7 @@ func (a *app) show() *cobra.Command {
 		Example: `  tasq show 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071
   tasq show 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071 --at 17
   tasq show 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071 --at 2026-11-22T12:00:00Z`,
-		Args: exactly("the id of a CASE"),
+		Args: exactly("the id or business key of a CASE"),
 	}
 	cmd.Flags().StringVar(&at, "at", "", "a `moment`: a position of the journal, as tasq history shows it, a time such as "+
 		"2026-11-22T12:00:00Z, or how long ago: 90s, 5m, 2h, 3d")

@@ -17,7 +17,7 @@ func (a *app) way() *cobra.Command {
 			"act in the active ones. If there is no such run, show where the case gets stuck."),
 		Example: `  tasq way 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071
   tasq way 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071 -o json | jq -r .tasks[].task`,
-		Args: exactly("the id of a CASE"),
+		Args: exactly("the id or business key of a CASE"),
 		RunE: a.run(func(ctx context.Context, args []string) error {
 			if err := checkID(caseIDs, args[0]); err != nil {
 				return err

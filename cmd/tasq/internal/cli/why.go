@@ -30,7 +30,7 @@ func (a *app) why() *cobra.Command {
 		Example: `  tasq why 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071
   tasq why 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071 -o json | jq -r '.waits[] | select(.kind == "incident") | .text'
   tasq why 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071 publish`,
-		Args: between(1, "the id of a CASE", "the name of a TASK"),
+		Args: between(1, "the id or business key of a CASE", "the name of a TASK"),
 		RunE: a.run(func(ctx context.Context, args []string) error {
 			if err := checkID(caseIDs, args[0]); err != nil {
 				return err
