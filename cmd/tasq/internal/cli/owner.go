@@ -273,19 +273,18 @@ func (o *owning) fromFile(stored []*store.Definition, texts []*workflow.Definiti
 }
 
 // ask has the command done, by this process if none owns the database, and otherwise by the one that does.
-func (o *owning) ask(ctx context.Context, q *asking) (workflow.Result, error) {
-	var result workflow.Result
+func (o *owning) ask(ctx context.Context, q *asking) (result workflow.Result, err error) {
 	if err := q.command.Check(); err != nil { // before JSON puts other characters for what is not UTF-8
-		return result, err
-	}
-	command, err := json.Marshal(q.command)
-	if err != nil {
 		return result, err
 	}
 	if q.dryRun {
 		return result, o.dryRun(ctx, q)
 	}
 	if q.queue {
+		command, err := json.Marshal(q.command)
+		if err != nil {
+			return result, err
+		}
 		if err := o.db.Inbox().Leave(ctx, command); err != nil {
 			return result, &exitError{ExitDatabase, err}
 		}
@@ -297,31 +296,49 @@ func (o *owning) ask(ctx context.Context, q *asking) (workflow.Result, error) {
 			return result, err
 		}
 	}
+	answer, answered, err := o.askOwner(ctx, q, func() (owned bool, err error) {
+		e, err := engine.Config{Workers: -1, Logger: slog.New(slog.NewTextHandler(o.a.Err, &slog.HandlerOptions{
+			Level: slog.LevelError}))}.Open(ctx, o.db.Opener(), o.defs...)
+		if err == nil {
+			result, err = o.execute(ctx, e, q.command)
+			return false, err
+		}
+		if errors.Is(err, store.ErrOwned) && o.net == "" {
+			return true, nil
+		}
+		return false, err
+	})
+	if answered {
+		result = answer
+	}
+	return result, err
+}
+
+// askOwner has the process that owns the database do the command. Before each try it calls isOwned; answered is false if that reports that
+// no process owns the database, or fails.
+func (o *owning) askOwner(
+	ctx context.Context, q *asking, isOwned func() (bool, error),
+) (result workflow.Result, answered bool, err error) {
+	command, err := json.Marshal(q.command)
+	if err != nil {
+		return result, false, err
+	}
 	limited, cancel := context.WithTimeout(ctx, q.timeout)
 	defer cancel()
 	for {
-		e, err := engine.Config{Workers: -1, Logger: slog.New(slog.NewTextHandler(o.a.Err, &slog.HandlerOptions{
-			Level: slog.LevelError}))}.Open(ctx, o.db.Opener(), o.defs...)
-		switch {
-		case err == nil:
-			return o.execute(ctx, e, q.command)
-		case !errors.Is(err, store.ErrOwned) || o.net != "":
-			return result, err
+		if owned, err := isOwned(); !owned || err != nil {
+			return result, false, err
 		}
 		result, err = o.post(limited, command)
 		switch {
 		case !errors.Is(err, context.DeadlineExceeded):
-			return result, err
+			return result, true, err
 		case limited.Err() != nil:
-			return result, o.unanswered(q)
+			return result, true, exit(ExitDatabase, "%s belongs to another process, which did not answer within %s, and the command did "+
+				"not happen: it may be busy, or not have the workflow; wait longer with --timeout, or leave the command with --queue",
+				o.db.Name(), q.timeout)
 		}
 	}
-}
-
-func (o *owning) unanswered(q *asking) error {
-	return exit(ExitDatabase, "%s belongs to another process, which did not answer within %s, and the command did "+
-		"not happen: it may be busy, or not have the workflow; wait longer with --timeout, or leave the command with --queue",
-		o.db.Name(), q.timeout)
 }
 
 // execute does the command as the owner of the database.

@@ -2,8 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/workflow"
@@ -25,26 +23,11 @@ func (o *owning) report(ctx context.Context, q *asking) (result workflow.Result,
 		result, err = o.ask(ctx, q)
 		return result, true, err
 	}
-	command, err := json.Marshal(q.command)
-	if err != nil {
-		return result, false, err
-	}
-	limited, cancel := context.WithTimeout(ctx, q.timeout)
-	defer cancel()
-	for {
+	return o.askOwner(ctx, q, func() (bool, error) {
 		owned, err := o.db.Owned(ctx)
 		if err != nil {
-			return result, false, &exitError{ExitDatabase, err}
+			return false, &exitError{ExitDatabase, err}
 		}
-		if !owned {
-			return result, false, nil
-		}
-		result, err = o.post(limited, command)
-		switch {
-		case !errors.Is(err, context.DeadlineExceeded):
-			return result, true, err
-		case limited.Err() != nil:
-			return result, true, o.unanswered(q)
-		}
-	}
+		return owned, nil
+	})
 }
