@@ -83,18 +83,19 @@ func (o *office) effects(t *testing.T) (n int, keys map[string]int) {
 // links, so that a new one is tried too.
 func TestEveryFormSentTwiceDoesOneThing(t *testing.T) {
 	done, wanted := make(map[string]bool), make(map[string]bool)
-	for round := 0; ; round++ {
+	for everything := true; ; {
 		o := newTown(t, "text")
 		h := o.handler(admin.Config{Access: as("eve")})
 		left, progress := "", false
-		// The first round meets all forms, and the others those that were refused in the rounds before.
+		// The first round looks at all forms. The others look for one of each kind that was refused in the rounds before, and if these are
+		// refused too, as those of a suspended case are, at all forms again.
 		missing := maps.Clone(wanted)
 		maps.DeleteFunc(missing, func(kind string, _ bool) bool { return done[kind] })
 		for _, s := range crawlTo(t, h, allForms, func(page crawled) bool {
 			for _, s := range page.sheets() {
 				delete(missing, s.kind())
 			}
-			return round > 0 && len(missing) == 0
+			return !everything && len(missing) == 0
 		}).sheets() {
 			if s.method != "post" || done[s.kind()] {
 				continue
@@ -109,7 +110,8 @@ func TestEveryFormSentTwiceDoesOneThing(t *testing.T) {
 		if len(done) == len(wanted) && left == "" {
 			break
 		}
-		require.True(t, progress, "forms that are refused also as the first thing that is done:\n%s", left)
+		require.True(t, progress || !everything, "forms that are refused also as the first thing that is done:\n%s", left)
+		everything = !progress
 	}
 	for _, kind := range strings.Fields("move retry-incident set-limit pause-queue resume-queue schedule-pause schedule-backfill start restart fork redrive remove item-reset") {
 		require.True(t, done["post /act "+kind], "%s: no page leads to its form", kind)
