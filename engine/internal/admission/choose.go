@@ -6,16 +6,21 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// What a ticket takes of a pool is of one key, the one that admits it first. Takes that belong together are of the same key: those of the
-// function with the same keys, and those of its step. A ticket that no key admits waits in a line of each of them, and the
-// first that has room lets it go on.
+// A take from a pool names several keys (Take.Any), and is granted by one of them, the first with room. Takes of several limits with the same
+// keys form a group: all of a group are granted by the same key. If no key has room for the whole group, the ticket waits in one line per key,
+// and continues when any of them has room:
+//
+//	take 1: requests, any of {a, b}  ┐ a group    key a: requests full        ──▶ waits in requests/a
+//	take 2: tokens,   any of {a, b}  ┘            key b: requests ok, tokens full ──▶ waits in tokens/b
+//
+// The takes of the function and those of its step are separate groups.
 
-// serves reports whether a take may be of the line.
+// serves reports whether the line can grant the take.
 func (at lineKey) serves(t *workitem.Take) bool {
 	return t.Limit == at.limit && (len(t.Any) == 0 && t.Key == at.key || slices.Contains(t.Any, at.key))
 }
 
-// beside is the line of a take if the ticket takes of another line too: that of the same key, if the pool has it.
+// beside returns the line that would grant a take if the line at grants another take of the ticket: that of the same key, if the pool has it.
 func beside(t *workitem.Take, at lineKey) lineKey {
 	if slices.Contains(t.Any, at.key) {
 		return lineKey{t.Limit, at.key}
@@ -23,7 +28,7 @@ func beside(t *workitem.Take, at lineKey) lineKey {
 	return firstLine(t)
 }
 
-// firstLine is the line of a take, or that of the first key of its pool.
+// firstLine returns the line of a take, or that of the first key of its pool.
 func firstLine(t *workitem.Take) lineKey {
 	if len(t.Any) == 0 {
 		return lineKey{t.Limit, t.Key}
@@ -31,18 +36,18 @@ func firstLine(t *workitem.Take) lineKey {
 	return lineKey{t.Limit, t.Any[0]}
 }
 
-// together reports whether two takes of a ticket are of the same key.
+// together reports whether two takes of a ticket are in the same group, so that one key must grant both.
 func (t *Ticket[T]) together(i, k int) bool {
 	return i == k || len(t.Takes[i].Any) > 0 && (i < t.Own) == (k < t.Own) && slices.Equal(t.Takes[i].Any, t.Takes[k].Any)
 }
 
-// choose finds the lines of which a ticket can take all that it needs, by take. If there is no room, it returns the lines in which the
-// ticket is to wait. full says that a line has no room for so much.
+// choose finds, for each take of a ticket, the line that grants it. If they do not all have room, it returns the lines in which the ticket has
+// to wait. full reports whether a line has no room for an amount; Enter and Try differ only in it.
 func (g *Gate[T]) choose(t *Ticket[T], full func(l *line[T], n int64) bool) (held []holding[T], wait []*line[T]) {
 	held = make([]holding[T], len(t.Takes))
 	for i := range t.Takes {
 		if held[i].line != nil {
-			continue // it belongs to one before
+			continue // in the group of an earlier take
 		}
 		if wait = g.chooseKey(t, i, held, full); wait != nil {
 			return nil, wait
@@ -51,7 +56,7 @@ func (g *Gate[T]) choose(t *Ticket[T], full func(l *line[T], n int64) bool) (hel
 	return held, nil
 }
 
-// chooseKey finds the key of a take, and of those that belong to it. Keys that have room take turns.
+// chooseKey finds the key that grants the group of take i. The search begins at another key each time, so that keys with room share the load.
 func (g *Gate[T]) chooseKey(t *Ticket[T], i int, held []holding[T], full func(l *line[T], n int64) bool) (wait []*line[T]) {
 	keys := t.Takes[i].Any
 	if len(keys) == 0 {
@@ -82,8 +87,8 @@ func (g *Gate[T]) chooseKey(t *Ticket[T], i int, held []holding[T], full func(l 
 	return wait
 }
 
-// chosen is how much a ticket takes of a line by the takes for which it has been found: what the function and its step take of one line is
-// admitted together.
+// chosen returns how much earlier takes of the ticket need of a line: if the function and its step both take 1 of a line, the line must have room
+// for 2.
 func (t *Ticket[T]) chosen(held []holding[T], l *line[T]) (n int64) {
 	for i := range held {
 		if held[i].line == l && !t.isHold(i) {
@@ -93,7 +98,7 @@ func (t *Ticket[T]) chosen(held []holding[T], l *line[T]) (n int64) {
 	return n
 }
 
-// firstFull is the first line without room of those of a key of a pool; nil if all have room.
+// firstFull returns the first line of a key without room for its take of the group; nil if all have room.
 func (g *Gate[T]) firstFull(t *Ticket[T], i int, key string, held []holding[T], full func(l *line[T], n int64) bool) *line[T] {
 	for k := i; k < len(t.Takes); k++ {
 		if !t.together(i, k) {
@@ -106,7 +111,7 @@ func (g *Gate[T]) firstFull(t *Ticket[T], i int, key string, held []holding[T], 
 	return nil
 }
 
-// known calls f with each line of which the ticket may take something, as far as there are any.
+// known calls f with each existing line that could grant a take of the ticket. It creates no lines: one that does not exist has no waiters.
 func (g *Gate[T]) known(t *Ticket[T], f func(*line[T])) {
 	for i := range t.Takes {
 		p := &t.Takes[i]
@@ -126,7 +131,7 @@ func (g *Gate[T]) ifKnown(at lineKey, f func(*line[T])) {
 	}
 }
 
-// KeyOf returns whose limit of that name an admitted ticket has taken; false if it has taken nothing of it.
+// KeyOf returns the key for which an admitted ticket holds the limit with that name; false if it holds nothing of it.
 func (t *Ticket[T]) KeyOf(name string) (key string, ok bool) {
 	for i := range t.held {
 		if t.Takes[i].Limit == name {

@@ -1,12 +1,14 @@
-// Package admission decides which due jobs may begin, where limits bound them: how many at a time, how often, by which key. A job
-// that has to wait does so in the line of a limit, as a value; it holds no worker and no goroutine.
+// Package admission applies limits to due jobs: it decides which of them may start. A job without room waits as a value in the line of a
+// limit; it occupies no worker and no goroutine.
 //
-//	Enter ──▶ all limits have room ──▶ taken ──▶ Begin, Release, or Undo
+//	Enter ──▶ all limits have room ──▶ acquired ──▶ Begin ──▶ Release (or Undo, if the work did not start)
 //	  ▲            │
 //	  │            └─▶ line of the first limit without room, in the order of the queue
 //	  └── Ready ◀── a release, a timer, a change of the limit
 //
-// What a limit decides is a function of package limit; this package has lines and timers.
+// A ticket acquires everything at once or nothing, so tickets cannot deadlock. Ready reserves nothing: a ready job has to Enter again,
+// and may have to wait again. The rules of each kind of limit are functions in package limit; this package has the lines and timers. Limits
+// that several engines share are in shared.go, limits that cases hold in holds.go.
 package admission
 
 import (
@@ -21,20 +23,20 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Ticket is a job that needs limits. It belongs to one gate.
+// Ticket is the request of one attempt of a job, or of one of its steps, for everything that it needs of limits. It belongs to one gate.
 type Ticket[T any] struct {
 	Job   workitem.JobID
 	Takes []workitem.Take
-	Err   error  // why the job fails instead of doing its work; it takes nothing then
-	Value T      // what the gate hands out when the limits have room
-	Step  string // the step of the job for which it is; "" if only the function of the job takes something
-	Own   int    // how many of the takes are those of the function; the others are those of the step
+	Err   error  // the job fails with this error instead of running; such a ticket has no takes
+	Value T      // passed to Options.Ready when the limits have room
+	Step  string // the step of the job that needs limits; "" if only the function of the job does
+	Own   int    // the number of takes of the function; the takes after them are those of the step
 
-	// Holds are those of the takes with the same indexes, the first ones: the case keeps what it takes so, and not the attempt.
+	// Holds belong to the first takes, by index. What these takes acquire belongs to the case and outlives the attempt.
 	Holds []ration.Hold
 
-	held   []holding[T] // by take; nil while nothing is taken
-	places []place[T]   // where it waits; nil if it does not
+	held   []holding[T] // by take; nil while nothing is acquired
+	places []place[T]   // in the lines in which it waits; nil if it does not wait
 }
 
 // Again returns a ticket of the same job that holds nothing.
@@ -45,36 +47,37 @@ func (t *Ticket[T]) Again() *Ticket[T] {
 	return &Ticket[T]{Job: t.Job, Takes: t.Takes, Err: t.Err, Step: t.Step, Own: t.Own, Holds: t.Holds}
 }
 
-// grant is what a ticket holds of one limit. What engines share has to be used until the end.
+// grant is what a ticket has acquired of one limit.
 type grant struct {
 	limit.Grant
-	end  int64
-	owes bool // more was used than was taken
+	end  int64 // by which the work has to begin, if engines share the limit
+	owes bool  // more was used than was acquired
 }
 
-// holding is a grant, and the line of which it was taken: it is given back to that.
+// holding is a grant with the line that granted it, to which it is returned.
 type holding[T any] struct {
 	grant
 	line *line[T]
 }
 
-// Options are what a gate works with. All fields are needed.
+// Options configure a gate. Fields are required unless their comment says otherwise.
 type Options[T any] struct {
 	Lock   sync.Locker // held by the caller of each method
 	Clock  retry.Clock
 	Before func(a, b *T) bool // the order in which jobs are admitted
 	Ready  func(T)            // called with the lock: the job may enter again
 	Wake   func()             // called without the lock when time has made jobs ready
-	Limits []limit.Limit      // each with a name of its own
+	Limits []limit.Limit      // with distinct names
 
-	// Shared reports whether a limit is one that the store grants; nil if none is. Ask is called with the lock when there are Orders.
+	// Shared reports whether the store grants a limit to all engines; nil if it grants none. Ask is called with the lock when there are Orders.
 	Shared func(limit.Limit) bool
 	Ask    func()
 
-	// Again is how often the store is asked for slots that cases hold, as other engines can end their holds; limit.Unknown if there are none.
+	// Again is the interval at which the store is asked again for slots that cases hold, since another engine can end a hold; limit.Unknown if
+	// there is no other engine.
 	Again time.Duration
-	// Check is called with the lock when a hold has to wait for others: those that have ended meanwhile are to be given to End. Nil if
-	// there are no holds.
+	// Check is called with the lock when a hold has to wait for the holds of other cases. It must not block: it arranges that those which have
+	// ended are passed to End. Nil if there are no holds.
 	Check func(limit, key string, holds []ration.Hold)
 }
 
@@ -83,19 +86,19 @@ type Gate[T any] struct {
 	o       Options[T]
 	start   time.Time
 	limits  map[string]*limit.Limit
-	keys    map[string]map[string]*limit.Limit // the keys of a limit that have numbers of their own
+	keys    map[string]map[string]*limit.Limit // by name and key: definitions that replace that of the limit for one key
 	lines   map[lineKey]*line[T]
-	keep    int // how many lines there may be before idle ones are looked for
+	keep    int // the number of lines at which idle ones are dropped next
 	parked  map[workitem.JobID][]*Ticket[T]
-	toOrder map[*line[T]]struct{} // their orders are to be made
-	turn    int                   // which key of a pool is asked first
-	holds   map[holdKey]hold      // that cases are known to have
+	toOrder map[*line[T]]struct{} // lines that need an order to the store
+	turn    int                   // rotates the first key of pools
+	holds   map[holdKey]hold      // known holds of cases
 	stopped bool
 }
 
 type lineKey struct{ limit, key string }
 
-// New makes a gate for limits.
+// New returns a gate for limits.
 func New[T any](o Options[T]) *Gate[T] {
 	g := &Gate[T]{o: o, start: o.Clock.Now(), limits: make(map[string]*limit.Limit, len(o.Limits)),
 		keys: make(map[string]map[string]*limit.Limit), keep: leastLines,
@@ -108,13 +111,14 @@ func New[T any](o Options[T]) *Gate[T] {
 	return g
 }
 
-// epoch keeps times positive where a clock is set back to before the start.
+// epoch is the time of the gate at its start. It keeps times positive if a clock without a monotonic reading is set back to before the start.
 const epoch = 1 << 60
 
-// now is the time by the monotonic clock, so that a step of the machine's clock admits nothing twice.
+// now returns nanoseconds of the monotonic clock. If rates used wall time, a machine whose clock is set forward would admit a second time.
 func (g *Gate[T]) now() int64 { return epoch + int64(g.o.Clock.Now().Sub(g.start)) }
 
-// Enter takes all that a job needs, or has it wait: it is given to Ready when there is room.
+// Enter acquires everything that a ticket needs. If there is no room, or an earlier ticket waits, it queues the ticket, and Ready is called
+// when there may be room.
 func (g *Gate[T]) Enter(t *Ticket[T]) bool {
 	now := g.now()
 	held, wait := g.choose(t, func(l *line[T], n int64) bool { return l.ahead(g, t) || l.wait(now, n) > 0 })
@@ -126,7 +130,7 @@ func (g *Gate[T]) Enter(t *Ticket[T]) bool {
 	return true
 }
 
-// Try takes all that a job needs, or nothing.
+// Try acquires everything that a ticket needs, or nothing. Unlike Enter it does not queue the ticket, and so must not overtake any that wait.
 func (g *Gate[T]) Try(t *Ticket[T]) bool {
 	now := g.now()
 	held, wait := g.choose(t, func(l *line[T], n int64) bool { return len(l.list) > 0 || l.wait(now, n) > 0 })
@@ -137,7 +141,7 @@ func (g *Gate[T]) Try(t *Ticket[T]) bool {
 	return true
 }
 
-// take has a ticket take of the lines that were chosen.
+// take acquires the takes of a ticket from the chosen lines. Those of holds are only counted here: begin acquired them for the case.
 func (g *Gate[T]) take(t *Ticket[T], held []holding[T], now int64) {
 	for i := range held {
 		h := &held[i]
@@ -149,11 +153,12 @@ func (g *Gate[T]) take(t *Ticket[T], held []holding[T], now int64) {
 	t.held = held
 }
 
-// Held reports whether the ticket has what it needs.
+// Held reports whether the ticket has acquired what it needs.
 func (t *Ticket[T]) Held() bool { return t.held != nil }
 
-// Begin notes that the work of an admitted job begins now, which may be later than it was admitted: rates count it now. It reports false
-// if that is too late for what a store has granted: then the job has to be admitted again.
+// Begin records that the work of an admitted job begins now, which may be later than Enter. A sliding window counts it from now on: if it
+// counted from Enter, a slow start could put more than N starts into one window. Begin reports false if a grant of the store has expired
+// meanwhile; the job then has to Enter again.
 func (g *Gate[T]) Begin(t *Ticket[T]) bool {
 	if t.held == nil {
 		return true
@@ -176,12 +181,12 @@ func (g *Gate[T]) Begin(t *Ticket[T]) bool {
 	return true
 }
 
-// Release gives back what the job holds. A failure is for breakers.
+// Release returns slots after the work, and reports its outcome to circuit breakers. What was acquired of a rate stays used.
 func (g *Gate[T]) Release(t *Ticket[T], failed bool) {
 	g.end(t, false, func(l *line[T], grant limit.Grant, now int64) { l.def.Give(&l.state, grant, now, failed) })
 }
 
-// Undo gives back what the job took, also of rates: nothing was done with it.
+// Undo returns everything that a ticket acquired, also of rates, because its work did not start.
 func (g *Gate[T]) Undo(t *Ticket[T]) {
 	g.end(t, true, func(l *line[T], grant limit.Grant, now int64) { l.def.Undo(&l.state, grant, now) })
 }
@@ -208,7 +213,8 @@ func (g *Gate[T]) end(t *Ticket[T], unused bool, give func(*line[T], limit.Grant
 	}
 }
 
-// Pass lets the others go on in the lines of a ticket that was ready and does not enter yet. A nil ticket is in none.
+// Pass advances the lines of a ticket that was made ready and does not enter, because its queue is paused or its hours are over. Without it the
+// tickets behind it would wait although there is room. A nil ticket has no lines.
 func (g *Gate[T]) Pass(t *Ticket[T]) {
 	if t == nil || g.stopped {
 		return
@@ -217,14 +223,14 @@ func (g *Gate[T]) Pass(t *Ticket[T]) {
 	g.known(t, func(l *line[T]) { g.advance(l, now) })
 }
 
-// Leave ends the waits of a job and of its steps: it was canceled, or is due again.
+// Leave withdraws the tickets of a job and of its steps, because it was canceled or is due again.
 func (g *Gate[T]) Leave(job workitem.JobID) {
 	for _, t := range slices.Clone(g.parked[job]) {
 		g.Withdraw(t)
 	}
 }
 
-// Withdraw has one ticket wait no longer.
+// Withdraw removes a ticket from all lines.
 func (g *Gate[T]) Withdraw(t *Ticket[T]) {
 	if len(t.places) == 0 || g.stopped {
 		return
@@ -236,8 +242,8 @@ func (g *Gate[T]) Withdraw(t *Ticket[T]) {
 	}
 }
 
-// Split moves the takes from an index on out of a ticket that was admitted, with what it holds of them. It returns nil if there are
-// none.
+// Split moves the takes from an index on, with their grants, from an admitted ticket to a new one: those of a step are released when the
+// step ends, and not with the attempt. It returns nil if there are none.
 func (g *Gate[T]) Split(t *Ticket[T], from int) *Ticket[T] {
 	if t == nil || t.held == nil || from >= len(t.Takes) {
 		return nil
@@ -247,8 +253,9 @@ func (g *Gate[T]) Split(t *Ticket[T], from int) *Ticket[T] {
 	return rest
 }
 
-// Commit corrects what an admitted ticket took of a rate to what was used: what was not used is free again as far as it still counts, what
-// was used beyond is a debt. False if it has nothing of a rate with that name.
+// Commit replaces the estimated amount that a ticket acquired of a rate by the amount used, as tokens of a model after its answer. A surplus
+// is free again if it still counts; an excess is a debt that delays later tickets. It reports false if the ticket has acquired nothing of a
+// rate with that name.
 func (g *Gate[T]) Commit(t *Ticket[T], name string, used int64) bool {
 	for i := range t.held {
 		if t.Takes[i].Limit != name {
@@ -271,7 +278,7 @@ func (g *Gate[T]) Commit(t *Ticket[T], name string, used int64) bool {
 	return false
 }
 
-// Stop stops all timers, and drops the waiting tickets.
+// Stop stops all timers and drops the waiting tickets.
 func (g *Gate[T]) Stop() {
 	for _, l := range g.lines {
 		l.disarm()
@@ -294,7 +301,7 @@ func (g *Gate[T]) Limit(name string) (limit.Limit, bool) {
 	return *l, true
 }
 
-// LimitOf returns the limit of that name as it is for a key.
+// LimitOf returns the definition of a limit that applies to a key.
 func (g *Gate[T]) LimitOf(name, key string) (limit.Limit, bool) {
 	l := g.definition(lineKey{name, key})
 	if l == nil {
@@ -303,8 +310,9 @@ func (g *Gate[T]) LimitOf(name, key string) (limit.Limit, bool) {
 	return *l, true
 }
 
-// Change gives a limit new numbers, and those of single keys of it, instead of all that were given before. What is held and was admitted
-// counts on. False if there is no limit of that name, or these are the numbers that it has.
+// Change replaces the definition of a limit, and all definitions of single keys of it. What is acquired stays counted: after a change from 5
+// slots to 3, two of five running jobs have to end before anything else starts. It reports false if there is no limit of that name, or
+// nothing changes.
 func (g *Gate[T]) Change(to limit.Limit, keys map[string]limit.Limit) bool {
 	def := g.limits[to.Name]
 	if def == nil || *def == to && maps.EqualFunc(g.keys[to.Name], keys, func(a *limit.Limit, b limit.Limit) bool { return *a == b }) {
@@ -330,7 +338,7 @@ func (g *Gate[T]) Change(to limit.Limit, keys map[string]limit.Limit) bool {
 	return true
 }
 
-// definition finds the numbers of one key of a limit; nil if there is no limit of that name.
+// definition returns the definition that applies to a key of a limit; nil if there is no limit of that name.
 func (g *Gate[T]) definition(at lineKey) *limit.Limit {
 	if own := g.keys[at.limit][at.key]; own != nil {
 		return own

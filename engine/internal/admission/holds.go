@@ -10,14 +10,15 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// A case can hold slots over several tasks. They are in the row of the limit under the name of the case, so they outlive the engine that asked
-// for them, and each engine that goes on with the case has them:
+// A case can hold slots over several tasks. The row of the limit in the store records them under the id of the case, and not under that of an
+// engine: so they survive the engine that ordered them, and any engine that continues the case finds them.
 //
-//	a job of the task that begins a hold ── waits in the line ── first ──▶ order ──▶ the row has the case ──▶ ready
-//	                                             has the case already ──────▶ ready, wherever it is in the line
-//	the task that ends it is over, or the case ──▶ End ──▶ order ──▶ the row is without it ──▶ the next one
+//	a job of the first task waits in the line ── it is first ──────────▶ order ──▶ the case is in the row ──▶ ready
+//	                                         └── the case has the hold ──▶ ready, at any position in the line
+//	the last task or the case ends ──▶ End ──▶ order ──▶ the case is not in the row ──▶ the next job
 //
-// An engine that ends between the end of a task and the order leaves the hold in the row. So what holds up others is checked.
+// If an engine stops between the end of the last task and the order, the row keeps a hold that has ended. So an engine that waits for the
+// holds of other cases checks from time to time whether these have ended (Options.Check).
 
 // holdKey identifies a hold.
 type holdKey struct {
@@ -26,7 +27,7 @@ type holdKey struct {
 	task  string
 }
 
-// hold is one that a case has, with its line.
+// hold is a hold that a case has, with its line.
 type hold struct {
 	ration.Hold
 	at lineKey
@@ -34,16 +35,17 @@ type hold struct {
 
 func keyOf(limit string, h *ration.Hold) holdKey { return holdKey{limit, h.Case, h.Task} }
 
-// isHold reports whether the case keeps what a take is of.
+// isHold reports whether the case, and not the attempt, keeps what take i acquires.
 func (t *Ticket[T]) isHold(i int) bool { return i < len(t.Holds) }
 
-// has reports whether a case is known to have a hold of a limit. One that an earlier activation began may have ended since, on another engine.
+// has reports whether a case is known to have a hold of a limit. A hold of an earlier activation does not count: another engine may have ended
+// it since.
 func (g *Gate[T]) has(limit string, h *ration.Hold) bool {
 	known, ok := g.holds[keyOf(limit, h)]
 	return ok && known.Activation >= h.Activation
 }
 
-// holdIn is the hold for which a ticket waits in a line; nil if it does so for its attempt.
+// holdIn returns the hold for which a ticket waits in a line; nil if it waits for slots of its attempt.
 func (g *Gate[T]) holdIn(t *Ticket[T], l *line[T]) *ration.Hold {
 	for i := range t.Holds {
 		if l.at.serves(&t.Takes[i]) && !g.has(l.at.limit, &t.Holds[i]) {
@@ -53,7 +55,8 @@ func (g *Gate[T]) holdIn(t *Ticket[T], l *line[T]) *ration.Hold {
 	return nil
 }
 
-// waitOf is how long it takes until a line has room for one that waits in it.
+// waitOf returns how long a place has to wait for room in its line; l is the line, or the copy of it on which advance counts. A hold of which
+// nothing is known has to be ordered, so its wait is unknown.
 func (g *Gate[T]) waitOf(p *place[T], l *line[T], now int64) time.Duration {
 	switch {
 	case p.hold == nil:
@@ -64,8 +67,8 @@ func (g *Gate[T]) waitOf(p *place[T], l *line[T], now int64) time.Duration {
 	return limit.Unknown
 }
 
-// begin notes that a case has a hold, and makes the job ready that waits for it. One for which no job waits any more ends, unless the case had it
-// before.
+// begin records that a case has a hold, and makes the job ready that waits for it. If no job waits for it any more, since it was canceled
+// while the order was on its way, the new hold is ended. A hold that the case had before the order stays.
 func (g *Gate[T]) begin(l *line[T], h ration.Hold, had bool) {
 	p := l.placeOf(&h)
 	switch {
@@ -78,8 +81,8 @@ func (g *Gate[T]) begin(l *line[T], h ration.Hold, had bool) {
 	}
 }
 
-// nextHold is the hold that is to be ordered next: that of the first in the line, unless another one seems to be there already. Nil if the first
-// waits for its attempt.
+// nextHold returns the hold to order next: the preferred one, or that of the first ticket in the line. It is nil if the first ticket waits for
+// slots of its attempt.
 func (l *line[T]) nextHold() *ration.Hold {
 	h := l.share.preferred
 	l.share.preferred = nil
@@ -93,9 +96,9 @@ func (l *line[T]) nextHold() *ration.Hold {
 	return &of
 }
 
-// prefer orders a hold next that waits in the line, though its case has it already: the next attempt of a job that was done by another engine, or
-// before this one was opened. It waits for no one, and others in the line may wait for it. It is not begun before the row says that it is there still, and by
-// which activation.
+// prefer looks for a waiting ticket whose case has its hold already, by the row of the limit, and orders that hold next. This happens if
+// another engine, or an earlier process, ran the previous attempt of the job. Such a ticket must not wait its turn, since the tickets before it
+// may wait for this very hold to end. The order confirms that the hold still exists, and sets its activation.
 func (g *Gate[T]) prefer(l *line[T], held []ration.Hold) {
 	for i := range held {
 		if p := l.placeOf(&held[i]); p != nil && !g.has(l.at.limit, p.hold) {
@@ -106,7 +109,7 @@ func (g *Gate[T]) prefer(l *line[T], held []ration.Hold) {
 	}
 }
 
-// placeOf is where a hold is waited for; nil if it is not.
+// placeOf returns the place of the ticket that waits for a hold; nil if there is none.
 func (l *line[T]) placeOf(h *ration.Hold) *place[T] {
 	i := slices.IndexFunc(l.list, func(p *place[T]) bool { return p.hold != nil && p.hold.Same(h) })
 	if i < 0 {
@@ -115,10 +118,11 @@ func (l *line[T]) placeOf(h *ration.Hold) *place[T] {
 	return l.list[i]
 }
 
-// checkAgain is how often it is checked whether the holds that others wait for have ended.
+// checkAgain is the interval at which the holds that block a line are checked. It is longer than that of orders because a check reads the
+// cases.
 const checkAgain = 5 * ration.Again
 
-// waitForHolds has the first of a line wait until others have ended their holds.
+// waitForHolds makes the first ticket of a line wait for the end of other holds.
 func (g *Gate[T]) waitForHolds(l *line[T], now int64) {
 	s := l.share
 	s.next = math.MaxInt64
@@ -131,7 +135,7 @@ func (g *Gate[T]) waitForHolds(l *line[T], now int64) {
 	}
 }
 
-// heldBy lists the cases that the first of a line waits for.
+// heldBy returns the cases whose holds block the line.
 func (l *line[T]) heldBy() []workitem.CaseID {
 	if l.share == nil {
 		return nil
@@ -139,7 +143,8 @@ func (l *line[T]) heldBy() []workitem.CaseID {
 	return ration.Cases(l.share.others)
 }
 
-// forget keeps no hold in mind whose job has left its worker, if other engines may end it.
+// forget drops what is known of the holds of a ticket whose job has ended here, if there are other engines: from now on one of them may end
+// the hold, and this engine would not notice.
 func (g *Gate[T]) forget(t *Ticket[T]) {
 	if g.o.Again == limit.Unknown {
 		return
@@ -149,13 +154,13 @@ func (g *Gate[T]) forget(t *Ticket[T]) {
 	}
 }
 
-// HoldOf is a hold of a limit that a case is known to have.
+// HoldOf returns the hold of a limit that a task of a case is known to have.
 func (g *Gate[T]) HoldOf(name string, of workitem.CaseID, task string) (ration.Hold, bool) {
 	h, ok := g.holds[holdKey{name, of, task}]
 	return h.Hold, ok
 }
 
-// End gives back what a case holds. The key is used only for a hold that this gate does not know.
+// End ends a hold: its slots are returned with the next order. The key is used only for a hold that this gate does not know.
 func (g *Gate[T]) End(name, key string, e ration.End) {
 	at, id := lineKey{name, key}, keyOf(name, &e.Hold)
 	if known, ok := g.holds[id]; ok {

@@ -125,7 +125,7 @@ func (g *Gate[T]) park(lines []*line[T], t *Ticket[T], now int64) {
 		switch {
 		case l.list[0] == p:
 			g.waits(l, now, g.waitOf(p, l, now))
-		case p.hold != nil && l.share.next == math.MaxInt64: // its case may have the hold since before the engine was opened
+		case p.hold != nil && l.share.next == math.MaxInt64: // its case may have the hold already, from before this engine was opened
 			l.share.next = 0
 			g.short(l, now)
 		}
@@ -239,7 +239,7 @@ func (l *line[T]) copy() *line[T] {
 	return c
 }
 
-// waits makes the first ticket of a line wait for the given time, or for the store.
+// waits makes the first ticket of a line wait for the given time, or for the store if engines share the limit.
 func (g *Gate[T]) waits(l *line[T], now int64, wait time.Duration) {
 	if l.share != nil {
 		g.short(l, now)
@@ -248,7 +248,7 @@ func (g *Gate[T]) waits(l *line[T], now int64, wait time.Duration) {
 	g.arm(l, now, wait)
 }
 
-// arm sets the timer of a line.
+// arm sets the timer of a line. A wait that time alone does not end, as for a slot, needs no timer: a release advances the line.
 func (g *Gate[T]) arm(l *line[T], now int64, wait time.Duration) {
 	if wait == limit.Unknown {
 		l.disarm()
@@ -263,7 +263,7 @@ func (g *Gate[T]) arm(l *line[T], now int64, wait time.Duration) {
 	l.stop = g.o.Clock.AfterFunc(wait, func() { g.rung(l, due) })
 }
 
-// rung is called when the timer of a line fires.
+// rung is called when the timer of a line fires. A timer that is stopped too late fires once more with its old due time, and is ignored.
 func (g *Gate[T]) rung(l *line[T], due int64) {
 	g.o.Lock.Lock()
 	if l.due == due && !g.stopped {

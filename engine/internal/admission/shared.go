@@ -8,60 +8,61 @@ import (
 	"github.com/tasq-dev/tasq/limit"
 )
 
-// A line of a limit that engines share admits what the store has granted to this engine: a portion of a rate, which is used within a
-// time, or slots. What is missing is asked for by orders, many lines at a time, and what is not used is given back by them:
+// The store grants a limit that engines share: it gives an engine a portion of a rate, to be used within a time, or a number of slots. The line
+// admits jobs from that without asking the store for each. When it runs short, or has something to return, it sends an order; orders of many
+// lines go in one transaction:
 //
-//	short of room, or something to give back ──▶ Options.Ask ──▶ Orders ──▶ the store ──▶ Settle ──▶ the line goes on
+//	short, or something to return ──▶ Options.Ask ──▶ Orders ──▶ the store ──▶ Settle ──▶ the line advances
 //
-// While an answer is outstanding, jobs wait in the line as they do for room.
+// A line has at most one outstanding order. Until it is settled, jobs wait in the line.
 
-// share is what this engine has of a limit.
+// share is what this engine has of a limit. Times are those of Gate.now.
 type share struct {
-	portion   limit.Grant   // of a rate: what was granted last
-	left      int64         // of the portion, or slots, that no job has taken
-	used      int64         // slots that jobs have
-	fresh     int64         // until when jobs may take what is left
-	end       int64         // until when they have to begin
-	back      *limit.Grant  // a portion to be given back, with
-	spent     int64         // what was used of it
-	size      int64         // of the next portion, if not more is waited for
-	visit     int64         // what a job lacks here that waits in another line
-	fixes     []correction  // of portions whose jobs used another amount than they took
-	dirty     bool          // the store has to be sent slots that were given back
-	orderedAt int64         // when the order was made whose answer is outstanding; 0 if there is none
-	next      int64         // when it is of use to ask again
-	free      int64         // when there may be room, as the store sees it; 0 if it knows of no such time
-	taken     int64         // of the limit by all engines and cases, as the store saw it
-	ended     []ration.End  // of holds, of which the store does not know
-	others    []ration.Hold // that a hold waits for
-	preferred *ration.Hold  // to be ordered next, as its case seems to have it already
-	checked   int64         // when it was last asked whether those have ended
-	stop      func() bool   // of the timer that gives back what is left
+	portion   limit.Grant   // the current portion of a rate
+	left      int64         // the amount of the portion, or the slots, that no job has taken
+	used      int64         // the slots that jobs have
+	fresh     int64         // jobs may take what is left until then
+	end       int64         // jobs have to begin until then
+	back      *limit.Grant  // a portion to return with the next order
+	spent     int64         // the amount of back that was used
+	size      int64         // the least size of the next portion
+	visit     int64         // the amount that a job needs here while it waits in another line
+	fixes     []correction  // of portions whose jobs used more or less than they took
+	dirty     bool          // slots were returned that the store still counts
+	orderedAt int64         // when the outstanding order was made; 0 if there is none
+	next      int64         // no order before then; math.MaxInt64: not before something is returned
+	free      int64         // when the store expects room; 0 if time alone gives none
+	taken     int64         // the amount that all engines and cases have of the limit, by the last answer
+	ended     []ration.End  // ends of holds that the store does not know yet
+	others    []ration.Hold // the holds that block the first ticket
+	preferred *ration.Hold  // to be ordered next; see prefer
+	checked   int64         // when Options.Check was last called for others
+	stop      func() bool   // stops the timer that returns what is left
 }
 
 const (
-	// slotsHeld is how long slots are kept that no job takes.
+	// slotsHeld is how long unused slots are kept. A job that follows soon needs no order; another engine waits at most that long for them.
 	slotsHeld = 250 * time.Millisecond
-	// slotsAgain is how often slots are asked for that other engines have.
+	// slotsAgain is the interval at which slots are ordered again that other engines have.
 	slotsAgain = 100 * time.Millisecond
-	// parts of a rate that one portion has at most, unless a job needs more.
+	// parts bounds a portion to 1/20 of the rate, unless a job needs more, so that one engine cannot take all of it.
 	parts = 20
 )
 
-// Order is what the store is asked for one line.
+// Order is a request of one line to the store.
 type Order[T any] struct {
 	Limit, Key string
 	Order      ration.Order
 	line       *line[T]
 }
 
-// idle reports whether a share can be forgotten.
+// idle reports whether a share has the state of a new one, so that its line can be dropped.
 func (s *share) idle() bool {
 	return s == nil || s.left == 0 && s.used == 0 && s.back == nil && len(s.fixes) == 0 && !s.dirty && len(s.ended) == 0 &&
 		s.orderedAt == 0
 }
 
-// room is what jobs may take now.
+// room returns the amount that jobs may take now.
 func (s *share) room(now int64) int64 {
 	if now > s.fresh {
 		return 0
@@ -69,7 +70,7 @@ func (s *share) room(now int64) int64 {
 	return s.left
 }
 
-// wait is how long it may take until there is room.
+// wait returns how long it may take until there is room, by the last answer.
 func (s *share) wait(now int64) time.Duration {
 	if s.free == 0 {
 		return limit.Unknown
@@ -85,25 +86,26 @@ func (s *share) take(slots bool, n int64) grant {
 	return grant{Grant: limit.Grant{N: n, Mark: s.portion.Mark}, end: s.end}
 }
 
-// give takes back what a job has; unused says that nothing was done with it.
+// give returns the grant of a job. unused says that its work did not start.
 func (s *share) give(slots bool, grant grant, now int64, unused bool) {
 	switch {
 	case slots:
 		s.used, s.dirty = s.used-grant.N, true
 	case unused && s.portion.N > 0 && s.portion.Mark == grant.Mark && now <= s.fresh:
 		s.left += grant.N
-	case unused: // its portion has ended
+	case unused: // its portion is closed, so the amount goes back to the store
 		s.correct(&grant, 0)
 	}
 }
 
-// correction is what was taken of one portion, and what was used in fact. The store learns of it with an order.
+// correction says how much was taken of one portion and how much was used. An order sends it to the store.
 type correction struct {
 	took limit.Grant
 	used int64
 }
 
-// correct notes what a job has used in all; false if that changes nothing. After a debt nothing is given back.
+// correct records the total amount that a job has used; false if that changes nothing. Once a job has used more than it took, the amount cannot
+// be lowered again.
 func (s *share) correct(g *grant, used int64) bool {
 	used = max(used, 0)
 	if used == g.N || used < g.N && g.owes {
@@ -120,19 +122,19 @@ func (s *share) correct(g *grant, used int64) bool {
 	return true
 }
 
-// short has the store asked, at once or when that is of use.
+// short sends an order for a line without room, now or at the time from which a new answer is expected.
 func (g *Gate[T]) short(l *line[T], now int64) {
 	s := l.share
 	switch {
 	case s.orderedAt != 0:
-	case s.next == math.MaxInt64: // until something is given back
+	case s.next == math.MaxInt64: // not before something is returned
 		l.disarm()
 	case now < s.next:
 		g.arm(l, now, time.Duration(s.next-now))
 	default:
 		g.ask(l)
 		if l.list[0].hold != nil {
-			return // which may take long, so that nothing else is asked for meanwhile
+			return // a hold can take long, and what other limits grant would expire meanwhile
 		}
 		t := l.list[0].t
 		for i := range t.Takes {
@@ -146,6 +148,7 @@ func (g *Gate[T]) short(l *line[T], now int64) {
 	}
 }
 
+// ask makes an order of a line due.
 func (g *Gate[T]) ask(l *line[T]) {
 	if !g.stopped {
 		g.toOrder[l] = struct{}{}
@@ -153,7 +156,8 @@ func (g *Gate[T]) ask(l *line[T]) {
 	}
 }
 
-// visit has the store asked for what a job lacks in a line, though it waits in another one: so it gets all that it needs at a time.
+// visit orders what a ticket needs of line l while it waits in another line. Otherwise it would order one limit after the other, and the first
+// grant could expire before the last arrives.
 func (g *Gate[T]) visit(l *line[T], n, now int64) {
 	if s := l.share; s != nil && len(l.list) == 0 && n > s.room(now) {
 		s.visit = max(s.visit, n)
@@ -163,7 +167,7 @@ func (g *Gate[T]) visit(l *line[T], n, now int64) {
 	}
 }
 
-// Orders lists what the store is to be asked, for so many lines at most. Each is answered by Settle.
+// Orders returns the orders that are due, at most the given number. Call Settle with the answer of each.
 func (g *Gate[T]) Orders(most int) []Order[T] {
 	now := g.now()
 	var all []Order[T]
@@ -172,7 +176,7 @@ func (g *Gate[T]) Orders(most int) []Order[T] {
 			break
 		}
 		if l.share.orderedAt != 0 {
-			continue // with the next ones
+			continue // stays due until the outstanding order is settled
 		}
 		delete(g.toOrder, l)
 		all = append(all, l.order(now))
@@ -180,6 +184,11 @@ func (g *Gate[T]) Orders(most int) []Order[T] {
 	return all
 }
 
+// order makes the order of a line: the amount that it needs, and everything that it has to return. Slots are not returned one by one: an order
+// has the number that the engine still uses, so a lost order does no harm. A rate is asked for in portions, which double while each is used up
+// in time:
+//
+//	limit 1000 a minute: 1, then 2, 4, ..., at most 1000/20 = 50; for a job that needs 80 at once, 80
 func (l *line[T]) order(now int64) Order[T] {
 	s, slots := l.share, l.def.Algorithm == limit.Slots
 	o := ration.Order{Limit: *l.def}
@@ -214,7 +223,7 @@ func (l *line[T]) order(now int64) Order[T] {
 	return Order[T]{l.at.limit, l.at.key, o, l}
 }
 
-// close ends a portion. What is left of it is given back with the next order.
+// close ends a portion. The next order returns what is left of it.
 func (s *share) close() {
 	if s.left > 0 {
 		grant := s.portion
@@ -223,8 +232,9 @@ func (s *share) close() {
 	s.portion, s.left = limit.Grant{}, 0
 }
 
-// Settle takes what the store has answered to an order. After an error it is not known whether the store has received it: then nothing
-// was granted, and what was to be given back stays charged.
+// Settle applies the answer of the store to an order. After an error it is unknown whether the store has executed the order. So the line
+// assumes the safe case: nothing was granted, and what the order returned of a rate stays used. Slots and ends of holds are sent again, which
+// is idempotent.
 func (g *Gate[T]) Settle(o Order[T], a ration.Answer, err error) {
 	if g.stopped {
 		return
@@ -261,7 +271,8 @@ func (g *Gate[T]) Settle(o Order[T], a ration.Answer, err error) {
 	}
 }
 
-// pollAfter is how long a request that has to wait does so before it asks again. A rate may be free earlier than that, by what another engine gives back.
+// pollAfter returns the time until the next order, after an answer that granted nothing. It is at most ration.Again, since another engine may
+// return a portion before the rate itself has room, and since the store forgets engines that do not ask.
 func pollAfter(wait time.Duration, slots bool) time.Duration {
 	if slots {
 		return slotsAgain
@@ -269,7 +280,8 @@ func pollAfter(wait time.Duration, slots bool) time.Duration {
 	return min(max(wait, 10*time.Millisecond), ration.Again)
 }
 
-// granted takes up a portion, or slots.
+// granted adds a granted portion or slots to the share. The time of a portion counts from its order and not from the answer, since the store
+// counts it from a moment between the two. Jobs may take of it for half of that time, so that they have the other half to begin.
 func (g *Gate[T]) granted(l *line[T], grant limit.Grant, asked, now int64) {
 	s := l.share
 	hold := slotsHeld
@@ -289,7 +301,7 @@ func (g *Gate[T]) granted(l *line[T], grant limit.Grant, asked, now int64) {
 	s.stop = g.o.Clock.AfterFunc(time.Duration(max(0, end-now)+1), func() { g.expired(l, end) })
 }
 
-// expired gives back what no job has taken in time.
+// expired returns what no job has taken in time.
 func (g *Gate[T]) expired(l *line[T], fresh int64) {
 	g.o.Lock.Lock()
 	defer g.o.Lock.Unlock()

@@ -10,16 +10,16 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Wait says what a job waits for, of one limit.
+// Wait describes the wait of a job for one limit.
 type Wait struct {
-	limit.Reason                   // Wait is 0 if the limit has room, and others go first
-	Key          string            // whose limit it is; "" is the one that all share. Of a pool the one that has room first, "" if time alone gives none
+	limit.Reason                   // Wait is 0 if the limit has room, but earlier jobs wait for it
+	Key          string            // "" for a limit without keys; for a pool the key that has room first, "" if that cannot be predicted
 	Any          []string          // the keys of the pool; nil if it is none
-	Ahead        int               // how many who wait for the limit go first
-	HeldBy       []workitem.CaseID // the cases that hold slots of it over several tasks, if a hold waits for them
+	Ahead        int               // the number of earlier jobs that wait for the limit
+	HeldBy       []workitem.CaseID // the cases that hold slots of it over several tasks, if they block a hold
 }
 
-// Why lists what a job waits for, or a step of it; nothing if it does not wait for a limit.
+// Why returns what a job or a step of it waits for; nothing if it does not wait for a limit.
 func (g *Gate[T]) Why(job workitem.JobID, step string) []Wait {
 	for _, t := range g.parked[job] {
 		if t.Step == step {
@@ -29,7 +29,7 @@ func (g *Gate[T]) Why(job workitem.JobID, step string) []Wait {
 	return nil
 }
 
-// EachWait calls f with what waits, in any order: the value of each ticket, its job and step, and what it waits for.
+// EachWait calls f with each waiting ticket, in any order. A call of waits computes what the ticket waits for.
 func (g *Gate[T]) EachWait(f func(value *T, t *Ticket[T], waits func() []Wait)) {
 	for _, of := range g.parked {
 		for _, t := range of {
@@ -38,7 +38,7 @@ func (g *Gate[T]) EachWait(f func(value *T, t *Ticket[T], waits func() []Wait)) 
 	}
 }
 
-// why lists what a ticket waits for.
+// why returns what a ticket waits for; for the takes of a pool, those of the key that is expected to have room first.
 func (g *Gate[T]) why(t *Ticket[T]) (waits []Wait) {
 	now, seen := g.now(), make([]bool, len(t.Takes))
 	for i := range t.Takes {
@@ -59,7 +59,7 @@ func (g *Gate[T]) why(t *Ticket[T]) (waits []Wait) {
 	return waits
 }
 
-// waitsFor lists what a take waits for, and those that belong to it, if they are taken of a key.
+// waitsFor returns what the group of take i waits for if key is to grant it.
 func (g *Gate[T]) waitsFor(t *Ticket[T], i int, key string, now int64) (waits []Wait) {
 	for k := i; k < len(t.Takes); k++ {
 		if !t.together(i, k) {
@@ -86,7 +86,7 @@ func (g *Gate[T]) waitsFor(t *Ticket[T], i int, key string, now int64) (waits []
 	return waits
 }
 
-// later reports whether what is waited for of one key has room later than that of another one. A key that is paused is the last.
+// later reports whether the waits a, of one key, are expected to end after the waits b of another. A paused key comes last.
 func later(a, b []Wait) bool {
 	longest := func(waits []Wait) (paused int, wait time.Duration, ahead int) {
 		for _, w := range waits {
@@ -102,13 +102,14 @@ func later(a, b []Wait) bool {
 	return cmp.Or(aPaused-bPaused, cmp.Compare(aWait, bWait), aAhead-bAhead) > 0
 }
 
-// Each calls f with what waits, in any order.
+// Each calls f once for each job with waiting tickets, in any order.
 func (g *Gate[T]) Each(f func(*T)) {
 	for _, of := range g.parked {
 		f(&of[0].Value)
 	}
 }
 
+// aheadOf counts the tickets that wait in the line before t. The list is a heap, so it takes a pass over all.
 func (l *line[T]) aheadOf(t *Ticket[T]) (n int) {
 	for _, other := range l.list {
 		if l.before(&other.t.Value, &t.Value) {
@@ -118,16 +119,16 @@ func (l *line[T]) aheadOf(t *Ticket[T]) (n int) {
 	return n
 }
 
-// Usage is what a limit is used for now, over all its keys.
+// Usage is the usage of a limit over all its keys.
 type Usage struct {
 	Limit   limit.Limit
-	Keys    int           // that are remembered; 0 and 1 for a limit without keys
-	Used    int64         // slots that are held, what was admitted and still counts, probes without a result
-	Waiting int           // jobs that wait for it
-	Next    time.Duration // how long until more of it is free, as far as time alone gives it; 0 is now, limit.Unknown never
+	Keys    int           // keys with a line; 0 or 1 for a limit without keys
+	Used    int64         // held slots, starts that still count for a rate, or probes of a breaker without a result
+	Waiting int           // tickets that wait for it
+	Next    time.Duration // until more of it is free: 0 is now, limit.Unknown if time alone frees nothing
 }
 
-// Usage returns the limits, by name, with what they are used for.
+// Usage returns the usage of all limits, by name.
 func (g *Gate[T]) Usage() []Usage {
 	all := make(map[string]*Usage, len(g.limits))
 	for name, def := range g.limits {
@@ -151,7 +152,7 @@ func (g *Gate[T]) Usage() []Usage {
 		if len(l.list) > 0 {
 			least = l.list[0].n
 		}
-		if alone := l.def.N == 0 && l.def != g.limits[at.limit]; !alone && (l.share == nil || len(l.list) > 0) { // a key that is paused says nothing of the others
+		if alone := l.def.N == 0 && l.def != g.limits[at.limit]; !alone && (l.share == nil || len(l.list) > 0) { // a single paused key does not count
 			u.Next = max(u.Next, l.wait(now, least))
 		}
 	}
@@ -162,7 +163,7 @@ func (g *Gate[T]) Usage() []Usage {
 	return list
 }
 
-// isFirst reports whether a place is the first of its ticket in a line of the limit: one that waits for any key of a pool waits once.
+// isFirst reports whether a place is the first of its ticket in the lines of the limit. A ticket that waits for any key of a pool counts once.
 func (p *place[T]) isFirst() bool {
 	for i := range p.t.places {
 		if other := &p.t.places[i]; other.line.at.limit == p.line.at.limit {
@@ -172,7 +173,7 @@ func (p *place[T]) isFirst() bool {
 	return false
 }
 
-// used is how much of the limit is taken: by all engines, if they share it.
+// used returns how much of the line's limit is acquired, by all engines if they share it.
 func (l *line[T]) used(now int64) int64 {
 	if l.share != nil {
 		return l.share.taken

@@ -1,4 +1,7 @@
-// Package alarm calls functions at times of a clock that may be set, or that stands while a machine sleeps.
+// Package alarm calls functions at given times of a wall clock, also if the clock is set, or if the machine sleeps.
+//
+// A timer of the runtime is not enough: it measures elapsed time, and may stop while the machine sleeps. If a timer of one hour starts at 12:00 and
+// the machine sleeps from 12:10 to 12:50, it can fire at 13:40 instead of 13:00. So [Clock] compares the wall clock with the first alarm at least once a second.
 package alarm
 
 import (
@@ -9,19 +12,19 @@ import (
 	"github.com/tasq-dev/tasq/retry"
 )
 
-// tick is how often the clock is looked at while something waits for a time to come. A timer counts the time that passes; the
-// clock may be set, and goes on while a machine sleeps. Looking costs no query and, with nothing to wait for, does not happen.
+// tick is the longest time between two looks at the clock while there are alarms. It bounds how late an alarm can be after the clock was set
+// or the machine slept.
 const tick = time.Second
 
-// Clock calls functions when a clock shows their times, in the order of these times, and of one time in the order in which
-// they were set. There is one timer for all of them. Make one with [New]; it is safe for concurrent use.
+// Clock calls functions when a clock reaches their times. It calls them in the order of their times, and those of the same time in the order of
+// the calls of [Clock.At]. All share one timer. Make one with [New]; it is safe for concurrent use.
 type Clock struct {
 	clock   retry.Clock
 	mu      sync.Mutex
 	list    queue
-	set     uint64 // how many were
+	set     uint64 // the number of calls of At
 	stop    func() bool
-	rings   int64 // what the clock is expected to show when the timer rings
+	rings   int64 // the time that the clock is expected to show when the timer fires
 	stopped bool
 }
 
@@ -30,14 +33,14 @@ type alarm struct {
 	at    int64
 	nth   uint64
 	f     func() // must not block; called without any lock
-	index int    // in the heap; -1 when it is out of it
+	index int    // in the heap; -1 if it is not in it
 }
 
-// New makes one for a clock.
+// New returns a Clock without alarms that reads the given clock.
 func New(clock retry.Clock) *Clock { return &Clock{clock: clock} }
 
-// At has f called when the clock shows the time, in microseconds since 1970, or a later one; f must not block. Stop
-// prevents that, unless f is being called.
+// At calls f once the clock shows due, in microseconds since 1970, or later. f must not block: it would delay the alarms after it. stop
+// prevents the call, unless it has begun.
 func (a *Clock) At(due int64, f func()) (stop func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -80,7 +83,7 @@ func (a *Clock) disarm() {
 	}
 }
 
-// ring calls what is due.
+// ring calls the functions that are due, without the lock, so that they can call At.
 func (a *Clock) ring() {
 	var due []func()
 	a.mu.Lock()
@@ -96,7 +99,7 @@ func (a *Clock) ring() {
 	}
 }
 
-// Close has nothing called any more.
+// Close stops the timer, and prevents calls that have not begun.
 func (a *Clock) Close() {
 	a.mu.Lock()
 	defer a.mu.Unlock()

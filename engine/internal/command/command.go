@@ -1,5 +1,12 @@
 // Package command executes each kind of [workflow.Command] in a transaction of the writer. All callers use it: typed handles,
 // functions of Update, other processes, the command line and completion handlers.
+//
+//	Execute ──▶ check ──▶ key used before? ── yes ──▶ the stored result
+//	                        └─ no ──▶ open the tree ──▶ tx.On: mark the command, call the kernel ──▶ result
+//	                                                      └─ the root case has ended: next case with its key, completion handlers
+//
+// Most results are known before the command runs, and are stored with its key by On. A result that the command determines, such as the id of a
+// new item, is stored after it by Remember.
 package command
 
 import (
@@ -36,7 +43,7 @@ type Options struct {
 
 // Topics finds the cases that wait for a broadcast.
 type Topics interface {
-	// Waiting lists the root cases that wait for a topic, in the order of their ids.
+	// Waiting returns the root cases that wait for a topic, in the order of their ids.
 	Waiting(topic string) []workitem.CaseID
 }
 
@@ -202,7 +209,7 @@ func (x *Executor) begin(
 			result, err = x.beginAs(tx, &again, d, c, o, due, wish, steps)
 			return err
 		})
-		if !errors.Is(err, kernel.ErrBefore) { // the next id is above that of the case that was met
+		if !errors.Is(err, kernel.ErrBefore) { // else a waiting case has a greater id than this one; the next new id is greater than that
 			return result, err
 		}
 	}

@@ -12,19 +12,20 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// debounce starts a case that begins when no start with its key has come for a time, and cancels the one that waits for that:
+// debounce starts a case that begins once there has been no further start with its key for a time. It cancels the case of the previous start if
+// that has not begun:
 //
 //	start          0 s      4 s      8 s          quiet 5 s, longest 10 s
-//	begins at      5 s      9 s     10 s          the third takes the place of the second, and is put off no further
+//	begins at      5 s      9 s     10 s          each cancels the one before; the last is not delayed beyond 10 s after the first start
 //
-// A debounced case that has begun goes on beside the fresh one. Whatever else holds the key refuses it.
+// A debounced case that has begun continues beside the new one. A case that holds the key in another way makes the start fail.
 func (x *Executor) debounce(
 	tx *commit.Tx, fresh *state.Case, d *workflow.Definition, c *workflow.Command, o commit.Operation,
 ) (result workflow.Result, err error) {
 	since := tx.Now()
 	var beside []workitem.CaseID
 	for {
-		again, later := *fresh, *c // what begins becomes a part of a tree
+		again, later := *fresh, *c // copies, since begin puts the case into a tree, which may be rolled back
 		later.After = later.PutOff(since, tx.Now())
 		if again.Options, err = debounced(fresh, since); err != nil {
 			return result, fmt.Errorf("start %s: %w", d.Name, err)
@@ -49,7 +50,7 @@ func (x *Executor) debounce(
 	}
 }
 
-// debounced are the options of a fresh case with the time of the first start.
+// debounced returns the options of a new case with the time of the first start of the series.
 func debounced(fresh *state.Case, since time.Time) ([]byte, error) {
 	options, err := workflow.OptionsOf(kernel.Info(fresh))
 	if err != nil {
@@ -59,8 +60,8 @@ func debounced(fresh *state.Case, since time.Time) ([]byte, error) {
 	return options.Encode()
 }
 
-// makeWay cancels the case that holds a key, if it is put off, and returns when the first start came for which it was. The error is taken if
-// the case was not debounced.
+// makeWay cancels the case that holds a key if it is debounced and has not begun, and returns the time of the first start of its series. begun
+// reports that it has begun, and continues. It returns taken as the error if the case is not debounced.
 func (x *Executor) makeWay(tx *commit.Tx, taken *workflow.KeyTakenError, o commit.Operation) (first time.Time, begun bool, err error) {
 	u, err := tx.Open(taken.Case)
 	if err != nil {

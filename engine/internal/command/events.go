@@ -23,7 +23,7 @@ func (x *Executor) send(tx *commit.Tx, c *workflow.Command, o commit.Operation) 
 	return tx.On(u, o, workflow.Result{Case: c.Case}, func(m *kernel.Machine) error { return m.Send(c.Case, message(c)) })
 }
 
-// message is what a command sends.
+// message returns the message that a command sends.
 func message(c *workflow.Command) *state.Message {
 	return &state.Message{Name: c.Event, Value: c.Payload, By: c.Actor}
 }
@@ -85,7 +85,7 @@ func (x *Executor) broadcast(tx *commit.Tx, c *workflow.Command, o commit.Operat
 	return result, tx.Remember(first, o, result)
 }
 
-// waiting lists the root cases that wait for a topic. If other engines have the store open, the store knows.
+// waiting returns the root cases that wait for a topic. The index in memory lacks the steps of other engines, so a shared store is queried.
 func (x *Executor) waiting(tx *commit.Tx, topic string) ([]workitem.CaseID, error) {
 	if shared := tx.Shared(); shared != nil {
 		roots, err := shared.Waiting(tx.Context(), topic)
@@ -94,10 +94,10 @@ func (x *Executor) waiting(tx *commit.Tx, topic string) ([]workitem.CaseID, erro
 	return x.o.Topics.Waiting(topic), nil
 }
 
-// tokenSecret is how many random bytes a token holds beside the id of its root case.
+// tokenSecret is the number of random bytes in a token, after the id of its root case.
 const tokenSecret = 24
 
-// NewToken makes a text that cannot be guessed, and by which the case is found without an index.
+// NewToken returns a token that cannot be guessed. It begins with the id of the root case, so that the case is found without an index.
 func NewToken(random io.Reader, root workitem.CaseID) (string, error) {
 	buf := make([]byte, len(root)+tokenSecret)
 	copy(buf, root[:])
@@ -107,8 +107,8 @@ func NewToken(random io.Reader, root workitem.CaseID) (string, error) {
 	return base64.RawURLEncoding.EncodeToString(buf), nil
 }
 
-// TokenCase returns the root case a token is for, whether or not the token is good. The error wraps [store.ErrNotFound] if it
-// cannot be one.
+// TokenCase returns the root case in a token. It does not check that the step exists or waits. The error wraps [store.ErrNotFound] if the text has
+// not the form of a token.
 func TokenCase(token string) (workitem.CaseID, error) {
 	buf, err := base64.RawURLEncoding.DecodeString(token)
 	var root workitem.CaseID

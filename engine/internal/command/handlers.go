@@ -17,11 +17,12 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// maxNesting bounds how deep handlers end cases whose handlers end cases.
+// maxNesting bounds the depth of completion handlers that end cases which have completion handlers.
 const maxNesting = 20
 
-// RootEnded has the next case with the key of a root case that has ended begin, and calls its completion handlers. Jobs are
-// opened first, so that a handler which removes the case is refused while another one has still to be called.
+// RootEnded handles the end of a root case: it starts the next queued case with its business key, starts its dead letter if it failed, and calls
+// its completion handlers. Handlers that need a job get it before the others are called: while the case has jobs it cannot be removed, so a
+// handler cannot remove it before all have been called.
 func (x *Executor) RootEnded(tx *commit.Tx, u *commit.TreeWrite) error {
 	c := kernel.Info(u.Tree.Case(u.Tree.Root))
 	o, err := workflow.OptionsOf(c)
@@ -68,7 +69,7 @@ func (x *Executor) RootEnded(tx *commit.Tx, u *commit.TreeWrite) error {
 	if !errors.Is(err, errRunGone) {
 		return err
 	}
-	for _, t := range now { // what they did is undone, and the run is there again
+	for _, t := range now { // the savepoint has undone the removal, so the case can have jobs
 		if err := x.callByJob(tx, u, t, nil); err != nil {
 			return err
 		}
@@ -76,12 +77,12 @@ func (x *Executor) RootEnded(tx *commit.Tx, u *commit.TreeWrite) error {
 	return nil
 }
 
-// errRunGone says that a completion handler failed after an earlier one had removed the run, by which a job could have
-// called them again. What the called handlers did is undone, and jobs call them all: the command itself is not done again,
-// since it may be a part of an Update whose function must not be called twice.
+// errRunGone says that a completion handler failed after an earlier one had removed the case, which the job that repeats the handler would need.
+// The effects of the handlers are rolled back, and jobs call all of them. The command itself is not run again, since it may be part of an
+// Update whose function must not be called twice.
 var errRunGone = errors.New("the run was removed by a completion handler before another one failed")
 
-// callInTx calls a handler in the transaction. If it fails, what it did is undone alone, and a job calls it later.
+// callInTx calls a handler in the transaction. If it fails, only its own effects are rolled back, and a job calls it later.
 func (x *Executor) callInTx(tx *commit.Tx, u *commit.TreeWrite, d *workflow.Definition, c activities.CaseInfo, t workflow.HandlerCall) error {
 	err := tx.Savepoint(func() error { return x.callHandler(tx, d, c, t) })
 	switch {
@@ -98,7 +99,7 @@ func (x *Executor) callInTx(tx *commit.Tx, u *commit.TreeWrite, d *workflow.Defi
 	return x.callByJob(tx, u, t, workitem.FailureOf(err))
 }
 
-// callByJob has a job call a handler; after a failure the first wait of its backoff comes first.
+// callByJob opens a job that calls a handler: now, or after the first backoff if the handler has failed.
 func (x *Executor) callByJob(tx *commit.Tx, u *commit.TreeWrite, t workflow.HandlerCall, failure *workitem.Failure) error {
 	wait, _ := kernel.Backoff.Next(retry.Failure{Attempt: 1, Err: failure})
 	if failure == nil {
@@ -123,8 +124,7 @@ func (x *Executor) callHandler(tx *commit.Tx, d *workflow.Definition, c activiti
 	return nil
 }
 
-// CallDue does what a job that calls a handler is for. The job is done already, in this transaction: so the handler may
-// remove the case.
+// CallDue calls the handler of a due job. The job is already completed in this transaction, so the handler may remove the case.
 func (x *Executor) CallDue(tx *commit.Tx, u *commit.TreeWrite, j *state.Job) error {
 	c := kernel.Info(u.Tree.Case(u.Tree.Root))
 	d := x.o.Definitions.Definition(c.Fingerprint)
@@ -135,5 +135,5 @@ func (x *Executor) CallDue(tx *commit.Tx, u *commit.TreeWrite, j *state.Job) err
 	if err == nil || errors.Is(err, kernel.ErrAbandoned) {
 		return err
 	}
-	return workitem.FailureOf(err) // whatever it wraps is the handler's, and not for the engine to read
+	return workitem.FailureOf(err) // hides what it wraps: a handler that returns, for example, store.ErrNotFound must not look like a fault
 }

@@ -13,10 +13,10 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// CodeRedriven is that of the reason for which the case of a dead letter is canceled.
+// CodeRedriven is the code of the reason with which the case of a dead letter is canceled when the letter is redriven.
 const CodeRedriven = "redriven"
 
-// GivenUp starts the dead letters of work items that were given up.
+// GivenUp starts the cases of the dead letters of work items without further attempts.
 func (x *Executor) GivenUp(tx *commit.Tx, u *commit.TreeWrite, items []kernel.GivenUp) error {
 	for _, g := range items {
 		it := g.Attempts[len(g.Attempts)-1]
@@ -29,7 +29,7 @@ func (x *Executor) GivenUp(tx *commit.Tx, u *commit.TreeWrite, items []kernel.Gi
 	return nil
 }
 
-// caseLetter starts the dead letter of a root case that has failed.
+// caseLetter starts the case of the dead letter of a failed root case.
 func (x *Executor) caseLetter(tx *commit.Tx, u *commit.TreeWrite, c *state.Case, to *workflow.Definition) error {
 	var last *workitem.Item
 	for it := range c.Items.All() {
@@ -42,7 +42,7 @@ func (x *Executor) caseLetter(tx *commit.Tx, u *commit.TreeWrite, c *state.Case,
 	return x.startLetter(tx, u, l, to)
 }
 
-// letterOf begins a letter with what is known of a case, and of the attempts at what failed.
+// letterOf returns a letter with the fields of its case, and the attempts of the failed item.
 func letterOf(tx *commit.Tx, c *state.Case, attempts []*workitem.Item) workflow.Letter {
 	l := workflow.Letter{Workflow: c.Workflow, Case: c.ID, At: tx.Now(), BusinessKey: c.Key, Labels: c.Labels, Priority: c.Priority,
 		Options: c.Options}
@@ -54,7 +54,7 @@ func letterOf(tx *commit.Tx, c *state.Case, attempts []*workitem.Item) workflow.
 	return l
 }
 
-// startLetter starts the case of a letter, and notes it with the original.
+// startLetter starts the case of a letter, and records it in the journal of the original case.
 func (x *Executor) startLetter(tx *commit.Tx, u *commit.TreeWrite, l workflow.Letter, to *workflow.Definition) error {
 	input, err := json.Marshal(l)
 	if err != nil {
@@ -74,7 +74,7 @@ func (x *Executor) startLetter(tx *commit.Tx, u *commit.TreeWrite, l workflow.Le
 	return tx.Run(u, "", func(m *kernel.Machine) error { return m.DeadLetter(l.Case, l.Task, text) })
 }
 
-// redrive starts the original of a dead letter again.
+// redrive repeats the work of a dead letter, and cancels the case of the letter.
 func (x *Executor) redrive(tx *commit.Tx, c *workflow.Command, o commit.Operation) (workflow.Result, error) {
 	var none workflow.Result
 	u, err := x.openRoot(tx, c)
@@ -103,7 +103,12 @@ func (x *Executor) redrive(tx *commit.Tx, c *workflow.Command, o commit.Operatio
 	return result, tx.Remember(u, o, result)
 }
 
-// redriven has the original of a letter begin again: as it was left if it is there, and otherwise with what the letter has.
+// redriven repeats the original work of a letter. What it does depends on what failed, and on whether the original case still exists:
+//
+//	an item failed                               ──▶ retry the item; an error if its case was removed
+//	a case of a single function failed           ──▶ restart it: a new case takes over the completed steps
+//	another case failed                          ──▶ resume it
+//	a case failed, and was removed               ──▶ start a new case with the input in the letter
 func (x *Executor) redriven(tx *commit.Tx, l workflow.Letter, c *workflow.Command) (workflow.Result, error) {
 	again := workflow.Command{Actor: c.Actor}
 	root, err := tx.RootOfCase(l.Case)
@@ -146,7 +151,7 @@ func (x *Executor) startAgain(tx *commit.Tx, l workflow.Letter, c *workflow.Comm
 	return x.begin(tx, fresh, d, c, o, nil)
 }
 
-// operationOf is that of a command which another one brings about.
+// operationOf returns the operation of a command that another command executes as its part.
 func operationOf(c *workflow.Command) commit.Operation {
 	return commit.Operation{Command: c.String(), Actor: c.Actor}
 }

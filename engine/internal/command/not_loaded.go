@@ -8,17 +8,17 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// A database may hold cases of workflows that this engine was not opened with: those of an older program, or of another
-// one. The engine leaves all that is theirs alone, so that the program that has them finds it as it was.
+// A database may have cases of workflows that this engine was not opened with: those of an older version of the program, or of another program.
+// The engine does not touch them.
 
-// NotLoaded returns a [*kernel.NotLoadedError] if a command is about a case that runs on a version of a workflow which this engine was not
-// opened with: a program that has it can execute the command. It is nil for every other command.
+// NotLoaded returns a [*kernel.NotLoadedError] if a command is for a case that runs on a definition which this engine was not opened with. Another
+// program may be able to execute it. It returns nil for every other command, also for one that will fail.
 func (x *Executor) NotLoaded(tx *commit.Tx, c *workflow.Command) error {
 	var root workitem.CaseID
 	var err error
 	switch c.Kind {
 	case workflow.KindStart, workflow.KindBroadcast:
-		return nil // it is about no case
+		return nil // for no existing case
 	case workflow.KindToken:
 		root, err = TokenCase(c.Token)
 	case workflow.KindAct, workflow.KindRetry, workflow.KindSkip, workflow.KindGiveUp:

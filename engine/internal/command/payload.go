@@ -7,8 +7,8 @@ import (
 	"github.com/tasq-dev/tasq/domain"
 )
 
-// CheckPayload refuses JSON that is longer than the limit, or that not every database keeps as it is. No payload at all is
-// fine.
+// CheckPayload returns an error for JSON that is longer than the limit, or that some database would not store unchanged, such as a NUL
+// character. An absent payload is valid.
 func (x *Executor) CheckPayload(what string, data json.RawMessage) error {
 	if len(data) > x.o.MaxPayload {
 		return fmt.Errorf("%w: the %s has %d bytes and at most %d are allowed; keep large data elsewhere and pass a reference",

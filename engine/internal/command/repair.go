@@ -11,7 +11,7 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// suspend has nothing of a case begin.
+// suspend stops a case from starting anything new.
 func (x *Executor) suspend(tx *commit.Tx, c *workflow.Command, o commit.Operation) (workflow.Result, error) {
 	u, err := x.openRoot(tx, c)
 	if err != nil {
@@ -38,7 +38,7 @@ func (x *Executor) move(tx *commit.Tx, c *workflow.Command, o commit.Operation) 
 	})
 }
 
-// resume has a suspended or failed case go on. Which one that is, its tree decides, so the key is remembered when it is known.
+// resume continues a suspended or failed case. The kernel decides which case of the tree that is, so the result is known only after the command.
 func (x *Executor) resume(tx *commit.Tx, c *workflow.Command, o commit.Operation) (workflow.Result, error) {
 	u, err := x.openRoot(tx, c)
 	if err != nil {
@@ -52,7 +52,7 @@ func (x *Executor) resume(tx *commit.Tx, c *workflow.Command, o commit.Operation
 	})
 }
 
-// repairItem tries an item again, or skips it.
+// repairItem retries, skips or gives up an item.
 func (x *Executor) repairItem(tx *commit.Tx, c *workflow.Command, o commit.Operation) (workflow.Result, error) {
 	u, at, err := x.openItem(tx, c)
 	if err != nil {
@@ -73,7 +73,7 @@ func (x *Executor) repairItem(tx *commit.Tx, c *workflow.Command, o commit.Opera
 	})
 }
 
-// retryIncident does the job of an incident again.
+// retryIncident runs the job of an incident again.
 func (x *Executor) retryIncident(tx *commit.Tx, c *workflow.Command, o commit.Operation) (workflow.Result, error) {
 	root, err := tx.Store().Root(tx.Context(), c.Job)
 	if err != nil {
@@ -94,7 +94,7 @@ func (x *Executor) retryIncident(tx *commit.Tx, c *workflow.Command, o commit.Op
 	})
 }
 
-// repair runs a command whose result is known once it is done, and keeps it for its key then.
+// repair runs a command whose result is known only after it, and then records its key.
 func repair(
 	tx *commit.Tx, u *commit.TreeWrite, o commit.Operation, f func(*kernel.Machine) (workflow.Result, error),
 ) (workflow.Result, error) {
@@ -110,7 +110,8 @@ func repair(
 	return result, tx.Remember(u, o, result)
 }
 
-// openItem opens the tree of a command's item, and returns its case; it must be of the task that the command is restricted to.
+// openItem opens the tree of a command's item, and returns the case of the item. If the command is restricted to a task, the item must belong to
+// that.
 func (x *Executor) openItem(tx *commit.Tx, c *workflow.Command) (*commit.TreeWrite, *state.Case, error) {
 	root, err := tx.RootOfItem(c.Item)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// restart starts a case that has ended again, as a fresh one. It is of the definition that the command names, which may be a newer
-// version than the old one's.
+// restart starts a new case with the input and options of one that has ended. It runs on the definition that the command names, which may be a
+// newer version.
 func (x *Executor) restart(tx *commit.Tx, c *workflow.Command, o commit.Operation) (workflow.Result, error) {
 	var none workflow.Result
 	u, err := x.openRoot(tx, c)
@@ -52,14 +52,14 @@ func (x *Executor) restart(tx *commit.Tx, c *workflow.Command, o commit.Operatio
 	return x.begin(tx, fresh, d, &again, o, steps)
 }
 
-// wasDebounced reports whether a case held its key as one that is debounced does; a restart of it holds none.
+// wasDebounced reports whether a case was debounced. A restart of it does not hold the business key, and begins at once.
 func wasDebounced(old *state.Case) bool {
 	o, err := workflow.OptionsOf(kernel.Info(old))
 	return err == nil && !o.Debounced.IsZero()
 }
 
-// optionsAgain are the options of a fresh run: those of the old one, which work it goes on with, and the trace of the restart. It reports
-// whether the run is queued.
+// optionsAgain returns the options of the new case: those of the old one, the work that it continues, and the trace of the restart. It reports
+// whether the case is queued.
 func optionsAgain(old *state.Case, trace string) (raw json.RawMessage, queued bool, err error) {
 	o, err := workflow.OptionsOf(kernel.Info(old))
 	if err != nil {
@@ -73,10 +73,11 @@ func optionsAgain(old *state.Case, trace string) (raw json.RawMessage, queued bo
 	return raw, o.Queued, err
 }
 
-// OneJob reports whether a case is that of a single function: only that has one job to speak of.
+// OneJob reports whether a case is that of a single function (builder.Func), whose steps a new case can take over.
 func OneJob(c *state.Case) bool { return c.Net.NumTasks() == 1 && c.Net.Task(0).Kind == net.Atomic }
 
-// stepsOf lists what a fresh run takes over: the steps that the last job of the old one had done, up to one of them.
+// stepsOf returns the steps that the new case takes over: the completed steps of the last job of the old one or, if from is not empty, those
+// before the step with that name.
 func (x *Executor) stepsOf(tx *commit.Tx, old *state.Case, from string) ([]*workitem.Step, error) {
 	var recorded []*workitem.Step
 	if OneJob(old) {

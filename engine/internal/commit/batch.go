@@ -19,7 +19,7 @@ const maxBatch = 256
 // does not wait: the function may end within this time.
 const lazyWait = 500 * time.Microsecond
 
-// ErrDefer says that a completion handler timed out, or that its SQL ended the whole transaction. The request is run again with
+// ErrDefer says that a completion handler timed out, or that its SQL aborted the whole transaction. The request is run again with
 // [Tx.Deferred]: a job calls the handler later, so that the handler cannot prevent the end of the case.
 var ErrDefer = errors.New("a completion handler took its transaction with it")
 
@@ -167,7 +167,7 @@ func (w *Writer) transact(batch []*Request, more bool) ([]*Request, error) {
 			w.execute(s, shared, r)
 			switch {
 			case errors.Is(r.err, store.ErrUndone):
-				batch = append(slices.Delete(batch, i, i+1), r) // those behind it, of a batch that is done again, have not run
+				batch = append(slices.Delete(batch, i, i+1), r) // last in the batch: in a repeated batch, requests after it have not run yet
 				return r.err
 			case r.Once && r.err == nil:
 				more = false
@@ -186,7 +186,7 @@ func (w *Writer) othersOf(batch []*Request) (kept []*Request, victim *Request) {
 	for _, r := range batch[:last] {
 		w.trees.forget(r.tx)
 		r.endExtension(store.ErrUndone)
-		if r.Once { // it failed, and was undone before: one that succeeds is the last
+		if r.Once { // it has failed: a successful one would be the last of its transaction
 			w.answered(r)
 		} else {
 			kept = append(kept, r)
@@ -204,7 +204,8 @@ func (w *Writer) othersOf(batch []*Request) (kept []*Request, victim *Request) {
 	return kept, nil
 }
 
-// answered gives the outcome of a request to all callers that wait for it.
+// answered sends the outcome of a request to its callers. Observers come first, so a caller that queries next finds waits, limits and due jobs
+// as they are after its command.
 func (w *Writer) answered(r *Request) {
 	if r.err == nil {
 		w.publish(r.tx)
@@ -262,7 +263,7 @@ func (w *Writer) execute(s store.Tx, shared store.SharedTx, r *Request) {
 		r.err = context.Canceled
 		return
 	}
-	if r.now.IsZero() { // each command has its own time: one that was queued because something is due must find it due
+	if r.now.IsZero() { // not the time of the batch, which may have begun before a timer fired that queued this request
 		r.now = w.o.Now()
 		if err := r.ctx.Err(); err != nil {
 			r.err = withdrawnBy(err)
@@ -278,6 +279,8 @@ func (w *Writer) execute(s store.Tx, shared store.SharedTx, r *Request) {
 	}
 }
 
+// attempt runs a request once. In a shared store it locks cases only if a conflict is likely, or a conflict could not be retried.
+// attempt runs a request once. In a shared store it locks cases only if a conflict is likely, or a conflict could not be retried.
 func (w *Writer) attempt(s store.Tx, shared store.SharedTx, r *Request) {
 	r.tx = &Tx{w: w, s: s, shared: shared, locks: shared != nil && (r.Once || r.separate), now: r.now, ctx: whole(r.ctx), deferred: r.deferred}
 	defer r.tx.gate.End()
@@ -289,7 +292,7 @@ func (w *Writer) attempt(s store.Tx, shared store.SharedTx, r *Request) {
 		if r.Reads {
 			return err
 		}
-		if random := w.o.IDs.Failed(); random != nil { // the ids that the request has made are of no use
+		if random := w.o.IDs.Failed(); random != nil { // the source of random bits failed, so the new ids may not be unique
 			return fmt.Errorf("make ids by Config.Random: %w", random)
 		}
 		return err

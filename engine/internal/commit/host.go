@@ -13,7 +13,7 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// host is what the kernel sees of a transaction. It holds one pointer, so that it is no allocation as a [kernel.Host].
+// host is the view of the kernel on a transaction. It is a single pointer, so that its conversion to [kernel.Host] does not allocate.
 type host struct{ tx *Tx }
 
 // Definition implements [kernel.Definitions].
@@ -46,7 +46,7 @@ func (h host) KeyStarts(c *state.Case, after time.Time) ([]store.KeyStart, error
 // GoesOn implements [kernel.BusinessKeys].
 func (h host) GoesOn(root workitem.CaseID) (bool, error) {
 	u, err := h.tx.Open(root)
-	if errors.Is(err, store.ErrNotFound) { // it was removed, and so had ended
+	if errors.Is(err, store.ErrNotFound) { // only an ended case can be removed
 		return false, nil
 	}
 	if err != nil {

@@ -7,12 +7,12 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// index finds the root case of the items that are in memory, and says which root cases go on. It is safe for concurrent use: queries
-// ask it, too.
+// index has the root cases of the items in memory, and the root cases that have not ended. It has a lock, unlike the other state of the
+// writer, because queries read it from their own goroutines.
 type index struct {
 	mu    *sync.RWMutex
 	roots map[workitem.ID]workitem.CaseID
-	goOn  map[workitem.CaseID]bool // root cases in memory that have not ended, by what is committed, and whether they have a job that is no incident
+	goOn  map[workitem.CaseID]bool // the committed root cases in memory that have not ended; the value is that of hasJob
 }
 
 func newIndex() index {
@@ -32,7 +32,7 @@ func (x index) put(id workitem.ID, root workitem.CaseID) {
 	x.roots[id] = root
 }
 
-// goesOn reports whether a root case is known to go on.
+// goesOn reports whether a root case is known not to have ended.
 func (x index) goesOn(root workitem.CaseID) bool {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -40,14 +40,14 @@ func (x index) goesOn(root workitem.CaseID) bool {
 	return ok
 }
 
-// hasJob reports whether a root case is known to go on with a job that is no incident.
+// hasJob reports whether a root case is known not to have ended, and to have a job that is no incident.
 func (x index) hasJob(root workitem.CaseID) bool {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	return x.goOn[root]
 }
 
-// committed notes what was committed of a tree that stays in memory.
+// committed updates the index after a commit to a tree in memory.
 func (x index) committed(tree *state.Tree) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -58,8 +58,8 @@ func (x index) committed(tree *state.Tree) {
 	}
 }
 
-// hasJob reports whether one of the first jobs of a case is no incident. A case with many incidents, which this would have to look through after
-// each commit, counts as one that has none.
+// hasJob reports whether one of the first four jobs of a case is no incident. It runs after each commit, so it does not search a case with
+// many incidents to the end; false then only costs its caller a query.
 func hasJob(c *state.Case) bool {
 	const first = 4
 	n := 0
@@ -71,7 +71,7 @@ func hasJob(c *state.Case) bool {
 	return false
 }
 
-// drop forgets a tree that leaves memory, with its items.
+// drop removes a tree that leaves memory, with its items.
 func (x index) drop(tree *state.Tree) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Queued is how many requests of callers with a context that has the value wait for the writer.
+// Queued returns the number of queued requests whose context has a value for key.
 func (w *Writer) Queued(key any) (n int) {
 	w.queue.mu.Lock()
 	defer w.queue.mu.Unlock()
@@ -22,7 +22,7 @@ func (w *Writer) Queued(key any) (n int) {
 	return n
 }
 
-// InMemory is how many root cases are in memory, and how many steps of their jobs.
+// InMemory returns the number of root cases in memory, and the number of cached steps.
 func (w *Writer) InMemory(ctx context.Context) (cases, steps int, err error) {
 	err = w.Submit(ctx, &Request{Reads: true, Run: func(*Tx) error {
 		cases, steps = len(w.trees.byRoot), w.trees.steps
@@ -31,8 +31,8 @@ func (w *Writer) InMemory(ctx context.Context) (cases, steps int, err error) {
 	return cases, steps, err
 }
 
-// CheckSteps compares the steps that are in memory with those of the store, which must be the same. It returns how many it
-// compared.
+// CheckSteps compares the cached steps with those in the store. They must be equal. It returns how many it compared. Tests call it after random
+// histories.
 func (w *Writer) CheckSteps(ctx context.Context) (n int, err error) {
 	return n, w.Submit(ctx, &Request{Reads: true, Run: func(tx *Tx) error {
 		for root, c := range w.trees.byRoot {

@@ -5,34 +5,35 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Extender adds to requests what can be done in the same transaction. The writer calls it once the function of a request has
-// succeeded, before its changes are appended; not for the function of an Update, which is not called again if what was added
-// takes the transaction with it, and not if [Tx.Deferred].
+// Extender adds work to a request that can be done in the same transaction, and so saves a commit. The writer calls it when the function of a
+// request has succeeded, before its changes are appended. It is not called for the function of an Update, which could not be run again if
+// the added work aborted the transaction, and not if [Tx.Deferred].
 //
-// An error undoes the request: it is that of the store, or wraps [ErrDefer]. The function that is returned gets the outcome: nil once
-// all of it is durable, or why it did not happen. It is called once, after the observers.
+// An error rolls the request back; it is one of the store, or wraps [ErrDefer]. ended receives the outcome: nil if everything is durable, else
+// why it is not. It is called once, after the observers.
 type Extender interface {
 	Extend(tx *Tx) (ended func(error), err error)
 }
 
-// Observer learns of each command that changed a tree of cases, once the command is durable. The writer calls it, in the order of
-// the commits, so what it does is short, does not block, and sends no command that it waits for.
+// Observer is notified of each command that changed a tree, once the command is durable, in the order of the commits. The writer calls it, so it
+// must be fast, must not block, and must not wait for a command: the writer would wait for itself.
 //
 //	commit ── Committed(tree, changes) ──┬─ due work: jobs, and the steps of running ones
-//	                                    ├─ waits and watches
+//	                                    ├─ callers that wait
 //	                                    ├─ which cases wait for a topic
 //	                                    ├─ retention: when a case is to be removed
 //	                                    └─ a line in the log for each attempt that has ended
 type Observer interface {
-	// Committed takes the changes of a command in their order, with the tree as they have left it. The tree is the writer's: it is
-	// read during the call and not kept.
+	// Committed receives the changes of a command in order, and the tree after them. The tree belongs to the writer: it may be read during
+	// the call, and must not be kept.
 	Committed(tree *state.Tree, changes []state.Change)
 }
 
-// Holder decides which of the jobs that a command opens or moves are left for other engines. Its methods are called by the writer.
+// Holder decides which of the jobs that a command opens or moves this engine keeps, and which it offers to all engines. The writer calls it.
 type Holder interface {
-	// Offers reports whether a job that waits to be done is left for any engine that can do it.
+	// Offers reports whether a pending or waiting job is offered to any engine that can run it.
 	Offers(c *state.Case, j *state.Job) bool
-	// Offered takes the jobs that a command has left so, once it is durable and before the observers learn of it, and none after that.
+	// Offered receives the jobs that a durable command has offered, before its observers are called, and nil after that. So observers can skip
+	// these jobs.
 	Offered(ids []workitem.JobID)
 }

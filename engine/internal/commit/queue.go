@@ -2,14 +2,14 @@ package commit
 
 import "sync"
 
-// queue holds the requests that wait for the writer. It has no bound: who queues one waits for its answer, and the writer's
-// own, the claims of jobs, are as many as there are workers. So the writer can queue requests itself.
+// queue has the requests that wait for the writer. It is unbounded, so that the writer can queue requests itself without blocking on its own
+// queue. It stays short all the same: a caller waits for its answer before it sends more, and there are at most as many claims as workers.
 type queue struct {
 	mu     sync.Mutex
 	list   []*Request
-	taken  int // from the front of the list
+	taken  int // the number of requests already taken from the front of list
 	closed bool
-	ready  chan struct{} // has a token when the list may have become longer than empty, or a request is hurried
+	ready  chan struct{} // has a token if the list may no longer be empty, or a request was hurried
 }
 
 func (q *queue) init() { q.ready = make(chan struct{}, 1) }
@@ -35,10 +35,10 @@ func (q *queue) signal() {
 	}
 }
 
-// wake has the writer look again at what it waits for.
+// wake makes the writer check again whether it still has to wait.
 func (q *queue) wake() { q.signal() }
 
-// pop takes the oldest request; nil if there is none. Nothing comes after that if over is true.
+// pop takes the oldest request; nil if there is none. over says that there will be no more.
 func (q *queue) pop() (r *Request, over bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -53,7 +53,7 @@ func (q *queue) pop() (r *Request, over bool) {
 	return r, false
 }
 
-// close refuses further requests. Those that are queued are done.
+// close makes push refuse requests. Queued ones are still executed.
 func (q *queue) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

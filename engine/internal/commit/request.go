@@ -24,20 +24,20 @@ type Request struct {
 	Once bool
 	// Held says that Run uses variables of its caller, so the caller waits for its end even if its context ends.
 	Held bool
-	// Reads says that the request changes nothing, so that no one waits for a commit.
+	// Reads says that the request changes nothing, so a batch of such requests and lazy ones can wait.
 	Reads bool
 
 	ctx      context.Context
 	deferred bool       // completion handlers are called by jobs
-	done     chan error // gets the outcome, once durable; may be nil
+	done     chan error // receives the outcome, once durable; may be nil
 	stage    atomic.Int32
-	urgent   atomic.Bool // it is no longer lazy
-	now      time.Time   // of its first run; later ones have the same
+	urgent   atomic.Bool // it was hurried, and is no longer lazy
+	now      time.Time   // the time of its first run, which repeated runs keep
 	err      error
 	tx       *Tx
 	tries    int         // the number of conflicts with other engines
-	separate bool        // it runs in a transaction of its own, in which it locks the trees that it opens
-	extended func(error) // called with the outcome of what an Extender added; nil if there is none
+	separate bool        // it runs in a transaction of its own that locks the trees it opens
+	extended func(error) // receives the outcome of what an Extender added; nil if it added nothing
 }
 
 // Changes are the changes of a successful request to the first tree that it changed.
@@ -64,9 +64,8 @@ func (r *Request) begin() bool {
 // isLazy reports whether the commit may wait for further requests.
 func (r *Request) isLazy() bool { return r.Lazy && !r.urgent.Load() }
 
-// Submit queues a request and waits until it is durable. If the context ends while the command is queued, it is withdrawn. If
-// it has begun by then, it may still happen; the function of an Update is waited for nevertheless, since it uses what its
-// caller gave it.
+// Submit queues a request and waits until it is durable. If the context ends while the request is queued, it is withdrawn. If it has begun by
+// then, it may still be committed, and Submit returns without waiting for it, unless it is Held.
 func (w *Writer) Submit(ctx context.Context, r *Request) error {
 	if err := w.ask(ctx, r); err != nil {
 		return err

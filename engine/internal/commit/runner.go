@@ -13,14 +13,18 @@ import (
 	"github.com/tasq-dev/tasq/internal/readable"
 )
 
-// ErrCallback is for a callback of the user's that panicked, took too long, or called the engine.
+// ErrCallback says that a callback of the user panicked, took too long, or called the engine.
 var ErrCallback = errors.New("callback failed")
 
-// runner runs callbacks for the writer, on a goroutine of its own, so that one that never returns can be left behind. The
-// goroutine is kept from one callback to the next: handing over costs less than starting.
+// runner calls callbacks for the writer on a separate goroutine, so that the writer can abandon one that does not return. The goroutine is reused,
+// since a channel send costs less than a new goroutine.
 //
-// A callback may come back into the kernel (it starts a child case, whose own callbacks run); those run on the same
-// goroutine, within the time of the outermost.
+//	writer ── f ──▶ goroutine: f() ── err ──▶ writer            in time
+//	writer ── f ──▶ goroutine: f() ...  time is over            the writer fails the command, and starts a new goroutine;
+//	                                                            the old one ends when f returns, if ever
+//
+// A callback may call the kernel, for example to start a child case, which has callbacks too. Those run on the same goroutine, within the time of
+// the outermost one.
 type runner struct {
 	limit time.Duration
 	timer *time.Timer
@@ -31,8 +35,8 @@ type runner struct {
 // nestedKey marks the context of a callback.
 type nestedKey struct{}
 
-// NotNested refuses a call of the engine by a callback, for which the engine waits. It can tell by the context alone, so
-// a callback that uses another one waits until its time is over.
+// NotNested returns an error if a callback calls the engine: the engine waits for the callback, so the call would deadlock. It recognises
+// the callback by its context; one that passes another context blocks until its time is over.
 func NotNested(ctx context.Context) error {
 	if ctx.Value(nestedKey{}) == nil {
 		return nil
@@ -48,22 +52,21 @@ func newRunner(limit time.Duration) *runner {
 	return r
 }
 
-// renew starts a fresh goroutine.
+// renew starts a new goroutine. The old one is stuck or has ended.
 func (r *runner) renew() {
 	work := make(chan func())
 	r.work, r.done = work, make(chan error, 1)
 	go serveCallbacks(work)
 }
 
-// serveCallbacks is the outermost function of every goroutine that calls callbacks, see [InCallback].
+// serveCallbacks is the outermost function of each goroutine that calls callbacks. [InCallback] looks for its name.
 func serveCallbacks(work <-chan func()) {
 	for f := range work {
 		f()
 	}
 }
 
-// InCallback reports whether its caller runs on a goroutine that calls callbacks, for what has no context to tell, such as Close. It looks
-// at all of the stack.
+// InCallback reports whether it is called from a callback. It searches the whole stack, and is for functions without a context, such as Close.
 func InCallback() bool {
 	calls := make([]uintptr, 64)
 	n := runtime.Callers(1, calls)
@@ -92,7 +95,7 @@ func (r *runner) call(ctx context.Context, f func(context.Context) error) error 
 	defer cancel()
 	r.work <- func() {
 		err := errExited
-		defer func() { done <- err }() // a callback that ends the goroutine leaves nothing else to run
+		defer func() { done <- err }() // deferred, since runtime.Goexit runs nothing else
 		err = safely(inner, f)
 	}
 	r.timer.Reset(r.limit)
@@ -111,11 +114,12 @@ func (r *runner) call(ctx context.Context, f func(context.Context) error) error 
 		"all commands wait for, so do long work in Run or in a job, and do not call the engine, which waits for it", ErrCallback, r.limit, kernel.ErrAbandoned)
 }
 
-// errExited is what became of a callback that did not return, but ended its goroutine.
+// errExited is the error of a callback that ended its goroutine instead of returning.
 var errExited = fmt.Errorf("%w: it ended its goroutine (%w), as runtime.Goexit and the FailNow of a test do; let it return "+
 	"an error", ErrCallback, kernel.ErrAbandoned)
 
-// safely turns a panic into an error that keeps the stack, and an error whose methods panic into one that says so.
+// safely converts a panic to an error with the stack. It also replaces an error whose own methods panic, which would otherwise crash the writer
+// when it is formatted.
 func safely(ctx context.Context, f func(context.Context) error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -5,26 +5,26 @@ import (
 	"github.com/tasq-dev/tasq/store/state"
 )
 
-// A transaction can undo a part of itself: a command of an Update whose function goes on after its error, or a completion
-// handler that failed. Such a part is a savepoint; savepoints lie within each other. What is written to a tree is marked when a savepoint
-// first touches it, so a savepoint costs what it touches, however much the transaction holds.
+// A transaction can roll back a part of itself: a command of an Update whose function continues after its error, or a failed completion handler.
+// Such a part is a savepoint, and savepoints nest. A savepoint records the state of a tree when it first touches the tree, and not when it
+// begins: in an Update with 10,000 starts, each savepoint costs one tree and not all before it.
 
 // savepoint is a part of a transaction that can be undone alone.
 type savepoint struct {
-	writes int // how many there were when it began
+	writes int // the number of tree writes when it began; later ones are rolled back completely
 	points []point
 }
 
-// point is where the write of a tree stood when a savepoint first touched it.
+// point is the state of a tree write when a savepoint first touched it.
 type point struct {
 	write *TreeWrite
 	mark  state.Mark
 	done  int
-	entry store.Entry // with its events
+	entry store.Entry // with its changes so far
 	also  []string
 }
 
-// Savepoint runs f, and undoes all that it did by means of the transaction, alone, if it fails.
+// Savepoint runs f. If f fails, everything that it did in the transaction is rolled back, and nothing else.
 func (tx *Tx) Savepoint(f func() error) error {
 	tx.savepoints = append(tx.savepoints, savepoint{writes: len(tx.writes.list)})
 	err := tx.s.Savepoint(tx.ctx, f)
@@ -36,7 +36,7 @@ func (tx *Tx) Savepoint(f func() error) error {
 	return err
 }
 
-// touch notes where the write of a tree stands, for the savepoints that have not touched it yet.
+// touch records the state of a tree write for all open savepoints that have not touched it yet. Call it before each change of u.
 func (tx *Tx) touch(u *TreeWrite) {
 	for ; u.touched < len(tx.savepoints); u.touched++ {
 		l := &tx.savepoints[u.touched]
@@ -51,6 +51,8 @@ func (tx *Tx) pop() savepoint {
 	return l
 }
 
+// keep ends the innermost savepoint, and keeps its changes. The outer savepoints have recorded the same trees, since touch records for all
+// of them, so they can still roll the changes back.
 func (tx *Tx) keep() {
 	l := tx.pop()
 	for _, p := range l.points {
@@ -62,6 +64,7 @@ func (tx *Tx) keep() {
 	}
 }
 
+// undo ends the innermost savepoint, and rolls its changes back.
 func (tx *Tx) undo() {
 	l := tx.pop()
 	for _, u := range tx.writes.list[l.writes:] {

@@ -10,21 +10,22 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Several engines may have a store open. What a writer has in memory is a cache then: each commit is refused if one of the trees that
-// its requests opened was changed by another engine, and the requests run again on what the store has.
+// Several engines may have a store open. The trees in memory are then a cache, and concurrency control is optimistic: the store refuses a commit
+// if another engine has changed one of the trees that its requests opened, and the requests run again on current trees.
 //
-//	batch: A B C ──▶ commit ──▶ case of B is stale ──▶ A B C again, on fresh trees ──▶ commit
-//	                                                     B apart, with a lock, if the case was stale a moment ago
+//	batch: A B C ──▶ commit ──▶ the case of B is stale ──▶ A B C again, with the current tree ──▶ commit
+//	                                                         B in a transaction of its own, with a lock, if the case
+//	                                                         was stale within the last second
 
 const (
-	// maxTries is how often a request runs before its caller gets the conflict.
+	// maxTries is the number of runs after which a caller gets the conflict as its error.
 	maxTries = 10
 
-	// hot is how long after a conflict the next one on the same root case has its requests run apart. Engines that change one case all
-	// the time so queue for its lock, instead of starving one another.
+	// hot is the time after a conflict on a root case in which another conflict on it makes requests lock the case. Engines that change one case
+	// all the time then queue for its lock instead of starving each other.
 	hot = time.Second
 
-	// maxConflicts bounds how many root cases are remembered as hot.
+	// maxConflicts bounds the number of remembered conflicts.
 	maxConflicts = 1000
 )
 
@@ -33,8 +34,8 @@ func isStale(err error) bool {
 	return errors.As(err, &stale)
 }
 
-// staleOf takes the requests of a transaction that another engine was faster than. It returns those that are to be done again together,
-// and those that are to be done again apart. One that may not run twice gets the error.
+// staleOf handles the requests of a transaction that was refused because another engine has changed a case. It returns the requests to run again
+// together, and those to run again each in its own transaction. A request that must not run twice gets the error.
 func (w *Writer) staleOf(batch []*Request, err error) (again, apart []*Request) {
 	var stale *store.StaleError
 	errors.As(err, &stale)
@@ -74,15 +75,15 @@ func (w *Writer) staleOf(batch []*Request, err error) (again, apart []*Request) 
 	return again, apart
 }
 
-// conflict is the error of a request that is not done again.
+// conflict returns the error of a request that must not run again.
 func conflict(err error) error {
 	return fmt.Errorf("%w; repeat the command", err)
 }
 
-// conflicts remembers which root cases were stale when.
+// conflicts has the time of the last conflict of root cases.
 type conflicts map[workitem.CaseID]time.Time
 
-// note takes the root cases of a conflict, and returns those that had one a moment ago.
+// note records a conflict on root cases, and returns those that had another one less than hot ago.
 func (c conflicts) note(roots []workitem.CaseID, now time.Time) map[workitem.CaseID]bool {
 	if len(c) > maxConflicts {
 		clear(c)
@@ -97,7 +98,8 @@ func (c conflicts) note(roots []workitem.CaseID, now time.Time) map[workitem.Cas
 	return repeated
 }
 
-// expect has the commit depend on a tree that a request opens, whatever becomes of the request.
+// expect makes the commit depend on a tree that a request opens, also if the request fails: its error may be due to stale state, and the
+// caller must not get it then.
 func (tx *Tx) expect(tree *state.Tree) {
 	if tx.shared != nil {
 		tx.opened = append(tx.opened, tree.Root)
@@ -105,7 +107,7 @@ func (tx *Tx) expect(tree *state.Tree) {
 	}
 }
 
-// openedAny reports whether the request opened one of some root cases.
+// openedAny reports whether the request opened one of the given root cases.
 func (tx *Tx) openedAny(roots map[workitem.CaseID]bool) bool {
 	for _, root := range tx.opened {
 		if roots[root] {
@@ -115,8 +117,8 @@ func (tx *Tx) openedAny(roots map[workitem.CaseID]bool) bool {
 	return false
 }
 
-// lock keeps other engines from a root case that is to be opened, if the request is to lock what it opens. A tree in memory that is
-// not the newest is dropped.
+// lock locks a root case against other engines before it is opened, if the request locks cases. It drops the tree in memory if that is not
+// current, which cannot happen again while the lock is held.
 func (tx *Tx) lock(root workitem.CaseID) error {
 	if !tx.locks {
 		return nil
@@ -131,10 +133,11 @@ func (tx *Tx) lock(root workitem.CaseID) error {
 	return nil
 }
 
-// Shared is the transaction of a store that several engines have open; nil if the store is this engine's alone.
+// Shared returns the transaction of a store that several engines have open; nil if only this engine has it open.
 func (tx *Tx) Shared() store.SharedTx { return tx.shared }
 
-// raise has ids rise above those of a tree, which another engine may have made by a clock that is ahead.
+// raise makes new ids greater than those of a tree. Another engine, whose clock is ahead, may have made these, and a case relies on the ids of its
+// items, jobs and steps being in the order of their creation.
 func raise(ids *workitem.Generator, tree *state.Tree) {
 	tree.Each(func(c *state.Case) {
 		ids.Above(c.ID)

@@ -10,20 +10,20 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// stepCache is what the writer remembers of the steps of the job of a tree that was claimed last. A function that waits for an
-// change a moment later goes on without a query: reading and decoding a thousand steps would hold up the writer, and
-// all requests behind it, for some milliseconds. It is a copy of what the store has, and may be dropped at any time.
+// stepCache has the steps of the job of a tree that was claimed last, so that a function that waits briefly for an event continues without a
+// query. Reading and decoding a thousand steps would block the writer, and all requests behind it, for milliseconds. The cache is a copy of
+// what the store has, and may be dropped at any time.
 type stepCache struct {
 	job   workitem.JobID
-	seq   int64            // the entry of the tree's journal up to which it has everything; 0 if nothing is remembered
-	steps []*workitem.Step // all of the job, in the order of their ids
+	seq   int64            // the last entry of the tree that it includes; 0 if it is empty
+	steps []*workitem.Step // all steps of the job, in the order of their ids
 }
 
-// maxCachedSteps bounds how many steps are remembered, of all trees together: some megabytes, beside the trees themselves.
+// maxCachedSteps bounds the number of cached steps of all trees: some megabytes, besides the trees themselves.
 const maxCachedSteps = 20_000
 
-// cacheSteps begins to remember, with what the claim of a job has read and done, which is the last of its entry. If the claim is
-// not committed, the tree leaves memory with all that is remembered of it.
+// cacheSteps starts to cache the steps of a job, with those that its claim has read. If the claim is not committed, the tree is evicted
+// together with its cache.
 func (t *trees) cacheSteps(u *TreeWrite, job workitem.JobID, steps []*workitem.Step) {
 	c := t.byRoot[u.Tree.Root]
 	if c == nil {
@@ -35,7 +35,8 @@ func (t *trees) cacheSteps(u *TreeWrite, job workitem.JobID, steps []*workitem.S
 	t.trimSteps(c)
 }
 
-// updateSteps takes in what a transaction did to the steps of the job. What is there already is there in the same state.
+// updateSteps applies a transaction to the cached steps. Entries that the cache includes already are skipped; after a gap, since another engine
+// has written in between, the cache is dropped.
 func (t *trees) updateSteps(c *cached, u *TreeWrite) {
 	for entry := range u.entries() {
 		t.applySteps(c, entry)
@@ -94,7 +95,8 @@ func (t *trees) dropSteps(c *cached) {
 	c.steps = stepCache{}
 }
 
-// trimSteps keeps what is remembered within its size: it looks at some trees, wherever the map begins, and has them forget.
+// trimSteps bounds the number of cached steps. It drops those of up to 64 trees in the random order of the map, and in the end those of the
+// newest.
 func (t *trees) trimSteps(newest *cached) {
 	seen := 0
 	for _, c := range t.byRoot {
@@ -111,7 +113,7 @@ func (t *trees) trimSteps(newest *cached) {
 	}
 }
 
-// stepsOf lists the steps of a job of a tree, if they are remembered.
+// stepsOf returns the steps of a job of a tree, if they are cached and current.
 func (t *trees) stepsOf(root workitem.CaseID, job workitem.JobID) ([]*workitem.Step, bool) {
 	c := t.byRoot[root]
 	if c == nil || c.steps.job != job || c.steps.seq == 0 || c.steps.seq != c.tree.Case(root).LastSeq {
@@ -120,11 +122,11 @@ func (t *trees) stepsOf(root workitem.CaseID, job workitem.JobID) ([]*workitem.S
 	return slices.Clone(c.steps.steps), true
 }
 
-// longSleep is from when on a sleeping case leaves memory at once, and not only when others need the room.
+// longSleep is the time from which on a sleeping case is evicted at once, and not only when the cache is full.
 const longSleep = time.Minute
 
-// sleepsLong reports whether a command has left a case to nothing but time: all its jobs sleep, and none is due for a while.
-// One that waits for a change may get it a moment later, so it stays. Only small cases are looked at.
+// sleepsLong reports whether a command has left a case that only waits for time: all its jobs sleep, and none is due within longSleep. A case that
+// waits for an event stays in memory, since the event may come at any moment. Only small cases are examined, so that the check is cheap.
 func sleepsLong(u *TreeWrite) bool {
 	root := u.Tree.Case(u.Tree.Root)
 	suspended := func(e state.Change) bool {

@@ -13,20 +13,21 @@ import (
 	"github.com/tasq-dev/tasq/workflow"
 )
 
-// TreeWrite is what a transaction does to one tree: one entry of the journal for all its commands, but for those with an
-// idempotency key, of which each has an entry of its own, with its key, its answer, and its very command. So the key is known
-// again by what it was used for, whatever else the transaction did.
+// TreeWrite is everything that a transaction does to one tree. All commands without an idempotency key share one entry of the journal. A command
+// with a key gets an entry of its own with the key, its hash and its result, so that a repeated key can be compared with exactly that command:
+//
+//	Update: Act(1), Act(2), Send(key "k"), Act(3)  ──▶  entry "act 1, act 2"   entry "send", key "k"   entry "act 3"
 type TreeWrite struct {
-	// Tree is the writer's, with all that the transaction has done to it.
+	// Tree belongs to the writer. It includes all changes of the transaction so far.
 	Tree  *state.Tree
-	done  []store.Entry // those before the one that is written now
-	entry store.Entry
-	also  []string // the commands of the entry after its first
+	done  []store.Entry // the completed entries, before the current one
+	entry store.Entry   // the current one
+	also  []string      // the commands of the current entry after its first
 
-	touched int // how many of the savepoints of the transaction, from the outermost, know where it stood
+	touched int // the number of open savepoints, from the outermost, that have recorded a point of it
 }
 
-// Create makes a new tree a part of the transaction.
+// Create adds a tree to the transaction.
 func (tx *Tx) Create(tree *state.Tree) *TreeWrite {
 	tree.Begin()
 	u := &tx.first
@@ -38,7 +39,7 @@ func (tx *Tx) Create(tree *state.Tree) *TreeWrite {
 	return u
 }
 
-// mustBeThere refuses a tree that this transaction has removed.
+// mustBeThere returns an error for a tree that this transaction has removed.
 func (u *TreeWrite) mustBeThere() error {
 	if u.Tree.Removed() {
 		return fmt.Errorf("case %s was removed: %w", u.Tree.Root, store.ErrNotFound)
@@ -46,7 +47,7 @@ func (u *TreeWrite) mustBeThere() error {
 	return nil
 }
 
-// mark notes a command that begins. One with a key keeps its result.
+// mark records the beginning of a command, with its result if it has a key.
 func (tx *Tx) mark(u *TreeWrite, o Operation, result workflow.Result) error {
 	tx.touch(u)
 	if u.entry.Command != "" && (u.entry.Key != "" || o.Key != "") {
@@ -66,14 +67,14 @@ func (tx *Tx) mark(u *TreeWrite, o Operation, result workflow.Result) error {
 	return u.answer(o, result)
 }
 
-// answer keeps the key of a command in the entry that is written now, with its result.
+// answer records the key of a command and its result in the current entry.
 func (u *TreeWrite) answer(o Operation, result workflow.Result) (err error) {
 	u.entry.Key = o.Key
 	u.entry.Answer, err = json.Marshal(answer{Hash: o.Hash, Result: result})
 	return err
 }
 
-// Operation is what the journal keeps of a command beside its changes.
+// Operation describes a command in the journal, besides its changes.
 type Operation struct {
 	Command string // as the journal names it
 	Actor   string
@@ -81,14 +82,15 @@ type Operation struct {
 	Hash    string // of the command; "" without a key
 }
 
-// answer is what the journal keeps of a command with a key: what it was, and its result.
+// answer is the JSON that the journal keeps of a command with a key.
 type answer struct {
 	Hash   string          `json:"hash"`
 	Result workflow.Result `json:"result"`
 }
 
-// Remember keeps the key of a command whose result is known once it is done: in the entry of its changes if that is of this command alone,
-// or else in one of its own. One that reached no case (u is nil) did nothing, so there is nothing to remember.
+// Remember records the key of a command whose result is only known after it, such as the id of a new item. It uses the entry of the command's
+// changes if no other command shares that, or else a new entry. A command that reached no case (u is nil) has done nothing, and is not
+// recorded.
 func (tx *Tx) Remember(u *TreeWrite, o Operation, result workflow.Result) error {
 	if o.Key == "" || u == nil {
 		return nil
@@ -100,14 +102,14 @@ func (tx *Tx) Remember(u *TreeWrite, o Operation, result workflow.Result) error 
 	return tx.mark(u, o, result)
 }
 
-// seal ends an entry and begins the next.
+// seal completes the current entry, and begins the next.
 func (u *TreeWrite) seal() {
 	u.named()
 	u.done = append(u.done, u.entry)
 	u.entry = store.Entry{Root: u.entry.Root, At: u.entry.At}
 }
 
-// named puts the commands of the last entry together.
+// named joins the names of the commands of the current entry.
 func (u *TreeWrite) named() {
 	if u.also != nil {
 		u.entry.Command += ", " + strings.Join(u.also, ", ")
@@ -115,7 +117,7 @@ func (u *TreeWrite) named() {
 	}
 }
 
-// close ends the last entry, and leaves those out that say nothing. It reports whether there are any.
+// close completes the last entry, and drops the silent ones. It reports whether any is left to append.
 func (u *TreeWrite) close() bool {
 	u.named()
 	u.done = slices.DeleteFunc(u.done, silent)
@@ -126,9 +128,10 @@ func (u *TreeWrite) close() bool {
 	return !silent(u.entry)
 }
 
+// silent reports whether an entry has neither changes nor a key, so that it need not be stored.
 func silent(e store.Entry) bool { return len(e.Changes) == 0 && e.Key == "" }
 
-// entries lists what was written, in order.
+// entries yields all entries in order.
 func (u *TreeWrite) entries() iter.Seq[*store.Entry] {
 	return func(yield func(*store.Entry) bool) {
 		for i := range u.done {
@@ -140,7 +143,7 @@ func (u *TreeWrite) entries() iter.Seq[*store.Entry] {
 	}
 }
 
-// changes lists what happened to the tree, in order.
+// changes returns all changes to the tree, in order.
 func (u *TreeWrite) changes() []state.Change {
 	if len(u.done) == 0 {
 		return u.entry.Changes
@@ -152,7 +155,7 @@ func (u *TreeWrite) changes() []state.Change {
 	return all
 }
 
-// keyed finds the entry of a command of this transaction by its idempotency key; nil if there is none.
+// keyed returns the entry of this transaction with an idempotency key; nil if there is none.
 func (tx *Tx) keyed(key string) *store.Entry {
 	for _, u := range tx.writes.list {
 		for e := range u.entries() {
@@ -164,7 +167,8 @@ func (tx *Tx) keyed(key string) *store.Entry {
 	return nil
 }
 
-// Answered finds the result of an earlier command with the same idempotency key.
+// Answered returns the result of an earlier command with the same idempotency key, and whether there is one. A key that was used for another
+// command is an error.
 func (tx *Tx) Answered(o Operation) (workflow.Result, bool, error) {
 	var first answer
 	entry := tx.keyed(o.Key)
@@ -190,7 +194,7 @@ func (tx *Tx) Answered(o Operation) (workflow.Result, bool, error) {
 	return first.Result, true, nil
 }
 
-// append hands the transaction's changes to the store.
+// append appends the changes of the transaction to the journal of the store. Trees without changes are left out.
 func (tx *Tx) append() error {
 	kept := tx.writes.list[:0]
 	for _, u := range tx.writes.list {
@@ -200,7 +204,7 @@ func (tx *Tx) append() error {
 			u.Tree.Rollback()
 		}
 	}
-	tx.writes = writes{list: kept} // nothing is looked up any more
+	tx.writes = writes{list: kept} // without indexes, since there are no more lookups
 	for _, u := range tx.writes.list {
 		for e := range u.entries() {
 			if err := tx.s.Append(tx.ctx, e, u.Tree); err != nil {
@@ -228,7 +232,7 @@ func (tx *Tx) measure(e *store.Entry, t *state.Tree) {
 	tx.size.Bytes += len(state.AppendChanges(nil, e.Changes, t))
 }
 
-// Rollback undoes what the transaction did to trees, so that nothing of it is appended.
+// Rollback undoes all changes of the transaction to trees.
 func (tx *Tx) Rollback() {
 	for _, u := range tx.writes.list {
 		u.Tree.Rollback()

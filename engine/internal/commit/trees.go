@@ -7,13 +7,13 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// trees are the trees that stay in memory between commands. What they hold is what is committed, or what the batch that is
-// under way has done; a tree whose commit failed is dropped, and read again.
+// trees is a cache of trees. They have the committed state plus the changes of the current batch. If the commit fails, the changed trees are
+// evicted and read again, since there is no other copy of the committed state in memory.
 type trees struct {
 	byRoot map[workitem.CaseID]*cached
-	most   int    // how many root cases stay
-	uses   uint64 // counts loads, as the time by which the oldest is found
-	steps  int    // how many steps they remember, of all together
+	most   int    // the maximum number of root cases after a commit
+	uses   uint64 // the number of loads so far: a logical clock for cached.used
+	steps  int    // the number of cached steps of all trees
 	index  index
 }
 
@@ -30,7 +30,7 @@ func newTrees(most int) *trees {
 
 func (t *trees) has(root workitem.CaseID) bool { return t.byRoot[root] != nil }
 
-// load finds a tree in memory, or has the store read it.
+// load returns a tree from memory, or reads it from the store.
 func (t *trees) load(tx *Tx, root workitem.CaseID) (*state.Tree, error) {
 	t.uses++
 	if c := t.byRoot[root]; c != nil {
@@ -45,7 +45,7 @@ func (t *trees) load(tx *Tx, root workitem.CaseID) (*state.Tree, error) {
 		raise(tx.w.o.IDs, tree)
 	}
 	if tree.Ended() {
-		return tree, nil // it will not change, and most likely nothing asks for it again
+		return tree, nil // not cached: it will hardly be needed again
 	}
 	t.byRoot[root] = &cached{tree: tree, used: t.uses}
 	tree.Each(func(c *state.Case) {
@@ -56,7 +56,7 @@ func (t *trees) load(tx *Tx, root workitem.CaseID) (*state.Tree, error) {
 	return tree, nil
 }
 
-// appended takes in a tree that a transaction has written.
+// appended caches a tree that a transaction has written.
 func (t *trees) appended(u *TreeWrite) {
 	if !t.has(u.Tree.Root) {
 		t.uses++
@@ -69,7 +69,7 @@ func (t *trees) appended(u *TreeWrite) {
 	}
 }
 
-// committed drops a tree that will not be needed soon, and keeps the steps of another up to date.
+// committed evicts a tree that will not be needed soon, and updates the cached steps of any other.
 func (t *trees) committed(u *TreeWrite) {
 	if u.Tree.Ended() || sleepsLong(u) {
 		t.evict(u.Tree.Root)
@@ -78,10 +78,10 @@ func (t *trees) committed(u *TreeWrite) {
 	}
 }
 
-// forget drops the trees of a request whose commit failed: what they hold never happened.
+// forget evicts the trees of a request whose commit failed, since they have changes that are not in the store.
 func (t *trees) forget(tx *Tx) {
 	if tx == nil {
-		return // the store did not even begin
+		return // the transaction could not be begun
 	}
 	for _, u := range tx.writes.list {
 		t.evict(u.Tree.Root)
@@ -99,8 +99,8 @@ func (t *trees) evict(root workitem.CaseID) {
 	t.index.drop(c.tree)
 }
 
-// trim keeps the cache within its size. It looks at a handful of trees and drops the one that was used longest ago: nearly
-// as good as a list in order of use, and it costs nothing while a tree is used.
+// trim bounds the size of the cache. It evicts the least recently used of eight random trees: nearly as good as an exact LRU list, and a use of a
+// tree costs nothing.
 func (t *trees) trim() {
 	for len(t.byRoot) > t.most {
 		var oldest workitem.CaseID

@@ -26,36 +26,36 @@ type Tx struct {
 	ctx    context.Context
 	now    time.Time
 	writes writes
-	first  TreeWrite // of the writes: most transactions have no other
+	first  TreeWrite // the memory of the first write: most transactions have only one
 	gate   kernel.Gate
-	users  bool // the user's code has control, and comes back in through the gate
-	depth  int  // of callbacks that have called each other
+	users  bool // user code has control, and must pass the gate to call the engine
+	depth  int  // of nested callbacks
 
 	shared  store.SharedTx    // nil if no other engine has the store open
-	locks   bool              // what is opened is locked
-	opened  []workitem.CaseID // if the store is shared
-	offered []workitem.JobID  // left for other engines
+	locks   bool              // cases are locked when they are opened
+	opened  []workitem.CaseID // the root cases opened so far, if the store is shared
+	offered []workitem.JobID  // jobs offered to all engines
 
-	savepoints []savepoint // that are under way, the outermost first
+	savepoints []savepoint // the open ones, the outermost first
 	deferred   bool        // completion handlers are called by jobs
 
-	size Size // of what was appended, if that is measured
+	size Size // of what was appended, if it is measured
 }
 
-// Store is the transaction of the store.
+// Store returns the transaction of the store.
 func (tx *Tx) Store() store.Tx { return tx.s }
 
-// Context is that of the request, without its end; in a callback, that of the callback.
+// Context returns the context of the request, which is never canceled, or that of the current callback.
 func (tx *Tx) Context() context.Context { return tx.ctx }
 
-// Now is the time of the transaction.
+// Now returns the time of the transaction.
 func (tx *Tx) Now() time.Time { return tx.now }
 
-// Deferred reports whether completion handlers are to be called by jobs, since one of them has taken this request's
-// transaction with it before. See [ErrDefer].
+// Deferred reports whether jobs have to call the completion handlers, since one of them has aborted the transaction of this request before. See
+// [ErrDefer].
 func (tx *Tx) Deferred() bool { return tx.deferred }
 
-// Depth is how many callbacks have called each other.
+// Depth returns the number of nested callbacks.
 func (tx *Tx) Depth() int { return tx.depth }
 
 // Command runs a command for user code: it takes control, and rolls back the command alone if it fails, since the
@@ -161,13 +161,13 @@ func (tx *Tx) Run(u *TreeWrite, actor string, f func(*kernel.Machine) error) err
 	defer tx.w.keep(m)
 	err := f(m)
 	if u.entry.Changes == nil {
-		u.entry.Changes = make([]state.Change, 0, max(8, len(m.Changes()))) // the claim of a job that was opened comes behind
+		u.entry.Changes = make([]state.Change, 0, max(8, len(m.Changes()))) // with room for the claim of a job that was opened
 	}
 	u.entry.Changes = append(u.entry.Changes, m.Changes()...)
 	if err == nil && len(m.GivenUp()) > 0 {
 		err = tx.w.o.GivenUp(tx, u, m.GivenUp())
 	}
-	if err != nil || !u.Tree.Ended() || !endsRoot(u.Tree.Root, m.Changes()) { // a fork may take over an end and the resume behind it
+	if err != nil || !u.Tree.Ended() || !endsRoot(u.Tree.Root, m.Changes()) { // both, since a fork can copy an end and the resume after it
 		return err
 	}
 	return tx.w.o.RootEnded(tx, u)

@@ -1,5 +1,5 @@
-// Package commit has the one goroutine that changes cases: the writer. It takes requests from a queue, runs each in a
-// transaction that several share, and reports to observers what is durable.
+// Package commit has the writer, the only goroutine that changes cases. It takes requests from a queue, runs several in one transaction of the
+// store, and notifies observers after the commit.
 //
 //	Submit ─▶ queue ─▶ batch: one transaction of the store ─▶ commit ─▶ observers, outcomes
 //	                     │  each request in a savepoint of its own: it fails alone
@@ -7,7 +7,16 @@
 //	                     │    kernel: agenda, callbacks ─▶ changes
 //	                     └─   entries appended to the journal
 //
-// All that is here belongs to the writer's goroutine, but for the queue and the index of items.
+// Only the queue and the index of items are shared between goroutines; everything else belongs to the writer.
+//
+// A batch of the requests A, B and C can fail in these ways:
+//
+//	B fails                      its savepoint is rolled back; A and C are committed
+//	B aborts the transaction     A and C run again without B, in the next transaction
+//	B meets another engine       A, B and C run again on current trees (stale.go)
+//	the database refuses the commit, since a constraint of the user's own tables is checked then:
+//	                             A, B and C run again, each in its own transaction
+//	the commit fails otherwise   all fail, and their trees are evicted
 package commit
 
 import (
@@ -22,10 +31,10 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// ErrClosed is the error of what a closed engine refuses.
+// ErrClosed is returned by a closed engine.
 var ErrClosed = errors.New("the engine is closed")
 
-// Options are what a writer works with. All fields are needed.
+// Options configure a writer. Fields are required unless their comment says otherwise.
 type Options struct {
 	Store       store.Store
 	Definitions kernel.Definitions
@@ -34,14 +43,14 @@ type Options struct {
 	Now         func() time.Time
 	Faults      *fault.Log
 
-	CallbackTimeout time.Duration // of one callback of the user's
-	CacheCases      int           // how many root cases stay in memory
+	CallbackTimeout time.Duration // of one callback of the user
+	CacheCases      int           // the number of root cases that stay in memory
 
-	Shared bool // other engines may change cases, too; the transactions of the store are then [store.SharedTx]
+	Shared bool // other engines may change cases too; the transactions of the store are then [store.SharedTx]
 
-	Holder Holder // decides about jobs; nil if no other engine has the store open
+	Holder Holder // nil if no other engine has the store open
 
-	// Fenced is called on the goroutine of the writer when the store says that this engine holds its jobs no longer, before anything else is
+	// Fenced is called on the goroutine of the writer when the store reports that this engine no longer owns its jobs, before anything else is
 	// committed. It must not use the writer.
 	Fenced func()
 	// RootEnded is called in the transaction when a command has ended a root case.
@@ -50,44 +59,43 @@ type Options struct {
 	GivenUp func(tx *Tx, u *TreeWrite, items []kernel.GivenUp) error
 	// Committed is called after each commit that appended something; nil measures nothing.
 	Committed func(Size)
-	// Active counts requests that are under way: +1 as one is queued, -1 when its outcome is known.
+	// Active counts requests: it is called with +1 when one is queued, and with -1 when its outcome is known.
 	Active func(int)
-	// Lost sees every error of the store, and returns what callers get instead: [ErrClosed] if the database was taken away.
+	// Lost receives every error of the store, and returns the error for callers: [ErrClosed] if another process has taken over the database.
 	Lost func(error) error
-	// Closed is the error of a request that comes too late.
+	// Closed returns the error of requests after the close.
 	Closed func() error
 	// Recovered is called when the store works again after a fault.
 	Recovered func()
 }
 
-// Size is how much a commit appended to the journal.
+// Size is the size of what a commit appended to the journal.
 type Size struct {
-	Requests int // that share the commit and appended something
-	Entries  int // of the journal: one for each tree of cases that a request changed
-	Changes  int // in the entries
-	Bytes    int // of the changes, as the journal keeps them
+	Requests int // requests of the commit that appended something
+	Entries  int // entries of the journal: at least one per tree that a request changed
+	Changes  int // changes in these entries
+	Bytes    int // encoded size of the changes
 }
 
-// Writer runs requests, one after the other. Make one with [New] and start it with [Writer.Start]. Its methods are safe for
-// concurrent use.
+// Writer runs requests one after the other. Make one with [New] and start it with [Writer.Start]. Its methods are safe for concurrent use.
 type Writer struct {
 	o       Options
 	queue   queue
 	answers sync.Pool // channels for the outcomes of requests, see answer
 	stopped chan struct{}
 
-	// What follows is for the writer's goroutine alone.
+	// The fields below belong to the writer's goroutine.
 	runner    *runner
 	trees     *trees
-	batch     []*Request // kept for its memory
+	batch     []*Request // the memory of the last batch, for the next one
 	patience  *time.Timer
 	observers []Observer
 	extender  Extender
 	conflicts conflicts
-	machine   *kernel.Machine // of a command that is over, for the next one; nil for none
+	machine   *kernel.Machine // of the last command, reused by the next one; may be nil
 }
 
-// New makes a writer.
+// New returns a writer that does nothing until it is started.
 func New(o Options) *Writer {
 	w := &Writer{o: o, stopped: make(chan struct{}), runner: newRunner(o.CallbackTimeout), trees: newTrees(o.CacheCases), conflicts: make(conflicts),
 		patience: time.NewTimer(time.Hour)}
@@ -96,45 +104,45 @@ func New(o Options) *Writer {
 	return w
 }
 
-// keep keeps a machine for the next command. One that was lent is not even noted: its command may end on the goroutine of a callback that was
-// left behind, beside that of the writer.
+// keep stores a machine for reuse by the next command. A machine that was lent to a callback is dropped: the command of an abandoned callback may
+// end on the callback's goroutine, where even the assignment would be a data race.
 func (w *Writer) keep(m *kernel.Machine) {
 	if !m.IsLent() {
 		w.machine = m
 	}
 }
 
-// Observe has observers learn of each commit, after those that do already. Call it before [Writer.Start], or on the writer's
-// goroutine.
+// Observe adds observers after the existing ones. Call it before [Writer.Start], or on the writer's goroutine.
 func (w *Writer) Observe(observers ...Observer) { w.observers = append(w.observers, observers...) }
 
-// Extend has an extender add to requests. Call it before [Writer.Start].
+// Extend sets the extender. Call it before [Writer.Start].
 func (w *Writer) Extend(x Extender) { w.extender = x }
 
 // Start starts the writer's goroutine.
 func (w *Writer) Start() { go w.write() }
 
-// Close refuses further requests. Those that are queued are done; [Writer.Wait] waits for them.
+// Close makes the writer refuse requests. Queued ones are still executed; [Writer.Wait] waits for them.
 func (w *Writer) Close() { w.queue.close() }
 
-// Wait waits until a closed writer has done all that was queued.
+// Wait waits until a closed writer has executed all queued requests.
 func (w *Writer) Wait() { <-w.stopped }
 
-// Stop ends the goroutine of callbacks, once the writer has ended.
+// Stop ends the goroutine of callbacks. Call it after [Writer.Wait].
 func (w *Writer) Stop() { w.runner.stop() }
 
-// RootOf finds the root case of an item that is in memory.
+// RootOf returns the root case of an item in memory.
 func (w *Writer) RootOf(item workitem.ID) (workitem.CaseID, bool) { return w.trees.index.get(item) }
 
-// GoesOn reports whether a root case is known to go on, without a request: what ends it is reported to the observers later. It is false
-// also for a case that is not in memory. If another engine ends the case, [Writer.Forget] is called, or the next commit on it finds out.
+// GoesOn reports whether a root case is in memory and has not ended. It needs no request and no query. If it reports true, the end of the case is
+// still to come, so observers will be notified of it. If another engine ends the case, [Writer.Forget] drops it, or the next commit on it
+// fails as stale.
 func (w *Writer) GoesOn(root workitem.CaseID) bool { return w.trees.index.goesOn(root) }
 
-// HasJob reports, like GoesOn, whether a root case is known to go on with a job that is no incident, so that it is not stuck. A job that is given
-// up is reported to the observers, too.
+// HasJob is like GoesOn, and also requires a job that is no incident, so that the case is not stuck. Observers are also notified when a job
+// becomes an incident.
 func (w *Writer) HasJob(root workitem.CaseID) bool { return w.trees.index.hasJob(root) }
 
-// write ends when the writer is closed and the queue is empty.
+// write executes requests until the writer is closed and the queue is empty.
 func (w *Writer) write() {
 	defer close(w.stopped)
 	for {
@@ -149,12 +157,12 @@ func (w *Writer) write() {
 	}
 }
 
-// idleWait is how long the writer waits, with nothing to do, before it has the store do its housekeeping. A caller that
-// sends one command after the other so never pays for it.
+// idleWait is the idle time before the writer calls the housekeeping of the store. It is longer than the pause between two commands of one caller,
+// so that a sequence of commands is not delayed by housekeeping.
 const idleWait = 2 * time.Millisecond
 
-// idle waits for a request; nil if there will be none. It has the store write its tables once the queue has been empty for
-// a moment.
+// idle waits for a request; nil if there will be none. When the queue has been empty for idleWait, it calls the housekeeping of the store, which
+// writes the tables.
 func (w *Writer) idle() *Request {
 	w.patience.Reset(idleWait)
 	defer w.patience.Stop()

@@ -7,21 +7,21 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// writes are the trees that a transaction is about, in the order in which it began with them. Most transactions are about one, and an
-// Update may start thousands of cases, each of which asks for its root case and for the cases with its business key. So a longer list has
-// indexes: without them, 10,000 starts with a business key in batches of 5,000 took 2.4 s of 9 s of CPU to go through the list.
+// writes has the trees of a transaction, in the order in which they were opened. Most transactions have one tree, but an Update may start thousands
+// of cases, each of which looks up its root case and the cases with its business key. So a longer list has indexes: without them, 10,000
+// starts with a business key in batches of 5,000 spent 2.4 s of 9 s of CPU time on searching the list.
 type writes struct {
 	list   []*TreeWrite
 	byRoot map[workitem.CaseID]*TreeWrite // nil while the list is short
 
 	byKey   map[businessKey][]*TreeWrite
-	indexed int // how many of the list byKey has
+	indexed int // the number of elements of list that byKey includes
 }
 
-// businessKey is one of a workflow. That of a case does not change.
+// businessKey identifies a business key. The key of a case never changes, so an index needs no updates.
 type businessKey struct{ workflow, key string }
 
-// shortList is how long a list is gone through instead of indexed.
+// shortList is the length up to which a list is searched instead of indexed.
 const shortList = 8
 
 func (w *writes) add(u *TreeWrite) {
@@ -37,7 +37,7 @@ func (w *writes) add(u *TreeWrite) {
 	}
 }
 
-// of finds what is written to the tree of a root case; nil if nothing is.
+// of returns the write of the tree of a root case; nil if the transaction has not opened it.
 func (w *writes) of(root workitem.CaseID) *TreeWrite {
 	if w.byRoot != nil {
 		return w.byRoot[root]
@@ -50,7 +50,8 @@ func (w *writes) of(root workitem.CaseID) *TreeWrite {
 	return nil
 }
 
-// withKey yields the root cases that have a business key, whether they hold it or not. One that is being created has none yet.
+// withKey yields the root cases of the transaction with a business key, whether they hold it or not. A tree that is being created has no root case
+// yet, and is skipped.
 func (w *writes) withKey(k businessKey) iter.Seq[*state.Case] {
 	return func(yield func(*state.Case) bool) {
 		w.indexKeys()
@@ -69,7 +70,7 @@ func (w *writes) withKey(k businessKey) iter.Seq[*state.Case] {
 
 func keyOf(c *state.Case) businessKey { return businessKey{c.Workflow, c.Key} }
 
-// indexKeys takes up the cases that were created since it was called last.
+// indexKeys adds the cases that were created since the last call.
 func (w *writes) indexKeys() {
 	if len(w.list) <= shortList {
 		return
@@ -87,7 +88,7 @@ func (w *writes) indexKeys() {
 	}
 }
 
-// cut drops all but the first n.
+// cut drops all elements after the first n.
 func (w *writes) cut(n int) {
 	if n == len(w.list) {
 		return

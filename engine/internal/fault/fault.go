@@ -1,6 +1,7 @@
-// Package fault is about errors of the store that say nothing of the command that met them, as a full disk or a lock that
-// another program holds. The engine's own commands, which have no caller to repeat them, are tried again until the store
-// works or the engine closes: no attempt is counted and no failure is recorded.
+// Package fault handles errors of the store that are not the fault of a command: a full disk, a lost connection, a lock of another
+// program. A command of a caller returns such an error, and the caller can repeat it. A command of the engine itself, such as the result of a
+// job, has no caller, so it is repeated with backoff until the store works or the engine closes. It neither counts as an attempt of a job nor
+// fails one.
 package fault
 
 import (
@@ -13,15 +14,15 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// ErrCommit says that a command was fine and the store could not commit it.
+// ErrCommit says that a command was executed, but the store could not commit it.
 var ErrCommit = errors.New("the store could not commit")
 
-// Is reports whether an error is the store's, or one of the source of random bits, which says nothing of a command either.
+// Is reports whether an error is a fault: one of the store, or of the source of random bits.
 func Is(err error) bool {
 	return errors.Is(err, ErrCommit) || errors.Is(err, store.ErrUnavailable) || errors.Is(err, workitem.ErrRandom)
 }
 
-// As marks an error of the store as a fault: any but those that answer what was asked.
+// As marks an error of the store as a fault, except for errors that are a normal result, such as ErrNotFound.
 func As(err error) error {
 	if err == nil || errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrUndone) ||
 		errors.Is(err, store.ErrUnavailable) {
@@ -30,26 +31,26 @@ func As(err error) error {
 	return fmt.Errorf("%w: %w", store.ErrUnavailable, err)
 }
 
-// The wait before a command that met a fault is tried again doubles from the first to the last.
+// The wait before the next attempt doubles from firstWait to lastWait.
 const (
 	firstWait = 50 * time.Millisecond
 	lastWait  = 5 * time.Second
 
-	// Levels is how many different waits there are: 50 ms doubled seven times is longer than the last.
+	// Levels is the number of different waits: 50 ms doubled seven times exceeds lastWait.
 	Levels = 8
 )
 
-// Wait is the wait after a number of faults in a row, from 0 on. It is time of the machine, whatever the engine's clock is: a
-// disk that is full has nothing to do with the time that a process lives in.
+// Wait returns the wait after a number of consecutive faults before this one. It is real time, also if the engine has a virtual clock: a full
+// disk does not depend on that.
 func Wait(faults int) time.Duration { return min(lastWait, firstWait<<min(faults, Levels-1)) }
 
-// Retrier tries commands of the engine's own again.
+// Retrier repeats commands of the engine itself.
 type Retrier struct {
 	Closing <-chan struct{} // closed when the engine begins to close
-	Closed  func() error    // the error of what a closed engine refuses
+	Closed  func() error    // returns the error for commands after the close
 }
 
-// Pause waits after a fault; false if the engine or the context ended meanwhile.
+// Pause waits after a fault. It reports false if the engine closed or the context ended meanwhile.
 func (r Retrier) Pause(ctx context.Context, faults int) bool {
 	timer := time.NewTimer(Wait(faults))
 	defer timer.Stop()
@@ -62,8 +63,8 @@ func (r Retrier) Pause(ctx context.Context, faults int) bool {
 	return false
 }
 
-// Insist calls f until its error is no fault, and returns that error. It is that of Closed if the engine closes first, and
-// that of the context if it ends.
+// Insist calls f until it returns nil or an error that is no fault, and returns that. If the engine closes first, it returns the error of
+// Closed; if the context ends, its cause.
 func (r Retrier) Insist(ctx context.Context, f func() error) error {
 	for faults := 0; ; faults++ {
 		err := f()

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Log logs faults: the first of a kind, the kind once a minute while it lasts, and its end. Make one with [NewLog]; it is
-// safe for concurrent use.
+// Log logs the first fault of a kind, a line per minute while it lasts, and its end: a store that fails for an hour must not fill the log. Make
+// one with [NewLog]; it is safe for concurrent use.
 type Log struct {
 	log  *slog.Logger
 	now  func() time.Time
@@ -21,15 +21,15 @@ type lasting struct {
 	n                   int
 }
 
-// pace is how often a fault that lasts is logged.
+// pace is the interval between two log lines of one fault.
 const pace = time.Minute
 
-// NewLog makes a log that is empty.
+// NewLog returns a Log without open faults.
 func NewLog(log *slog.Logger, now func() time.Time) *Log {
 	return &Log{log: log, now: now, open: make(map[string]*lasting)}
 }
 
-// Note takes the outcome of something that may meet faults. It reports whether a fault of that kind has ended.
+// Note records the outcome of an operation: err is its fault, or nil. It reports whether that ends a fault of this kind.
 func (l *Log) Note(kind string, err error, text string, args ...any) (over bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -43,7 +43,7 @@ func (l *Log) Note(kind string, err error, text string, args ...any) (over bool)
 		return true
 	}
 	now := l.now()
-	if f == nil || now.Sub(f.last) > 2*pace { // nothing says when some faults are over
+	if f == nil || now.Sub(f.last) > 2*pace { // the operation may not have run since, so the old fault ended unnoticed
 		f = &lasting{since: now}
 		l.open[kind] = f
 	}
@@ -56,7 +56,7 @@ func (l *Log) Note(kind string, err error, text string, args ...any) (over bool)
 	return false
 }
 
-// Since is when the first open fault of the kinds given began; of several kinds the first that has one decides. Zero is none.
+// Since returns when the open fault of the first kind that has one began; zero if none has.
 func (l *Log) Since(kinds ...string) time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()

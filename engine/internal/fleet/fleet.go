@@ -1,12 +1,13 @@
-// Package fleet keeps an engine in touch with the others that have the same store open.
+// Package fleet coordinates an engine with the other engines that have the same store open: it sends heartbeats, takes over jobs without an
+// owner, and notices what other engines have committed.
 //
-//	every second, or ten if all is quiet,            another engine commits
-//	until something begins
-//	  Tick: a heartbeat ────▶ store                    │ a hint, which may be lost
-//	        ◀── what has changed, who has died         ▼
-//	  Take: jobs that no engine holds ──▶ Work       Refresh: root cases that are waited for or worked on
+//	every second, or ten while all engines are idle   another engine commits
+//	  Tick: a heartbeat ────▶ store                     │ a hint, which may be lost
+//	        ◀── changed cases, dead engines             ▼
+//	  Take: jobs that no engine owns ──▶ Work         Refresh: root cases that callers or jobs of this engine need
 //
-// It changes nothing by itself: cases are changed by the writer, jobs are done by the dispatcher.
+// Hints only save time: whatever a lost hint would have said, the next Tick finds. The package changes no cases and runs no jobs; the writer and
+// the dispatcher do.
 package fleet
 
 import (
@@ -22,49 +23,49 @@ import (
 )
 
 const (
-	page = 200 // jobs that are taken at a time
+	page = 200 // jobs taken at a time
 
-	// again is how long after a Tick that failed the next one is.
+	// again is the wait after a failed Tick.
 	again = time.Second
 
-	// maxSkew is from which difference between the clocks on it is logged.
+	// maxSkew is the difference between the clocks of engine and store from which on it is logged.
 	maxSkew = time.Second
 )
 
-// Work is what does the jobs of this engine.
+// Work runs the jobs of this engine; the dispatcher implements it.
 type Work interface {
-	// Busy reports whether something runs, or is due soon.
+	// Busy reports whether a job runs, or is due soon.
 	Busy() bool
-	// Roots lists the root cases of running jobs.
+	// Roots returns the root cases of running jobs.
 	Roots() []workitem.CaseID
-	// Filter is what is taken of the jobs that no engine holds.
+	// Filter selects the jobs without an owner that this engine can run now.
 	Filter() store.TakeFilter
-	// Adopt takes up jobs that are this engine's from now on. It returns those that it could not take up, with the reason.
+	// Adopt schedules jobs that this engine has taken. It returns those that it could not schedule, with the reason.
 	Adopt(ctx context.Context, jobs []*state.Job) (left []*state.Job, err error)
-	// Others says whether there are other engines.
+	// Others sets whether there are other engines.
 	Others(are bool)
 }
 
-// Options are what a [Member] works with. All fields are needed.
+// Options configure a [Member]. All fields are required.
 type Options struct {
 	Store  store.Fleet
 	Work   Work
-	Prints []string // of the definitions of this engine
+	Prints []string // the fingerprints of the definitions of this engine
 
-	// Awaited lists the root cases that callers wait for something of.
+	// Awaited returns the root cases for which callers wait.
 	Awaited func() []workitem.CaseID
-	// Refresh has the newest state of a root case compared with what this engine knows; [Member.Saw] is called with the outcome.
+	// Refresh starts to load the newest state of a root case; [Member.Saw] is called with the outcome.
 	Refresh func(root workitem.CaseID)
 	// Forget drops root cases from memory.
 	Forget func(roots []workitem.CaseID)
 	// Moved is called when another engine may have committed something.
 	Moved func()
-	// Set is called when another engine may have changed settings, with the digest of those that there are; "" if that is not known.
+	// Set is called when another engine may have changed settings, with the digest of the current ones; "" if it is not known.
 	Set func(digest string)
 	// Died is called when other engines have died.
 	Died func()
 
-	// Report takes the outcome of each exchange with the store.
+	// Report receives the outcome of each call of the store.
 	Report func(error)
 	Now    func() time.Time
 	Log    *slog.Logger
@@ -74,32 +75,32 @@ type Options struct {
 type Member struct {
 	o     Options
 	woken chan struct{}
-	begun chan struct{} // something has begun here
+	begun chan struct{} // see Began
 	done  sync.WaitGroup
 
 	mu         sync.Mutex
-	seen       map[workitem.CaseID]int64 // positions that this engine knows, of the root cases that it has to know the changes of
-	refreshing map[workitem.CaseID]bool  // they are being refreshed
+	seen       map[workitem.CaseID]int64 // the last known position of each root case that this engine has to follow
+	refreshing map[workitem.CaseID]bool  // the root cases with a Refresh in progress
 	free       bool                      // there may be jobs to take
-	left       []*state.Job              // they are this engine's and could not be taken up yet
-	unsure     bool                      // the last attempt to take jobs failed, and may have made some this engine's
-	others     int
-	skewed     bool
+	left       []*state.Job              // jobs that this engine has taken and could not schedule yet
+	unsure     bool                      // the last Take failed, but may have been committed: then this engine owns jobs that it does not know
+	others     int                       // the number of other engines
+	skewed     bool                      // the skew of the clocks was logged
 
-	wanted bool // something has begun here since the last Tick
+	wanted bool // a commit or a wait has begun here since the last Tick
 	pause  pause
 
-	ticked    bool  // there was an exchange with the store
-	head      int64 // of the journal, as of the last one; 0 if it was empty
-	unsettled bool  // entries before the head could still appear then
+	ticked    bool  // a Tick has succeeded
+	head      int64 // the last position of the journal at that Tick; 0 if the journal was empty
+	unsettled bool  // transactions were open at that Tick whose entries may appear before head
 }
 
-// New makes a member that does nothing yet.
+// New returns a member that does nothing until Join and Start.
 func New(o Options) *Member {
 	return &Member{o: o, woken: make(chan struct{}, 1), begun: make(chan struct{}, 1), seen: make(map[workitem.CaseID]int64), refreshing: make(map[workitem.CaseID]bool)}
 }
 
-// Join announces this engine, and takes up what no engine holds.
+// Join announces this engine to the store, and takes jobs without an owner.
 func (m *Member) Join(ctx context.Context) error {
 	if err := m.o.Store.Announce(ctx, m.o.Prints); err != nil {
 		return err
@@ -110,7 +111,7 @@ func (m *Member) Join(ctx context.Context) error {
 	return m.take(ctx)
 }
 
-// Start keeps in touch until the context ends.
+// Start sends heartbeats and handles hints until the context ends.
 func (m *Member) Start(ctx context.Context) {
 	m.done.Go(func() {
 		timer := time.NewTimer(0)
@@ -123,7 +124,7 @@ func (m *Member) Start(ctx context.Context) {
 // Wait waits until the member has stopped, after the end of its context.
 func (m *Member) Wait() { m.done.Wait() }
 
-// TakeWork has jobs taken, if there may be some.
+// TakeWork starts to take jobs, if there may be some. The dispatcher calls it when it has room for more.
 func (m *Member) TakeWork() {
 	m.mu.Lock()
 	free := m.free
@@ -140,7 +141,8 @@ func (m *Member) wake() {
 	}
 }
 
-// Committed implements commit.Observer: it notes what this engine did to root cases itself.
+// Committed implements commit.Observer. It advances the known position of the root case, so that the next Tick does not take this engine's own
+// change for one of another engine.
 func (m *Member) Committed(tree *state.Tree, _ []state.Change) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -150,8 +152,8 @@ func (m *Member) Committed(tree *state.Tree, _ []state.Change) {
 	m.began()
 }
 
-// Began is called when a caller begins to wait. If all was quiet, the heartbeat that says how soon the next one is to be expected comes
-// early then, as after a commit of this engine: the others notice sooner if that is its last one.
+// Began is called when a caller begins to wait. Like a commit, it ends a long pause early, so that the next heartbeat announces a short interval:
+// the other engines detect the death of an engine by that interval, and should notice soon if this one dies while it works.
 func (m *Member) Began() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -169,7 +171,7 @@ func (m *Member) began() {
 	}
 }
 
-// Saw notes that a root case was refreshed, up to a position; 0 if that has failed.
+// Saw records that a Refresh has loaded a root case up to a position; 0 if it has failed, so that the next Tick finds it changed again.
 func (m *Member) Saw(root workitem.CaseID, last int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -179,7 +181,7 @@ func (m *Member) Saw(root workitem.CaseID, last int64) {
 	}
 }
 
-// await waits for the next thing to do, and does it; false if there is none.
+// await waits for the next signal and handles it. It reports false if the member has to stop.
 func (m *Member) await(ctx context.Context, timer *time.Timer) bool {
 	select {
 	case <-ctx.Done():
@@ -213,7 +215,7 @@ func (m *Member) report(err error) {
 	}
 }
 
-// follow takes a hint.
+// follow handles a hint of another engine.
 func (m *Member) follow(ctx context.Context, hint store.Hint, timer *time.Timer) {
 	watched := m.watched()
 	var others []workitem.CaseID
@@ -238,7 +240,7 @@ func (m *Member) follow(ctx context.Context, hint store.Hint, timer *time.Timer)
 		m.setFree(true)
 		m.report(m.take(ctx))
 		if m.alone() {
-			timer.Reset(0) // it is not, most likely
+			timer.Reset(0) // the hint came from another engine, so look again
 		}
 	}
 }
@@ -255,7 +257,7 @@ func (m *Member) setFree(free bool) {
 	m.free = free
 }
 
-// watched lists the root cases that this engine has to know the changes of, with the positions that it knows.
+// watched returns the root cases that this engine has to follow, with their last known positions, and drops the others.
 func (m *Member) watched() map[workitem.CaseID]int64 {
 	roots := append(m.o.Work.Roots(), m.o.Awaited()...)
 	m.mu.Lock()
@@ -269,7 +271,7 @@ func (m *Member) watched() map[workitem.CaseID]int64 {
 	return known
 }
 
-// refresh asks for the newest state of a root case, unless that is under way.
+// refresh starts a Refresh of a root case, unless one is in progress.
 func (m *Member) refresh(root workitem.CaseID) {
 	m.mu.Lock()
 	asked := m.refreshing[root]
@@ -280,7 +282,8 @@ func (m *Member) refresh(root workitem.CaseID) {
 	}
 }
 
-// tick sends a heartbeat and takes the news. It returns when the next one is due.
+// tick sends a heartbeat and handles what the store returns. It returns the time until the next heartbeat. An engine that was fenced, because
+// the others took it for dead, has lost its jobs and takes new ones.
 func (m *Member) tick(ctx context.Context) (time.Duration, error) {
 	roots := m.watched()
 	m.mu.Lock()
@@ -322,8 +325,9 @@ func (m *Member) tick(ctx context.Context) (time.Duration, error) {
 	return news.Next, nil
 }
 
-// compare refreshes root cases that the store has at other positions than were known when it was asked. By now this engine may have changed them
-// itself, and so have met what others did before, or have no further use for them: most are those of short jobs.
+// compare refreshes the root cases whose positions in the store differ from the known ones. It skips those that this engine has changed itself
+// during the Tick, since its commit has loaded what others did before, and those that it no longer follows. Most are skipped: they belong to
+// short jobs.
 func (m *Member) compare(known map[workitem.CaseID]int64, changed []workitem.CaseID) {
 	if len(changed) == 0 {
 		return
@@ -336,8 +340,8 @@ func (m *Member) compare(known map[workitem.CaseID]int64, changed []workitem.Cas
 	}
 }
 
-// take takes jobs that no engine holds, as long as this engine has room for more. If the store fails after a job was taken, the job stays
-// with this engine, and the next Tick tries to take it up again.
+// take takes jobs without an owner while this engine has room for more. If the store fails after a job was taken, the job stays with this engine,
+// and the next Tick tries to schedule it again.
 func (m *Member) take(ctx context.Context) error {
 	m.mu.Lock()
 	free, left := m.free || m.unsure, m.left
@@ -360,7 +364,7 @@ func (m *Member) take(ctx context.Context) error {
 			return err
 		}
 		if len(jobs) < page {
-			m.setFree(len(f.Without) > 0) // of those there may be more
+			m.setFree(len(f.Without) > 0) // the filter left these out, so there may be more of them
 			return nil
 		}
 	}

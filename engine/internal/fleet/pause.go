@@ -2,21 +2,21 @@ package fleet
 
 import "time"
 
-// pause is the time between two Ticks. It is long while all is quiet, and ends early when something begins, so that there is no more than one
-// Tick in the time that is soon:
+// pause is the time between two Ticks. It is long while all engines are idle. Activity ends it early, but never before its first part, soon, is
+// over: so a busy engine sends at most one Tick per soon.
 //
-//	Tick ── soon ──┬── quiet ── Tick             nothing begins
-//	               ├── Tick                      something began before
-//	               ├─ quiet ─┤ Tick              something begins here
-//	               ├─ quiet ─┤── soon ── Tick    another engine does something, and is looked at once more after that
+//	Tick ── soon ──┬── quiet ── Tick             no activity
+//	               ├── Tick                      activity during soon
+//	               ├─ quiet ─┤ Tick              activity of this engine during quiet
+//	               ├─ quiet ─┤── soon ── Tick    activity of another engine: it gets time for its own Tick first
 //
 // The zero value is a pause that nothing ends early. It belongs to the goroutine of the member.
 type pause struct {
-	soon   time.Duration // 0: nothing ends it early
-	rest   time.Duration // what follows on the first part; 0 in the last part
-	quiet  bool          // it is in its last part, and something may end it
-	early  bool          // something has begun
-	others bool          // another engine did something, which may have had no time to say that it is busy
+	soon   time.Duration // the first part; 0: nothing ends the pause early
+	rest   time.Duration // the second part; 0 once it has begun
+	quiet  bool          // the second part has begun
+	early  bool          // there was activity
+	others bool          // there was activity of another engine, which may not have sent a Tick yet
 }
 
 // start begins the pause after a Tick.
@@ -28,7 +28,7 @@ func (p *pause) start(timer *time.Timer, next time.Duration) {
 	timer.Reset(next)
 }
 
-// goesOn reports whether the pause is not over when the timer ends.
+// goesOn reports whether the second part of the pause follows when the timer fires.
 func (p *pause) goesOn(timer *time.Timer) bool {
 	if p.rest == 0 || p.early {
 		return false
@@ -38,7 +38,7 @@ func (p *pause) goesOn(timer *time.Timer) bool {
 	return true
 }
 
-// begin notes that something has begun here.
+// begin records activity of this engine.
 func (p *pause) begin(timer *time.Timer) {
 	if p.early = true; p.quiet {
 		p.quiet = false
@@ -46,7 +46,7 @@ func (p *pause) begin(timer *time.Timer) {
 	}
 }
 
-// noteOthers notes that another engine did something.
+// noteOthers records activity of another engine.
 func (p *pause) noteOthers(timer *time.Timer) {
 	p.early, p.others = true, true
 	if p.quiet {

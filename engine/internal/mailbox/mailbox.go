@@ -5,8 +5,8 @@
 //	                       request 7  ──►  Requests ──►  Submit: the writer executes it,
 //	  read the answer ◄──  answer to 7             ◄──   and replies in the same transaction
 //
-// Commands are executed in the order of their ids, and several of them can share a commit. One that is left where it is, because
-// only another program can execute it, does not keep those behind it.
+// Commands are executed in the order of their ids, and several of them can share a commit. A command that only another program can execute,
+// since this one does not have its workflow, stays in the store, and does not block those after it.
 package mailbox
 
 import (
@@ -19,25 +19,25 @@ import (
 )
 
 const (
-	// Interval is how often the store is asked whether a command was left. Asking costs microseconds and reads no table.
+	// Interval is the time between two polls. A poll that finds no change costs microseconds and reads no table.
 	Interval = 250 * time.Millisecond
 
-	// PageSize is how many commands are read at a time at most.
+	// PageSize is the maximum number of commands that are read at a time.
 	PageSize = 100
 )
 
-// Executor reads and executes commands that were left.
+// Executor reads and executes the commands in the mailbox.
 type Executor interface {
-	// Requests lists up to max commands whose ids are above one, oldest first.
+	// Requests returns up to max commands with ids greater than after, oldest first.
 	Requests(ctx context.Context, after int64, max int) ([]store.Request, error)
 
-	// Submit queues a command behind those that were submitted before. Wait returns once it is executed and answered, also if the
-	// answer is an error, or left for another program. An error of either says that the command is unanswered for a fault of the
-	// store, or because the engine closes; it is submitted again later.
+	// Submit queues a command after those submitted before. wait returns nil once the command is answered, also if the answer is an error, or
+	// is left for another program. An error of Submit or wait says that the command has no answer, since the store failed or the engine
+	// closes; it is submitted again later.
 	Submit(ctx context.Context, r store.Request) (wait func() error, err error)
 }
 
-// Watcher says whether commands may have been left since it was last asked; a [store.Watcher] does.
+// Watcher reports whether there may be new commands since the last call; a [store.Watcher] implements it.
 type Watcher interface {
 	Changed(ctx context.Context) (bool, error)
 }
@@ -47,27 +47,27 @@ type Options struct {
 	Watcher  Watcher
 	Executor Executor
 
-	// Report takes the outcome of each poll, and returns the error that is a reason to wait longer than usual before the next.
+	// Report receives the outcome of each poll. If it returns an error, the next poll waits for Backoff.
 	Report func(error) error
 
-	// Backoff is how long to wait after a number of failures in a row, from 0 on, if that is longer than Interval.
+	// Backoff returns the wait after a number of consecutive failures before this one. Interval is used if it is longer.
 	Backoff func(failures int) time.Duration
 
-	// Active is called with 1 before the first poll, and with -1 after it.
+	// Active is called with 1 before the first poll, and with -1 after it: until then the engine is not idle.
 	Active func(delta int)
 }
 
-// Poller executes commands as they come in. Make one with [New].
+// Poller executes the commands in the mailbox. Make one with [New].
 type Poller struct {
 	o      Options
-	owed   bool // the last poll failed, or there was none, so commands may be there though nothing has changed
+	owed   bool // no poll has succeeded since the last change, so there may be commands although Changed reports false
 	polled sync.WaitGroup
 }
 
 // New returns a Poller that does nothing until it is started.
 func New(o Options) *Poller { return &Poller{o: o} }
 
-// Start executes the commands that were left before, and then those that come, until the context ends.
+// Start begins to poll: it executes the commands that are in the mailbox, and then new ones, until the context ends.
 func (p *Poller) Start(ctx context.Context) {
 	p.owed = true
 	p.o.Active(1)
@@ -101,7 +101,7 @@ func (p *Poller) pause(ctx context.Context, err error, failures int) bool {
 	}
 }
 
-// Poll executes what was left, if anything may have been left since the last poll that succeeded.
+// Poll executes all commands in the mailbox, unless nothing has changed since the last successful poll.
 func (p *Poller) Poll(ctx context.Context) error {
 	changed, err := p.o.Watcher.Changed(ctx)
 	if err != nil || !changed && !p.owed {
@@ -115,7 +115,8 @@ func (p *Poller) Poll(ctx context.Context) error {
 	return nil
 }
 
-// executeAll executes every command, page by page. Those for another program stay, so each page begins after the one before.
+// executeAll executes every command, page by page. Commands for another program stay in the store, so each page begins after the last id of
+// the one before, and not at the beginning.
 func (p *Poller) executeAll(ctx context.Context) error {
 	for after := int64(0); ; {
 		requests, err := p.o.Executor.Requests(ctx, after, PageSize)
@@ -129,7 +130,7 @@ func (p *Poller) executeAll(ctx context.Context) error {
 	}
 }
 
-// execute submits commands, and waits for all of them.
+// execute submits all commands before it waits for the first, so that they can share a commit.
 func (p *Poller) execute(ctx context.Context, requests []store.Request) error {
 	var waits []func() error
 	var errs []error

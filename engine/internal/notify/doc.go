@@ -1,15 +1,15 @@
-// Package notify lets callers wait until commands have changed something: until a case has ended, until something of a case is
-// as it should be, or for the next entries of the journal. It also knows which cases wait for a topic.
+// Package notify lets callers wait for commits: for the end of a case, for a condition on a case, or for the next entries of the journal. It
+// also has an index of the cases that wait for a topic.
 //
 //	a caller                                the writer, after a commit
 //	  1. subscribe ──────────┐                 │
 //	  2. look: done? return  ├── Notifier ◄────┘ Committed(tree, changes)
 //	  3. wait for a signal ◄─┘
-//	  4. go on at 2
+//	  4. go to 2
 //
-// A caller subscribes before it looks, so a change between the two is not missed. A signal says that something changed, and not
-// what, and a second one before the first is taken adds nothing: so a slow caller neither delays the writer nor needs memory.
-// The end of a root case is the exception. It comes with the case, which may be removed from the store in the same commit.
+// A caller subscribes before it looks, so it cannot miss a change between the two. A signal only says that something changed, and signals
+// that are not yet received are merged into one. So a slow caller neither delays the writer nor uses memory. The end of a root case is an
+// exception: it is sent with the case, since the same commit may remove the case from the store.
 //
-// The package reads nothing by itself. What a caller looks at is a function that comes with each wait.
+// The package does not read the store. Each wait passes a function that does (Look).
 package notify

@@ -5,7 +5,7 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Roots lists the root cases that callers wait for something of.
+// Roots returns the root cases with subscriptions.
 func (n *Notifier) Roots() []workitem.CaseID {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -21,8 +21,8 @@ func (n *Notifier) Roots() []workitem.CaseID {
 	return roots
 }
 
-// Changed signals that another engine has changed a root case, or anything if root is zero. The tree is that of the root case as it is
-// now; nil if it was removed. A caller looks again then, whatever it was.
+// Changed signals that another engine has changed a root case, or any case if root is zero. tree is the current tree of the root case; nil if
+// it was removed. Callers that wait for the end look again after any change, since the changes of another engine are not known here.
 func (n *Notifier) Changed(root workitem.CaseID, tree *state.Tree) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -8,32 +8,32 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Notifier holds the subscriptions of callers that wait, and signals them what was committed. It is safe for concurrent use. Make
-// one with [New].
+// Notifier has the subscriptions of waiting callers, and signals them after commits. It is safe for concurrent use. Make one with [New].
 type Notifier struct {
 	mu      sync.Mutex
-	err     error                                          // of waits, once closed
-	changes map[workitem.CaseID]map[chan struct{}]struct{} // by root case; zero is for all of them
-	ends    map[workitem.CaseID]*subscription              // by root case: the first of a list
-	began   func()                                         // see OnWait; nil for nothing
+	err     error                                          // returned by waits after Close
+	changes map[workitem.CaseID]map[chan struct{}]struct{} // by root case; the zero id is for all cases
+	ends    map[workitem.CaseID]*subscription              // by root case: the first of a linked list
+	began   func()                                         // see OnWait; may be nil
 }
 
-// subscription is what a wait for the end of a root case gets.
+// subscription receives the end or the incidents of a root case. It is a list and not a map of sets because nearly every case has exactly one
+// caller that waits for its end, and a list of one needs a single allocation.
 type subscription struct {
 	news chan *state.Case // has room for one: the case that has ended, or nil for an incident
 	next *subscription    // to the same root case
 }
 
-// end has the wait get the case that has ended. The lock is held, so nothing else is sent.
+// end sends the case that has ended. The lock is held, so there is no other sender, and the send does not block.
 func (s *subscription) end(c *state.Case) {
 	select {
-	case <-s.news: // an incident says no more than that
+	case <-s.news: // drop an incident that was not received: the end supersedes it
 	default:
 	}
 	s.news <- c
 }
 
-// incident has the wait look again. The lock is held.
+// incident makes the caller look again. The lock is held.
 func (s *subscription) incident() {
 	select {
 	case s.news <- nil:
@@ -49,18 +49,18 @@ func New() *Notifier {
 	}
 }
 
-// OnWait has a function called as a caller begins to wait for something of a root case. It must not call the Notifier. Call OnWait before the
-// first wait.
+// OnWait sets a function that is called when a caller begins to wait. It is called with the lock, so it must not call the Notifier. Call
+// OnWait before the first wait.
 func (n *Notifier) OnWait(f func()) { n.began = f }
 
-// waits calls what OnWait was given.
+// waits calls the function of OnWait.
 func (n *Notifier) waits() {
 	if n.began != nil {
 		n.began()
 	}
 }
 
-// Committed signals a change of the root case. If the case has ended, those that wait for that get it.
+// Committed signals a change of the root case. If the case has ended, it is sent to the callers that wait for its end.
 func (n *Notifier) Committed(tree *state.Tree, changes []state.Change) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -84,13 +84,13 @@ func (n *Notifier) Committed(tree *state.Tree, changes []state.Change) {
 	}
 }
 
-// isIncident reports whether a change says that a job was given up, and a person has to decide.
+// isIncident reports whether a change records that the attempts of a job are used up, and a person has to decide.
 func isIncident(e state.Change) bool {
 	n, ok := e.(*state.Noted)
 	return ok && n.Code == state.NoteIncident
 }
 
-// signal signals a channel with room for one signal, unless that one is still there.
+// signal sends to a channel with a buffer of one, unless the buffer is full.
 func signal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -119,7 +119,7 @@ func (n *Notifier) Close(err error) {
 	n.changes, n.ends = nil, nil
 }
 
-// reason is the error that the Notifier was closed with.
+// reason returns the error of Close.
 func (n *Notifier) reason() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Topics knows which root cases may hold a step that waits for a topic. It may list a case too many, and never one too few. It is
-// safe for concurrent use. Make one with [NewTopics].
+// Topics is an index of the root cases that may have a step which waits for a topic. It may list a case that no longer waits, but never misses
+// one that does. It is safe for concurrent use. Make one with [NewTopics].
 type Topics struct {
 	mu     sync.Mutex
 	roots  map[string]map[workitem.CaseID]struct{} // by topic
@@ -36,7 +36,7 @@ func NewTopics() *Topics {
 	}
 }
 
-// Load adds the steps that wait in a store.
+// Load adds the waiting steps of a store.
 func (t *Topics) Load(ctx context.Context, r Steps) error {
 	filter := store.StepFilter{Topic: true, States: []workitem.StepState{workitem.StepWaiting}}
 	for {
@@ -58,7 +58,7 @@ func (t *Topics) Load(ctx context.Context, r Steps) error {
 	}
 }
 
-// Waiting lists the root cases for a topic, the oldest first.
+// Waiting returns the root cases that may wait for a topic, oldest first.
 func (t *Topics) Waiting(topic string) []workitem.CaseID {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -67,7 +67,8 @@ func (t *Topics) Waiting(topic string) []workitem.CaseID {
 	})
 }
 
-// Committed adds the steps that wait from now on, and removes the topics that no step of the tree waits for any longer.
+// Committed adds new waiting steps, and removes the topics for which no step of the tree waits any longer. Pruning visits the whole tree, so
+// it is done once per commit, and only if a step has changed state.
 func (t *Topics) Committed(tree *state.Tree, changes []state.Change) {
 	moved := false
 	for _, e := range changes {

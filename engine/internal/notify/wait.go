@@ -9,12 +9,10 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Look reads what a caller waits for, in a state that has everything committed before the call. Done ends the wait with what was
-// read, and so does an error.
+// Look reads the state that a caller waits for; it must see everything committed before the call. done or an error ends the wait.
 type Look[T any] func(ctx context.Context) (value T, done bool, err error)
 
-// Until waits for something of one root case, and returns what look read last. It looks first at once, and then after every
-// change of the case.
+// Until calls look, and again after every change of the root case, until look ends the wait. It returns the result of the last call.
 func Until[T any](ctx context.Context, n *Notifier, root workitem.CaseID, look Look[T]) (none T, err error) {
 	changed, unsubscribe := n.subscribe(root)
 	defer unsubscribe()
@@ -34,10 +32,11 @@ func Until[T any](ctx context.Context, n *Notifier, root workitem.CaseID, look L
 	}
 }
 
-// Wait waits until a case has ended, or until look ends the wait, and returns the case. A root case is looked at once, and again
-// after each incident: a job of it was given up, so its end may not come. It is returned also if it is removed as it ends. The end
-// of a child case is found by looking after every change of its root case. A look that finds out no more than that the id is that of a root
-// case which goes on returns no case.
+// Wait waits until a case has ended, or until look ends the wait, and returns the case.
+//
+// For a root case, look is called once, and again after each incident: the attempts of a job are used up, so the case may never end by itself.
+// The end itself is sent with the case, so it is returned even if the same commit removes it. For a child case, look is called after every
+// change of its root case. look may return no case if it knows only that the id is that of a root case which has not ended.
 func (n *Notifier) Wait(ctx context.Context, id workitem.CaseID, look Look[*state.Case]) (*state.Case, error) {
 	s := n.subscribeEnd(id)
 	defer n.unsubscribeEnd(id, s)
@@ -48,7 +47,7 @@ func (n *Notifier) Wait(ctx context.Context, id workitem.CaseID, look Look[*stat
 			switch {
 			case ended != nil: // it may have been removed before look could see it
 				return ended, nil
-			case open && !done && err == nil: // an incident, which look may not have seen
+			case open && !done && err == nil: // an incident that may be newer than what look has read
 				continue
 			}
 		default:
@@ -73,9 +72,8 @@ func (n *Notifier) Wait(ctx context.Context, id workitem.CaseID, look Look[*stat
 	}
 }
 
-// Follow yields the journal entries of a root case, or of all if root is zero, that come after a position: what read lists after
-// it, and then, after each change, what read lists after the last entry. It ends after an error of read, with the context, and
-// when the Notifier is closed.
+// Follow yields the journal entries of a root case after a position, or those of all cases if root is zero: first the existing ones, then new
+// ones after each change. It ends after an error of read, with the context, and when the Notifier is closed.
 func (n *Notifier) Follow(
 	ctx context.Context, root workitem.CaseID, after int64, read func(after int64) iter.Seq2[*store.Entry, error],
 ) iter.Seq2[*store.Entry, error] {

@@ -7,26 +7,26 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// End is the end of a hold: one that was begun by the activation given or, unless Only is set, by an earlier one.
+// End ends a hold that was begun by the given activation or, unless Only is set, by an earlier one.
 type End struct {
 	Hold
 	Only bool
 }
 
-// Hold is what a case holds of a limit over several tasks. Its case and task identify it.
+// Hold is an amount of a limit that a case keeps over several tasks. Its case and task identify it.
 type Hold struct {
 	Root workitem.CaseID `json:"root"`
 	Case workitem.CaseID `json:"case"`
 	Task string          `json:"task"` // that began it
 	N    int64           `json:"n"`
 
-	// Activation is the one of the task that began the hold, and After how many activations of the task that ends it were over then: by
-	// them and the state of the case it can be said whether the hold has ended.
+	// Activation is the activation of Task that began the hold. After is the number of activations that the last task of the hold had had by
+	// then. With the state of the case they decide whether the hold has ended; see Over.
 	Activation int `json:"activation"`
 	After      int `json:"after"`
 }
 
-// Ends reports whether a hold is over. One that its case has restarted since is not.
+// Ends reports whether e ends the hold h. It does not if a later activation has begun the hold again.
 func (e *End) Ends(h *Hold) bool {
 	return e.Same(h) && (h.Activation == e.Activation || h.Activation < e.Activation && !e.Only)
 }
@@ -34,7 +34,8 @@ func (e *End) Ends(h *Hold) bool {
 // Same reports whether both are the hold of one task of one case.
 func (h *Hold) Same(other *Hold) bool { return h.Case == other.Case && h.Task == other.Task }
 
-// Over reports whether a hold has ended by the state of its case, of the task that began it, and of the task that ends it.
+// Over reports whether a hold has ended by the state of its case c, its first task from, and its last task to: the case has ended, the first
+// task was withdrawn without completing, or the last task has ended in an activation after those that the hold began with.
 func (h *Hold) Over(c *state.Case, from, to *state.Task) bool {
 	withdrawn := from.Generation == h.Activation && !from.State.Active() && from.State != state.TaskCompleted
 	ended := to.Generation > h.After && !to.State.Active() && to.State != state.TaskDisabled
@@ -51,7 +52,7 @@ func Cases(holds []Hold) (cases []workitem.CaseID) {
 	return cases
 }
 
-// has reports whether the case has the hold already, and notes its activations as they are now: a task that begins it once more goes on with it.
+// has reports whether the case has the hold already, and updates its activations: a task in a loop that begins the hold again keeps it.
 func (r *row) has(h *Hold) bool {
 	i := slices.IndexFunc(r.Holds, func(other Hold) bool { return other.Same(h) })
 	if i < 0 {

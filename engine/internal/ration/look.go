@@ -6,24 +6,24 @@ import (
 	"github.com/tasq-dev/tasq/limit"
 )
 
-// HasHolds is a text that a row contains if and only if cases hold slots of it.
+// HasHolds occurs in the JSON of a row if and only if the row has holds. Stores search for it, so that they need not decode rows.
 const HasHolds = `"holds":`
 
-// Outlook is what a row says to those who look and ask for nothing.
+// Outlook is the usage of a limit, read without asking for anything.
 type Outlook struct {
 	Wait  time.Duration // until there is room: 0 if there is, limit.Unknown if time alone gives none
-	Taken int64         // how much of the limit is taken now, by all
+	Taken int64         // the amount that all engines and cases have of the limit
 	Holds []Hold        // of all cases
 }
 
-// HoldsIn lists what cases hold by a row of the limit with that name.
+// HoldsIn returns the holds in a row of the limit with that name.
 func HoldsIn(state []byte, name string) ([]Hold, error) {
 	r, err := read(state, name)
 	return r.Holds, err
 }
 
-// Look says how long it takes until a limit has room for so much, by its row. Engines that wait go first. The amount may be for a hold: its case
-// waits for nothing if it has that already. The Self of the situation is left out.
+// Look returns how long it takes until a limit has room for n, by its row, after the engines that already wait. If of is not nil, the amount is
+// for that hold, which waits for nothing if its case has it already. in.Self is ignored.
 func Look(state []byte, l limit.Limit, n int64, of *Hold, in Situation) (out Outlook, err error) {
 	r, err := read(state, l.Name)
 	if err != nil {

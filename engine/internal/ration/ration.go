@@ -1,12 +1,17 @@
-// Package ration decides what an engine gets of a limit that all engines of a store share. The store keeps one short row for each
-// limit and key; what becomes of it is a function of the row, the order of an engine and the time.
+// Package ration divides a limit among the engines that share a store. The store keeps one small row per limit and key; [Decide] computes the
+// next row from it, the order of an engine and the time.
 //
-//	an engine:  what it holds, what it needs ──▶ Order ─┐
-//	the store:  a row, the time, who is alive ──────────┼─▶ Decide ──▶ the next row, and an Answer
+//	an engine:  what it holds and needs ──────▶ Order ─┐
+//	the store:  the row, the time, live engines ───────┼─▶ Decide ──▶ the next row, and an Answer
 //
-// Of a rate an engine gets a portion, which it uses within [limit.Limit.Hold]. Slots are counted for each engine, and those of an engine
-// that is not alive are free. Slots that a case holds are its own: no engine has to be alive for that. Engines are served in the order of
-// asking, so a large amount is not starved by small ones.
+// An engine gets a portion of a rate, which it has to use within [limit.Limit.Hold]. Slots are counted per engine, and those of a dead engine are
+// free again. Slots that a case holds belong to the case, and do not depend on any engine. Engines are served in the order in which they began
+// to wait, so that small orders do not starve a large one. With 5 slots:
+//
+//	engine 1 orders 3 ──▶ gets 3     held {1: 3}
+//	engine 2 orders 4 ──▶ waits      held {1: 3}  waiting [2: 4]
+//	engine 1 orders 1 ──▶ waits      held {1: 3}  waiting [2: 4, 1: 1]    2 are free, but engine 2 is first
+//	engine 1 is dead  ──▶ 5 are free; engine 2 gets 4 with its next order
 package ration
 
 import (
@@ -19,65 +24,65 @@ import (
 	"github.com/tasq-dev/tasq/limit"
 )
 
-// Order is what an engine asks of one limit of one key.
+// Order is the request of an engine for one limit and key.
 type Order struct {
-	Limit limit.Limit // as it is defined now
-	Held  int64       // slots that the engine uses; what it held beyond is given back
-	Least int64       // the least amount that is of use; 0 if nothing is needed
-	Want  int64       // how much is of use
+	Limit limit.Limit // its current definition
+	Held  int64       // slots that the engine still uses; it returns the others
+	Least int64       // the least useful amount; 0 if nothing is needed
+	Want  int64       // the most useful amount
 
-	// Back is a portion of a rate that was not used up, with what was used of it; nil if there is none.
+	// Back is a portion of a rate to return, of which Used was used; nil if there is none.
 	Back *limit.Grant
 	Used int64
 
-	// For is the hold for which Least slots are asked: they are then the case's, and not the engine's. Nil if they are not for a hold.
+	// For is the hold for which Least slots are ordered. They then belong to the case, and not to the engine. Nil if they are not for a hold.
 	For *Hold
-	// Ended are holds that have ended.
+	// Ended are the ends of holds since the last order.
 	Ended []End
 }
 
-// Situation is what an order is decided in.
+// Situation is the state of the fleet when an order is decided.
 type Situation struct {
-	Self int64   // the engine that asks
-	Live []int64 // all that are alive, this one too
-	Now  int64   // nanoseconds by one clock for all
+	Self int64   // the engine that orders
+	Live []int64 // all live engines, with Self
+	Now  int64   // nanoseconds, by the clock of the store
 }
 
-// Answer is what an engine gets.
+// Answer is the result of an order.
 type Answer struct {
-	Grant limit.Grant   // N is 0 if there is not enough
+	Grant limit.Grant   // N is 0 if nothing was granted
 	Wait  time.Duration // until there may be enough; limit.Unknown if time alone is not enough
-	Taken int64         // how much of the limit is taken now, by all
-	Had   bool          // the case of the order's hold had the slots already
-	Holds []Hold        // of all cases, if something was asked for
+	Taken int64         // the amount that all engines and cases have of the limit now
+	Had   bool          // the case had the hold of the order already
+	Holds []Hold        // of all cases, if something was ordered
 }
 
 // noEngine is a number that no engine has.
 const noEngine = -1
 
-// Forever is when a row can be removed that says something for as long as nothing changes it.
+// Forever is the expiry of a row that must be kept until it is changed.
 const Forever = math.MaxInt64
 
-// row is what the store keeps.
+// row is the state of a limit and key in the store, as JSON.
 type row struct {
 	State   []byte          `json:"state,omitempty"`   // of a rate
 	Held    map[int64]int64 `json:"held,omitempty"`    // slots, by engine
-	Waiting []waiter        `json:"waiting,omitempty"` // engines, in the order of asking
+	Waiting []waiter        `json:"waiting,omitempty"` // engines, in the order in which they began to wait
 	Holds   []Hold          `json:"holds,omitempty"`   // slots, by case
 }
 
-// waiter is an engine that did not get what it asked for.
+// waiter is an engine whose last order was not granted.
 type waiter struct {
 	Engine int64 `json:"engine"`
 	N      int64 `json:"n"`
-	Asked  int64 `json:"asked"` // when it did so last
+	Asked  int64 `json:"asked"` // the time of its last order
 }
 
-// Again is how often an engine that waits asks at least. One that has not done so for three times that waits no longer.
+// Again is the longest interval between two orders of an engine that waits. An engine loses its place after three times that without an order.
 const Again = time.Second
 
-// Decide returns the next row of a limit, until when it says something, and what the engine gets. The error is for a row that
-// cannot be read.
+// Decide returns the next row of a limit, the time from which on the row has no effect and can be removed, and the answer to the order. It fails
+// if the row cannot be decoded.
 func Decide(before []byte, o Order, in Situation) (after []byte, until int64, a Answer, err error) {
 	r, err := read(before, o.Limit.Name)
 	if err != nil {
@@ -97,7 +102,7 @@ func Decide(before []byte, o Order, in Situation) (after []byte, until int64, a 
 	return after, until, a, err
 }
 
-// read decodes a row; none is the zero value.
+// read decodes a row; an absent one is the zero value.
 func read(state []byte, name string) (r row, err error) {
 	if len(state) == 0 {
 		return r, nil
@@ -108,7 +113,7 @@ func read(state []byte, name string) (r row, err error) {
 	return r, err
 }
 
-// ahead drops who does not wait any more, and is how much those need who ask for longer than this engine.
+// ahead removes the engines that no longer wait, and returns the total amount for which others wait before this engine.
 func (r *row) ahead(in Situation) (n int64) {
 	r.Waiting = slices.DeleteFunc(r.Waiting, func(w waiter) bool {
 		return !slices.Contains(in.Live, w.Engine) || w.Asked+3*int64(Again) < in.Now
@@ -122,7 +127,8 @@ func (r *row) ahead(in Situation) (n int64) {
 	return n
 }
 
-// queue has an engine wait at its place, or no longer.
+// queue updates the place of the engine among those that wait: it is added, keeps its place, or is removed. An engine that is alone does not
+// queue, since it has its own line.
 func (r *row) queue(o Order, in Situation, nothing bool) {
 	at := slices.IndexFunc(r.Waiting, func(w waiter) bool { return w.Engine == in.Self })
 	next := waiter{in.Self, min(o.Least, o.Limit.N), in.Now}
@@ -136,6 +142,7 @@ func (r *row) queue(o Order, in Situation, nothing bool) {
 	}
 }
 
+// slots decides an order for slots. Those of dead engines and of ended holds are free first.
 func (r *row) slots(o Order, in Situation, ahead int64) (a Answer, until int64) {
 	for engine := range r.Held {
 		if !slices.Contains(in.Live, engine) {
@@ -183,6 +190,7 @@ func (r *row) slots(o Order, in Situation, ahead int64) (a Answer, until int64) 
 	return a, until
 }
 
+// rate decides an order for a portion of a rate.
 func (r *row) rate(o Order, in Situation, ahead int64) (a Answer, until int64, err error) {
 	var s limit.State
 	if err := s.UnmarshalBinary(r.State); err != nil {

@@ -52,7 +52,9 @@ func drift(old *store.Definition, d *workflow.Definition, c *state.Case) error {
 		ErrDrift, d.Name, version, c.ID, strings.Join(differences(old.Document, d.Document), "; "))
 }
 
-// differences says where two documents differ, by path.
+// differences returns descriptions of where two documents differ, by path, at most eight:
+//
+//	tasks[review].queue was "editors" and is "staff"
 func differences(a, b json.RawMessage) []string {
 	var x, y any
 	if json.Unmarshal(a, &x) != nil || json.Unmarshal(b, &y) != nil {
@@ -103,8 +105,8 @@ func compareFields(path string, x, y map[string]any, diffs *[]string) {
 	}
 }
 
-// compareElements compares lists whose elements have names: it names those that are in one list alone, and compares those that are in
-// both. It reports false if an element has no name, or a name is there twice.
+// compareElements compares lists by the names of their elements, so that one added task is reported as such, and not as a change of all
+// tasks after it. It reports false if an element has no name, or a name occurs twice.
 func compareElements(path string, x, y []any, diffs *[]string) bool {
 	before, okx := byName(x)
 	after, oky := byName(y)
@@ -143,7 +145,7 @@ func byName(list []any) (map[string]any, bool) {
 	return named, true
 }
 
-// nameOf is the name of a task or a condition, the ends of a flow, a text itself, and "" for anything else.
+// nameOf returns what identifies an element in its list: its name, "from->to" for a flow, a string itself; "" for anything else.
 func nameOf(x any) string {
 	if text, ok := x.(string); ok {
 		return text
@@ -160,7 +162,7 @@ func nameOf(x any) string {
 	return from + "->" + to
 }
 
-// brief is a value as a short text, and false if it has none.
+// brief returns a value as JSON, and whether that is short enough for an error.
 func brief(x any) (string, bool) {
 	if x == nil {
 		return "absent", true

@@ -1,4 +1,5 @@
-// Package registry holds the definitions that an engine was opened with, and compares them with those of the database.
+// Package registry has the definitions that an engine was opened with. It checks them against each other and against those in the database,
+// and answers questions about all of them: which limits they use, which queues are fair, which have batches.
 package registry
 
 import (

@@ -10,20 +10,20 @@ import (
 )
 
 const (
-	// PageSize is how many root cases are removed in one transaction at most, so that other commands do not wait long behind it.
+	// PageSize is the maximum number of root cases removed in one transaction, so that other commands do not wait long for it.
 	PageSize = 256
 
-	// RetryAfter is how long a case that could not be removed, though the store works, is left alone.
+	// RetryAfter is the wait before a case is tried again that could not be removed although the store works.
 	RetryAfter = time.Minute
 
-	// minPause is the time between two passes of which the first one left a case that is due.
+	// minPause is the wait after a pass that left a case which is due, since the case may not be removed yet.
 	minPause = time.Second
 )
 
-// endOfTime is later than any time that a case is kept until.
+// endOfTime is later than any KeepUntil, so a filter with it finds the case that is due first.
 var endOfTime = time.Date(200_000, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// pass removes all that is due, and returns when the next pass is; zero if there is none to arrange.
+// pass removes all cases that are due, and returns the time of the next pass; zero if none is needed.
 func (c *Cleaner) pass() time.Time {
 	var next time.Time
 	var refused error
@@ -41,8 +41,8 @@ func (c *Cleaner) pass() time.Time {
 	return next
 }
 
-// removeDue removes all that is due, page by page. It returns when the next case is due, zero if there is none, and why cases were
-// left that could not be removed. The last error is that of the store; other cases may be left because of it.
+// removeDue removes all cases that are due, page by page. It returns when the next case is due, zero if there is none. refused has the errors
+// of cases that could not be removed; err is an error of the store that ended the pass.
 func (c *Cleaner) removeDue() (next time.Time, refused, err error) {
 	var after string
 	for {
@@ -58,7 +58,7 @@ func (c *Cleaner) removeDue() (next time.Time, refused, err error) {
 		if len(due) < PageSize {
 			break
 		}
-		if len(left) > 0 { // a case that was removed is no position to continue from
+		if len(left) > 0 { // the next page starts after the last case that still exists: a removed case is no cursor
 			after = left[len(left)-1].String()
 		}
 	}
@@ -80,8 +80,8 @@ func idsOf(cases []*state.Case) []workitem.CaseID {
 	return ids
 }
 
-// removePage removes cases in one transaction, or, if one of them cannot be removed, each in its own. It returns those that were
-// left, why, and the error of the store if it took none of this.
+// removePage removes cases in one transaction or, if that fails because of one of them, each in its own. It returns those that were left, with
+// their errors in refused. err is an error of the store that ended the attempt.
 func (c *Cleaner) removePage(ids []workitem.CaseID) (left []workitem.CaseID, refused, err error) {
 	if len(ids) == 0 {
 		return nil, nil, nil
@@ -105,7 +105,7 @@ func (c *Cleaner) removePage(ids []workitem.CaseID) (left []workitem.CaseID, ref
 	return left, refused, nil
 }
 
-// unavailable reports whether an error ends the pass, and not only the removal of a case.
+// unavailable reports whether an error ends the whole pass, and not only the removal of one case.
 func (c *Cleaner) unavailable(err error) bool {
 	return c.o.Cases.Unavailable(err) || c.ctx.Err() != nil
 }

@@ -1,11 +1,11 @@
 // Package retention removes root cases whose retention time has passed.
 //
-//	a case ends with KeepUntil = 12:00  ──► Committed: set the alarm for 12:00
-//	12:00  the alarm rings              ──► remove what is due, a page in a transaction, until nothing is
+//	a case ends with KeepUntil = 12:00   ──► Committed: set the alarm for 12:00
+//	12:00  the alarm fires               ──► remove what is due, a page per transaction, until nothing is left
 //	       the next case is due at 15:00 ──► set the alarm for 15:00
 //
-// Nothing runs while nothing is due: there is one alarm, for the earliest time that is known. A case that cannot be removed does
-// not keep the others: its page is repeated case by case, and it is tried again later.
+// There is one alarm, for the earliest known time, so nothing runs while nothing is due. A case that cannot be removed does not block the
+// others: its page is repeated case by case, and the case is tried again later.
 package retention
 
 import (
@@ -24,8 +24,8 @@ type Cases interface {
 	// Find lists the root cases that match, as a store.Reader does.
 	Find(ctx context.Context, f store.CaseFilter) ([]*state.Case, error)
 
-	// Remove removes root cases in one transaction, and returns those that it has left because they may not be removed yet. A case
-	// that is not there counts as removed. If there is an error, none was removed.
+	// Remove removes root cases in one transaction, and returns those that it has left because they may not be removed yet. A case that does
+	// not exist counts as removed. If there is an error, none was removed.
 	Remove(ctx context.Context, ids []workitem.CaseID) (left []workitem.CaseID, err error)
 
 	// Unavailable reports whether an error of Remove says nothing about the cases: the store failed, or the engine closes.
@@ -40,17 +40,17 @@ type Options struct {
 	// Alarm calls f once Now has reached a time, unless stop is called before.
 	Alarm func(at time.Time, f func()) (stop func())
 
-	// Retry calls f, again and again while its error is a failure of the store, and returns its last error. That is not nil if
-	// the engine closes meanwhile.
+	// Retry calls f until its error is not a failure of the store, and returns its last error. It returns an error if the engine closes
+	// meanwhile.
 	Retry func(ctx context.Context, f func() error) error
 
-	// Active is called with 1 as a pass begins, and with -1 once it has ended and the next one is arranged.
+	// Active is called with 1 when a pass begins, and with -1 after it, when the next one is scheduled.
 	Active func(delta int)
 
 	Logger *slog.Logger
 }
 
-// Cleaner removes root cases that have been kept for their time. It is safe for concurrent use. Make one with [New].
+// Cleaner removes root cases after their retention time. It is safe for concurrent use. Make one with [New].
 type Cleaner struct {
 	o       Options
 	ctx     context.Context
@@ -58,8 +58,8 @@ type Cleaner struct {
 	alarmAt time.Time
 	disarm  func() // stops the alarm; nil if none is set
 	started bool
-	running bool // a pass is under way
-	again   bool // something has become due during the pass
+	running bool // a pass is running
+	again   bool // a case was scheduled during the pass, which may have looked past it
 	stopped bool
 	passes  sync.WaitGroup
 }
@@ -67,7 +67,7 @@ type Cleaner struct {
 // New returns a Cleaner that does nothing until it is started.
 func New(o Options) *Cleaner { return &Cleaner{o: o} }
 
-// Start removes what is due, and arranges for what will be. A pass that is under way ends with the context.
+// Start begins with a pass over all cases, and schedules the next. A running pass ends with the context.
 func (c *Cleaner) Start(ctx context.Context) {
 	c.mu.Lock()
 	c.ctx, c.started = ctx, true
@@ -75,7 +75,7 @@ func (c *Cleaner) Start(ctx context.Context) {
 	c.schedule(c.o.Now())
 }
 
-// Stop lets no further pass begin.
+// Stop prevents further passes.
 func (c *Cleaner) Stop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -84,10 +84,11 @@ func (c *Cleaner) Stop() {
 	}
 }
 
-// Wait waits for the end of the pass that is under way.
+// Wait waits for the end of the running pass.
 func (c *Cleaner) Wait() { c.passes.Wait() }
 
-// Committed arranges for the removal of a root case that has ended, or that has no more jobs which kept it.
+// Committed schedules the removal of a root case that has ended. The jobs of an ended case may still run, as those of callbacks; the case
+// cannot be removed before the last of them, so the end of a job schedules it again.
 func (c *Cleaner) Committed(tree *state.Tree, changes []state.Change) {
 	if !tree.Ended() || tree.Removed() {
 		return
@@ -110,12 +111,12 @@ func (c *Cleaner) Committed(tree *state.Tree, changes []state.Change) {
 	}
 }
 
-// schedule has a pass begin at a time, or at once if that is past.
+// schedule begins a pass at a time, or now if the time is past.
 func (c *Cleaner) schedule(at time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
-	case c.stopped || !c.started: // the first pass after the start looks at everything
+	case c.stopped || !c.started: // the first pass after Start covers everything
 	case c.running:
 		c.again = true
 	case !at.After(c.o.Now()):
@@ -129,10 +130,10 @@ func (c *Cleaner) schedule(at time.Time) {
 	}
 }
 
-// Look removes what is due now, and arranges for what will be, also of cases that another engine has ended.
+// Look begins a pass now. It also finds cases that other engines have ended, which Committed does not see.
 func (c *Cleaner) Look() { c.schedule(c.o.Now()) }
 
-// ring is what the alarm calls.
+// ring is called by the alarm.
 func (c *Cleaner) ring() {
 	c.mu.Lock()
 	at := c.alarmAt
