@@ -10,21 +10,21 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// What could not begin because the store failed stays with the scheduler, and is tried again: at first after 50 ms, at last every
-// five seconds, for as long as the engine is open, and at once when the store works again. It stays due when it was due, so its
-// place in the order is the same.
+// A job that could not start because the store failed stays with the scheduler. It is tried again after 50 ms at first, later every five
+// seconds, for as long as the engine is open, and at once when the store works again. Its due time does not change, so it keeps its position
+// in the order.
 
-// retries are the entries that are tried again, by how many faults each has met: those of a level go together, by one timer. The zero
-// value has none.
+// retries has the entries that are tried again, by the number of faults that each has met. The entries of a level share one timer. The zero
+// value is empty.
 type retries [fault.Levels]retryLevel
 
-// retryLevel is the entries of one timer. One that comes while the timer runs goes with the others, a little earlier than it had to.
+// retryLevel is the entries of one timer. An entry that is added while the timer runs is tried a little early, together with the others.
 type retryLevel struct {
 	list  []entry
 	timer *time.Timer
 }
 
-// add keeps an entry that met one more fault, and has a function called with its level when the time of that is over.
+// add adds an entry that has met another fault. If its level has no timer yet, f is called with the level when its wait is over.
 func (r *retries) add(n entry, over func(level int)) {
 	at := min(int(n.faults), fault.Levels-1)
 	n.faults, n.cautious = uint8(min(at+1, fault.Levels-1)), true
@@ -35,7 +35,7 @@ func (r *retries) add(n entry, over func(level int)) {
 	}
 }
 
-// take returns the entries of a level, which has none from now on.
+// take removes and returns the entries of a level.
 func (r *retries) take(level int) []entry {
 	l := &r[level]
 	if len(l.list) == 0 {
@@ -56,19 +56,19 @@ func (r *retries) each(f func(*entry)) {
 	}
 }
 
-// tryAgain takes back an entry that met a fault. Until it has begun, the engine is not at rest.
+// tryAgain keeps an entry that met a fault. The engine is not idle until the entry has started.
 func (s *scheduler) tryAgain(n entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stopping {
 		return
 	}
-	n.ticket = n.ticket.Again() // what the old one took is given back by the claim
+	n.ticket = n.ticket.Again() // the claim returns what the old ticket acquired
 	s.again.add(n, s.tryLevel)
 	s.d.o.Active(1)
 }
 
-// tryLevel puts the entries that have met so many faults back to the others.
+// tryLevel puts the entries of a level back into the calendar.
 func (s *scheduler) tryLevel(level int) {
 	s.mu.Lock()
 	list := s.again.take(level)
@@ -78,25 +78,25 @@ func (s *scheduler) tryLevel(level int) {
 	s.mu.Unlock()
 	if len(list) > 0 {
 		s.turn()
-		s.d.o.Active(-len(list)) // the turn counts those that it has handed out
+		s.d.o.Active(-len(list)) // turn counts the entries that it passes on again
 	}
 }
 
-// tryAll does so with all entries.
+// tryAll does the same for all levels.
 func (s *scheduler) tryAll() {
 	for level := range s.again {
 		s.tryLevel(level)
 	}
 }
 
-// stopRetries tries nothing again. The lock is held.
+// stopRetries stops all retries. The lock is held.
 func (s *scheduler) stopRetries() {
 	for level := range s.again {
 		s.d.o.Active(-len(s.again.take(level)))
 	}
 }
 
-// IsTriedAgain reports whether a job met a fault as it was to begin.
+// IsTriedAgain reports whether a job met a fault when it was to start, and waits to be tried again.
 func (d *Dispatcher) IsTriedAgain(job workitem.JobID) (found bool) {
 	s := &d.sched
 	s.mu.Lock()
@@ -105,7 +105,7 @@ func (d *Dispatcher) IsTriedAgain(job workitem.JobID) (found bool) {
 	return found
 }
 
-// runningOf is how many jobs of a queue are with workers.
+// runningOf returns how many jobs of a queue have workers.
 func (s *scheduler) runningOf(queue string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,7 +115,7 @@ func (s *scheduler) runningOf(queue string) int {
 	return 0
 }
 
-// Backlog is work of one kind that is due and has not begun; the fields are those of the engine's type of that name.
+// Backlog is due work of one kind that has not started; the fields are those of the engine's type of that name.
 type Backlog struct {
 	Queue        string // "" for the default queue, and for timers
 	Timers       bool
@@ -123,7 +123,7 @@ type Backlog struct {
 	Oldest       time.Time
 }
 
-// Overdue lists what is due and has not begun: timers first, then the queues by name.
+// Overdue returns the due work that has not started: timers first, then the queues by name.
 func (d *Dispatcher) Overdue() []Backlog { return d.sched.overdue(d.o.Now().UnixMicro()) }
 
 func (s *scheduler) overdue(now int64) []Backlog {
@@ -163,7 +163,7 @@ func (s *scheduler) overdue(now int64) []Backlog {
 		}
 	}
 	s.again.each(func(n *entry) { count(n, 1) })
-	s.waiting.until(now, func(n *entry) { count(n, 0) }) // what the next turn will find, as after the clock was set
+	s.waiting.until(now, func(n *entry) { count(n, 0) }) // due, and not yet seen by a turn, for example after the clock was set
 	var list []Backlog
 	if b := found[nil]; b != nil {
 		list = append(list, *b)

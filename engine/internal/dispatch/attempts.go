@@ -17,13 +17,12 @@ type attemptLog struct {
 	definitions *registry.Registry
 }
 
-// committed logs one line for each attempt of a work item that a command has ended, for attempts of people
-// as well as of workers.
+// committed logs one line for each attempt of a work item that a command has ended, by a person or by a worker.
 func (l *attemptLog) committed(tree *state.Tree, changes []state.Change) {
 	if !l.log.Enabled(context.Background(), slog.LevelDebug) {
 		return
 	}
-	due := make(map[workitem.ID]time.Time) // of what replaces an item, by that item
+	due := make(map[workitem.ID]time.Time) // when the next attempt is due, by its item
 	for _, ev := range changes {
 		if opened, ok := ev.(*state.ItemOpened); ok && !opened.Item.Predecessor.IsZero() {
 			due[opened.Item.Predecessor] = opened.Item.Due
@@ -53,14 +52,14 @@ func (l *attemptLog) item(c *state.Case, it *workitem.Item, moved *state.ItemMov
 		t, _ := d.Net.TaskByName(it.Task)
 		spec := &d.Tasks[t]
 		if spec.Auto {
-			return // no work was attempted
+			return // the item ended without an attempt
 		}
 		who = append(who, slog.String("function", spec.Function.NameOr(it.Task)))
 	}
 	l.attempt(who, moved.To == workitem.Failed, moved.Failure, wait, again)
 }
 
-// call logs one line for an attempt of a function that a job has called, once its end is committed.
+// call logs one line for an attempt of a scheduled function, once its end is committed.
 func (l *attemptLog) call(w *activities.Work, failure *workitem.Failure, changes []state.Change) {
 	if w.Name == "" || !l.log.Enabled(context.Background(), slog.LevelDebug) {
 		return

@@ -2,21 +2,20 @@ package dispatch
 
 import "github.com/tasq-dev/tasq/workitem"
 
-// calendar holds the pending jobs by the time that they are due, and the suspended ones that time wakes. The lock of the scheduler
-// guards it.
+// calendar has the pending jobs by due time, and the suspended jobs that a timer wakes. The lock of the scheduler guards it.
 //
-// An entry in the middle of a heap is not searched for: a job that is canceled, or woken early, leaves its entry behind, and that is
-// passed over when its time comes.
+// Entries are deleted lazily: a job that is canceled or woken early leaves its entry in the heap, and gone records that. The entry is skipped
+// when its time comes. Searching the heap for it would cost O(n) for each canceled timeout, and most timeouts are canceled.
 //
 //	add(job, 9:00)    cancel(job, 9:00)    at 9:00 pop finds the entry, and passes it over
 //	add(job, 9:00)    cancel(job, 9:00)    add(job, 9:00)    at 9:00 pop returns it
 type calendar struct {
-	list      entries                  // by due
-	gone      map[dueJob]struct{}      // in list, or in a queue behind it, but canceled or woken since
-	suspended map[workitem.JobID]int64 // when the suspended ones go on, if only time wakes them
+	list      entries                  // a heap by due time
+	gone      map[dueJob]struct{}      // entries in list or in a queue whose jobs were canceled or woken since
+	suspended map[workitem.JobID]int64 // when suspended jobs resume, if a timer wakes them
 }
 
-// dueJob is a job at one of its times: one that is woken early leaves its old entry behind.
+// dueJob identifies an entry: one job can have entries with different due times.
 type dueJob struct {
 	job workitem.JobID
 	due int64
@@ -28,23 +27,23 @@ func newCalendar() calendar {
 	return calendar{gone: make(map[dueJob]struct{}), suspended: make(map[workitem.JobID]int64)}
 }
 
-// add has a job wait for its time, also if it was canceled for that time before. If an entry of then is left, both come, and the second
-// is refused as it is to begin.
+// add adds an entry. If an entry of the same job and time was canceled and is still in the heap, both are returned by pop, and the claim of
+// the second one is refused.
 func (c *calendar) add(n entry) {
 	delete(c.gone, n.key())
 	c.list.push(n, byDue)
 }
 
-// sleep has a suspended job wait for the time that wakes it.
+// sleep adds a suspended job with the time at which it resumes.
 func (c *calendar) sleep(n entry) {
 	c.suspended[n.job] = n.due
 	c.add(n)
 }
 
-// putBack has an entry that was taken out wait again. It stays passed over if its job was canceled meanwhile.
+// putBack adds an entry again that pop has returned. If its job was canceled meanwhile, it is skipped as before.
 func (c *calendar) putBack(n entry) { c.list.push(n, byDue) }
 
-// wake passes over the entry that a suspended job has for the end of its sleep.
+// wake cancels the entry with the end of the sleep of a suspended job.
 func (c *calendar) wake(job workitem.JobID, now int64) {
 	due, ok := c.suspended[job]
 	if !ok {
@@ -56,10 +55,10 @@ func (c *calendar) wake(job workitem.JobID, now int64) {
 	}
 }
 
-// leastCompact is how many entries are passed over before they are looked at: a smaller heap costs nothing.
+// leastCompact is the number of canceled entries from which on the heap is compacted.
 const leastCompact = 1024
 
-// cancel has the entry of a job at a time passed over.
+// cancel marks the entry of a job with a due time to be skipped.
 func (c *calendar) cancel(n dueJob) {
 	c.gone[n] = struct{}{}
 	if len(c.gone) > leastCompact && len(c.gone) > len(c.list)/2 {
@@ -67,7 +66,7 @@ func (c *calendar) cancel(n dueJob) {
 	}
 }
 
-// compact takes what is gone out of the heap, so that timeouts that are never reached do not pile up.
+// compact removes canceled entries from the heap once they are the majority, so that timeouts that never fire do not accumulate.
 func (c *calendar) compact() {
 	kept := c.list[:0]
 	for i := range c.list {
@@ -81,13 +80,13 @@ func (c *calendar) compact() {
 	clear(c.gone)
 }
 
-// isGone reports whether an entry is passed over.
+// isGone reports whether an entry was canceled.
 func (c *calendar) isGone(n *entry) bool {
 	_, gone := c.gone[n.key()]
 	return gone
 }
 
-// pop takes the first entry out that is due by now.
+// pop removes and returns the first entry that is due.
 func (c *calendar) pop(now int64) (n entry, ok bool) {
 	if c.next() > now {
 		return entry{}, false
@@ -95,7 +94,7 @@ func (c *calendar) pop(now int64) (n entry, ok bool) {
 	return c.list.pop(byDue), true
 }
 
-// next is when the first entry is due; never if there is none.
+// next returns when the first entry is due; never if there is none.
 func (c *calendar) next() int64 {
 	for len(c.list) > 0 && c.isGone(&c.list[0]) {
 		delete(c.gone, c.list.pop(byDue).key())
@@ -115,5 +114,5 @@ func (c *calendar) until(due int64, f func(*entry)) {
 	})
 }
 
-// clear forgets all entries. What was canceled stays so, for those that left it before.
+// clear removes all entries. Cancellations are kept for entries that are in queues already.
 func (c *calendar) clear() { c.list = nil }

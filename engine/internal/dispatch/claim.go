@@ -13,37 +13,37 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// claim is a job on its way to a worker, and with it.
+// claim is the claim of a job: from the request to the writer until its worker is done.
 type claim struct {
 	entry
 	d      *Dispatcher
 	lease  time.Time
-	ctx    context.Context // of the worker
+	ctx    context.Context // of the job's function
 	cancel context.CancelCauseFunc
 	work   *activities.Work
-	steps  *journal         // nil until the claim was accepted
-	group  *group           // with which the job is done; nil if it is done alone
-	lost   atomic.Bool      // it was accepted and not committed
-	latest *activities.Work // what the writer was given last, nil if the item ended as it started; work is what the worker has
+	steps  *journal         // nil until the writer has accepted the claim
+	group  *group           // the batch that the job belongs to; nil if it has none
+	lost   atomic.Bool      // accepted, but the commit failed
+	latest *activities.Work // what the last run of the request returned, nil if the item ended when it was started; work is what the worker got
 
 	outcome outcome // for the limits of the job
 
 	plain   bool  // see startsPlainly
-	refused error // why the process did not let it begin in the transaction that made it due
+	refused error // why the kernel refused the start in the transaction that opened the job
 }
 
-// errGone is the failure of a function that never returned, but ended its goroutine. It is caught in a deferred function,
-// which is all that still runs then.
+// errGone is the failure of a function that ended its goroutine, as runtime.Goexit does. It is set in a deferred function, since nothing else
+// runs after that.
 var errGone = &workitem.Failure{Code: workitem.CodePanic, Retryable: true,
 	Message: "the function ended its goroutine, as runtime.Goexit and the FailNow of a test do; let it return an error"}
 
 var errEndedAtStart = errors.New("the item ended as it started, in a transaction that was done anew")
 
-// claim has the writer make a job this engine's, and a worker do it. No caller waits for the writer: so the job that a command
-// has made is claimed at once after its commit, and without a worker that is woken twice.
+// claim asks the writer to claim a job, and a worker to run it. It does not wait for the writer, so the job that a command has opened is claimed
+// directly after its commit.
 //
-// The worker goes on as soon as the claim is accepted; its commit comes with the next, unless the job may have killed a
-// process before.
+// The worker starts when the claim is accepted, before it is durable; the claim is committed together with the next request. If a crash
+// loses such a claim, its attempt was not counted. So a job that may have crashed a process before (cautious) waits for the commit.
 func (d *Dispatcher) claim(n entry) {
 	c := &claim{entry: n, d: d, lease: d.o.Now().Add(d.o.Lease)}
 	if n.batch != nil {
@@ -56,9 +56,9 @@ func (d *Dispatcher) claim(n entry) {
 		switch {
 		case err != nil || c.work == nil:
 			return err
-		case c.latest == nil: // done again, it took another way than the one by which the worker began: it is claimed again
+		case c.latest == nil: // the repeated request ended differently from the one that the worker started with: the job is claimed again
 			return errEndedAtStart
-		case c.latest.Fence != c.steps.fence.Load(): // another engine had the job since the worker began
+		case c.latest.Fence != c.steps.fence.Load(): // another engine has had the job since the worker started
 			return kernel.ErrLeaseLost
 		}
 		return nil
@@ -77,12 +77,12 @@ func (d *Dispatcher) claim(n entry) {
 		if c.group != nil {
 			c.group.decided(c, false)
 		}
-		go c.free() // the scheduler is locked
+		go c.free() // on another goroutine, since the scheduler is locked
 	}
 }
 
-// accepted has a worker begin. It is called again if the transaction was undone by another request and the claim is done again:
-// the worker goes on then, since the job is as it was, so its fence is the same.
+// accepted starts the worker. It is called again if another request made the transaction roll back and the claim runs again: the worker then
+// just continues, since the state of the job, and so its fence, is the same.
 func (c *claim) accepted(tx *commit.Tx) {
 	if c.latest == nil {
 		return
@@ -110,8 +110,8 @@ func (c *claim) ended(err error) {
 	case begins:
 	case c.steps != nil && !c.cautious:
 		c.lost.Store(true)
-		c.cancel(nil) // what a worker does without its claim is not the engine's
-	default: // no worker has it
+		c.cancel(nil) // without a claim the engine must not use the result
+	default: // no worker has started
 		c.d.notBegun(c.entry, err)
 		if c.group != nil {
 			c.group.decided(c, false)
@@ -120,7 +120,7 @@ func (c *claim) ended(err error) {
 	}
 }
 
-// do runs the job and hands its result in.
+// do runs the job and settles it with the result.
 func (c *claim) do() {
 	defer c.free()
 	defer c.steps.end()
@@ -134,7 +134,7 @@ func (c *claim) do() {
 	}
 	d.sched.reserveStep(c.steps)
 	defer d.sched.leaveSteps(c.steps)
-	c.outcome = failed // unless it returns
+	c.outcome = failed // unless the function returns
 	ended := false
 	defer func() {
 		if !ended && d.o.Context.Err() == nil {
@@ -151,13 +151,13 @@ func (c *claim) do() {
 	case how == yielded:
 		d.yield(c.steps)
 	case failure != nil && d.o.Context.Err() != nil:
-		d.release(c.job, c.root, c.steps) // the engine is closing: this was no failed attempt
+		d.release(c.job, c.root, c.steps) // the engine closes, so the attempt does not count as failed
 	default:
 		d.settle(c.steps, output, failure)
 	}
 }
 
-// run does the job, unless it needs of a limit what that does not have.
+// run calls the function of the job, unless a grant of a limit has expired.
 func (c *claim) run() (output json.RawMessage, failure *workitem.Failure, how ending) {
 	if c.ticket != nil && c.ticket.Err != nil {
 		return nil, workitem.FailureOf(c.ticket.Err), returned
@@ -169,7 +169,7 @@ func (c *claim) run() (output json.RawMessage, failure *workitem.Failure, how en
 	return c.d.run(ctx, c.d.o.Definitions.Definition(c.work.Case.Fingerprint), c.work, c.steps)
 }
 
-// free ends a claim, whatever became of it. A job that was begun and whose claim was lost is due as before.
+// free ends a claim. A job whose claim was lost is due again.
 func (c *claim) free() {
 	c.cancel(nil)
 	if c.lost.Load() {

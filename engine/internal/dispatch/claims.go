@@ -9,32 +9,32 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// claims are the jobs that this engine holds. The lock of the scheduler guards them.
+// claims has the jobs that this engine holds. The lock of the scheduler guards it.
 //
 //	reserve ──▶ begin ──▶ end
 //	   │          └─────▶ lose ──▶ forget
 //	   └──▶ unreserve
 type claims struct {
 	running  map[workitem.JobID]*running
-	reserved map[workitem.JobID]struct{} // claimed in a transaction that is under way, see Extend
+	reserved map[workitem.JobID]struct{} // being claimed by a transaction that is not committed, see Extend
 	lost     map[workitem.JobID]struct{} // taken from their workers, see Lost
 }
 
-// running is a job in a worker.
+// running is a job that a worker runs.
 type running struct {
 	root   workitem.CaseID
 	lease  time.Time
 	cancel context.CancelCauseFunc
-	steps  *journal // reports to the run what became of its steps
+	steps  *journal // receives the changes of the job's steps
 }
 
-// noFence is that of no claim.
+// noFence is a fence that no claim has.
 const noFence = -1
 
-// holds reports whether the worker has the job by a fence.
+// holds reports whether the worker holds the job with the given fence.
 func (r *running) holds(fence int64) bool { return r != nil && r.steps.fence.Load() == fence }
 
-// leave cancels the context of the run, and reports nothing more to it.
+// leave cancels the context of the function, and ends the reports to its journal.
 func (r *running) leave() {
 	r.steps.end()
 	r.cancel(nil)
@@ -44,19 +44,19 @@ func newClaims() claims {
 	return claims{running: make(map[workitem.JobID]*running), reserved: make(map[workitem.JobID]struct{}), lost: make(map[workitem.JobID]struct{})}
 }
 
-// of is the run of a job; nil if no worker has the job.
+// of returns the run of a job; nil if no worker has the job.
 func (c *claims) of(id workitem.JobID) *running { return c.running[id] }
 
-// snapshot lists the runs, for use without the lock.
+// snapshot returns the runs, for use without the lock.
 func (c *claims) snapshot() map[workitem.JobID]*running { return maps.Clone(c.running) }
 
 // idle reports whether no worker has a job.
 func (c *claims) idle() bool { return len(c.running) == 0 }
 
-// reserve notes that a job is being claimed by the transaction that opens it: it is not to be handed out once more.
+// reserve records that the transaction which opens a job also claims it, so that the job is not handed out a second time.
 func (c *claims) reserve(id workitem.JobID) { c.reserved[id] = struct{}{} }
 
-// unreserve notes that the transaction of a reserved job was undone.
+// unreserve records that the transaction of a reserved job was rolled back.
 func (c *claims) unreserve(id workitem.JobID) { delete(c.reserved, id) }
 
 func (c *claims) isReserved(id workitem.JobID) bool {
@@ -64,20 +64,20 @@ func (c *claims) isReserved(id workitem.JobID) bool {
 	return ok
 }
 
-// begin notes that a worker has a job.
+// begin records that a worker has a job.
 func (c *claims) begin(id workitem.JobID, r *running) {
 	delete(c.reserved, id)
 	c.running[id] = r
 }
 
-// end notes that a run is over. A later run of the job stays.
+// end records that a run has ended. A later run of the same job stays.
 func (c *claims) end(id workitem.JobID, steps *journal) {
 	if r := c.running[id]; r != nil && r.steps == steps {
 		delete(c.running, id)
 	}
 }
 
-// report has a run learn what became of one of its steps.
+// report passes the change of a step to the run that waits for it.
 func (c *claims) report(change state.Change) {
 	switch e := change.(type) {
 	case *state.StepOpened:
@@ -91,7 +91,7 @@ func (c *claims) report(change state.Change) {
 	}
 }
 
-// interrupt ends the reports to the run of a job, if it had the job until this change: what comes after it is for the next run. A job that is
+// interrupt ends the reports to the run of a job that this change has taken from its worker: later changes are for the next run. A job that is
 // pending again was taken from its worker, or its worker is done with it.
 func (c *claims) interrupt(e *state.JobMoved) {
 	r := c.running[e.Job]
@@ -104,9 +104,9 @@ func (c *claims) interrupt(e *state.JobMoved) {
 	}
 }
 
-// lose takes all running jobs from their workers: nothing that these hand in later is taken.
+// lose takes all running jobs from their workers: their results are refused from now on.
 func (c *claims) lose() {
-	clear(c.lost) // others may have taken those of the time before
+	clear(c.lost) // jobs lost earlier may belong to other engines by now
 	for id, r := range c.running {
 		r.steps.fence.Store(noFence)
 		c.lost[id] = struct{}{}
@@ -119,10 +119,10 @@ func (c *claims) wasLost(id workitem.JobID) bool {
 	return ok
 }
 
-// forget notes that a lost job has been followed up.
+// forget drops a lost job.
 func (c *claims) forget(id workitem.JobID) { delete(c.lost, id) }
 
-// roots adds the root cases of the running jobs to a list, each as often as it has some.
+// roots appends the root cases of the running jobs to a list, with duplicates.
 func (c *claims) roots(to []workitem.CaseID) []workitem.CaseID {
 	for _, r := range c.running {
 		to = append(to, r.root)
@@ -130,7 +130,7 @@ func (c *claims) roots(to []workitem.CaseID) []workitem.CaseID {
 	return to
 }
 
-// owners lists the running jobs of a root case, each with the owner of its steps.
+// owners returns the running jobs of a root case, with the owners of their steps.
 func (c *claims) owners(root workitem.CaseID) map[workitem.JobID][16]byte {
 	owners := make(map[workitem.JobID][16]byte)
 	for id, r := range c.running {
@@ -145,8 +145,8 @@ func (c *claims) owners(root workitem.CaseID) map[workitem.JobID][16]byte {
 	return owners
 }
 
-// compare has the runs of a root case learn what other engines did to it: a run that does not hold its job any more leaves it, and one
-// that does learns which of its steps have ended. The tree is nil if the case was removed.
+// compare updates the runs of a root case after changes of other engines: a run that no longer holds its job is canceled, and any other
+// receives the steps that have ended. tree is nil if the case was removed.
 func (c *claims) compare(root workitem.CaseID, tree *state.Tree, steps map[workitem.JobID][]*workitem.Step) {
 	for id, r := range c.running {
 		if r.root != root {

@@ -1,12 +1,20 @@
-// Package dispatch does what is due: it knows every pending job, claims those that are due in the order of their times, runs them in
-// workers, renews their leases, and hands their results to the writer.
+// Package dispatch runs what is due. It has an entry for every pending job, claims due jobs in the order of their times, runs them in workers,
+// renews their leases, and sends their results to the writer.
 //
 //	Committed ─▶ scheduler: heap by due time ─▶ queues by priority ─▶ claim ─▶ worker ─▶ settle
 //	               ▲                              (Workers, Queues)     │         │         │
 //	               └── tried again after a fault                        ▼         ▼         ▼
 //	                                                                  writer    steps     writer
 //
-// Everything that changes a case is a request to the writer; nothing here changes one.
+// A job passes these stages; the files are in this order:
+//
+//	due        calendar.go, due.go     waits in a heap for its time
+//	ready      job_queue.go, fair.go   waits in its queue for a worker; hours.go, limits.go and gather.go can delay it
+//	claimed    claim.go, extend.go     a command gives it to this engine, with a fence
+//	running    worker.go, steps.go     its function runs; heartbeat.go renews its lease
+//	settled    worker.go               a command records the result
+//
+// The package changes no case itself: every change is a request to the writer. If the store fails in between, again.go repeats the request.
 package dispatch
 
 import (
@@ -28,9 +36,9 @@ import (
 	"github.com/tasq-dev/tasq/store/state"
 )
 
-// Options are what a dispatcher works with. All fields are needed.
+// Options configure a dispatcher. Fields are required unless their comment says otherwise.
 type Options struct {
-	Context     context.Context // of jobs; canceled when the engine closes for good
+	Context     context.Context // the parent of the contexts of jobs; canceled when the engine stops waiting for them
 	Writer      *commit.Writer
 	Store       store.Viewer
 	Definitions *registry.Registry
@@ -41,30 +49,30 @@ type Options struct {
 	Faults      *fault.Log
 	Retrier     fault.Retrier
 
-	Limits     []limit.Limit  // that functions take of, each with a name of its own
-	Rows       store.Limits   // where engines share limits
+	Limits     []limit.Limit  // the limits of all functions, with distinct names
+	Rows       store.Limits   // the rows of shared limits
 	Fleet      bool           // there may be other engines
-	Queues     map[string]int // how many jobs of a queue run at a time, where it differs from Workers
+	Queues     map[string]int // the number of workers of a queue, if it differs from Workers
 	Workers    int
-	MaxRunning int            // how many jobs run at a time, of all queues; 0 and less: no bound
-	MaxPending map[string]int // how many jobs of a queue wait to begin when starts are refused; no bound for one that is not listed
-	Aging      time.Duration  // how long a job waits until it is as urgent as a fresh one of the next priority; 0 is never
-	Steps      int            // how many functions of steps run at a time; 0 and less: no bound
+	MaxRunning int            // the maximum number of running jobs of all queues; no bound if it is not positive
+	MaxPending map[string]int // the maximum number of waiting jobs of a queue before starts are refused; a queue that is not listed has no bound
+	Aging      time.Duration  // the wait after which a job is as urgent as a new one with the next higher priority; 0 for never
+	Steps      int            // the maximum number of running functions of steps; no bound if it is not positive
 	Lease      time.Duration
-	Owner      string // names the engine in its claims
+	Owner      string // the name of the engine in its claims
 	MaxPayload int
 
-	// AroundJob and AroundStep surround the functions of jobs and of their steps; nil if nothing does.
+	// AroundJob and AroundStep are middleware around the functions of jobs and steps; nil for none.
 	AroundJob  func(ctx context.Context, w *activities.Work, next func(context.Context) error) error
 	AroundStep func(ctx context.Context, w *activities.Work, name string, next func(context.Context) error) error
 
-	// TakeWork is called when a queue has a worker free and no work; nil if there are no other engines to take work from.
+	// TakeWork is called when a queue has a free worker and no work; nil if there are no other engines to take work from.
 	TakeWork func()
-	// Active counts what is under way: +1 as work becomes due, -1 when it is done.
+	// Active counts work: it is called with +1 when work becomes due, and with -1 when it is done.
 	Active func(int)
-	// CallHandler calls the completion handler that a job is for, in the transaction.
+	// CallHandler calls the completion handler of a job, in the transaction.
 	CallHandler func(tx *commit.Tx, u *commit.TreeWrite, j *state.Job) error
-	// CheckPayload refuses what is too large or is no JSON that every database keeps.
+	// CheckPayload returns an error for a payload that is too large, or that some database would not store unchanged.
 	CheckPayload func(what string, data json.RawMessage) error
 }
 
@@ -74,17 +82,17 @@ type Dispatcher struct {
 	o        Options
 	sched    scheduler
 	attempts attemptLog
-	slots    chan struct{} // one for each function of a step that runs; nil without a bound
+	slots    chan struct{} // one for each running function of a step; nil without a bound
 	jobs     sync.WaitGroup
 
-	haveHours   bool // a function may begin only while a window is open
-	haveBatches bool // jobs of a task are done together
+	haveHours   bool // some functions are restricted to time windows
+	haveBatches bool // some tasks process their jobs in batches
 
-	haveKeys   bool            // functions have keys between which their queue takes turns
-	fairQueues map[string]bool // those of which that is known
+	haveKeys   bool            // some functions have fairness keys
+	fairQueues map[string]bool // the queues of these functions, as far as they are known
 }
 
-// New makes a dispatcher. It is to be an observer of the writer.
+// New returns a dispatcher. Register it as an observer of the writer.
 func New(o Options) *Dispatcher {
 	d := &Dispatcher{o: o, attempts: attemptLog{log: o.Log, definitions: o.Definitions}, haveHours: o.Definitions.HaveHours(),
 		haveBatches: o.Definitions.HaveBatches(), fairQueues: o.Definitions.FairQueues()}
@@ -102,14 +110,14 @@ func (d *Dispatcher) Committed(tree *state.Tree, changes []state.Change) {
 	d.attempts.committed(tree, changes)
 }
 
-// Start lets jobs run.
+// Start starts to claim jobs.
 func (d *Dispatcher) Start() { d.sched.start() }
 
-// Stop claims no further job. Those that run go on; see [Dispatcher.Finish].
+// Stop stops claiming jobs. Running ones continue; see [Dispatcher.Finish].
 func (d *Dispatcher) Stop() { d.sched.stop() }
 
-// Finish waits until no job runs any more: for the grace, and for a second after cancel, which ends their contexts. Those that
-// run even then are given back, without an attempt counted.
+// Finish waits until no job runs: for the grace period, and then, after cancel has ended the contexts of the functions, for one more second.
+// Jobs that still run after that are released, and the attempt does not count.
 func (d *Dispatcher) Finish(grace time.Duration, cancel func()) {
 	done := make(chan struct{})
 	go func() {
@@ -136,19 +144,19 @@ func (d *Dispatcher) Finish(grace time.Duration, cancel func()) {
 	}
 }
 
-// Turn hands out what is due now.
+// Turn passes on what is due now.
 func (d *Dispatcher) Turn() { d.sched.turn() }
 
-// TryAgain has all that met a fault of the store tried again at once.
+// TryAgain retries at once everything that met a fault of the store.
 func (d *Dispatcher) TryAgain() { d.sched.tryAll() }
 
-// NextDue is when the next waiting job is due; false if none is.
+// NextDue returns when the next waiting job is due; false if there is none.
 func (d *Dispatcher) NextDue() (time.Time, bool) { return d.sched.nextDue() }
 
-// Runaway says which loop takes no time; nil if there is none. See loopGuard.
+// Runaway returns an error that describes a loop which takes no time; nil if there is none. See loopGuard.
 func (d *Dispatcher) Runaway() error { return d.sched.runaway() }
 
-// Full is how many jobs run here at a time, of all queues, if as many do now; 0 if there is room, or no bound.
+// Full returns the bound of running jobs of all queues if it is reached; 0 if it is not, or if there is none.
 func (d *Dispatcher) Full() int {
 	d.sched.mu.Lock()
 	defer d.sched.mu.Unlock()
@@ -158,17 +166,17 @@ func (d *Dispatcher) Full() int {
 	return d.o.MaxRunning
 }
 
-// Running is how many jobs of a queue are with workers.
+// Running returns how many jobs of a queue have workers.
 func (d *Dispatcher) Running(queue string) int { return d.sched.runningOf(queue) }
 
-// LimitOf is how many jobs of a queue run here at a time: 0 if this engine stops the queue, and less if it runs no jobs.
+// LimitOf returns how many jobs of a queue can run here at a time: 0 if the queue is paused here, negative if this engine runs no jobs.
 func (d *Dispatcher) LimitOf(queue string) int {
 	d.sched.mu.Lock()
 	defer d.sched.mu.Unlock()
 	return d.sched.limitOf(queue)
 }
 
-// limitOf is how many jobs of a queue run here at a time: what was set, up to the larger number of the configuration. The lock is held.
+// limitOf returns the number that was set for a queue, up to the largest number in the configuration, or the configured one. The lock is held.
 func (s *scheduler) limitOf(queue string) int {
 	defined := s.d.definedOf(queue)
 	if n, set := s.workers[queue]; set && defined > 0 {
@@ -177,7 +185,7 @@ func (s *scheduler) limitOf(queue string) int {
 	return defined
 }
 
-// definedOf is how many jobs of a queue run here at a time by the configuration: 0 if this engine stops the queue, and less if it runs no jobs.
+// definedOf returns the configured number for a queue: 0 if the queue is paused here, negative if this engine runs no jobs.
 func (d *Dispatcher) definedOf(queue string) int {
 	if limit, listed := d.o.Queues[queue]; listed {
 		return max(limit, 0)
@@ -185,7 +193,7 @@ func (d *Dispatcher) definedOf(queue string) int {
 	return d.o.Workers
 }
 
-// onJob runs a kernel command on the tree of a job.
+// onJob executes a kernel command on the tree of a job.
 func (d *Dispatcher) onJob(n entry, command string, lazy bool, f func(*kernel.Machine) error) *commit.Request {
 	return &commit.Request{Lazy: lazy, Run: func(tx *commit.Tx) error {
 		u, err := tx.Open(n.root)
@@ -196,7 +204,7 @@ func (d *Dispatcher) onJob(n entry, command string, lazy bool, f func(*kernel.Ma
 	}}
 }
 
-// onLoadedJob is like onJob, and refuses a job of a workflow that this engine was not opened with.
+// onLoadedJob is like onJob, but fails for a job of a workflow that this engine was not opened with.
 func (d *Dispatcher) onLoadedJob(n entry, command string, lazy bool, f func(*kernel.Machine) error) *commit.Request {
 	return &commit.Request{Lazy: lazy, Run: func(tx *commit.Tx) error {
 		u, err := tx.Open(n.root)

@@ -14,8 +14,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// What is due is a request to the writer without a waiting caller. This file says what becomes of one that does not succeed: it
-// met a fault of the store and is tried again, or the process refuses it and it is put off, or it is obsolete.
+// Due work is sent to the writer as a request without a caller. This file handles requests that fail: after a fault of the store the request
+// is repeated, work that the kernel refuses is postponed, and obsolete work is dropped.
 
 // fire has the writer do what a due timer is for.
 func (d *Dispatcher) fire(n entry) {
@@ -58,15 +58,16 @@ func (d *Dispatcher) notBegun(n entry, err error) {
 	}
 }
 
-// unwanted reports whether an error says that nothing is left to do: the job has ended, is another's, or the engine is closed.
+// unwanted reports whether an error says that there is nothing left to do: the job has ended, belongs to another engine, or the engine is closed.
 func unwanted(err error) bool {
 	return errors.Is(err, commit.ErrClosed) || errors.Is(err, kernel.ErrLeaseLost) || errors.Is(err, store.ErrNotFound) || errors.Is(err, registry.ErrNotLoaded)
 }
 
-// putOff has a pending job wait after the process refused what the engine did for it. That counts as an attempt.
+// putOff postpones a pending job after the kernel refused its command. That counts as an attempt.
 func (d *Dispatcher) putOff(n entry, cause error) { d.putOffBut(n, cause, kernel.WithoutOwn) }
 
-// putOffBut also says what becomes of the items of a timer when it is given up. If that is refused too, less is asked for.
+// putOffBut also determines what happens to the items of a timer that is given up. If the kernel refuses that too, it is repeated with fewer
+// callbacks.
 func (d *Dispatcher) putOffBut(n entry, cause error, insist kernel.Insist) {
 	r := d.onJob(n, "job put off", false, func(m *kernel.Machine) error {
 		attempt := m.JobAttempt(n.job)
@@ -108,7 +109,7 @@ func (d *Dispatcher) lookAgain(n entry) {
 	})
 }
 
-// follow queues a request of the engine's own; ended gets its outcome, on the writer.
+// follow queues a request of the engine itself; ended receives its outcome, on the writer's goroutine.
 func (d *Dispatcher) follow(r *commit.Request, ended func(error)) {
 	r.Ended = ended
 	d.o.Writer.Send(r)

@@ -14,16 +14,15 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// A job that a command opens and that is due at once is claimed in the command's own transaction, if a worker of its queue is free
-// and nothing else of the queue is due:
+// A job that a command opens and that is due at once is claimed in the transaction of that command, if its queue has a free worker and no other
+// due work:
 //
 //	start ─┐                          ┌─ worker runs
 //	       ├ one entry, one commit ───┤
 //	claim ─┘                          └─ caller has its answer
 //
-// That saves a request and an entry of the journal. And the claim is durable before the job runs, so that each of its calls is
-// counted. It is for first runs: what a later one has to read of the steps of earlier ones may be in the same transaction, and not
-// in the store yet.
+// This saves a request and an entry of the journal. And since the claim is durable before the job runs, each of its runs is counted. It is done
+// for first runs only: a later run has to read the steps of earlier ones, which may be in the same transaction and not yet in the store.
 
 // Extend implements commit.Extender.
 func (d *Dispatcher) Extend(tx *commit.Tx) (ended func(error), err error) {
@@ -48,7 +47,7 @@ func (d *Dispatcher) Extend(tx *commit.Tx) (ended func(error), err error) {
 	return ended, nil
 }
 
-// reserve finds the jobs that a transaction has opened and that can begin at once, and takes a worker for each.
+// reserve finds the jobs that a transaction has opened and that can start at once, and reserves a worker for each.
 func (d *Dispatcher) reserve(tx *commit.Tx) []*claim {
 	var found []*claim
 	for u, changes := range tx.Changed() {
@@ -76,7 +75,7 @@ func firstRun(c *state.Case, j *state.Job) bool {
 	return j.Fence == 0 && c.Predecessor.IsZero() && (it == nil || it.Attempt == 1)
 }
 
-// startsPlainly reports whether no callback can refuse the start of a job's item: what could is nothing that happens.
+// startsPlainly reports whether the start of a job's item calls no callbacks that could refuse it.
 func startsPlainly(def *workflow.Definition, c *state.Case, j *state.Job) bool {
 	t, ok := c.Net.TaskByName(j.Task)
 	if !ok || j.Kind != state.JobRun || !c.Parent.IsZero() || def.Hooks.OnStarted != nil {
@@ -87,8 +86,8 @@ func startsPlainly(def *workflow.Definition, c *state.Case, j *state.Job) bool {
 		(spec.Hooks.OnWorkItemStateChanged == nil || spec.OnlyFailures) && spec.Policy.BuiltIn()
 }
 
-// claimIn claims the job in a transaction that made it due. What the process refuses is undone alone: by a savepoint, which copies the case
-// once more; or, where hardly anything can refuse it, by doing the whole request again without the claim.
+// claimIn claims the job in the transaction that made it due. If the kernel refuses the claim, only the claim is rolled back. That needs a
+// savepoint, which copies the case once more; a claim that hardly anything can refuse does without, and repeats the whole request on failure.
 func (c *claim) claimIn(tx *commit.Tx) error {
 	claim := func() error {
 		u, err := tx.Open(c.root)
@@ -112,7 +111,7 @@ func (c *claim) claimIn(tx *commit.Tx) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, kernel.ErrAbandoned), errors.Is(err, store.ErrUndone):
-		return fmt.Errorf("%w: %w", commit.ErrDefer, err) // a callback of the start took the transaction with it
+		return fmt.Errorf("%w: %w", commit.ErrDefer, err) // a callback of the start aborted the transaction
 	case fault.Is(err):
 		return err
 	}
@@ -120,7 +119,7 @@ func (c *claim) claimIn(tx *commit.Tx) error {
 	return nil
 }
 
-// decided has the worker begin if the transaction is durable, and frees it if not.
+// decided starts the worker if the transaction is durable, and frees it otherwise.
 func (c *claim) decided(tx *commit.Tx, err error) {
 	if err == nil && c.refused == nil && c.work != nil {
 		c.ctx, c.cancel = context.WithCancelCause(c.d.o.Context)
@@ -131,12 +130,12 @@ func (c *claim) decided(tx *commit.Tx, err error) {
 		return
 	}
 	if err == nil {
-		c.d.notBegun(c.entry, c.refused) // nil if the item ended as it started
+		c.d.notBegun(c.entry, c.refused) // nil if the item ended when it was started
 	}
 	c.d.sched.unreserve(c.entry)
 }
 
-// reserve takes a worker for a job that becomes due, if one is free and no other work of the queue is due.
+// reserve reserves a worker for a job that becomes due, if one is free and the queue has no other due work.
 func (s *scheduler) reserve(c *state.Case, j *state.Job, now int64) (entry, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -163,7 +162,7 @@ func (s *scheduler) reserve(c *state.Case, j *state.Job, now int64) (entry, bool
 	return n, true
 }
 
-// unreserve gives a worker back whose job does not begin.
+// unreserve frees the worker of a job that does not start.
 func (s *scheduler) unreserve(n entry) {
 	s.mu.Lock()
 	s.claims.unreserve(n.job)

@@ -13,13 +13,13 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// function is what a definition says of the function behind a job.
+// function is the part of a definition that concerns the function of a job.
 type function struct {
 	activities.Function
 	retry retry.Policy
 }
 
-// functionOf finds the function behind a job; nothing but its name if there is none.
+// functionOf returns the function of a job; only with its name if the definition does not have it.
 func functionOf(def *workflow.Definition, w *activities.Work) function {
 	if w.Name != "" {
 		if call := def.Calls[w.Name]; call != nil {
@@ -36,8 +36,8 @@ func functionOf(def *workflow.Definition, w *activities.Work) function {
 	return function{f, def.Tasks[t].Retry}
 }
 
-// failureOf makes the failure that a job is settled with. The filters of its retry policy are asked here, where the error
-// still is what the function returned; the process decides by their answer.
+// failureOf returns the failure with which a job is settled. It evaluates the filters of the retry policy here, on the error that the function
+// returned: the kernel gets only the stored form of the failure, and decides by the result of the filters.
 func (d *Dispatcher) failureOf(def *workflow.Definition, w *activities.Work, err error) *workitem.Failure {
 	failure := workitem.FailureOf(err)
 	f := functionOf(def, w)
@@ -53,14 +53,14 @@ func (d *Dispatcher) failureOf(def *workflow.Definition, w *activities.Work, err
 	return failure
 }
 
-// refusal is the failure of a job whose output the process has refused. No filter is asked about that.
+// refusal returns the failure of a job whose output the kernel has refused. Filters do not apply to it.
 func refusal(err error) *workitem.Failure {
 	failure := workitem.FailureOf(err)
 	failure.Code, failure.Filtered = workitem.CodeInvalid, true
 	return failure
 }
 
-// overtime names the reason of an error that came after the time of a run was over, unless it has a code of its own.
+// overtime sets the code of an error that was returned after the timeout of the run, unless it has one.
 func overtime(ctx context.Context, err error, limit time.Duration) error {
 	if limit > 0 && errors.Is(ctx.Err(), context.DeadlineExceeded) && workitem.FailureOf(err).Code == workitem.CodeError {
 		return &lateError{limit, err}
@@ -68,7 +68,7 @@ func overtime(ctx context.Context, err error, limit time.Duration) error {
 	return err
 }
 
-// lateError says that a run took longer than it may. It wraps what the function returned then.
+// lateError says that a run exceeded its timeout. It wraps the error that the function returned then.
 type lateError struct {
 	limit time.Duration
 	err   error

@@ -14,13 +14,13 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// This file is what a dispatcher does if several engines have the store open. Each job is with one of them, which does it as if it were
-// alone. The others learn of a job only when it is left for any engine.
+// This file is for stores that several engines have open. Each job belongs to one engine, which handles it as if it were alone. The others see a
+// job only when it is offered to all.
 
-// backlog is how many jobs of a queue wait here for each that it runs at a time, before further ones are left for others.
+// backlog is the number of jobs per worker of a queue that wait here before further ones are offered to other engines.
 const backlog = 2
 
-// soon is how long before a job is due its engine looks for changes every second.
+// soon is the time before a due job in which the engine counts as busy, and looks for changes every second.
 const soon = 30 * time.Second
 
 // Offers implements commit.Holder.
@@ -45,7 +45,7 @@ func (d *Dispatcher) Offers(c *state.Case, j *state.Job) bool {
 		return true
 	}
 	if d.haveBatches && d.conditionsOf(c, j).batch != nil {
-		return false // a worker does many of them
+		return false // a worker processes many of them at once
 	}
 	q.promised++
 	return false
@@ -58,17 +58,17 @@ func (d *Dispatcher) Offered(ids []workitem.JobID) {
 	d.sched.offered = ids
 }
 
-// isOffered reports whether a job was left for other engines. The lock is held.
+// isOffered reports whether a job was offered to other engines. The lock is held.
 func (s *scheduler) isOffered(id workitem.JobID) bool { return slices.Contains(s.offered, id) }
 
-// Others says whether there are other engines, which jobs can be left for.
+// Others sets whether there are other engines to which jobs can be offered.
 func (d *Dispatcher) Others(are bool) {
 	d.sched.mu.Lock()
 	defer d.sched.mu.Unlock()
 	d.sched.others = are
 }
 
-// Filter is what this engine takes of the jobs that no engine holds.
+// Filter returns which of the jobs without an owner this engine takes.
 func (d *Dispatcher) Filter() store.TakeFilter {
 	var f store.TakeFilter
 	if d.o.Workers <= 0 {
@@ -93,8 +93,8 @@ func (d *Dispatcher) Filter() store.TakeFilter {
 	return f
 }
 
-// Adopt takes up jobs that are this engine's from now on. A running one was that of an engine that died, unless it runs here. Those that are
-// left, by the error, are this engine's nevertheless, and are to be given to Adopt again.
+// Adopt schedules jobs that belong to this engine from now on. A running one belonged to an engine that died, unless it runs here. Jobs that
+// could not be scheduled because of the error are returned; they belong to this engine, and are passed to Adopt again.
 func (d *Dispatcher) Adopt(ctx context.Context, jobs []*state.Job) (left []*state.Job, err error) {
 	if slices.ContainsFunc(jobs, func(j *state.Job) bool { return j.State == state.JobRunning }) {
 		if err := d.learnLosses(ctx); err != nil {
@@ -118,9 +118,9 @@ func (d *Dispatcher) Adopt(ctx context.Context, jobs []*state.Job) (left []*stat
 	return left, err
 }
 
-// takeOver makes a job pending that was with a worker which is gone.
+// takeOver makes a job pending whose worker is gone.
 func (d *Dispatcher) takeOver(ctx context.Context, j *state.Job) error {
-	crashed := !d.wasLost(j.ID) // no process died of a job that ran here
+	crashed := !d.wasLost(j.ID) // a job that ran here was not interrupted by a crash
 	err := d.o.Writer.Submit(ctx, d.onJob(entry{job: j.ID, root: j.Root}, "job release", false, func(m *kernel.Machine) error {
 		return m.Release(j.ID, j.Fence, crashed)
 	}))
@@ -131,8 +131,8 @@ func (d *Dispatcher) takeOver(ctx context.Context, j *state.Job) error {
 	return nil
 }
 
-// learnLosses returns after Lost was called, if it has to be. The store reports lost commits at the next commit, and may have released
-// jobs before. A job that counts as running here would then be left by its worker, and no engine would hold it.
+// learnLosses waits until Lost has been called, if necessary. The store reports lost commits only at the next commit, but may have released the
+// jobs before. A job that counts as running here would then be left by its worker, and no engine would own it.
 func (d *Dispatcher) learnLosses(ctx context.Context) error {
 	return d.o.Writer.Submit(ctx, &commit.Request{Reads: true, Run: func(*commit.Tx) error { return nil }})
 }
@@ -144,9 +144,9 @@ func (d *Dispatcher) runs(j *state.Job) bool {
 	return d.sched.claims.of(j.ID).holds(j.Fence)
 }
 
-// Lost takes the jobs that run here from their workers. The database lacks what this engine committed last, so a run may go on behind a
-// step that was never recorded, and its fence may be given again. Nothing that a worker hands in later is taken. Each job is left to
-// the engine that holds it next.
+// Lost takes all running jobs from their workers. The database lacks the last commits of this engine, so a function may continue after a step that
+// was never recorded, and the fence of its job may be used again by another claim. All results of these workers are refused. The engine that
+// owns the job next runs it again.
 func (d *Dispatcher) Lost() {
 	d.sched.mu.Lock()
 	defer d.sched.mu.Unlock()
@@ -160,14 +160,14 @@ func (d *Dispatcher) wasLost(id workitem.JobID) bool {
 	return d.sched.claims.wasLost(id)
 }
 
-// isOver notes that the run which Lost took from its worker has been followed up.
+// isOver drops a job that Lost took from its worker, after its release.
 func (d *Dispatcher) isOver(id workitem.JobID) {
 	d.sched.mu.Lock()
 	defer d.sched.mu.Unlock()
 	d.sched.claims.forget(id)
 }
 
-// Busy reports whether something runs here, or is due soon.
+// Busy reports whether a job runs here, or is due soon.
 func (d *Dispatcher) Busy() bool {
 	s := &d.sched
 	s.mu.Lock()
@@ -184,7 +184,7 @@ func (d *Dispatcher) Busy() bool {
 	return false
 }
 
-// Roots lists the root cases of running jobs, and those with jobs of suspended cases, which another engine may continue.
+// Roots returns the root cases of running jobs, and those with jobs of suspended cases, which another engine may resume.
 func (d *Dispatcher) Roots() []workitem.CaseID {
 	s := &d.sched
 	s.mu.Lock()
@@ -196,7 +196,7 @@ func (d *Dispatcher) Roots() []workitem.CaseID {
 	return roots
 }
 
-// Owners lists the running jobs of a root case, each with the owner of its steps.
+// Owners returns the running jobs of a root case, with the owners of their steps.
 func (d *Dispatcher) Owners(root workitem.CaseID) map[workitem.JobID][16]byte {
 	s := &d.sched
 	s.mu.Lock()
@@ -204,9 +204,9 @@ func (d *Dispatcher) Owners(root workitem.CaseID) map[workitem.JobID][16]byte {
 	return s.claims.owners(root)
 }
 
-// Compare takes a root case as other engines have left it, with the steps of its running jobs. The tree is nil if the case was removed.
-// The context of a job that was taken from its worker is canceled, and a run learns which of its steps have ended. What a suspended
-// case keeps from its jobs is looked at again.
+// Compare updates the dispatcher after other engines have changed a root case; steps are those of its running jobs, and tree is nil if the case was
+// removed. The context of a job that was taken from its worker is canceled, and a run receives the steps that have ended. Parked entries of
+// cases that are no longer suspended are tried again.
 func (d *Dispatcher) Compare(root workitem.CaseID, tree *state.Tree, steps map[workitem.JobID][]*workitem.Step) {
 	if d.sched.compare(root, tree, steps) {
 		d.sched.turn()

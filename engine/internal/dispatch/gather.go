@@ -11,51 +11,51 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// The jobs of a task with a batch are gathered in a line of their queue until there are enough, or the first has waited long enough:
+// The jobs of a task with a batch wait in a line of their queue until there are enough, or the first has waited long enough:
 //
 //	due ──▶ line ──▶ it is full, or its time is over, and a worker is free ──▶ hours and limits of each ──▶ group
 //	          ▲                                                                      │
 //	          └───────────── they begin, there is room ◀─────────────────────────────┘
 //
-// The time is that since the first job was due, so nothing of a line is stored, and it is the same after a restart. A job that waits in a
-// line holds no worker, none of its limits, and is no work that is under way.
+// The wait counts from the time at which the first job was due, so a line stores nothing, and a restart does not change it. A job that waits in
+// a line uses no worker and no limits, and does not count as work in progress.
 
-// batches are the lines of the jobs of tasks that are done together.
+// batches has the keys of the lines of jobs that are processed together.
 type batches struct {
-	all map[*workflow.Batch]*lineKey // of the tasks whose jobs are all done together
+	all map[*workflow.Batch]*lineKey // by batch: the line of its jobs, if the batch has no key
 	in  map[workitem.JobID]inLine
 }
 
-// inLine says in which line a job waits, and when it was due.
+// inLine is the line in which a job waits, and its due time.
 type inLine struct {
 	line *gathering
 	due  int64
 }
 
-// lineKey says with which others a job is done.
+// lineKey identifies a line.
 type lineKey struct {
 	spec *workflow.Batch
 	key  string // of the job's input; "" for all
 }
 
-// gathering is the line of the jobs of a task in one queue.
+// gathering is a line: the waiting jobs of a task in one queue.
 type gathering struct {
 	workflow.Batching
 	queue *jobQueue
 	at    lineKey
 	ready entries             // by priority
-	gone  map[dueJob]struct{} // in ready, but canceled since, or another engine's
-	first int64               // when the first of them was due; 0 if it is to be looked for
-	now   bool                // one of them has waited for others before, and then for a limit
+	gone  map[dueJob]struct{} // entries in ready whose jobs were canceled or taken by another engine
+	first int64               // the due time of the first job; 0 if it has to be determined
+	now   bool                // a job was in a group before, and then waited for a limit: it does not wait for others again
 
-	in      *lineHeap // of lines, nil for none
-	index   int       // in it
+	in      *lineHeap // the heap that contains the line; nil for none
+	index   int       // in the heap
 	begins  int64     // when the jobs have waited long enough, as of the last change
-	full    int       // how many batches are full
-	forming bool      // jobs of it are handed out
+	full    int       // the number of full batches
+	forming bool      // a group is being formed of its jobs
 }
 
-// lineOf finds or makes the key of a line; nil for none. A job for which the batch has no key is done alone.
+// lineOf returns the key of the line of a job; nil for none. A job for which the batch function returns no key runs alone.
 func (b *batches) lineOf(spec *workflow.Batch, input json.RawMessage) *lineKey {
 	if spec == nil {
 		return nil
@@ -76,8 +76,7 @@ func (b *batches) lineOf(spec *workflow.Batch, input json.RawMessage) *lineKey {
 	return b.all[spec]
 }
 
-// keyOf asks a function for the key of an input. It is called in a goroutine of its own, as one that ends its goroutine would end the
-// caller's.
+// keyOf calls a key function on a goroutine of its own, since a function that ends its goroutine would otherwise end that of the scheduler.
 func keyOf(ask askKey, input json.RawMessage) (key string, err error) {
 	err = errGone
 	done := make(chan struct{})
@@ -94,8 +93,8 @@ func keyOf(ask askKey, input json.RawMessage) (key string, err error) {
 	return key, err
 }
 
-// batchOf is the line of the batch in which a job is done; nil if it is done alone, as is one whose process died with it: it would
-// take the others with it. The lock is held.
+// batchOf returns the line of a job; nil if it runs alone. A job that has crashed a process runs alone, so that it cannot crash the others of its
+// batch. The lock is held.
 func (s *scheduler) batchOf(c *state.Case, j *state.Job) *lineKey {
 	if !s.d.haveBatches || j.Crashes > 0 {
 		return nil
@@ -104,7 +103,7 @@ func (s *scheduler) batchOf(c *state.Case, j *state.Job) *lineKey {
 	return s.batches.lineOf(f.batch, f.input)
 }
 
-// gather has a due job wait for others. The lock is held.
+// gather adds a due job to its line. The lock is held.
 func (s *scheduler) gather(n entry) {
 	g := n.queue.lines.find(n.queue, *n.batch)
 	s.batches.in[n.job] = inLine{g, n.due}
@@ -112,7 +111,7 @@ func (s *scheduler) gather(n entry) {
 	n.queue.lines.place(g)
 }
 
-// leaveLine takes a job out of the line in which it waits, if any. The lock is held.
+// leaveLine removes a job from its line, if it is in one. The lock is held.
 func (s *scheduler) leaveLine(job workitem.JobID) {
 	if at, ok := s.batches.in[job]; ok {
 		delete(s.batches.in, job)
@@ -121,7 +120,7 @@ func (s *scheduler) leaveLine(job workitem.JobID) {
 	}
 }
 
-// setAside parks the jobs of a tree whose cases have been suspended: a batch is not full with those that cannot begin. The lock is held.
+// setAside parks the jobs of suspended cases of a tree, since jobs that cannot start must not count for a full batch. The lock is held.
 func (s *scheduler) setAside(tree *state.Tree) {
 	if len(s.batches.in) == 0 {
 		return
@@ -141,7 +140,7 @@ func (s *scheduler) setAside(tree *state.Tree) {
 	})
 }
 
-// takeLines takes all jobs out of the lines of a queue. The lock is held.
+// takeLines removes all jobs from the lines of a queue. The lock is held.
 func (s *scheduler) takeLines(q *jobQueue) (list []entry) {
 	for _, g := range q.lines.all {
 		for g.len() > 0 {
@@ -154,11 +153,11 @@ func (s *scheduler) takeLines(q *jobQueue) (list []entry) {
 	return list
 }
 
-// readAhead is among how many of the most urgent jobs of a queue unread ones are looked for.
+// readAhead is the number of the most urgent jobs of a queue among which unread ones are looked for.
 const readAhead = 256
 
-// choose finds the line whose jobs are to begin, and the index of the job in ready that is next without one. A job that was taken up without
-// its case, as all are when an engine is opened, may belong to a batch that is to begin and is not full: it is read before.
+// choose returns the line whose jobs are to start, and the index of the next job in ready that has no line. A job that was loaded without its case,
+// as all are when an engine is opened, may belong to a batch that starts without being full, so it is read first.
 func (q *jobQueue) choose(now int64) (line *gathering, at int) {
 	line = q.lines.next(now)
 	if line == nil || line.len() >= line.Most {
@@ -171,12 +170,12 @@ func (q *jobQueue) choose(now int64) (line *gathering, at int) {
 	return line, max(at, 0)
 }
 
-// backlog is how many workers the jobs that wait in a queue would keep busy.
+// backlog returns how many workers the waiting jobs of a queue would occupy.
 func (q *jobQueue) backlog() int {
 	return len(q.ready) + q.lines.batches
 }
 
-// gathered is when the next line has waited long enough whose jobs cannot begin yet; never if there is none. The lock is held.
+// gathered returns when the next line has waited long enough whose jobs cannot start yet; never if there is none. The lock is held.
 func (s *scheduler) gathered(now int64) (due int64) {
 	due = never
 	for _, q := range s.queues {
@@ -187,10 +186,10 @@ func (s *scheduler) gathered(now int64) (due int64) {
 
 func (g *gathering) len() int { return len(g.ready) - len(g.gone) }
 
-// add puts a job into the line. One that was canceled and is due at the same time again has its entry there.
+// add adds a job to the line. If it was canceled before with the same due time, its old entry becomes valid again.
 func (g *gathering) add(n entry) {
 	if g.len() == 0 {
-		g.now = false // who waited has left
+		g.now = false // the job that had waited has left
 	}
 	if _, there := g.gone[n.key()]; there {
 		delete(g.gone, n.key())
@@ -204,14 +203,14 @@ func (g *gathering) add(n entry) {
 	}
 }
 
-// drop passes over the entry of a job that waits in the line.
+// drop marks the entry of a job in the line to be skipped.
 func (g *gathering) drop(job dueJob) {
 	g.gone[job] = struct{}{}
 	g.first = 0
 	g.skip()
 }
 
-// entry is that of a job that waits in the line.
+// entry returns the entry of a job in the line.
 func (g *gathering) entry(job workitem.JobID) (found entry) {
 	g.each(func(n *entry) {
 		if n.job == job {
@@ -221,7 +220,7 @@ func (g *gathering) entry(job workitem.JobID) (found entry) {
 	return found
 }
 
-// skip takes what is gone off the head of the line, so that the head is the most urgent job.
+// skip removes canceled entries from the head of the line, so that the head is the most urgent job.
 func (g *gathering) skip() {
 	for len(g.ready) > 0 && len(g.gone) > 0 {
 		if _, gone := g.gone[g.ready[0].key()]; !gone {
@@ -231,7 +230,7 @@ func (g *gathering) skip() {
 	}
 }
 
-// pop takes the most urgent job out. There has to be one.
+// pop removes and returns the most urgent job. The line must not be empty.
 func (g *gathering) pop() entry {
 	n := g.ready.pop(byPriority)
 	if n.due <= g.first {
@@ -241,7 +240,7 @@ func (g *gathering) pop() entry {
 	return n
 }
 
-// due is when the first job has waited long enough; never if there is none.
+// due returns when the first job has waited long enough; never if there is none.
 func (g *gathering) due() int64 {
 	if g.len() == 0 {
 		return never
@@ -253,7 +252,7 @@ func (g *gathering) due() int64 {
 	return g.first + g.Wait.Microseconds()
 }
 
-// mayBegin reports whether the jobs of the line are to begin.
+// mayBegin reports whether the jobs of the line are to start.
 func (g *gathering) mayBegin(now int64) bool {
 	n := g.len()
 	return n > 0 && (n >= g.Most || g.now || g.due() <= now)
@@ -267,7 +266,7 @@ func (g *gathering) each(f func(*entry)) {
 	}
 }
 
-// form makes a group of the jobs of a line that can begin, and appends them to those that are handed out; false if none begins. The lock is held.
+// form makes a group of the jobs of a line that can start, and appends them to those that are handed out; false if there are none. The lock is held.
 func (s *scheduler) form(q *jobQueue, line *gathering, now int64, next []entry) (_ []entry, begun bool) {
 	g := &group{d: s.d, expected: make(map[workitem.JobID]struct{}), done: make(chan struct{})}
 	q.lines.remove(line)
@@ -285,7 +284,7 @@ func (s *scheduler) form(q *jobQueue, line *gathering, now int64, next []entry) 
 			continue
 		}
 		n.turn.begins()
-		n.cautious = true // none is called before all are this engine's
+		n.cautious = true // the call waits until all claims of the group are durable
 		g.held++
 		s.groups[n.job] = g
 		s.d.jobs.Add(1)
@@ -300,7 +299,7 @@ func (s *scheduler) form(q *jobQueue, line *gathering, now int64, next []entry) 
 	return next, g.held > 0
 }
 
-// Gathered says how many jobs wait for each other in the line of a job, and when they begin at the latest; 0 if it is in none.
+// Gathered returns how many jobs are in the line of a job, and the latest time at which they start; 0 if it is in none.
 func (d *Dispatcher) Gathered(job workitem.JobID) (n int, due time.Time) {
 	d.sched.mu.Lock()
 	defer d.sched.mu.Unlock()

@@ -16,24 +16,24 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// group is a batch on its way through one worker. Each job is claimed, surrounded and settled as if it were alone, on a goroutine of
-// its own; they meet where its function would be called:
+// group is a batch in one worker. Each job is claimed, wrapped by middleware and settled on a goroutine of its own, as if it were alone. The
+// goroutines meet where the function would be called:
 //
-//	claims ──▶ all are decided ──▶ join, or leave ──▶ all have done so: one call ──▶ each goes on with its own outcome
+//	claims ──▶ all are decided ──▶ join, or leave ──▶ all have done so: one call ──▶ each continues with its own outcome
 type group struct {
 	d    *Dispatcher
-	held int // claims that have not ended: the worker is free after the last. The lock of the scheduler guards it.
+	held int // claims that have not ended; the worker is free after the last. The lock of the scheduler guards it.
 
 	mu        sync.Mutex
-	undecided int      // claims of which it is not known whether they are this engine's
-	claims    []*claim // those that are
+	undecided int      // claims whose commit is not known yet
+	claims    []*claim // the successful ones
 	expected  map[workitem.JobID]struct{}
 	members   []*member
 	called    bool
 	done      chan struct{} // closed after the call
 }
 
-// member is a job that waits for the call.
+// member is a job that waits for the call of the function.
 type member struct {
 	ctx     context.Context
 	w       *activities.Work
@@ -43,7 +43,7 @@ type member struct {
 
 type groupKey struct{}
 
-// decided notes what became of a claim, and has those that are this engine's begin once all are decided.
+// decided records the outcome of a claim, and starts the successful ones once all are decided.
 func (g *group) decided(c *claim, begins bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -60,7 +60,7 @@ func (g *group) decided(c *claim, begins bool) {
 	g.claims = nil
 }
 
-// leave notes that a job is over. If it was not called, the others no longer wait for it.
+// leave records that a job has ended. If its function was not called, the others no longer wait for it.
 func (g *group) leave(job workitem.JobID) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -68,7 +68,7 @@ func (g *group) leave(job workitem.JobID) {
 	g.callIfComplete()
 }
 
-// join waits for the call, and returns what became of a job. What surrounds a job may call it again: alone then.
+// join waits for the call, and returns the outcome of a job. If middleware calls the function a second time, the job is alone in that call.
 func (g *group) join(ctx context.Context, spec *workflow.Batch, w *activities.Work) (json.RawMessage, error) {
 	m := &member{ctx: ctx, w: w, spec: spec, outcome: workflow.Done{Err: errGone}}
 	g.mu.Lock()
@@ -84,12 +84,12 @@ func (g *group) join(ctx context.Context, spec *workflow.Batch, w *activities.Wo
 	return m.outcome.Output, m.outcome.Err
 }
 
-// newGroup is one of a single job that is begun.
+// newGroup returns the group of a single job that has started.
 func newGroup(d *Dispatcher, job workitem.JobID) *group {
 	return &group{d: d, expected: map[workitem.JobID]struct{}{job: {}}, done: make(chan struct{})}
 }
 
-// callIfComplete has the members called when no other is expected. The lock is held.
+// callIfComplete calls the function if no other member is expected. The lock is held.
 func (g *group) callIfComplete() {
 	if g.called || len(g.expected) > 0 || len(g.members) == 0 {
 		return
@@ -101,10 +101,10 @@ func (g *group) callIfComplete() {
 	go g.call(g.members)
 }
 
-// call calls the function for all members. Its context has nothing of theirs, and ends when all of theirs have.
+// call calls the function for all members. Its context is not derived from those of the members, and ends when all of theirs have ended.
 func (g *group) call(members []*member) {
 	defer close(g.done)
-	defer func() { // what is outside the function that the builder surrounds
+	defer func() { // for panics outside of the function that the builder wraps
 		if p := recover(); p != nil {
 			for _, m := range members {
 				m.outcome = workflow.Done{Err: retry.NewPanicError(p)}
@@ -134,7 +134,7 @@ func (g *group) call(members []*member) {
 	}
 }
 
-// lastDeadline is when the contexts of all members have ended by their timeouts. There is none if one of them has no timeout.
+// lastDeadline returns the latest deadline of the contexts of the members; none if one of them has no timeout.
 func lastDeadline(members []*member) (last time.Time, ok bool) {
 	for _, m := range members {
 		deadline, ok := m.ctx.Deadline()
@@ -148,7 +148,7 @@ func lastDeadline(members []*member) (last time.Time, ok bool) {
 	return last, true
 }
 
-// isOver notes that a claim has ended, and reports whether it was the last. The lock of the scheduler is held.
+// isOver records that a claim has ended, and reports whether it was the last. The lock of the scheduler is held.
 func (g *group) isOver() bool {
 	g.held--
 	return g.held == 0

@@ -1,8 +1,8 @@
 package dispatch
 
-// handOut appends the jobs for which there are workers, an open window, and room in the limits that they need. A bound of all queues is shared by
-// them: then the next job is the most urgent of those that are first in their queues, and not the first of whichever queue is looked at before the
-// others. The lock is held.
+// handOut appends the jobs that can start: there is a worker, their window is open, and their limits have room. If MaxRunning bounds all queues
+// together, the next job is the most urgent of the first jobs of the queues; otherwise the queue that is looked at first would use up the bound.
+// The lock is held.
 func (s *scheduler) handOut(now int64, next []entry) []entry {
 	begun := true
 	if s.d.o.MaxRunning <= 0 {
@@ -13,7 +13,7 @@ func (s *scheduler) handOut(now int64, next []entry) []entry {
 		}
 		return next
 	}
-	done := make(map[*jobQueue]bool) // nothing of it begins now
+	done := make(map[*jobQueue]bool) // queues of which nothing more can start now
 	for q := s.mostUrgent(done, now); q != nil && !s.full(); q = s.mostUrgent(done, now) {
 		next, begun = s.handOutOne(q, now, next)
 		done[q] = !begun
@@ -21,7 +21,7 @@ func (s *scheduler) handOut(now int64, next []entry) []entry {
 	return next
 }
 
-// handOutOne appends the next job of a queue, or the jobs of its next batch; false if none begins.
+// handOutOne appends the next job of a queue, or the jobs of its next batch; false if none can start.
 func (s *scheduler) handOutOne(q *jobQueue, now int64, next []entry) (_ []entry, begun bool) {
 	for q.running < q.limit && !s.full() {
 		line, at := q.choose(now)
@@ -55,18 +55,18 @@ func (s *scheduler) handOutOne(q *jobQueue, now int64, next []entry) (_ []entry,
 	return next, false
 }
 
-// full reports whether no job of any queue may begin. The lock is held.
+// full reports whether MaxRunning is reached. The lock is held.
 func (s *scheduler) full() bool {
 	return s.d.o.MaxRunning > 0 && s.running >= s.d.o.MaxRunning
 }
 
-// begin notes that a job of a queue, or a batch, has a worker. The lock is held.
+// begin records that a job or a batch of a queue has a worker. The lock is held.
 func (s *scheduler) begin(q *jobQueue) {
 	q.running++
 	s.running++
 }
 
-// mostUrgent is the queue with a free worker whose first job is the most urgent, but for some queues; nil if there is none.
+// mostUrgent returns the queue with a free worker whose first job is the most urgent, except for the given ones; nil if there is none.
 func (s *scheduler) mostUrgent(but map[*jobQueue]bool, now int64) (best *jobQueue) {
 	var first *entry
 	for _, q := range s.queues {
@@ -80,7 +80,7 @@ func (s *scheduler) mostUrgent(but map[*jobQueue]bool, now int64) (best *jobQueu
 	return best
 }
 
-// first is the most urgent of the jobs of a queue that may begin; nil if there is none.
+// first returns the most urgent of the jobs of a queue that can start; nil if there is none.
 func (q *jobQueue) first(now int64) (first *entry) {
 	if len(q.ready) > 0 {
 		first = &q.ready[0]

@@ -2,14 +2,14 @@ package dispatch
 
 import "bytes"
 
-// entries is a binary heap: the first of them comes before all others. It is like package container/heap, which would
-// allocate each entry once on its way in and once on its way out.
+// entries is a binary heap with its first entry at index 0. Package container/heap would allocate for each Push and Pop, since it passes entries
+// as interface values.
 type entries []entry
 
-// order says whether one entry comes before another.
+// order reports whether one entry comes before another.
 type order func(a, b *entry) bool
 
-// byDue orders by time, then by age.
+// byDue orders by due time, then by creation.
 func byDue(a, b *entry) bool {
 	if a.due != b.due {
 		return a.due < b.due
@@ -17,8 +17,7 @@ func byDue(a, b *entry) bool {
 	return bytes.Compare(a.job[:], b.job[:]) < 0
 }
 
-// byPriority orders by urgency, if jobs age, then by priority, then by the rounds of fair scheduling, if there are keys,
-// then by due time, then by creation.
+// byPriority orders by urgency, if jobs age, then by priority, then by round, if there are fairness keys, then by due time, then by creation.
 func byPriority(a, b *entry) bool {
 	if a.urgent != b.urgent {
 		return a.urgent < b.urgent
@@ -37,7 +36,7 @@ func (h *entries) push(n entry, before order) {
 	h.rise(len(*h)-1, before)
 }
 
-// rise moves an entry up to where it belongs.
+// rise moves an entry up to its position.
 func (h *entries) rise(i int, before order) {
 	list := *h
 	for i > 0 {
@@ -50,7 +49,7 @@ func (h *entries) rise(i int, before order) {
 	}
 }
 
-// remove takes out the entry at an index.
+// remove removes the entry at an index.
 func (h *entries) remove(i int, before order) entry {
 	if i == 0 {
 		return h.pop(before)
@@ -76,8 +75,8 @@ func (h *entries) pop(before order) entry {
 	return first
 }
 
-// shrink gives back what a heap no longer needs. A file that is opened with a million jobs that are due would otherwise keep
-// them twice: those that wait for their time leave that heap at once for the one of their queue.
+// shrink frees memory that a heap no longer needs. If an engine is opened with a million due jobs, they all move at once from the calendar to their
+// queues, and would otherwise use the memory twice.
 func (h *entries) shrink() {
 	const least = 1024
 	if n := len(*h); cap(*h) > least && n < cap(*h)/4 {
@@ -85,7 +84,7 @@ func (h *entries) shrink() {
 	}
 }
 
-// sink moves an entry down to where it belongs.
+// sink moves an entry down to its position.
 func (h *entries) sink(i int, before order) {
 	list := *h
 	for {
@@ -103,7 +102,7 @@ func (h *entries) sink(i int, before order) {
 	}
 }
 
-// heapify puts entries in any order into that of a heap.
+// heapify orders entries as a heap.
 func (h *entries) heapify(before order) {
 	for i := len(*h)/2 - 1; i >= 0; i-- {
 		h.sink(i, before)

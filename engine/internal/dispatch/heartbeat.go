@@ -8,15 +8,14 @@ import (
 	"github.com/tasq-dev/tasq/store"
 )
 
-// beat renews the leases of the running jobs, and cancels the context of one that was lost. It arranges the next beat as
-// long as anything runs.
+// beat renews the leases of the running jobs, and cancels the context of a job whose lease was lost. It schedules the next beat while any job runs.
 func (d *Dispatcher) beat() {
 	d.sched.mu.Lock()
 	d.sched.beat = nil
 	held := d.sched.claims.snapshot()
 	d.sched.mu.Unlock()
 	lease := d.o.Now().Add(d.o.Lease)
-	asked := make(map[*running]func() error, len(held)) // all of them at once, so that they share commits
+	asked := make(map[*running]func() error, len(held)) // all requests first, so that they share a commit
 	for id, r := range held {
 		req := d.onJob(entry{job: id, root: r.root}, "job renew", true, func(m *kernel.Machine) error { return m.Renew(id, r.steps.fence.Load(), lease) })
 		if wait, err := d.o.Writer.Ask(context.Background(), req); err == nil {
@@ -33,7 +32,7 @@ func (d *Dispatcher) beat() {
 	d.sched.keepBeating()
 }
 
-// keepBeating arranges the next heartbeat. The scheduler is locked.
+// keepBeating schedules the next heartbeat. The scheduler is locked.
 func (s *scheduler) keepBeating() {
 	if s.beat != nil || s.stopping || s.claims.idle() {
 		return

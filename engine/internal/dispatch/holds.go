@@ -15,20 +15,20 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// A case that holds slots over several tasks has them from the claim of a job of the first task, and keeps them over restarts. Whether a hold
-// has ended is decided by the state of the case alone:
+// A case that holds slots over several tasks acquires them with the claim of a job of the first task, and keeps them over restarts. Only the state
+// of the case decides whether a hold has ended:
 //
 //	the task that began it   withdrawn, canceled or failed in that activation        ended
 //	the task that ends it    completed, canceled or failed since                     ended
 //	the case                 ended                                                   ended
 
-// caseHold is what a case is to hold before a job of it begins.
+// caseHold is what a case has to hold before a job of it can start.
 type caseHold struct {
 	ration.Hold
 	use *workflow.Use
 }
 
-// holdsAgain is how often slots are asked for that cases of other engines hold.
+// holdsAgain returns the interval at which slots are ordered again that cases of other engines hold.
 func (s *scheduler) holdsAgain() time.Duration {
 	if s.d.o.Fleet {
 		return ration.Again
@@ -36,7 +36,7 @@ func (s *scheduler) holdsAgain() time.Duration {
 	return limit.Unknown
 }
 
-// holdsOf lists what a case is to hold before a job of a task begins.
+// holdsOf returns what a case has to hold before a job of a task can start.
 func holdsOf(def *workflow.Definition, c *state.Case, t net.TaskID) (list []caseHold) {
 	for i := range def.Holds {
 		h := &def.Holds[i]
@@ -50,7 +50,7 @@ func holdsOf(def *workflow.Definition, c *state.Case, t net.TaskID) (list []case
 	return list
 }
 
-// activationsOver is how many activations of a task have ended.
+// activationsOver returns how many activations of a task have ended.
 func activationsOver(t *state.Task) int {
 	if t.State.Active() {
 		return t.Generation - 1
@@ -58,7 +58,7 @@ func activationsOver(t *state.Task) int {
 	return t.Generation
 }
 
-// holding is a case with its definition, if cases of that hold anything; nil otherwise.
+// holding returns a case and its definition if the definition has holds; nil otherwise.
 func (s *scheduler) holding(tree *state.Tree, id workitem.CaseID) (*state.Case, *workflow.Definition) {
 	if len(s.held) == 0 {
 		return nil, nil
@@ -74,7 +74,7 @@ func (s *scheduler) holding(tree *state.Tree, id workitem.CaseID) (*state.Case, 
 	return c, def
 }
 
-// taskMoved gives back what the end of an activation ends. The lock is held.
+// taskMoved ends the holds that end with an activation. The lock is held.
 func (s *scheduler) taskMoved(tree *state.Tree, e *state.TaskMoved) {
 	if e.To == state.TaskEnabled || e.To == state.TaskStarted {
 		return
@@ -100,7 +100,7 @@ func (s *scheduler) taskMoved(tree *state.Tree, e *state.TaskMoved) {
 	}
 }
 
-// caseEnded gives back all that a case holds. The lock is held.
+// caseEnded ends all holds of a case. The lock is held.
 func (s *scheduler) caseEnded(tree *state.Tree, id workitem.CaseID) {
 	c, def := s.holding(tree, id)
 	if c == nil {
@@ -113,15 +113,15 @@ func (s *scheduler) caseEnded(tree *state.Tree, id workitem.CaseID) {
 	}
 }
 
-// endHold gives back a hold.
+// endHold ends a hold.
 func (s *scheduler) endHold(c *state.Case, h *workflow.Hold, e ration.End) {
 	if key, ok := s.keyOfHold(c, h, e.Task); ok {
 		s.limits.End(h.Limit.Name, key, e)
 	}
 }
 
-// keyOfHold is the key of which a case holds slots, if it holds any. That of a hold which another engine began is found by the input of the task
-// that began it; if that is not there any more, those who wait find out.
+// keyOfHold returns the key of the limit that a case holds, if the limit has keys. For a hold that another engine began, it is computed from the
+// input of the first task. If that no longer exists, the hold stays in the row until a waiting engine checks it.
 func (s *scheduler) keyOfHold(c *state.Case, h *workflow.Hold, task string) (key string, ok bool) {
 	if _, known := s.limits.HoldOf(h.Limit.Name, c.ID, task); known {
 		return "", true
@@ -138,7 +138,7 @@ func (s *scheduler) keyOfHold(c *state.Case, h *workflow.Hold, task string) (key
 	return key, ok
 }
 
-// checkHolds finds out which holds have ended: what their engines should have given back and did not, as they ended before. The lock is held.
+// checkHolds finds holds that have ended but are still in the row, since their engine ended before it could remove them. The lock is held.
 func (s *scheduler) checkHolds(name, key string, holds []ration.Hold) {
 	if s.stopping {
 		return
@@ -161,11 +161,11 @@ func (s *scheduler) checkHolds(name, key string, holds []ration.Hold) {
 	}()
 }
 
-// holdEnded decides whether a hold has ended. One of a workflow that is not defined here has not, as far as is known, unless its case has ended.
+// holdEnded reports whether a hold has ended. Without the definition of its workflow, this is only known if the case has ended.
 func (d *Dispatcher) holdEnded(name string, h *ration.Hold) (over bool, err error) {
 	err = d.o.Writer.Submit(d.o.Context, &commit.Request{Reads: true, Run: func(tx *commit.Tx) error {
 		u, err := tx.Open(h.Root)
-		if errors.Is(err, store.ErrNotFound) { // it was removed, and so had ended
+		if errors.Is(err, store.ErrNotFound) { // only an ended case can be removed
 			over = true
 			return nil
 		}
@@ -193,5 +193,5 @@ func (d *Dispatcher) holdIsOver(c *state.Case, name string, h *ration.Hold) bool
 		}
 		return h.Over(c, &c.Tasks[from], to)
 	}
-	return true // the workflow has no such hold any more
+	return true // the current definition has no such hold
 }

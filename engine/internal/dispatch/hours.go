@@ -8,31 +8,31 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// A job whose function has hours, and that is due while their window is closed, leaves its queue until the window opens; so it holds no
-// worker, and others of its queue pass. The window is part of the definition, so all engines decide the same.
+// A function can be restricted to a time window. A job that is due outside of it leaves its queue until the window opens, so it uses no worker, and
+// does not block the jobs behind it. The window is part of the definition, so all engines decide the same.
 //
 //	due ──▶ queue ──▶ a worker is free ──▶ the window is open ──▶ limits, claim
 //	          ▲                                │ it is closed
 //	          └──────── it opens ◀─────────────┘
 
-// hours are the windows of the functions of an engine.
+// hours has the windows of the functions of an engine.
 type hours struct {
-	list []*shift // entry.hours is the index, from 1
+	list []*shift // entry.hours is the index plus 1
 	of   map[schedule.Window]uint16
 }
 
-// shift is a window, and the jobs that wait until it opens.
+// shift is a window with the jobs that wait for it to open.
 type shift struct {
 	window schedule.Window
 	jobs   map[workitem.JobID][]entry // each with its entries, see entriesOf
-	from   int64                      // opens was computed for this time
+	from   int64                      // the time for which opens was computed
 	opens  int64
 }
 
-// never is when a window opens that does not.
+// never is the opening time of a window that does not open.
 const never = math.MaxInt64
 
-// index finds or makes the number of a window; 0 for one that is always open.
+// index returns the number of a window, and adds it if it is new; 0 for a window that is always open.
 func (h *hours) index(w schedule.Window) uint16 {
 	if w.IsZero() {
 		return 0
@@ -48,25 +48,25 @@ func (h *hours) index(w schedule.Window) uint16 {
 	return h.of[w]
 }
 
-// isClosed reports whether an entry is of a function whose window is closed.
+// isClosed reports whether the window of an entry is closed.
 func (h *hours) isClosed(n *entry, now int64) bool {
 	return n.hours != 0 && !h.list[n.hours-1].window.Contains(time.UnixMicro(now))
 }
 
-// wait has a job wait until its window opens.
+// wait makes a job wait until its window opens.
 func (h *hours) wait(n entry) {
 	s := h.list[n.hours-1]
 	s.jobs[n.job] = append(s.jobs[n.job], n)
 }
 
-// drop forgets a job, which has another entry or none from now on.
+// drop removes the entries of a job.
 func (h *hours) drop(job workitem.JobID) {
 	for _, s := range h.list {
 		delete(s.jobs, job)
 	}
 }
 
-// open calls f with the jobs whose window has opened, and removes them.
+// open removes the jobs whose window has opened, and calls f with each.
 func (h *hours) open(now int64, f func(entry)) {
 	for _, s := range h.list {
 		if len(s.jobs) == 0 || s.next(now) > now {
@@ -82,9 +82,9 @@ func (h *hours) open(now int64, f func(entry)) {
 	}
 }
 
-// next is the first time from now on at which the window is open.
+// next returns the first time from now on at which the window is open.
 func (s *shift) next(now int64) int64 {
-	if now < s.from || now >= s.opens { // the clock was set back, or it is time
+	if now < s.from || now >= s.opens { // the clock was set back, or the window has opened
 		s.from, s.opens = now, never
 		if at := s.window.Open(time.UnixMicro(now)); !at.IsZero() {
 			s.opens = at.UnixMicro()
@@ -93,7 +93,7 @@ func (s *shift) next(now int64) int64 {
 	return s.opens
 }
 
-// due is when the first of the windows opens that jobs wait for; never if none waits.
+// due returns when the first window opens for which jobs wait; never if none wait.
 func (h *hours) due(now int64) (due int64) {
 	due = never
 	for _, s := range h.list {
@@ -104,7 +104,7 @@ func (h *hours) due(now int64) (due int64) {
 	return due
 }
 
-// each calls f with the entries that wait.
+// each calls f with the waiting entries.
 func (h *hours) each(f func(*entry)) {
 	for _, s := range h.list {
 		for _, list := range s.jobs {

@@ -13,29 +13,29 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// jobQueue holds the due jobs of one queue.
+// jobQueue has the due jobs of one queue.
 type jobQueue struct {
 	name    string
 	limit   int
 	running int
 	ready   entries // by priority
-	held    []entry // due, but the queue is paused
-	lines   lines   // of those that are done together, by entry.batch
+	held    []entry // due jobs while the queue is paused
+	lines   lines   // jobs of batches, by entry.batch
 
-	reading  int // unread entries that are handed out; with batches, each is put back when it has been read
-	promised int // jobs that are due and that commands of the open batch leave here
+	reading  int // unread entries that were handed out; if there are batches, each is put back after it was read
+	promised int // due jobs that commands of the current batch of the writer keep here
 
-	fair       bool                // functions have keys between which the queue takes turns
+	fair       bool                // some functions of the queue have fairness keys
 	rotations  map[int32]*rotation // by priority
-	promisedTo map[string]struct{} // the keys of which a job is promised, since the last turn
+	promisedTo map[string]struct{} // the keys of the promised jobs since the last turn
 
-	// What follows is of a queue with a bound.
-	pending int           // jobs that wait to begin
-	coming  int           // that starts have opened which are not committed
-	room    chan struct{} // closed when there is room again; nil if no start waits for that
+	// The fields below are for queues with a bound.
+	pending int           // waiting jobs
+	coming  int           // jobs opened by starts that are not committed
+	room    chan struct{} // closed when there is room; nil if no start waits for it
 }
 
-// queueOf finds or makes a queue.
+// queueOf returns the queue with a name, and creates it if necessary.
 func (s *scheduler) queueOf(name string) *jobQueue {
 	q := s.queues[name]
 	if q == nil {
@@ -45,7 +45,8 @@ func (s *scheduler) queueOf(name string) *jobQueue {
 	return q
 }
 
-// urgency orders jobs that age: each unit of priority is worth a time of waiting. All wait equally long, so the order never changes.
+// urgency returns the sort key for jobs that age: the due time, minus Aging for each unit of priority. It does not change while a job waits, since all
+// jobs age at the same rate, so the heap stays ordered.
 func (d *Dispatcher) urgency(j *state.Job) int64 {
 	aging := d.o.Aging.Microseconds()
 	if aging <= 0 {
@@ -55,7 +56,7 @@ func (d *Dispatcher) urgency(j *state.Job) int64 {
 	return due - max(-most, min(int64(j.Priority), most))*aging
 }
 
-// counts notes that a job waits to begin. The lock is held.
+// counts counts a job as waiting. The lock is held.
 func (s *scheduler) counts(j *state.Job, q *jobQueue) {
 	if _, known := s.counted[j.ID]; s.counted == nil || known || j.State != state.JobPending {
 		return
@@ -64,7 +65,7 @@ func (s *scheduler) counts(j *state.Job, q *jobQueue) {
 	q.pending++
 }
 
-// begunOrGone notes that a job waits no longer. The lock is held.
+// begunOrGone no longer counts a job as waiting. The lock is held.
 func (s *scheduler) begunOrGone(id workitem.JobID) {
 	q := s.counted[id]
 	if q == nil {
@@ -82,11 +83,11 @@ func (s *scheduler) notifyRoom(q *jobQueue) {
 	}
 }
 
-// Admission is the room that a start takes in queues with a bound, until it is committed.
+// Admission is the room that a start has reserved in bounded queues, until it is committed.
 type Admission struct{ taken map[*jobQueue]int }
 
-// Admit takes room for the jobs that the start in a transaction has opened. The error is a *workflow.FullError; its room is closed when
-// there may be room.
+// Admit reserves room for the jobs that the start in a transaction has opened. The error is a *workflow.FullError, whose channel is closed when there
+// may be room.
 func (d *Dispatcher) Admit(tx *commit.Tx, a *Admission) (room <-chan struct{}, err error) {
 	s := &d.sched
 	s.mu.Lock()
@@ -118,7 +119,7 @@ func (d *Dispatcher) Admit(tx *commit.Tx, a *Admission) (room <-chan struct{}, e
 	return nil, nil
 }
 
-// Settle ends an admission: what was committed is counted as waiting by now.
+// Settle ends an admission. If the start was committed, its jobs are counted as waiting by now.
 func (d *Dispatcher) Settle(a *Admission) {
 	s := &d.sched
 	s.mu.Lock()
@@ -130,7 +131,7 @@ func (d *Dispatcher) Settle(a *Admission) {
 	a.taken = nil
 }
 
-// Queues lists the queues that this engine knows, by name.
+// Queues returns the queues that this engine knows, by name.
 func (d *Dispatcher) Queues() []workflow.QueueInfo {
 	s := &d.sched
 	s.mu.Lock()
@@ -156,7 +157,7 @@ func (d *Dispatcher) Queues() []workflow.QueueInfo {
 	for name := range d.o.Queues {
 		of(name)
 	}
-	for name := range s.paused { // or with workers that were set
+	for name := range s.paused { // or whose number of workers was set
 		of(name)
 	}
 	for name, q := range s.queues {

@@ -12,19 +12,19 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// ticket is what a job, or a step of it, takes of limits.
+// ticket is what a job or one of its steps acquires of limits.
 type ticket = admission.Ticket[entry]
 
-// limitGate admits jobs and steps to the limits that they take of, and keeps those that wait. The lock of the scheduler guards it.
+// limitGate admits jobs and steps to their limits, and has those that wait. The lock of the scheduler guards it.
 type limitGate struct {
 	*admission.Gate[entry]
-	defined []limit.Limit // as the workflows define them
-	passing []*ticket     // of jobs that are held, since their queue is paused
-	steps   entries       // may take what they need, by priority
-	readied bool          // jobs were put back into their queues since a turn looked at them
+	defined []limit.Limit // as in the workflows, without changes by operators
+	passing []*ticket     // tickets of jobs in paused queues that were made ready
+	steps   entries       // steps that may acquire their limits, by priority
+	readied bool          // jobs were put back into their queues since the last turn
 }
 
-// ticket is what a job needs, by what its case is to hold, what its function declares and its input; nil if it needs nothing.
+// ticket returns the ticket of a job, from the holds of its case, the limits of its function, and its input; nil if it needs nothing.
 func (g *limitGate) ticket(job workitem.JobID, holds []caseHold, uses []workflow.Use, input json.RawMessage) *ticket {
 	if len(holds)+len(uses) == 0 {
 		return nil
@@ -59,7 +59,7 @@ func (g *limitGate) ticket(job workitem.JobID, holds []caseHold, uses []workflow
 	return t
 }
 
-// admits refuses an amount that is more than a limit admits, neither as it is defined nor as it is now for that key.
+// admits returns an error for an amount that a limit can never grant: neither as it is defined, nor as it is now for that key.
 func (g *limitGate) admits(u *workflow.Use, key string, n int64) error {
 	if most := max(g.capacity(u.Limit.Name, key, u.Any), u.Limit.Capacity()); n > most {
 		return fmt.Errorf("the job takes %d of %s, which admits %d at once: take less, or raise it (tasq limit set %s): %w",
@@ -68,7 +68,7 @@ func (g *limitGate) admits(u *workflow.Use, key string, n int64) error {
 	return nil
 }
 
-// capacity is the most that a limit admits at once now, of a key or of any of several.
+// capacity returns the largest amount that a limit can grant at once now, for a key or any of several.
 func (g *limitGate) capacity(name, key string, of []string) (most int64) {
 	if of == nil {
 		of = []string{key}
@@ -80,7 +80,7 @@ func (g *limitGate) capacity(name, key string, of []string) (most int64) {
 	return most
 }
 
-// enter takes what a job needs, or has it wait for that.
+// enter acquires what a job needs, or makes it wait.
 func (g *limitGate) enter(n entry) bool {
 	if n.ticket == nil {
 		return true
@@ -89,16 +89,16 @@ func (g *limitGate) enter(n entry) bool {
 	return g.Enter(n.ticket)
 }
 
-// outcome is what became of a claim, for the limits that its job holds.
+// outcome is how a claim ended, for the limits that its job has acquired.
 type outcome uint8
 
 const (
-	notBegun outcome = iota // nothing was done, so nothing counts
+	notBegun outcome = iota // nothing was done, so everything is returned
 	succeeded
-	failed // breakers count it
+	failed // counted by circuit breakers
 )
 
-// leave gives back what a job holds.
+// leave returns what a job has acquired.
 func (g *limitGate) leave(t *ticket, how outcome) {
 	switch {
 	case t == nil:
@@ -109,7 +109,7 @@ func (g *limitGate) leave(t *ticket, how outcome) {
 	}
 }
 
-// passOn lets those go on that wait for limits behind jobs of paused queues.
+// passOn advances the lines of tickets that were made ready while their queue is paused.
 func (g *limitGate) passOn() {
 	for len(g.passing) > 0 {
 		list := g.passing
@@ -120,7 +120,7 @@ func (g *limitGate) passOn() {
 	}
 }
 
-// admitSteps has the first of the lines take what they need, of the steps of runs that go on.
+// admitSteps lets ready steps acquire their limits, by priority.
 func (g *limitGate) admitSteps() {
 	for len(g.steps) > 0 {
 		if l := g.steps.pop(byPriority).step; !l.released && g.Enter(l.t) {
@@ -130,7 +130,7 @@ func (g *limitGate) admitSteps() {
 	}
 }
 
-// end gives back what a step has, or stops its wait.
+// end returns what a step has acquired, or ends its wait.
 func (g *limitGate) end(l *stepLease, failed bool) {
 	l.released = true
 	l.t.Value.turn.leave()
@@ -144,7 +144,7 @@ func (g *limitGate) end(l *stepLease, failed bool) {
 	}
 }
 
-// withStep is a ticket for a function and a step of it.
+// withStep returns a ticket for a function and a step of it.
 func (g *limitGate) withStep(of *ticket, job workitem.JobID, st *workitem.Step) *ticket {
 	t := &ticket{Job: job, Step: st.Name}
 	if of != nil {
@@ -152,15 +152,15 @@ func (g *limitGate) withStep(of *ticket, job workitem.JobID, st *workitem.Step) 
 	}
 	t.Own = len(t.Takes)
 	for _, take := range st.Takes() {
-		if _, ok := g.Limit(take.Limit); ok { // otherwise the step says what is wrong
+		if _, ok := g.Limit(take.Limit); ok { // otherwise the error of the step names the limit
 			t.Takes = append(t.Takes, take)
 		}
 	}
 	return t
 }
 
-// check checks what a step takes against the limits that its function declares, and against what the function takes itself: once the
-// step has waited, both are admitted together.
+// check checks the takes of a step against the limits that its function declares, and, together with those of the function, against the capacity of
+// the limits: once the step has waited, both are admitted together.
 func (g *limitGate) check(own, takes []workitem.Take) error {
 	for _, t := range takes {
 		now, ok := g.Limit(t.Limit)
@@ -182,7 +182,7 @@ func (g *limitGate) check(own, takes []workitem.Take) error {
 	return nil
 }
 
-// takenOf is how much is taken of the limit and key that another take is of. Takes of a pool may be of different keys.
+// takenOf returns how much a ticket takes of the limit and key of another take. Takes of a pool may get different keys.
 func takenOf(takes []workitem.Take, of workitem.Take) (n int64) {
 	for _, t := range takes {
 		if t.Limit == of.Limit && t.Key == of.Key && len(t.Any) <= 1 && slices.Equal(t.Any, of.Any) {
@@ -192,7 +192,7 @@ func takenOf(takes []workitem.Take, of workitem.Take) (n int64) {
 	return n
 }
 
-// definition is a limit as the workflows define it.
+// definition returns a limit as the workflows define it.
 func (g *limitGate) definition(name string) limit.Limit {
 	i := slices.IndexFunc(g.defined, func(l limit.Limit) bool { return l.Name == name })
 	return g.defined[i]

@@ -14,8 +14,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// A job whose function has limits takes them as it is handed out, when a worker is free for it. One that cannot leaves its queue for
-// the line of a limit, and comes back when there is room; so it holds no worker, and others of its queue pass.
+// A job whose function has limits acquires them when it is handed out to a free worker. A job without room leaves its queue for the line of a limit,
+// and comes back when there is room. So it uses no worker, and does not block the jobs behind it.
 
 func (s *scheduler) initLimits() {
 	gate := admission.New(admission.Options[entry]{
@@ -27,7 +27,7 @@ func (s *scheduler) initLimits() {
 	s.shared.rows = sharedRows{rows: s.d.o.Rows, clock: s.d.o.Clock, started: s.d.o.Clock.Now()}
 }
 
-// hasRoom takes back what has waited for limits: a step goes on, and a job is due in its queue again. The lock is held.
+// hasRoom is called when a line has room: a step continues, or a job returns to its queue. The lock is held.
 func (s *scheduler) hasRoom(n entry) {
 	s.limits.readied = true
 	if n.step != nil {
@@ -41,7 +41,7 @@ func (s *scheduler) hasRoom(n entry) {
 	}
 }
 
-// enter takes what a job needs, or has it wait for that. The lock is held.
+// enter acquires what a job needs, or makes it wait. The lock is held.
 func (s *scheduler) enter(n entry) bool {
 	if s.limits.enter(n) {
 		return true
@@ -50,7 +50,7 @@ func (s *scheduler) enter(n entry) bool {
 	return false
 }
 
-// begins notes that the function of an admitted job is called now; false if it was admitted too long ago.
+// begins records that the function of an admitted job is called now; false if a grant has expired since it was admitted.
 func (s *scheduler) begins(t *ticket) bool {
 	if t == nil {
 		return true
@@ -60,7 +60,7 @@ func (s *scheduler) begins(t *ticket) bool {
 	return s.limits.Begin(t)
 }
 
-// ticketOf is what a job needs of limits; nil if it needs none. The lock is held.
+// ticketOf returns the ticket of a job; nil if it needs no limits. The lock is held.
 func (s *scheduler) ticketOf(c *state.Case, j *state.Job) *ticket {
 	if len(s.d.o.Limits) == 0 {
 		return nil
@@ -69,7 +69,7 @@ func (s *scheduler) ticketOf(c *state.Case, j *state.Job) *ticket {
 	return s.limits.ticket(j.ID, f.holds, f.limits, f.input)
 }
 
-// hoursOf is the number of the window of a job's function; 0 for always. The lock is held.
+// hoursOf returns the number of the window of a job's function; 0 for always. The lock is held.
 func (s *scheduler) hoursOf(c *state.Case, j *state.Job) uint16 {
 	if !s.d.haveHours {
 		return 0
@@ -77,17 +77,17 @@ func (s *scheduler) hoursOf(c *state.Case, j *state.Job) uint16 {
 	return s.hours.index(s.d.conditionsOf(c, j).hours)
 }
 
-// conditions are what the definition says of when a job may begin. The zero value is at once.
+// conditions are the conditions of a definition for the start of a job. The zero value has none.
 type conditions struct {
 	holds  []caseHold
 	limits []workflow.Use
 	hours  schedule.Window
-	batch  *workflow.Batch // in which it is done; nil for alone
-	fair   askKey          // the key between which its queue takes turns; nil for none
-	input  json.RawMessage // decides how much of the limits it takes
+	batch  *workflow.Batch // nil if the job runs alone
+	fair   askKey          // the function that computes its fairness key; nil for none
+	input  json.RawMessage // for the amounts and keys of limits
 }
 
-// conditionsOf finds what the function of a job needs to begin.
+// conditionsOf returns the conditions for the start of a job.
 func (d *Dispatcher) conditionsOf(c *state.Case, j *state.Job) (f conditions) {
 	def := d.o.Definitions.Definition(c.Fingerprint)
 	if def == nil {
@@ -111,8 +111,8 @@ func (d *Dispatcher) conditionsOf(c *state.Case, j *state.Job) (f conditions) {
 	return conditions{holdsOf(def, c, t), spec.Limits, spec.Hours, spec.Batch, spec.FairBy, it.Input}
 }
 
-// limitedError stops the claim of a job that was taken up without its case: only now it is known that it needs limits, has
-// hours, takes turns, or is done with others.
+// limitedError stops the claim of a job that was loaded without its case, when it turns out that the job has limits, hours, a fairness key, or a
+// batch.
 type limitedError struct{ list []entry }
 
 // Error implements error.
@@ -120,8 +120,8 @@ func (*limitedError) Error() string {
 	return "the job needs limits, has hours, takes turns, or is done with others"
 }
 
-// readNeeds looks at what a job needs that was taken up without its case. With batches, nothing begins before it was put back: a
-// batch waits until the others are read that it may take.
+// readNeeds reads the conditions of a job that was loaded without its case. If there are batches, no job of the queue starts before this one was
+// put back, since it may belong to a batch that is being formed.
 func (d *Dispatcher) readNeeds(tx *commit.Tx, n *entry) error {
 	u, err := tx.Open(n.root)
 	if err != nil {
@@ -129,7 +129,7 @@ func (d *Dispatcher) readNeeds(tx *commit.Tx, n *entry) error {
 	}
 	c, j := u.Tree.Job(n.job)
 	if j == nil {
-		return nil // the claim says what became of it
+		return nil // the claim handles the error
 	}
 	if _, by := u.Tree.SuspendedBy(c); d.haveBatches && by != nil {
 		return workflow.ErrSuspended // a batch does not count it
@@ -142,7 +142,7 @@ func (d *Dispatcher) readNeeds(tx *commit.Tx, n *entry) error {
 	return nil
 }
 
-// takeNeeds puts an entry back whose needs have been read; false if the error says another thing.
+// takeNeeds puts an entry back after its conditions were read; false if the error is another one.
 func (d *Dispatcher) takeNeeds(err error) bool {
 	limited, ok := errors.AsType[*limitedError](err)
 	if !ok {
@@ -159,14 +159,14 @@ func (d *Dispatcher) takeNeeds(err error) bool {
 	return true
 }
 
-// Limited lists what a job waits for, of limits, or a step of it; nothing if it waits for none.
+// Limited returns what a job or one of its steps waits for; nothing if it waits for no limit.
 func (d *Dispatcher) Limited(job workitem.JobID, step string) []admission.Wait {
 	d.sched.mu.Lock()
 	defer d.sched.mu.Unlock()
 	return d.sched.limits.Why(job, step)
 }
 
-// LimitedOf calls f with what the jobs of a root case and their steps wait for, of limits.
+// LimitedOf calls f with what the jobs of a root case and their steps wait for.
 func (d *Dispatcher) LimitedOf(root workitem.CaseID, f func(job workitem.JobID, step string, waits []admission.Wait)) {
 	d.sched.mu.Lock()
 	defer d.sched.mu.Unlock()
@@ -177,14 +177,14 @@ func (d *Dispatcher) LimitedOf(root workitem.CaseID, f func(job workitem.JobID, 
 	})
 }
 
-// Limits lists the limits of the functions here, by name, with what they are used for.
+// Limits returns the usage of the limits of the functions here, by name.
 func (d *Dispatcher) Limits() []admission.Usage {
 	d.sched.mu.Lock()
 	defer d.sched.mu.Unlock()
 	return d.sched.limits.Usage()
 }
 
-// SetLimit gives a limit other numbers, and those of single keys of it. One that no function here takes of is left alone.
+// SetLimit replaces the definition of a limit and of single keys of it. It ignores a limit that no function here uses.
 func (d *Dispatcher) SetLimit(l limit.Limit, keys map[string]limit.Limit) {
 	d.sched.mu.Lock()
 	if now, ok := d.sched.limits.Limit(l.Name); ok && now.Algorithm == l.Algorithm {
@@ -194,7 +194,7 @@ func (d *Dispatcher) SetLimit(l limit.Limit, keys map[string]limit.Limit) {
 	d.sched.turn()
 }
 
-// isReady puts a due job into its queue, or into the line of those that are done with it, or aside if the queue is paused. The lock is held.
+// isReady puts a due job into its queue or the line of its batch, or aside if the queue is paused. The lock is held.
 func (s *scheduler) isReady(n entry) {
 	if s.paused[n.queue.name] {
 		n.queue.held = append(n.queue.held, n)
@@ -212,7 +212,7 @@ func (s *scheduler) isReady(n entry) {
 	n.queue.ready.push(n, byPriority)
 }
 
-// SetQueues says what operators have set of queues: which are paused, so that none of their jobs begins, and which have how many workers.
+// SetQueues applies the settings of operators: the paused queues, and the numbers of workers.
 func (d *Dispatcher) SetQueues(set map[string]store.QueueValue) {
 	s := &d.sched
 	s.mu.Lock()

@@ -2,7 +2,7 @@ package dispatch
 
 import "container/heap"
 
-// lines are the lines of a queue in the order in which they may begin, so that a turn looks at the first ones, however many keys there are:
+// lines orders the lines of a queue by when they may start, so that a turn looks only at the first ones, however many keys there are:
 //
 //	a job comes ──▶ waiting, by when it has waited long enough ──▶ complete, by its most urgent job ──▶ form
 //	                   │                                              ▲
@@ -11,12 +11,12 @@ import "container/heap"
 // The zero value has no line.
 type lines struct {
 	all      map[lineKey]*gathering
-	waiting  lineHeap // for more jobs, or for their time
-	complete lineHeap // those that may begin, unless the clock was set back
-	batches  int      // how many full batches there are in all lines
+	waiting  lineHeap // lines that wait for more jobs, or for their time
+	complete lineHeap // lines that may start, unless the clock was set back
+	batches  int      // the number of full batches in all lines
 }
 
-// find returns the line of a key, a new one if there is none.
+// find returns the line of a key, and creates it if necessary.
 func (l *lines) find(q *jobQueue, at lineKey) *gathering {
 	g := l.all[at]
 	if g == nil {
@@ -31,8 +31,8 @@ func (l *lines) find(q *jobQueue, at lineKey) *gathering {
 	return g
 }
 
-// place puts a line where it belongs, after its jobs have changed. A line without jobs is forgotten, so that keys that come and go leave
-// nothing; a job that comes makes another one. While a group is formed of a line, the line has no place.
+// place moves a line to its position after its jobs have changed. An empty line is dropped, so that keys which no longer occur use no memory. A line
+// of which a group is being formed has no position.
 func (l *lines) place(g *gathering) {
 	if g.forming {
 		return
@@ -53,7 +53,7 @@ func (l *lines) place(g *gathering) {
 	l.waiting.add(g)
 }
 
-// remove takes a line out of its place.
+// remove removes a line from its heap.
 func (l *lines) remove(g *gathering) {
 	if g.in != nil {
 		heap.Remove(g.in, g.index)
@@ -62,7 +62,7 @@ func (l *lines) remove(g *gathering) {
 	g.full = 0
 }
 
-// next is the line whose jobs are to begin, and of several the one with the most urgent job; nil if there is none.
+// next returns the line with the most urgent job among those that may start; nil if there is none.
 func (l *lines) next(now int64) *gathering {
 	l.sort(now)
 	if l.complete.Len() == 0 {
@@ -71,8 +71,8 @@ func (l *lines) next(now int64) *gathering {
 	return l.complete.list[0]
 }
 
-// due is when the next line has waited long enough whose jobs cannot begin yet; never if there is none. After the clock was set back, it may
-// leave out lines while another one may begin.
+// due returns when the next line has waited long enough; never if there is none. After the clock was set back it may miss lines, but only while
+// another line may start.
 func (l *lines) due(now int64) int64 {
 	l.sort(now)
 	if l.waiting.Len() == 0 {
@@ -81,7 +81,7 @@ func (l *lines) due(now int64) int64 {
 	return l.waiting.list[0].begins
 }
 
-// sort moves what has waited long enough to the lines that may begin, and what is first among these back, if the clock was set back.
+// sort moves lines that have waited long enough to those that may start, and the first of these back if the clock was set back.
 func (l *lines) sort(now int64) {
 	for l.waiting.Len() > 0 && l.waiting.list[0].begins <= now {
 		g := l.waiting.list[0]

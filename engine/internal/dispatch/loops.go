@@ -12,38 +12,37 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// loopGuard watches for loops that take no time: a task whose timer is due at once, and that is enabled again by what the timer
-// does. Each round is a command of its own, so the kernel sees no end to miss. On a clock that goes on, such a loop is
-// work like any other; on one that does not move, as in tests and scenario files, it would keep the engine busy without end. There the
-// rounds of one task of a case at one moment are counted, and when there were maxRounds of them, its next job is
-// held back until the clock has moved.
+// loopGuard detects loops that take no time: a task whose timer is due at once, and which its timer enables again. Each round is a separate
+// command, so the bounds of the kernel for one command do not stop it. On a real clock such a loop is work like any other. On a clock that stands,
+// as in tests and scenario files, it would keep the engine busy without end. So the rounds of one task at one time are counted, and after
+// maxRounds the next job of the task is held back until the clock moves.
 type loopGuard struct {
 	at    int64           // the moment, in microseconds since 1970
-	since map[roundOf]int // the generation of each task when it was first enabled at that moment
+	since map[roundOf]int // the first generation of each task at that time
 	last  map[roundOf]int
 	held  []*state.Job
 	err   error
 }
 
-// roundOf is a task of a case.
+// roundOf identifies a task of a case.
 type roundOf struct {
 	at   workitem.CaseID
 	task string
 }
 
 const (
-	someRounds = 100   // how many generations a task of a case has before the first look: most never have as many
-	maxRounds  = 5_000 // of one task at one moment; a second or so
+	someRounds = 100   // generations of a task before the first check: most tasks never have as many
+	maxRounds  = 5_000 // of one task at one time; about a second
 )
 
-// holds takes note of a job that was opened, and reports whether it is held back.
+// holds counts a job that was opened, and reports whether it is held back.
 func (s *loopGuard) holds(j *state.Job) bool {
 	if j.Generation < someRounds || j.Due.After(j.Created) {
 		return false
 	}
 	if at := j.Created.UnixMicro(); at != s.at {
 		if len(s.held) > 0 {
-			return false // until they are let go
+			return false // until the clock moves
 		}
 		s.at, s.since, s.last = at, make(map[roundOf]int), make(map[roundOf]int)
 	}
@@ -62,7 +61,7 @@ func (s *loopGuard) holds(j *state.Job) bool {
 	return true
 }
 
-// rounds lists the tasks of a loop, with how often each was enabled.
+// rounds describes the tasks of a loop, with how often each was enabled.
 func (s *loopGuard) rounds(id workitem.CaseID) string {
 	var list []string
 	for _, of := range slices.SortedFunc(maps.Keys(s.since), func(a, b roundOf) int { return cmp.Compare(a.task, b.task) }) {
@@ -73,7 +72,7 @@ func (s *loopGuard) rounds(id workitem.CaseID) string {
 	return strings.Join(list, ", ")
 }
 
-// release returns what was held back at another moment than now.
+// release returns the jobs that were held back at a time other than now.
 func (s *loopGuard) release(now int64) []*state.Job {
 	if len(s.held) == 0 || now == s.at {
 		return nil
@@ -91,7 +90,7 @@ func (s *loopGuard) forget(id workitem.JobID) {
 	}
 }
 
-// runaway says which loop takes no time; nil if there is none.
+// runaway describes the loop that takes no time; nil if there is none.
 func (s *scheduler) runaway() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -6,11 +6,11 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// What is due and belongs to a suspended case is parked: out of the heaps, so that it is neither tried again nor overdue, until a case of
-// its tree goes on. The process says that a job cannot begin when it is tried, so a job is parked once it is due, and after a restart
-// once more.
+// Due work of a suspended case is parked: it leaves the heaps, so that it is neither retried nor reported as overdue, until a case of its tree is
+// resumed. The scheduler does not know which cases are suspended. It learns that from the claim that the kernel refuses, so each job is parked when
+// it is first due, and again after a restart.
 
-// parking holds the parked entries of each root case.
+// parking has the parked entries of each root case.
 type parking map[workitem.CaseID]map[workitem.JobID]entry
 
 func (p parking) put(n entry) {
@@ -20,7 +20,7 @@ func (p parking) put(n entry) {
 	p[n.root][n.job] = n
 }
 
-// drop forgets a job, which has another entry or none from now on. It reports whether the job was parked.
+// drop removes the entries of a job. It reports whether it was parked.
 func (p parking) drop(root workitem.CaseID, job workitem.JobID) bool {
 	of, ok := p[root]
 	if !ok {
@@ -33,8 +33,8 @@ func (p parking) drop(root workitem.CaseID, job workitem.JobID) bool {
 	return parked
 }
 
-// park puts an entry aside whose case is suspended. If the case went on before the entry was there, nothing would take it out, so
-// the process is asked once more.
+// park parks an entry of a suspended case. If the case was resumed before the entry was added, nothing would take it out again, so the kernel is
+// asked once more.
 func (d *Dispatcher) park(n entry) {
 	d.sched.mu.Lock()
 	d.sched.parked.put(n)
@@ -57,7 +57,7 @@ func (d *Dispatcher) park(n entry) {
 	})
 }
 
-// unpark takes up one parked entry, if it is there still.
+// unpark returns one parked entry to the calendar, if it is still parked.
 func (s *scheduler) unpark(n entry) {
 	s.mu.Lock()
 	parked := s.parked.drop(n.root, n.job)
@@ -70,8 +70,8 @@ func (s *scheduler) unpark(n entry) {
 	}
 }
 
-// goesOn takes up what is parked of a tree, of which a case is no longer suspended. What is still below a suspended one is
-// parked again when it is tried. The lock is held.
+// goesOn returns the parked entries of a tree, a case of which was resumed, to the calendar. Entries of cases that are still suspended are parked
+// again when they are tried. The lock is held.
 func (s *scheduler) goesOn(tree *state.Tree) (changed bool) {
 	for _, n := range s.parked[tree.Root] {
 		s.waiting.putBack(n)

@@ -2,18 +2,18 @@ package dispatch
 
 import "sync"
 
-// pool is a set of goroutines that do one job after the other. A fresh goroutine for each would grow its stack again every time,
-// which costs as much as reading the job's input.
+// pool is a set of goroutines that run one job after the other. A new goroutine for each job would have to grow its stack every time, which costs as
+// much as reading the job's input.
 type pool struct {
 	mu     sync.Mutex
-	idle   []chan *claim // of those that wait for a job; the last one that came to rest is the next to go
+	idle   []chan *claim // the channels of idle goroutines; the last is used first
 	closed bool
 }
 
-// maxIdle is how many goroutines are kept for later jobs. More of them may be busy.
+// maxIdle bounds the number of idle goroutines that are kept.
 const maxIdle = 128
 
-// do has the job done on a goroutine of its own, without waiting for it.
+// do runs a job on a goroutine of the pool, without waiting for it.
 func (h *pool) do(c *claim) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -34,7 +34,7 @@ func (h *pool) run(c *claim) {
 	}
 }
 
-// rest offers a goroutine for further jobs, or closes its channel if it is not needed.
+// rest adds an idle goroutine to the pool, or closes its channel if there are enough.
 func (h *pool) rest(next chan *claim) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -45,7 +45,7 @@ func (h *pool) rest(next chan *claim) {
 	h.idle = append(h.idle, next)
 }
 
-// close ends the idle goroutines now, and the others when their job is done.
+// close ends the idle goroutines now, and the others after their job.
 func (h *pool) close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

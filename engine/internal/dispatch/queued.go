@@ -11,21 +11,21 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// queued is a record that a run goes on without. It is lazy until the run waits for it: if the function ends within that
-// time, record and settlement share a commit. A fault of the store is tried again, whether or not the run waits.
+// queued is a record of steps for which the function does not wait. It is lazy until the function waits: if the function ends within that time, the
+// record and the result of the job share a commit. After a fault of the store it is repeated, whether or not the function waits.
 //
-// The settlement comes after it in the queue, and could overtake it only after such a fault. So the settlement looks, in its own
-// transaction, whether the record is there, and is tried again if it is not. It does not make the record itself: a fresh attempt,
-// which the settlement may open, takes steps over from the entries before.
+// The settlement of the job is queued after it, and could overtake it only after such a fault. So the settlement checks in its transaction that the
+// record is there, and is repeated if it is not. It cannot write the record itself: it may open the next attempt, which takes over the steps
+// from earlier entries of the journal.
 type queued struct {
 	j     *journal
 	steps []*workitem.Step
 	done  chan error
 
-	// What follows is for the writer's goroutine alone until done has the outcome.
+	// The fields below belong to the writer's goroutine until done is closed.
 	stored  []*workitem.Step
-	taken   bool  // by the transaction that is open, or by one that is durable
-	refused error // why there will be no record
+	taken   bool  // by the current transaction, or by a durable one
+	refused error // why the record was refused for good
 }
 
 // Queue implements [step.Journal].
@@ -40,7 +40,7 @@ func (j *journal) Queue(steps ...*workitem.Step) func() ([]*workitem.Step, error
 	return func() ([]*workitem.Step, error) {
 		j.d.o.Writer.Hurry(r)
 		if err := <-q.done; err != nil {
-			j.setLatest(nil) // the run knows; what was refused is not settled
+			j.setLatest(nil) // the function gets the error, and the settlement must not wait for this record
 			return nil, lostBy(err)
 		}
 		return j.keepAll(q.stored), nil
@@ -53,14 +53,14 @@ func (j *journal) setLatest(q *queued) {
 	j.latest = q
 }
 
-// queued returns the last record that the run went on without; nil if there is none.
+// queued returns the last record for which the function did not wait; nil if there is none.
 func (j *journal) queued() *queued {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.latest
 }
 
-// request makes the command that records the steps. An outcome has to be added.
+// request returns the request that records the steps. The caller sets Ended.
 func (q *queued) request() *commit.Request {
 	r := q.j.request("step "+names(q.steps), func(_ *commit.Tx, m *kernel.Machine) (err error) {
 		q.stored, err = m.RecordSteps(q.j.n.job, q.j.fence.Load(), q.steps)
@@ -68,14 +68,14 @@ func (q *queued) request() *commit.Request {
 	})
 	run := r.Run
 	r.Run = func(tx *commit.Tx) error {
-		q.taken = false // it is run again if another request undid the transaction
+		q.taken = false // another request may have rolled back the transaction of the previous run
 		return run(tx)
 	}
 	r.Accepted = func(*commit.Tx) { q.taken = true }
 	return r
 }
 
-// ended takes the outcome of the first request.
+// ended receives the outcome of the first request.
 func (q *queued) ended(err error) {
 	q.note(err)
 	if fault.Is(err) {
@@ -85,7 +85,7 @@ func (q *queued) ended(err error) {
 	q.done <- err
 }
 
-// retry tries the record again after a fault, until the store works or the engine closes.
+// retry repeats the record after a fault, until the store works or the engine closes.
 func (q *queued) retry(err error) {
 	d := q.j.d
 	q.done <- d.o.Retrier.Insist(context.Background(), func() error {
@@ -99,7 +99,7 @@ func (q *queued) retry(err error) {
 	})
 }
 
-// note keeps the outcome of a request.
+// note stores the outcome of a request.
 func (q *queued) note(err error) {
 	q.taken = err == nil
 	if !fault.Is(err) {
@@ -107,13 +107,13 @@ func (q *queued) note(err error) {
 	}
 }
 
-// errUnrecorded says that a settlement is refused since the record before it was.
+// errUnrecorded says that a settlement is refused because the record before it was refused.
 var errUnrecorded = errors.New("the last step of the job could not be recorded")
 
-// errAhead is the error of a settlement that would overtake a record. It is a fault, so it is tried again.
+// errAhead is the error of a settlement that would overtake a record. It counts as a fault, so it is repeated.
 var errAhead = fmt.Errorf("%w: the last step of the job is not recorded", fault.ErrCommit)
 
-// missing returns why the job cannot be settled in the transaction that is open; nil if the record is in it, or durable.
+// missing returns why the job cannot be settled in the current transaction; nil if the record is in it, or durable.
 func (q *queued) missing() error {
 	switch {
 	case q == nil || q.taken:

@@ -11,19 +11,19 @@ import (
 	"github.com/tasq-dev/tasq/store"
 )
 
-// sharedRows decides orders by the rows of the limits that engines share. Two engines that order of one row at once:
+// sharedRows executes orders on the rows of shared limits, with optimistic concurrency control. If two engines order from one row at once:
 //
 //	engine 1   read v4 ── decide ── write v5 ── answer
 //	engine 2     read v4 ── decide ── write refused ── read v5 ── decide ── write v6 ── answer
 //
-// So no amount is given twice, and no engine waits for the lock of another one.
+// So no amount is granted twice, and no engine waits for a lock of another.
 type sharedRows struct {
 	rows    store.Limits
 	clock   retry.Clock
-	started time.Time // by its monotonic reading, the time of limits that a store without a clock keeps
+	started time.Time // its monotonic reading is the time of limits in a store without a clock
 }
 
-// decide has the store answer orders, by their indexes. A row that another engine has changed meanwhile is decided again.
+// decide answers orders, by index. An order whose row another engine has changed meanwhile is repeated.
 func (r *sharedRows) decide(ctx context.Context, orders []admission.Order[entry]) ([]ration.Answer, error) {
 	answers := make([]ration.Answer, len(orders))
 	open := make([]int, len(orders))
@@ -40,7 +40,7 @@ func (r *sharedRows) decide(ctx context.Context, orders []admission.Order[entry]
 	return answers, nil
 }
 
-// decideOnce decides the orders with the indexes given, and returns those that are to be decided again.
+// decideOnce decides the orders with the given indexes, and returns those that have to be repeated.
 func (r *sharedRows) decideOnce(
 	ctx context.Context, orders []admission.Order[entry], open []int, answers []ration.Answer,
 ) ([]int, error) {

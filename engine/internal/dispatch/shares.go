@@ -7,25 +7,23 @@ import (
 	"github.com/tasq-dev/tasq/limit"
 )
 
-// Limits that engines share are rows of the store. What lines lack and have too much of is exchanged with it by one goroutine, which
-// is there while there is something to exchange.
+// Limits that engines share are rows of the store. One goroutine sends the orders of all lines to the store; it runs only while there are orders.
 
-// maxOrders is how many rows one exchange concerns at most.
+// maxOrders is the maximum number of rows in one transaction.
 const maxOrders = 500
 
-// exchange is what an engine has to do with the limits that it shares.
+// exchange is the state of the goroutine that sends orders.
 type exchange struct {
 	rows     sharedRows
 	underWay bool
 }
 
-// isShared reports whether the store grants a limit. The only engine of a store counts slots itself, as no other has any, but for those that cases
-// hold.
+// isShared reports whether the store grants a limit. An engine that is alone counts slots itself, except for limits that cases hold.
 func (s *scheduler) isShared(l limit.Limit) bool {
 	return s.held[l.Name] || l.InStore && (s.d.o.Fleet || l.Algorithm != limit.Slots)
 }
 
-// ask begins an exchange, if none is under way. The lock is held. The engine is not at rest until it has ended.
+// ask starts the goroutine if it does not run. The lock is held. The engine is not idle until it has ended.
 func (s *scheduler) ask() {
 	if s.shared.underWay || s.stopping {
 		return
@@ -35,7 +33,7 @@ func (s *scheduler) ask() {
 	go s.exchange()
 }
 
-// exchange asks the store until there is nothing left to ask.
+// exchange sends orders until there are none left.
 func (s *scheduler) exchange() {
 	defer s.d.o.Active(-1)
 	failed := 0
@@ -60,7 +58,7 @@ func (s *scheduler) exchange() {
 			continue
 		}
 		s.d.o.Faults.Note("limits", err, "a limit that engines share could not be asked for; it is tried again")
-		if !s.d.o.Retrier.Pause(s.d.o.Context, failed) { // the engine closes
+		if !s.d.o.Retrier.Pause(s.d.o.Context, failed) { // false if the engine closes
 			s.mu.Lock()
 			s.shared.underWay = false
 			s.mu.Unlock()
@@ -70,8 +68,8 @@ func (s *scheduler) exchange() {
 	}
 }
 
-// answer has the store answer orders, by their indexes. The only engine of a store does so behind a transaction of its writer, which would
-// have the store to itself meanwhile.
+// answer executes orders, by index. An engine that is alone does so in a request to its writer, since a second transaction would have to wait for
+// that of the writer.
 func (d *Dispatcher) answer(orders []admission.Order[entry]) (answers []ration.Answer, err error) {
 	if d.o.Fleet {
 		return d.sched.shared.rows.decide(d.o.Context, orders)

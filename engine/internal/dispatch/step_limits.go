@@ -11,7 +11,7 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// A step that takes of limits waits in their lines while its run goes on, and its job does so once the run is suspended:
+// A step that needs limits waits for them while its function runs on in other branches. Once nothing else can run, the job is suspended, and waits instead:
 //
 //	no room ──▶ the step is recorded ──▶ line of the run ──▶ admitted: the step is called
 //	                                          │ no branch has anything else to do
@@ -21,10 +21,10 @@ import (
 //	                                          ▼
 //	                  the job is claimed, and its run hands the step what was taken for it
 //
-// So a job that waits for the limits of its steps alone holds no worker. An entry that is left over, since another one of its job was
-// admitted first, is refused as it claims the job.
+// So a job that only waits for limits of its steps uses no worker. A job with several waiting steps has an entry for each; after the first was admitted
+// and has claimed the job, the claims of the others are refused.
 
-// stepLease is what a step has taken, or waits for. The lock of the scheduler guards it.
+// stepLease is what a step has acquired, or waits for. The lock of the scheduler guards it.
 type stepLease struct {
 	j        *journal
 	t        *ticket
@@ -58,7 +58,7 @@ func (j *journal) take(name string, takes []workitem.Take, since time.Time, room
 		l.t, j.reserved = t, nil
 		j.leases = append(j.leases, l)
 		return l, nil
-	} else if t != nil && t.Step == name { // the function takes another amount than it did
+	} else if t != nil && t.Step == name { // the function needs another amount than when its job was queued
 		j.reserved = nil
 		s.limits.Undo(t)
 	}
@@ -82,7 +82,7 @@ func (j *journal) take(name string, takes []workitem.Take, since time.Time, room
 	return l, nil
 }
 
-// functionTakes is what the function of a ticket takes itself.
+// functionTakes returns the takes of a ticket for the function itself.
 func functionTakes(t *ticket) []workitem.Take {
 	if t == nil {
 		return nil
@@ -121,7 +121,7 @@ func (l *stepLease) Release(failed bool) {
 	s.limits.end(l, failed)
 }
 
-// turnIfReady hands out what a change of the lines has made ready. The lock is not held.
+// turnIfReady starts a turn if a change of the lines has made something ready. The lock is not held.
 func (s *scheduler) turnIfReady() {
 	s.mu.Lock()
 	readied := s.limits.readied
@@ -131,8 +131,8 @@ func (s *scheduler) turnIfReady() {
 	}
 }
 
-// roomCame reports that a step has what it waited for. What comes while the run is being suspended is reported only if it goes on; the
-// end of a run gives back what was not reported.
+// roomCame reports to a run that a step has acquired its limits. While the run is being suspended, the report is delayed until it is known whether
+// the run continues; at its end, unreported grants are returned.
 func (j *journal) roomCame(room func()) {
 	j.mu.Lock()
 	report := !j.ended && !j.suspending
@@ -145,15 +145,15 @@ func (j *journal) roomCame(room func()) {
 	}
 }
 
-// admitted reports whether a step of the run has what it waited for and has not begun: then the run is not suspended.
+// admitted reports whether a step of the run has acquired its limits and has not started: the run is not suspended then.
 func (j *journal) admitted() bool {
 	j.d.sched.mu.Lock()
 	defer j.d.sched.mu.Unlock()
 	return slices.ContainsFunc(j.leases, func(l *stepLease) bool { return l.t.Held() && !l.begun })
 }
 
-// unasked is the record that ends the step for which the job was admitted, if the function does not come to it any more; nil if it does.
-// Otherwise the job would be admitted for it again and again.
+// unasked returns a record that ends the step for which the job was admitted, if the function has ended or suspended without calling the step; nil
+// if it has called it. Without that record the job would be admitted for the step again and again.
 func (j *journal) unasked() []*workitem.Step {
 	j.d.sched.mu.Lock()
 	t := j.reserved
@@ -173,7 +173,7 @@ func (j *journal) unasked() []*workitem.Step {
 	return nil
 }
 
-// reserveStep takes from the ticket of a claimed job what is for its step.
+// reserveStep moves the grants of the step from the ticket of a claimed job to its journal.
 func (s *scheduler) reserveStep(j *journal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -182,7 +182,7 @@ func (s *scheduler) reserveStep(j *journal) {
 	}
 }
 
-// leaveSteps gives back what the steps of a run that is over did not use.
+// leaveSteps returns the grants that the steps of an ended run did not use.
 func (s *scheduler) leaveSteps(j *journal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -196,7 +196,7 @@ func (s *scheduler) leaveSteps(j *journal) {
 	j.leases = nil
 }
 
-// commitUsed corrects what a ticket took of a rate.
+// commitUsed corrects the amount that a ticket has acquired of a rate.
 func (d *Dispatcher) commitUsed(t *ticket, name string, used int64) error {
 	defer d.sched.turnIfReady()
 	d.sched.mu.Lock()
@@ -211,14 +211,14 @@ func (d *Dispatcher) commitUsed(t *ticket, name string, used int64) error {
 	return nil
 }
 
-// keyOf is whose limit of that name a ticket has taken.
+// keyOf returns the key of the limit with that name that a ticket has acquired.
 func (d *Dispatcher) keyOf(t *ticket, name string) (string, bool) {
 	d.sched.mu.Lock()
 	defer d.sched.mu.Unlock()
 	return t.KeyOf(name)
 }
 
-// jobLease is what the function of a job has taken.
+// jobLease is what the function of a job has acquired.
 type jobLease struct {
 	d *Dispatcher
 	t *ticket
@@ -230,12 +230,12 @@ func (l jobLease) KeyOf(name string) (string, bool) { return l.d.keyOf(l.t, name
 // Commit implements [limit.Taken].
 func (l jobLease) Commit(name string, used int64) error { return l.d.commitUsed(l.t, name, used) }
 
-// entriesOf are the entries of a pending or suspended job: one, but for a job with steps that wait for limits, which has one for each that
-// takes other ones, and one for the time of its other steps. The lock is held.
+// entriesOf returns the entries of a pending or suspended job. It is one, except for a job with steps that wait for limits: that has one for each
+// different set of limits, and one for the time of its other steps. The lock is held.
 func (s *scheduler) entriesOf(c *state.Case, j *state.Job, n entry) []entry {
 	n.ticket, n.hours, n.batch, n.turn = s.ticketOf(c, j), s.hoursOf(c, j), s.batchOf(c, j), s.turnOf(c, j, n.queue)
 	if n.turn != nil {
-		n.urgent = s.d.urgency(j) // without the round of jobs that are not read
+		n.urgent = s.d.urgency(j) // by the due time alone, since the entry has no round
 	}
 	if j.State != state.JobWaiting || len(s.d.o.Limits) == 0 {
 		return []entry{n}
@@ -270,7 +270,7 @@ func (s *scheduler) entriesOf(c *state.Case, j *state.Job, n entry) []entry {
 	return list
 }
 
-// put has an entry of a job wait for its time.
+// put adds an entry of a job to the calendar.
 func (s *scheduler) put(n entry, j *state.Job) {
 	if j.State == state.JobWaiting {
 		s.waiting.sleep(n)

@@ -22,39 +22,39 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// journal is the [step.Journal] of one claim of a job: what the run of its function records goes through the writer,
-// fenced, and what others do to its steps comes back by the scheduler.
+// journal is the [step.Journal] of one claim of a job. What the function records goes through the writer, with the fence of the claim, and changes of
+// its steps by others come back from the scheduler.
 type journal struct {
 	d      *Dispatcher
 	n      entry
 	w      *activities.Work
 	cancel context.CancelCauseFunc // of the context of the run
-	steps  []*workitem.Step        // what earlier runs recorded
-	last   []*workitem.Step        // what the function left to be recorded with its end
-	fence  atomic.Int64            // with which its commands hold the job; noFence once it is lost, see Dispatcher.Lost
+	steps  []*workitem.Step        // recorded by earlier runs
+	last   []*workitem.Step        // to be recorded together with the end of the function
+	fence  atomic.Int64            // the fence of the claim; noFence once the job is lost, see Dispatcher.Lost
 
 	// The lock of the scheduler guards these: see step_limits.go.
-	reserved *ticket      // what was taken for a step as the job was claimed; nil if nothing was, or the step has it
-	leases   []*stepLease // of steps that wait or are called
+	reserved *ticket      // acquired for a step with the claim of the job; nil if there was none, or the step has taken it
+	leases   []*stepLease // of steps that wait for limits or run
 
 	mu      sync.Mutex
-	latest  *queued                            // the last record that the run went on without; nil if there is none
-	waits   map[workitem.StepID]*workitem.Step // recorded as waiting, and not reported as ended; nil as long as there was none
+	latest  *queued                            // the last record for which the function did not wait; nil if there is none
+	waits   map[workitem.StepID]*workitem.Step // steps that wait and were not reported as ended; nil while there are none
 	watcher func(*workitem.Step)
-	stops   []func() // of the alarms for waits
+	stops   []func() // stop the alarms for waits
 	ended   bool     // nothing is reported any more
 
 	// While the run is being suspended, a step that is due for its next attempt is not reported: the suspension may win, and
 	// then the next run makes the attempt, not this one too.
 	suspending bool
-	rooms      []func() // that came meanwhile
+	rooms      []func() // reports of roomCame during the suspension
 	due        []*workitem.Step
 }
 
 func (d *Dispatcher) newJournal(n entry, w *activities.Work, cancel context.CancelCauseFunc) *journal {
 	j := &journal{d: d, n: n, w: w, cancel: cancel, steps: relevant(w)}
 	j.fence.Store(w.Fence)
-	j.mu.Lock() // an alarm for a time that is over rings at once
+	j.mu.Lock() // an alarm for a past time fires at once
 	defer j.mu.Unlock()
 	for _, s := range j.steps {
 		if s.State == workitem.StepWaiting {
@@ -64,7 +64,7 @@ func (d *Dispatcher) newJournal(n entry, w *activities.Work, cancel context.Canc
 	return j
 }
 
-// relevant chooses the steps of this very job, without those that failed in an earlier attempt of it: they are done again.
+// relevant returns the steps of this job, without those that failed in an earlier attempt of it, since these are executed again.
 func relevant(w *activities.Work) []*workitem.Step {
 	var own []*workitem.Step
 	for _, s := range w.Steps {
@@ -75,7 +75,7 @@ func relevant(w *activities.Work) []*workitem.Step {
 	return own
 }
 
-// asDone shows a token as the job that made it sees it: it has its text, whether it was used or not.
+// asDone returns a token as the job that made it sees it: done, with its text as the result, whether it was used or not.
 func asDone(s *workitem.Step) *workitem.Step {
 	if s.Kind != workitem.StepToken || s.State != workitem.StepWaiting {
 		return s
@@ -85,7 +85,7 @@ func asDone(s *workitem.Step) *workitem.Step {
 	return &done
 }
 
-// Steps implements [step.Journal]. What ended before the first Watch is in it.
+// Steps implements [step.Journal]. It includes steps that ended before the first Watch.
 func (j *journal) Steps() []*workitem.Step {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -142,7 +142,7 @@ func (j *journal) Suspend(ctx context.Context, steps ...*workitem.Step) ([]*work
 	return j.keepAll(o.stored)[:given], false, nil
 }
 
-// suspend notes that a suspension begins or has ended, and reports what was held back meanwhile if the run goes on.
+// suspend records that a suspension begins or has ended. If the run continues, it delivers the reports that were delayed.
 func (j *journal) suspend(begins bool) {
 	j.mu.Lock()
 	j.suspending = begins
@@ -162,7 +162,7 @@ func (j *journal) suspend(begins bool) {
 	}
 }
 
-// Tx implements [step.Journal]. What the function did to the database is undone alone if it fails; the failure is recorded.
+// Tx implements [step.Journal]. If the function fails, its changes to the database are rolled back, and the failure is recorded.
 func (j *journal) Tx(
 	ctx context.Context, s *workitem.Step, f func(context.Context, domain.DB) (json.RawMessage, error),
 ) (*workitem.Step, error) {
@@ -170,7 +170,7 @@ func (j *journal) Tx(
 	stored, err := journaled(ctx, j, "step "+s.Name, func(tx *commit.Tx, m *kernel.Machine) ([]*workitem.Step, error) {
 		done := *s
 		var bug *workitem.Failure
-		var own error // of the function, without the words for the transaction
+		var own error // the error of the function, without the wrapping by the transaction
 		failed := tx.Store().Savepoint(tx.Context(), func() (err error) {
 			return m.CallStep(j.n.job, j.fence.Load(), func(ctx context.Context) (err error) {
 				defer func() {
@@ -188,10 +188,10 @@ func (j *journal) Tx(
 		})
 		done.State = workitem.StepDone
 		if failed != nil && outer.Err() != nil {
-			return nil, context.Cause(outer) // the job is being stopped, which says nothing of the work
+			return nil, context.Cause(outer) // the job is being stopped, so the step did not fail
 		}
 		if bug != nil {
-			return nil, bug // fails the job, and no step, as a panic elsewhere in the function does
+			return nil, bug // fails the job and not the step, like a panic anywhere else in the function
 		}
 		if failed != nil {
 			if errors.Is(failed, kernel.ErrAbandoned) || errors.Is(failed, kernel.ErrLeaseLost) || errors.Is(failed, store.ErrUndone) {
@@ -210,7 +210,7 @@ func (j *journal) Tx(
 	return stored[0], nil
 }
 
-// request makes a command on the tree of the job.
+// request returns a request with a command on the tree of the job.
 func (j *journal) request(command string, f func(*commit.Tx, *kernel.Machine) error) *commit.Request {
 	return &commit.Request{Run: func(tx *commit.Tx) error {
 		u, err := tx.Open(j.n.root)
@@ -221,7 +221,7 @@ func (j *journal) request(command string, f func(*commit.Tx, *kernel.Machine) er
 	}}
 }
 
-// journaled submits a command of a run. A fault of the store is no failure of the function, which waits until the store works.
+// journaled submits a command of a run. After a fault of the store the function waits until the store works, instead of failing.
 func journaled[T any](ctx context.Context, j *journal, command string, f func(*commit.Tx, *kernel.Machine) (T, error)) (
 	result T, err error,
 ) {
@@ -238,7 +238,7 @@ func journaled[T any](ctx context.Context, j *journal, command string, f func(*c
 	return result, lostBy(err)
 }
 
-// lostBy marks an error by which the job is no longer the run's.
+// lostBy marks an error that says that the job no longer belongs to the run.
 func lostBy(err error) error {
 	if errors.Is(err, kernel.ErrLeaseLost) || errors.Is(err, store.ErrNotFound) {
 		return fmt.Errorf("%w: %w", step.ErrLost, err)
@@ -246,7 +246,7 @@ func lostBy(err error) error {
 	return err
 }
 
-// names lists the first few steps, for the history.
+// names returns the names of the first few steps, for the journal.
 func names(steps []*workitem.Step) string {
 	if len(steps) == 0 {
 		return ""
@@ -261,7 +261,7 @@ func names(steps []*workitem.Step) string {
 	return text
 }
 
-// keepAll takes up what was stored, and returns it as the run sees it.
+// keepAll keeps the steps that were stored, and returns them as the run sees them.
 func (j *journal) keepAll(stored []*workitem.Step) []*workitem.Step {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -271,14 +271,14 @@ func (j *journal) keepAll(stored []*workitem.Step) []*workitem.Step {
 		switch {
 		case s.State.Final():
 			delete(j.waits, s.ID)
-		case j.waits[s.ID] != nil: // otherwise it has ended since, and that was reported
+		case j.waits[s.ID] != nil: // otherwise it has ended since, which was reported
 			j.keep(s)
 		}
 	}
 	return stored
 }
 
-// keep remembers a waiting step, and has the clock look at it when its time is over. The journal is locked.
+// keep keeps a waiting step, and sets an alarm for its time. The journal is locked.
 func (j *journal) keep(s *workitem.Step) {
 	j.wait(s)
 	if !s.Due.IsZero() && !s.Limited() && !j.ended {
@@ -286,13 +286,13 @@ func (j *journal) keep(s *workitem.Step) {
 	}
 }
 
-// timeIsUp decides a wait whose time is over while the run goes on.
+// timeIsUp handles a wait whose time is over while the function runs.
 func (j *journal) timeIsUp(s *workitem.Step, faults int) {
 	j.mu.Lock()
 	now, live := j.waits[s.ID]
 	live = live && !j.ended
 	if live && now.Due.After(j.d.o.Now()) {
-		j.keep(now) // it was put off, or the clock was set back
+		j.keep(now) // the time was extended, or the clock was set back
 		live = false
 	}
 	watcher := j.watcher
@@ -306,7 +306,7 @@ func (j *journal) timeIsUp(s *workitem.Step, faults int) {
 	}
 	if s.Kind == workitem.StepDo {
 		if watcher != nil {
-			watcher(now) // its next attempt is due; the run makes it
+			watcher(now) // the next attempt of the step is due; the run executes it
 		}
 		return
 	}
@@ -319,7 +319,7 @@ func (j *journal) timeIsUp(s *workitem.Step, faults int) {
 	})
 }
 
-// later calls f after a fault, unless the run is over by then.
+// later calls f after the wait for a fault, unless the run has ended by then.
 func (j *journal) later(faults int, f func()) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -329,8 +329,8 @@ func (j *journal) later(faults int, f func()) {
 	}
 }
 
-// opened takes the news of a step that was recorded. It comes in the order of the commits, and the answer of Record whenever
-// its goroutine is awake: a child case that is over by then must not pass unseen.
+// opened receives a step that was recorded. It is called in the order of the commits, whereas the answer of Record arrives when its goroutine is
+// scheduled: a child case that ends in between must not be missed.
 func (j *journal) opened(s *workitem.Step) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -339,7 +339,7 @@ func (j *journal) opened(s *workitem.Step) {
 	}
 }
 
-// wait notes a step as waiting. The journal is locked.
+// wait keeps a step as waiting. The journal is locked.
 func (j *journal) wait(s *workitem.Step) {
 	if j.waits == nil {
 		j.waits = make(map[workitem.StepID]*workitem.Step)
@@ -347,7 +347,7 @@ func (j *journal) wait(s *workitem.Step) {
 	j.waits[s.ID] = s
 }
 
-// moved takes the news of a step that ended. The scheduler calls it, locked, so it does not block.
+// moved receives a step that has ended. The scheduler calls it while it is locked, so it must not block.
 func (j *journal) moved(e *state.StepMoved) {
 	j.mu.Lock()
 	s := j.waits[e.Step]
@@ -370,7 +370,7 @@ func (j *journal) moved(e *state.StepMoved) {
 	}
 }
 
-// known lists what the run waits for.
+// known returns the steps for which the run waits.
 func (j *journal) known() []workitem.StepID {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -382,7 +382,7 @@ func (j *journal) known() []workitem.StepID {
 	return ids
 }
 
-// end is for a run that is over, or whose job is another's.
+// end ends the journal of a run that has ended, or whose job belongs to another engine.
 func (j *journal) end() {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -1,6 +1,6 @@
 package dispatch
 
-// setAlarm arranges the next turn.
+// setAlarm sets the time of the next turn.
 func (s *scheduler) setAlarm(now int64) {
 	due := min(s.hours.due(now), s.waiting.next(), s.gathered(now))
 	if due == never || s.alarm.isSetTo(due) {
@@ -15,7 +15,7 @@ func (s *scheduler) setAlarm(now int64) {
 	})}
 }
 
-// turnAlarm is when the next turn is, if nothing happens before. The zero value is none.
+// turnAlarm is the time of the next turn. The zero value is none.
 type turnAlarm struct {
 	at     int64 // microseconds since 1970
 	cancel func()
@@ -23,7 +23,7 @@ type turnAlarm struct {
 
 func (a turnAlarm) isSetTo(at int64) bool { return a.cancel != nil && a.at == at }
 
-// stop has no turn begin by the alarm, unless it has gone off.
+// stop stops the alarm, unless it has fired.
 func (a turnAlarm) stop() {
 	if a.cancel != nil {
 		a.cancel()

@@ -19,7 +19,7 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// run does a job: it calls the function behind it, and sees to its steps.
+// run runs a job: it calls the function, with the journal of its steps.
 func (d *Dispatcher) run(ctx context.Context, def *workflow.Definition, w *activities.Work, j *journal) (
 	output json.RawMessage, failure *workitem.Failure, how ending,
 ) {
@@ -41,16 +41,16 @@ func (d *Dispatcher) run(ctx context.Context, def *workflow.Definition, w *activ
 	return output, nil, returned
 }
 
-// ending is how a call of a function ended.
+// ending is how a call of a function has ended.
 type ending uint8
 
 const (
-	returned  ending = iota // with a result, which is to be handed in
-	suspended               // its job has been given up for one of its steps
+	returned  ending = iota // with a result, to be settled
+	suspended               // its job was suspended for one of its steps
 	yielded                 // its job is to be released
 )
 
-// infoOf describes a job to its steps.
+// infoOf returns the description of a job for its steps.
 func (d *Dispatcher) infoOf(def *workflow.Definition, w *activities.Work, j *journal) step.Info {
 	info := step.Info{Case: w.Case.ID, Job: w.Job, Attempt: w.Run, Log: d.o.Log, MaxResult: d.o.MaxPayload,
 		Workflow: w.Case.Workflow, Function: functionOf(def, w).Name, Slots: d.slots, Cancel: j.cancel,
@@ -69,7 +69,7 @@ func (d *Dispatcher) infoOf(def *workflow.Definition, w *activities.Work, j *jou
 	return info
 }
 
-// call calls the function behind a job, and what surrounds it. Panics and overruns are failures like any other.
+// call calls the function of a job with its middleware. Panics and timeouts are failures like any other.
 func (d *Dispatcher) call(ctx context.Context, def *workflow.Definition, w *activities.Work) (output json.RawMessage, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -90,7 +90,7 @@ func (d *Dispatcher) call(ctx context.Context, def *workflow.Definition, w *acti
 	return output, nil
 }
 
-// function calls the function behind a job.
+// function calls the function of a job.
 func (d *Dispatcher) function(ctx context.Context, def *workflow.Definition, w *activities.Work) (output json.RawMessage, err error) {
 	if w.Name != "" {
 		call := def.Calls[w.Name]
@@ -131,12 +131,12 @@ func (d *Dispatcher) function(ctx context.Context, def *workflow.Definition, w *
 	return output, nil
 }
 
-// codeRunaway is the code of a result that a case could not take in within the bounds of a command.
+// codeRunaway is the code of a result whose command exceeded the bounds of the kernel.
 const codeRunaway = "runaway"
 
-// settle hands the result of a job in. A result that the process refuses becomes a failure, a failure that it refuses becomes an
-// incident, and so does a result whose command does not come to an end: the net is at fault, not the work. A fault of the store
-// changes nothing of that: the same is handed in again until the store takes it or the engine closes.
+// settle settles a job with its result. If the kernel refuses the result, the job fails; if it refuses the failure too, or the command exceeds its
+// bounds, which is a fault of the net and not of the work, the job becomes an incident. After a fault of the store the same result is sent again
+// until the store accepts it or the engine closes.
 func (d *Dispatcher) settle(j *journal, output json.RawMessage, failure *workitem.Failure) {
 	n := j.n
 	err := d.submitSettle(j, output, failure)
@@ -146,7 +146,7 @@ func (d *Dispatcher) settle(j *journal, output json.RawMessage, failure *workite
 	if failure == nil && !errors.Is(err, kernel.ErrRunaway) {
 		failure = refusal(err)
 		if errors.Is(err, errUnrecorded) {
-			j.setLatest(nil) // the job fails for that
+			j.setLatest(nil) // the job fails because of it
 		}
 		if err = d.submitSettle(j, nil, failure); err == nil || d.refused(n, err) {
 			return
@@ -160,7 +160,7 @@ func (d *Dispatcher) settle(j *journal, output json.RawMessage, failure *workite
 	d.giveUp(j, failure)
 }
 
-// giveUp ends a job that can end in no other way. Until that is done, nothing else is done for it.
+// giveUp turns a job that can end in no other way into an incident. Until that is committed, the job is not run again.
 func (d *Dispatcher) giveUp(j *journal, failure *workitem.Failure) {
 	n := j.n
 	for tries := 0; ; tries++ {
@@ -177,7 +177,7 @@ func (d *Dispatcher) giveUp(j *journal, failure *workitem.Failure) {
 	}
 }
 
-// refused reports whether an error means that the result is not wanted any more, which is the end of it.
+// refused reports whether an error says that the result is no longer needed, so that it is dropped.
 func (d *Dispatcher) refused(n entry, err error) bool {
 	if unwanted(err) {
 		d.o.Log.Debug("a late result was refused", "job", n.job, "case", n.root, "reason", err)
@@ -191,14 +191,14 @@ func (d *Dispatcher) submitSettle(j *journal, output json.RawMessage, failure *w
 		func(changes []state.Change) { d.attempts.call(j.w, failure, changes) })
 }
 
-// yield releases the job of a function that has given its worker back. If it cannot be released now, it is when its lease is over.
+// yield releases the job of a function that has yielded its worker. If it cannot be released now, its lease expires.
 func (d *Dispatcher) yield(j *journal) {
 	release := func() error {
 		return d.handIn(j, "job yield", func(m *kernel.Machine) error { return m.Release(j.n.job, j.fence.Load(), false) }, nil)
 	}
 	err := release()
 	if errors.Is(err, errUnrecorded) {
-		j.setLatest(nil) // the step is done again, and refused where the function learns of it
+		j.setLatest(nil) // the step runs again, and the function gets the refusal then
 		err = release()
 	}
 	if err != nil && !d.refused(j.n, err) {
@@ -206,8 +206,7 @@ func (d *Dispatcher) yield(j *journal) {
 	}
 }
 
-// handIn ends a run by a command, together with the steps that are still to be recorded. It calls done with the changes of the command;
-// done may be nil.
+// handIn ends a run by a command, together with the steps that are still to be recorded. It calls done, if not nil, with the changes of the command.
 func (d *Dispatcher) handIn(j *journal, word string, end func(*kernel.Machine) error, done func([]state.Change)) error {
 	later := j.queued()
 	return d.o.Retrier.Insist(d.o.Context, func() error {
@@ -230,7 +229,7 @@ func (d *Dispatcher) handIn(j *journal, word string, end func(*kernel.Machine) e
 	})
 }
 
-// Recover takes up the pending jobs, and takes back those that a process that died was running.
+// Recover loads the pending jobs, and releases those that a process was running when it died.
 func (d *Dispatcher) Recover(ctx context.Context) error {
 	page := store.Page{Limit: 10_000}
 	for {
@@ -257,8 +256,8 @@ func (d *Dispatcher) Recover(ctx context.Context) error {
 	}
 }
 
-// takeUp fills the scheduler. Any of the jobs may have ended the process before this one: it may have been called, and its claim not
-// been durable. So each is claimed durably before it runs, and what it ends from now on is counted.
+// takeUp adds the pending jobs to the scheduler. Any of them may have crashed the previous process: it may have run without a durable claim. So each is
+// claimed durably before it runs, and from now on its crashes are counted.
 func (d *Dispatcher) takeUp(ctx context.Context) error {
 	d.sched.mu.Lock()
 	d.sched.waiting.clear()
@@ -285,7 +284,7 @@ func (d *Dispatcher) takeUp(ctx context.Context) error {
 	}
 }
 
-// releaseRunning releases the jobs whose workers did not end in time.
+// releaseRunning releases the jobs whose functions did not end in time.
 func (d *Dispatcher) releaseRunning() {
 	d.sched.mu.Lock()
 	left := d.sched.claims.snapshot()
@@ -295,8 +294,7 @@ func (d *Dispatcher) releaseRunning() {
 	}
 }
 
-// release gives a job back that this engine will not end. Once the engine is closing for good, that is the matter of the next
-// one that opens the store.
+// release releases a job that this engine cannot end. If the engine is closing, the next process that opens the store releases it instead.
 func (d *Dispatcher) release(id workitem.JobID, root workitem.CaseID, j *journal) {
 	err := d.o.Writer.Submit(context.Background(), d.onJob(entry{job: id, root: root}, "job release", false, func(m *kernel.Machine) error {
 		return m.Release(id, j.fence.Load(), false)
