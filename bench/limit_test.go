@@ -31,6 +31,7 @@ func BenchmarkLimit(b *testing.B) {
 		{"resource", []limit.Limit{limit.Resource("slots", 5)}},
 		{"gcra", []limit.Limit{always(limit.GCRA)}},
 		{"token bucket", []limit.Limit{always(limit.TokenBucket)}},
+		{"leaky bucket", []limit.Limit{always(limit.LeakyBucket)}},
 		{"fixed window", []limit.Limit{always(limit.FixedWindow)}},
 		{"sliding window", []limit.Limit{always(limit.SlidingWindow)}},
 		{"sliding window, full log", []limit.Limit{full}},

@@ -10,7 +10,7 @@ import "time"
 // slices of the time Per in which results of one kind become one entry of the log.
 const breakerParts = 10
 
-func (l Limit) waitBreaker(s *State, now int64) time.Duration {
+func (l *Limit) waitBreaker(s *State, now int64) time.Duration {
 	switch {
 	case s.used == 0:
 		return 0
@@ -22,14 +22,14 @@ func (l Limit) waitBreaker(s *State, now int64) time.Duration {
 	return 0
 }
 
-func (l Limit) takeBreaker(s *State, now int64) {
+func (l *Limit) takeBreaker(s *State, now int64) {
 	if s.used != 0 && now >= s.used {
 		s.back++
 	}
 }
 
 // report counts the result of what was admitted at a time.
-func (l Limit) report(s *State, admitted, now int64, failed bool) {
+func (l *Limit) report(s *State, admitted, now int64, failed bool) {
 	switch {
 	case s.used == 0:
 		if admitted < s.at {
@@ -52,12 +52,12 @@ func (l Limit) report(s *State, admitted, now int64, failed bool) {
 }
 
 // open starts the pause. Probes that are still running were admitted before it, and do not count.
-func (l Limit) open(s *State, now int64) {
+func (l *Limit) open(s *State, now int64) {
 	*s = State{at: now, used: now + int64(l.Pause)}
 }
 
 // count appends a result to the log, and drops those that are too old.
-func (l Limit) count(s *State, now int64, failed bool) {
+func (l *Limit) count(s *State, now int64, failed bool) {
 	old := 0
 	for old < len(s.log) && s.log[old].at+int64(l.Per) <= now {
 		old++
@@ -78,7 +78,7 @@ func (l Limit) count(s *State, now int64, failed bool) {
 }
 
 // tripped reports whether enough results are failures.
-func (l Limit) tripped(s *State) bool {
+func (l *Limit) tripped(s *State) bool {
 	var good, bad int64
 	for _, e := range s.log {
 		good, bad = good+max(0, e.n), bad+max(0, -e.n)

@@ -26,7 +26,12 @@ func newTimes(c retry.Clock) times {
 // epoch keeps times positive if the clock is set back to before the start.
 const epoch = 1 << 60
 
-func (t times) now() int64 { return epoch + int64(t.clock.Now().Sub(t.start)) }
+func (t times) now() int64 {
+	if t.clock == retry.SystemClock { // time.Since reads the monotonic clock alone, which takes half as long
+		return epoch + int64(time.Since(t.start))
+	}
+	return epoch + int64(t.clock.Now().Sub(t.start))
+}
 
 // shared is the common part of the groups of one Set or Keys. The locks of all groups together guard the definitions.
 type shared struct {

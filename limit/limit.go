@@ -170,7 +170,7 @@ func (l Limit) Validate() error {
 }
 
 // paced reports whether the state is a time at which what was admitted is worked off.
-func (l Limit) paced() bool {
+func (l *Limit) paced() bool {
 	return l.Algorithm == GCRA || l.Algorithm == TokenBucket || l.Algorithm == LeakyBucket
 }
 

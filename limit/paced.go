@@ -19,7 +19,7 @@ import (
 // above the burst.
 
 // pace returns how many units may be admitted at once, and the time for each. The step is rounded up, so the bounds hold.
-func (l Limit) pace() (burst, step int64) {
+func (l *Limit) pace() (burst, step int64) {
 	n, per := l.N, int64(l.Per)
 	if n <= 0 {
 		return 0, 0
@@ -46,13 +46,13 @@ func span(n, step int64) int64 {
 	return int64(low)
 }
 
-func (l Limit) waitPaced(s *State, now, n int64) time.Duration {
+func (l *Limit) waitPaced(s *State, now, n int64) time.Duration {
 	burst, step := l.pace()
 	ahead := max(0, s.used-now)
 	return time.Duration(max(0, ahead+span(min(n, burst), step)-span(burst, step)))
 }
 
-func (l Limit) takePaced(s *State, now, n int64) int64 {
+func (l *Limit) takePaced(s *State, now, n int64) int64 {
 	_, step := l.pace()
 	s.used = min(max(s.used, now)+span(n, step), 1<<62)
 	s.at = now
@@ -62,7 +62,7 @@ func (l Limit) takePaced(s *State, now, n int64) int64 {
 // refundPaced gives back units whose time has not come yet. The grant is worked off at g.Mark, less what was refunded
 // since to any grant: so what comes back is never more than if only what was used had been taken, and the bound of a
 // window holds for what was used. The order of grants and refunds may make it less.
-func (l Limit) refundPaced(s *State, g *Grant, now, unused int64) {
+func (l *Limit) refundPaced(s *State, g *Grant, now, unused int64) {
 	_, step := l.pace()
 	end := max(s.used, now)
 	left := max(0, min(g.Mark-s.back, end)-now)

@@ -87,7 +87,7 @@ func (l Limit) Take(s *State, now, n int64) Grant {
 }
 
 // rewind moves a state to a clock that has gone back.
-func (l Limit) rewind(s *State, now int64) {
+func (l *Limit) rewind(s *State, now int64) {
 	last := s.at
 	if n := len(s.log); n > 0 {
 		last = max(last, s.log[n-1].at)

@@ -8,7 +8,7 @@ import (
 
 // window returns the start of the fixed window that now lies in, and what is used of it. A debt is carried from window to
 // window, N at a time.
-func (l Limit) window(s *State, now int64) (start, used int64) {
+func (l *Limit) window(s *State, now int64) (start, used int64) {
 	if s.used == 0 {
 		return now, 0
 	}
@@ -20,7 +20,7 @@ func (l Limit) window(s *State, now int64) (start, used int64) {
 	return s.at + passed*int64(l.Per), used
 }
 
-func (l Limit) waitFixed(s *State, now, n int64) time.Duration {
+func (l *Limit) waitFixed(s *State, now, n int64) time.Duration {
 	start, used := l.window(s, now)
 	over := used + n - l.N
 	if over <= 0 {
@@ -30,13 +30,13 @@ func (l Limit) waitFixed(s *State, now, n int64) time.Duration {
 	return time.Duration(min(start+span(windows, int64(l.Per))-now, 1<<61))
 }
 
-func (l Limit) takeFixed(s *State, now, n int64) {
+func (l *Limit) takeFixed(s *State, now, n int64) {
 	s.at, s.used = l.window(s, now)
 	s.used += n
 }
 
 // refundFixed gives back what was taken in the window that goes on.
-func (l Limit) refundFixed(s *State, mark, now, unused int64) {
+func (l *Limit) refundFixed(s *State, mark, now, unused int64) {
 	s.at, s.used = l.window(s, now)
 	if mark-s.back >= s.at {
 		s.used = max(0, s.used-unused)
@@ -52,7 +52,7 @@ const (
 )
 
 // live returns what is used of a sliding window, and how many of the first entries have left it.
-func (l Limit) live(s *State, now int64) (used int64, gone int) {
+func (l *Limit) live(s *State, now int64) (used int64, gone int) {
 	used = s.used
 	for _, e := range s.log {
 		if e.at+int64(l.Per) > now {
@@ -64,7 +64,7 @@ func (l Limit) live(s *State, now int64) (used int64, gone int) {
 	return used, gone
 }
 
-func (l Limit) waitSliding(s *State, now, n int64) time.Duration {
+func (l *Limit) waitSliding(s *State, now, n int64) time.Duration {
 	used, gone := l.live(s, now)
 	if used <= l.N-n {
 		return 0
@@ -77,7 +77,7 @@ func (l Limit) waitSliding(s *State, now, n int64) time.Duration {
 	return Unknown // unreachable: an empty window has room for N
 }
 
-func (l Limit) takeSliding(s *State, now, n int64) {
+func (l *Limit) takeSliding(s *State, now, n int64) {
 	used, gone := l.live(s, now)
 	s.log, s.used = slices.Delete(s.log, 0, gone), used+n
 	if last := len(s.log) - 1; last >= 0 {
@@ -95,7 +95,7 @@ func (l Limit) takeSliding(s *State, now, n int64) {
 }
 
 // refundSliding takes an amount out of the entry that it was counted in, if that is still there.
-func (l Limit) refundSliding(s *State, mark, now, unused int64) {
+func (l *Limit) refundSliding(s *State, mark, now, unused int64) {
 	taken := mark - s.back
 	i := sort.Search(len(s.log), func(i int) bool { return s.log[i].at >= taken })
 	if i == len(s.log) || taken+int64(l.Per) <= now {
