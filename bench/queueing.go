@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/cschleiden/go-workflows/client"
@@ -12,11 +13,15 @@ import (
 
 	"github.com/tasq-dev/tasq/builder"
 	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/engine/runs"
 	tasqstep "github.com/tasq-dev/tasq/step"
 )
 
-// bulk is how many jobs are enqueued in one call, where there is such a call.
-const bulk = 500
+// bulk and most are how many jobs are enqueued in one call, where there is such a call.
+const (
+	bulk = 500
+	most = 10_000
+)
 
 // queue takes jobs that no one does meanwhile.
 type queue struct {
@@ -56,7 +61,10 @@ func tasqQueue(dir string) (*queue, error) {
 			_, err := errandAction.Run(noTimeout, e, anOrder)
 			return err
 		},
-		many:  func(n int) error { return startMany(e, errandAction.Workflow, n) },
+		many: func(n int) error {
+			_, err := runs.Start(noTimeout, e, errandAction, slices.Repeat([]order{anOrder}, n), nil)
+			return err
+		},
 		close: e.Close,
 	}, err
 }
@@ -134,6 +142,7 @@ func queueSteps() []step {
 		add("put-64-", 64, 1)
 		if q.bulk {
 			add("bulk-", 1, bulk)
+			add("most-", 1, most)
 		}
 	}
 	return append(all, step{name: "tasq-drain", run: func(r job) (metrics, error) {

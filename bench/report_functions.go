@@ -71,7 +71,7 @@ func queueLines(river string) []line {
 	who := append([]system{systems[0], {name: "river", who: "River"}}, systems[1:]...)
 	var all []line
 	for _, how := range []struct{ prefix, title string }{
-		{"put-1-", "one by one, 1 caller"}, {"put-64-", "one by one, 64 callers"}, {"bulk-", "500 in a call"},
+		{"put-1-", "one by one, 1 caller"}, {"put-64-", "one by one, 64 callers"}, {"bulk-", "500 in a call"}, {"most-", "10,000 in a call"},
 	} {
 		for _, s := range who {
 			from := s.from()
@@ -112,6 +112,7 @@ func functionRatios() []ratio {
 		ratio{"wake-up, p50: DBOS / Tasq", "wake-dbos", "wake-tasq", "p50"},
 		ratio{"wake-up, p50: go-workflows / Tasq", "wake-gowf", "wake-tasq", "p50"},
 		ratio{"jobs/s, 500 in a call: Tasq / River", "bulk-tasq", "bulk-river", "rate"},
+		ratio{"jobs/s, 10,000 in a call: Tasq / River", "most-tasq", "most-river", "rate"},
 		ratio{"jobs/s, enqueued and done: Tasq / River", "tasq-drain", "river-drain", "rate"},
 		ratio{"CPU a replayed step, after 100 steps and a restart: DBOS / Tasq", "replay-dbos-100-again",
 			"replay-tasq-100-again", "perstep"},
