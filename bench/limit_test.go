@@ -9,8 +9,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tasq-dev/tasq/builder"
+	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/engine/why"
 	"github.com/tasq-dev/tasq/limit"
 	"github.com/tasq-dev/tasq/schedule"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workflow"
 )
 
 // always is a rate that has room for whatever a benchmark does.
@@ -130,4 +135,47 @@ func BenchmarkSchedule(b *testing.B) {
 			daily.Due(now, now.Add(time.Minute))
 		}
 	})
+}
+
+// BenchmarkManyHolds is what tasq limits and its page read when 10,000 cases hold a limit, each that of its own key.
+func BenchmarkManyHolds(b *testing.B) {
+	const n = 10_000
+	d := builder.New[int]("loading")
+	load := builder.Task(d, "load", builder.Work[int, int]{
+		Input: builder.CaseInput(d), Run: func(_ context.Context, ship int) (int, error) { return ship, nil }})
+	leave := builder.Task(d, "leave", builder.Work[int, int]{Input: builder.Output(load)})
+	d.Path(d.Start(), load, leave, d.End())
+	d.Hold(builder.TakesBy(limit.Resource("berth", 1), 1, func(ship int) string { return fmt.Sprint("ship-", ship) }), load, leave)
+	w := d.MustBuild()
+	e, err := open(file(b.TempDir()), 64, w)
+	require.NoError(b, err)
+	for begun := 0; begun < n; {
+		require.NoError(b, e.Update(b.Context(), func(tx *engine.Tx) error {
+			for range min(500, n-begun) {
+				if _, err := w.Start(b.Context(), tx, begun); err != nil {
+					return err
+				}
+				begun++
+			}
+			return nil
+		}))
+	}
+	read := func() (l workflow.LimitInfo) {
+		require.NoError(b, e.View(b.Context(), func(r store.Reader) error {
+			list, err := why.ReadLimits(b.Context(), r, nil)
+			if len(list) == 1 {
+				l = list[0]
+			}
+			return err
+		}))
+		return l
+	}
+	for read().Held < n {
+		time.Sleep(100 * time.Millisecond)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		read()
+	}
+	require.NoError(b, e.Close())
 }

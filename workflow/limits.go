@@ -116,10 +116,11 @@ type LimitInfo struct {
 	Next    time.Duration `json:"next,omitempty"` // how long until there is more of it; limit.Unknown, which JSON leaves out, if time alone gives none
 	Set     []KeyLimit    `json:"set,omitempty"`  // the keys that have a number of their own, sorted
 
-	// Held is how many slots cases hold over several tasks, over all keys, and Holders who they are, at most [MaxHolders]. An engine leaves them out;
-	// engine/why.ReadLimits reads them.
-	Held    int64         `json:"held,omitempty"`
-	Holders []LimitHolder `json:"holders,omitempty"`
+	// Held is how many slots cases hold over several tasks, over all keys. Holders lists the first [MaxHolders] of the holds, and MoreHolders counts
+	// the others. An engine leaves them out; engine/why.ReadLimits reads them.
+	Held        int64         `json:"held,omitempty"`
+	Holders     []LimitHolder `json:"holders,omitempty"`
+	MoreHolders int           `json:"moreHolders,omitempty"`
 }
 
 // MaxHolders is how many holders of a limit are listed.

@@ -47,9 +47,12 @@ func addHolders(l *workflow.LimitInfo, row *store.LimitRow) error {
 	holds, err := ration.HoldsIn(row.State, row.Limit)
 	for i := range holds {
 		h := &holds[i]
-		if l.Held += h.N; len(l.Holders) < workflow.MaxHolders {
-			l.Holders = append(l.Holders, workflow.LimitHolder{Case: h.Case, Key: row.Key, N: h.N, Task: h.Task})
+		l.Held += h.N
+		if len(l.Holders) == workflow.MaxHolders {
+			l.MoreHolders++
+			continue
 		}
+		l.Holders = append(l.Holders, workflow.LimitHolder{Case: h.Case, Key: row.Key, N: h.N, Task: h.Task})
 	}
 	return err
 }

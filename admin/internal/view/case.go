@@ -192,6 +192,7 @@ type whyData struct {
 type waitData struct {
 	Kind, Word, Name, Href, Text string
 	Times                        []Cell
+	Holders                      []Link // the cases that hold what it waits for
 	Buttons                      []Link
 }
 
@@ -250,10 +251,27 @@ func (s *Site) wait(r *Request, c *shown, w *why.Wait) waitData {
 	if !w.Until.IsZero() {
 		d.Times = append(d.Times, labeled("until", at(w.Until)))
 	}
+	d.Holders = s.holders(w)
 	if !c.past {
 		d.Buttons = s.waitButtons(r, w)
 	}
 	return d
+}
+
+// maxHolders is how many of the cases that hold a limit have a link on the page of a case that waits for it.
+const maxHolders = 10
+
+// holders are links to the cases that hold slots which a case waits for.
+func (s *Site) holders(w *why.Wait) (all []Link) {
+	for i := range w.Limits {
+		for _, id := range w.Limits[i].HeldBy {
+			if len(all) == maxHolders {
+				return all
+			}
+			all = append(all, Link{Text: "case " + short(id.String()), Href: s.Link("/cases/" + id.String())})
+		}
+	}
+	return all
 }
 
 // plain is a text about a wait without the line of its id, which the page has as a link.

@@ -133,6 +133,9 @@ func (s *Site) limitTable(r *Request) (*Table, error) {
 		for _, h := range shown.Holders {
 			s.holderRow(t, &l, h)
 		}
+		if l.MoreHolders > 0 {
+			t.row("", text(l.Limit.Name), text(fmt.Sprintf("and %d more holds", l.MoreHolders)), text(""), text(""), text(""), text(""), text(""), text(""), text(""))
+		}
 	}
 	return t, nil
 }

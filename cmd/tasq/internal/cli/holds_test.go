@@ -82,6 +82,7 @@ func holdersAreKnown(t *testing.T, db store.Opener, at string) {
 			require.Contains(t, answer, "holds 1 of slots crane, from load until leave has ended")
 			require.Contains(t, answer, "holds 1 of slots berth (of ada), from load until leave has ended")
 		}
+		require.Contains(t, visited(t, pages, "/cases/"+waiter.String()), `<a href="/cases/`+holder.String()+`">case `)
 		require.Regexp(t, `crane +held by case `+holder.String()+` +1 +since load`, ran(t, at, "limits"))
 		require.Contains(t, ran(t, at, "limits"), "held by case "+holder.String()+" (of ada)")
 		require.Contains(t, visited(t, pages, "/limits"), "held since load, key ada")
