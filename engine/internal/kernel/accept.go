@@ -10,7 +10,7 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Accept has a payload decoded and validated by the task.
+// Accept decodes and validates a payload with the definition of the task.
 func Accept(spec *workflow.Task, a workitem.Action, payload json.RawMessage) (json.RawMessage, error) {
 	if spec.Accept == nil {
 		if len(payload) == 0 {
@@ -21,13 +21,13 @@ func Accept(spec *workflow.Task, a workitem.Action, payload json.RawMessage) (js
 	return spec.Accept(a, payload)
 }
 
-// acceptItem is [Accept] within a command.
+// acceptItem is [Accept] during a command.
 func (m *Machine) acceptItem(spec *workflow.Task, a workitem.Action, payload json.RawMessage) (json.RawMessage, error) {
 	return m.accept(spec.Accept == nil || spec.AcceptIsPlain, func() (json.RawMessage, error) { return Accept(spec, a, payload) })
 }
 
-// isAccepted reports whether an item's input is the very input of its case, which the definition has accepted in this command as a value of the
-// same type. The case of an older program has to meet the rules of this one.
+// isAccepted reports whether an item's input is the same bytes as the input of its case, which the definition has accepted in this command as a value
+// of the same type. Then it need not be decoded again. A case that an older program has started is checked by the present rules.
 func (m *Machine) isAccepted(c *state.Case, spec *workflow.Task, input json.RawMessage) bool {
 	if m.opened == nil || m.opened.ID != c.ID || !spec.AcceptIsPlain || len(input) == 0 || len(input) != len(c.Input) || &input[0] != &c.Input[0] {
 		return false
@@ -36,12 +36,12 @@ func (m *Machine) isAccepted(c *state.Case, spec *workflow.Task, input json.RawM
 	return d != nil && d.AcceptIsPlain && d.InputType != nil && d.InputType == spec.InputType
 }
 
-// accept has a payload decoded by a definition. Where that calls methods of the user's types, it is done as a callback is.
+// accept decodes a payload with a definition. If that calls methods of the user's types, it runs as a callback.
 func (m *Machine) accept(plain bool, decode func() (json.RawMessage, error)) (accepted json.RawMessage, err error) {
 	if plain {
 		return decode()
 	}
-	var decoded json.RawMessage // one that is left behind may yet write it
+	var decoded json.RawMessage // a new variable, since an abandoned callback may still write to it
 	err = m.host.Call(m.ctx, func(context.Context) (err error) {
 		decoded, err = decode()
 		return err

@@ -8,9 +8,9 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// keepSteps has the run of an item go on where that of its predecessor stopped: the finished steps are copied, as steps of
-// the new job. They are copied and not referred to, so that each run is complete by itself: what an operator forgets or repeats
-// in one attempt does not change the record of another.
+// keepSteps continues the run of an item where that of its predecessor stopped: the completed steps are copied, as steps of the new job. They are
+// copied and not referenced, so that the record of each run is complete: what an operator repeats in one attempt does not change the record of
+// another.
 func (m *Machine) keepSteps(id workitem.CaseID, it, predecessor *workitem.Item) error {
 	steps, err := m.host.Steps(predecessor.ID)
 	if err != nil {
@@ -24,11 +24,11 @@ func (m *Machine) keepSteps(id workitem.CaseID, it, predecessor *workitem.Item) 
 	return nil
 }
 
-// Finished chooses the steps that a fresh run may take over: those that the last job of an owner had done. Tokens stand
-// for events that are still to come, so they are created again: a used one can't be used again.
+// Finished returns the steps that a new run may take over: those that the last job of an owner has completed. Tokens are left out, since they stand
+// for events that are still to come, and a used one cannot be used again.
 //
-// The steps of an owner are listed in the order of their creation, over all its jobs. A reset gives an item another job, whose
-// steps begin behind those of the first; so each step of another job starts the list again, and the last job remains.
+// The steps of an owner are in the order of their creation, over all its jobs. A reset gives an item another job, whose steps come after those of the
+// first. So a step of another job restarts the list, and the steps of the last job remain.
 func Finished(steps []*workitem.Step) []*workitem.Step {
 	var done []*workitem.Step
 	for _, s := range steps {
@@ -42,7 +42,7 @@ func Finished(steps []*workitem.Step) []*workitem.Step {
 	return done
 }
 
-// copySteps takes the finished steps of an earlier run over into a new job, so that it does not do them again.
+// copySteps copies the completed steps of an earlier run to a new job, which does not execute them again.
 func (m *Machine) copySteps(id workitem.CaseID, j *state.Job, finished []*workitem.Step) error {
 	for _, old := range finished {
 		s := *old
@@ -75,6 +75,6 @@ func (m *Machine) earlierSteps(c *state.Case, j *state.Job, it *workitem.Item) (
 		}
 		steps = slices.DeleteFunc(steps, func(s *workitem.Step) bool { return s.Job != j.ID })
 	}
-	m.refresh(c.ID, steps) // the claim itself may have ended some
+	m.refresh(c.ID, steps) // the claim itself may have ended some of them
 	return steps, nil
 }

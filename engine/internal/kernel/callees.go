@@ -20,8 +20,8 @@ import (
 //
 // The child belongs to the tree of its parent, so all this is one commit.
 
-// openCallee starts the child case of a step. The step is recorded first, with the id of its case: the case may end within
-// this command, and has to find the step that waits for it.
+// openCallee starts the child case of a step. The step is recorded first, with the id of the case: the case may end during this command, and then has
+// to find the step that waits for it.
 func (m *Machine) openCallee(id workitem.CaseID, j *state.Job, s *workitem.Step) (*workitem.Step, error) {
 	c := m.tree.Case(id)
 	if c.State.Final() {
@@ -52,15 +52,15 @@ func (m *Machine) openCallee(id workitem.CaseID, j *state.Job, s *workitem.Step)
 	return s, nil
 }
 
-// refuseCallee records that a child case cannot be started, which is for the function to answer: it asked for the case and
-// can do without it, retry later or fail. The failure is fatal to a retry of the step, since the same input is refused again.
+// refuseCallee records that a child case could not be started. That fails the step and not the command: the function asked for the case, and can
+// continue without it or fail. The failure is not retryable, since the same input would be refused again.
 func (m *Machine) refuseCallee(s *workitem.Step, why error) (*workitem.Step, error) {
 	s.State, s.Due, s.Ended, s.Failure = workitem.StepFailed, time.Time{}, m.now, workitem.FailureOf(workitem.Fatal(why))
 	return s, m.emit(&state.StepOpened{Step: s})
 }
 
-// calleeEnded ends the step that ran a child case as the case ended. A canceled case cancels the step: the function sees a
-// failure that is none of the work's.
+// calleeEnded ends the step of a child case that has ended. If the case was canceled, the step is canceled too: the function gets an error that does
+// not count as a failure of its work.
 func (m *Machine) calleeEnded(id workitem.CaseID) step {
 	return func() error {
 		child := m.tree.Case(id)
@@ -72,7 +72,7 @@ func (m *Machine) calleeEnded(id workitem.CaseID) step {
 			}
 		}
 		if s == nil {
-			return nil // the function has given it up, or its job has ended
+			return nil // the function has abandoned the step, or its job has ended
 		}
 		err := m.moveStep(s, func(e *state.StepMoved) {
 			switch child.State {

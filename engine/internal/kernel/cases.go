@@ -15,8 +15,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// The life of a case. The hooks in parentheses are those of its definition; the parent's composite task answers each move as
-// the move of one of its items (childMoved):
+// The life cycle of a case. The hooks in parentheses are those of its definition. For the composite task above it, each change of state is a change
+// of one of its items (childMoved):
 //
 //	createCase ─▶ started (onInitialized)
 //	firstTasks    the tasks behind the start condition are tried
@@ -26,8 +26,7 @@ import (
 //	closeCase     final state, output; its jobs are canceled (onCompleted, onFailed, onCanceled)
 //	childMoved    the parent's hook answers, and its policy judges, unless the end came from above
 //
-// A started case need not have begun: one whose first work waits for a person has not. Who lists the cases that cost somebody time
-// asks for those that have begun.
+// A started case need not have begun: a case whose first work waits for a person has not. Lists of cases that have begun leave those out.
 
 // openCase creates a case and returns its beginning: its own onInitialized first, then its first tasks.
 func (m *Machine) openCase(c *state.Case, d *workflow.Definition, input json.RawMessage) ([]step, error) {
@@ -69,13 +68,13 @@ func (m *Machine) firstTasks(id workitem.CaseID) step {
 	}
 }
 
-// startLater has a case begin at a time, by a job of the case itself: it is canceled with the case, survives a restart as
-// any job does, and is given up with a note if the first tasks cannot be enabled (see giveUp).
+// startLater begins a case at a later time, by a job of the case itself. So it is canceled with the case, survives a restart like any job, and fails
+// the case if the first tasks cannot be enabled (see giveUp).
 func (m *Machine) startLater(id workitem.CaseID, due time.Time) step {
 	return func() error {
 		c := m.tree.Case(id)
 		if c.State.Final() {
-			return nil // its onInitialized had it so
+			return nil // onInitialized has ended the case
 		}
 		return m.addJob(id, &state.Job{Kind: state.JobStart, Due: due, Priority: c.Priority})
 	}
@@ -112,9 +111,8 @@ func (m *Machine) openChild(at workitem.CaseID, t net.TaskID, generation int, n 
 	return child.ID, begin, err
 }
 
-// begin notes that the first work of a case starts: first the composite task that runs it, up to the root. It happens once
-// in the life of a case. A case that a step runs has a caller instead of a composite task: its job runs already, so there is
-// nothing above it to start.
+// begin records that the first work of a case starts: first for the composite task that runs it, and so on up to the root. It happens once per case. A
+// case that a step runs has a job above it instead of a composite task; that job is already running, so nothing above has to be started.
 func (m *Machine) begin(id workitem.CaseID) step {
 	return func() error {
 		c := m.tree.Case(id)
@@ -144,8 +142,8 @@ func (m *Machine) begin(id workitem.CaseID) step {
 	}
 }
 
-// childMoved has a composite task answer the move of one of its child cases, and has its policy judge an end. To its
-// composite task a child case is what a work item is to an atomic one: initialized, started, then one of the final states.
+// childMoved notifies a composite task of the change of a child case, and asks its policy if the case has ended. For the composite task, a child case
+// is what a work item is for an atomic task: initialized, started, then in one of the final states.
 func (m *Machine) childMoved(id workitem.CaseID, from, to workitem.State, judge bool) step {
 	return func() error {
 		c := m.tree.Case(id)
@@ -207,8 +205,8 @@ func (m *Machine) endCase(id workitem.CaseID, to state.CaseState, failure *worki
 	}
 }
 
-// keepUntil is until when a case is kept that would be kept until a time: one that was started with [workflow.Throttle] counts for the
-// window.
+// keepUntil returns the time until which a case is kept. A case that was started with [workflow.Throttle] is kept at least for the window, since it
+// counts against the limit until then.
 func keepUntil(c *state.Case, until time.Time) (time.Time, error) {
 	if len(c.Options) == 0 {
 		return until, nil
@@ -274,7 +272,7 @@ func (m *Machine) closeCase(
 	}
 }
 
-// output makes the output of a completed case. What is read without code of the user's is read at once.
+// output computes the output of a completed case. An output that needs no user code is read directly.
 func (m *Machine) output(c *state.Case, d *workflow.Definition) (output json.RawMessage, err error) {
 	if d.PlainOutput != nil {
 		output, err = d.PlainOutput(Info(c))
@@ -288,8 +286,8 @@ func (m *Machine) output(c *state.Case, d *workflow.Definition) (output json.Raw
 	return output, err
 }
 
-// attached lists the live jobs that end with their case: all but the detached ones, which a teardown left behind or a
-// caller asked to outlive it.
+// attached returns the live jobs that end with their case: all except the detached ones, which the end of a case has left or a caller has asked to
+// outlive it.
 func attached(c *state.Case) []*state.Job {
 	return slices.DeleteFunc(slices.Collect(c.Jobs.All()), func(j *state.Job) bool { return j.Detached })
 }
@@ -305,8 +303,8 @@ func leftover(c *state.Case) []net.ConditionID {
 	return left
 }
 
-// mustBeActive refuses what is asked of an activation that is over, or not yet there. The generation distinguishes the activation
-// from a later one of the same task: a worker that reports on the first round of a loop must not act on the second.
+// mustBeActive returns an error if an activation has ended, or does not exist yet. The generation distinguishes it from later activations of the same
+// task: a worker that reports on the first round of a loop must not change the second.
 func (m *Machine) mustBeActive(c *state.Case, t net.TaskID, generation int) error {
 	task := c.Tasks[t]
 	if c.State.Final() || !task.State.Active() || task.Generation != generation {

@@ -10,9 +10,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Act does an action on a work item. An action that the state of the item does not allow is refused before anything happens: the
-// caller decided by what it saw, and has to look again. The route, if not nil, is where the task's split goes if the action completes the
-// task.
+// Act applies an action to a work item. If the state of the item does not allow the action, it fails before anything happens: the caller decided by
+// what it saw, and has to look again. The route, if not nil, selects the outputs of the task's split if the action completes the task.
 func (m *Machine) Act(id workitem.ID, a workitem.Action, payload json.RawMessage, route []string) error {
 	c, it := m.tree.Item(id)
 	if it == nil {
@@ -34,12 +33,12 @@ func (m *Machine) Act(id workitem.ID, a workitem.Action, payload json.RawMessage
 	return m.run(0)
 }
 
-// A caller and a callback that ask for the same action are treated differently when the item has moved on in between. The caller
-// gets a *workitem.TransitionError, since it decided by what it saw. What a callback asks for is done after other callbacks have
-// answered, and is dropped if it no longer applies (see askedAct).
+// A caller and a callback that request the same action are treated differently if the item has changed in between. The caller gets a
+// *workitem.TransitionError, since it decided by an old state. The request of a callback is executed after the other callbacks, and is dropped if it
+// no longer applies (see askedAct).
 
-// OpenItem creates one more work item in an active task. A composite or routing task has none, whatever its state: the
-// error wraps [ErrNotFound], as for a name that is no task at all.
+// OpenItem creates another work item in an active task. A composite or routing task has no items: the error then wraps [ErrNotFound], as for an
+// unknown name.
 func (m *Machine) OpenItem(at workitem.CaseID, task string, n activities.NewItem) (*workitem.Item, error) {
 	c := m.tree.Case(at)
 	if c == nil {
@@ -60,14 +59,14 @@ func (m *Machine) OpenItem(at workitem.CaseID, task string, n activities.NewItem
 	return it, m.run(0)
 }
 
-// noItems refuses to add a work item to a task that has none by its kind.
+// noItems returns an error for a task whose kind has no work items.
 func noItems(c *state.Case, task string) error {
 	return fmt.Errorf("work items of task %q of workflow %s, which is a composite or routing task: %w", task, c.Workflow,
 		ErrNotFound)
 }
 
-// Cancel cancels a case. Canceling a child case is judged by its parent's policy, as any end of it would be: to the parent it
-// is an outcome like another, whereas a child that is canceled because its parent ends is not asked about.
+// Cancel cancels a case. The parent's policy decides what the cancellation of a child case means, as for any end of it. It is not asked about a child
+// that is canceled because its parent ends.
 func (m *Machine) Cancel(id workitem.CaseID, reason *workitem.Failure) error {
 	c := m.tree.Case(id)
 	if c == nil {

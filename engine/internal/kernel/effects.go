@@ -11,20 +11,18 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// effects is what callbacks may do.
+// effects implements the methods that callbacks can call.
 func (m *Machine) effects() activities.Effects {
 	m.lent = true
 	return (*effects)(m)
 }
 
-// effects is the machine in the hands of a callback. Every method comes in by the gate and leaves by it, so it is refused once the
-// callback was left behind; it then must not even read the tree, which another command may be changing. Whatever opens something
-// does so at once and returns it. Whatever acts on an item is noted, and done when the hooks of the present change have
-// answered.
+// effects is the machine as a callback sees it. Every method enters and leaves through the gate, so it fails after the callback was abandoned: it must
+// not even read the tree then, which another command may be changing. A method that opens something does so at once, and returns it. A method that
+// acts on an item only records the request, which is executed after all hooks of the current change.
 type effects Machine
 
-// A callback works on the tree of the command that called it, and so does the kernel, but never both at once. The gate says whose
-// turn it is:
+// A callback works on the tree of the command that called it, and so does the kernel, but never both at once. The gate says which one runs:
 //
 //	kernel ──Out──▶ callback runs ──In──▶ an effect: the kernel's code ──Out──▶ callback runs ──In──▶ kernel
 //	                      │ overruns its time

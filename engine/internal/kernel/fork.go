@@ -11,30 +11,30 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// A fork is the past of another tree once more, under ids of its own: every change of its entries becomes a change of the fork's first entry,
-// so the journal of the fork rebuilds it as it does any tree, and does not need the other one any more.
+// A fork repeats the past of another tree under new ids: each change of its entries becomes a change in the first entry of the fork. So the journal of
+// the fork rebuilds it like any tree, and does not depend on the other tree.
 //
 //	other tree    1 opened, enabled   2 item completed   3 job runs    4 ...
 //	fork at 3     opened, enabled, item completed, job runs, job is due again, note        as one entry
 //
-// Changes say what was decided, so nothing is decided again: no callback is called, and a step that was done is done. What another one
-// knows of the past is not the fork's: its tokens are new, and the lease of a worker is void.
+// Changes record decisions, so nothing is decided again: no callback is called, and a completed step is not repeated. What others hold of the past is
+// not valid for the fork: its tokens are new, and the leases of workers are void.
 
-// fork takes the changes of another tree over.
+// fork translates the changes of another tree.
 type fork struct {
 	m   *Machine
-	ids map[[16]byte][16]byte // of what the other tree opened
-	of  workitem.CaseID       // the other root case
+	ids map[[16]byte][16]byte // the new ids of what the other tree opened
+	of  workitem.CaseID       // the root case of the other tree
 }
 
-// Fork fills an empty tree, whose root has its id, with what the entries did to the tree of another root case. seq is the position that was
-// asked for. The error wraps [ErrNotFound] if there are no entries, and activities.ErrInactive if the case had ended.
+// Fork fills an empty tree, whose root has its id, with the changes of the entries of another root case. seq is the position of the fork. The error wraps
+// [ErrNotFound] if there are no entries, and activities.ErrInactive if the case had ended.
 func (m *Machine) Fork(of workitem.CaseID, entries []*store.Entry, seq int64) error {
 	if len(entries) == 0 {
 		return fmt.Errorf("case %s was not there at position %d of the journal: %w", of, seq, ErrNotFound)
 	}
 	f := &fork{m: m, ids: map[[16]byte][16]byte{of: m.tree.Root}, of: of}
-	for _, e := range entries { // a change may name what a later one opens
+	for _, e := range entries { // two passes, since a change may refer to something that a later one opens
 		for _, c := range e.Changes {
 			f.name(c)
 		}
@@ -60,7 +60,7 @@ func (m *Machine) Fork(of workitem.CaseID, entries []*store.Entry, seq int64) er
 	return m.emit(&state.Noted{Case: root.ID, Task: -1, Code: state.NoteFork, Text: fmt.Sprintf("forked from case %s at position %d", of, last.Seq)})
 }
 
-// name makes the id of what a change opens, in the same order.
+// name makes the new id of what a change opens, in the same order.
 func (f *fork) name(c state.Change) {
 	ids, now := f.m.host.IDs(), f.m.now
 	switch c := c.(type) {
@@ -79,7 +79,7 @@ func (f *fork) name(c state.Change) {
 	}
 }
 
-// as is the id in the fork of something; what the other tree did not open keeps its id.
+// as returns the id in the fork; an id that the other tree did not open stays.
 func as[K ~[16]byte](f *fork, id K) K {
 	if n, ok := f.ids[id]; ok {
 		return n
@@ -87,7 +87,7 @@ func as[K ~[16]byte](f *fork, id K) K {
 	return id
 }
 
-// change is a change of the other tree as one of the fork.
+// change translates a change.
 func (f *fork) change(c state.Change) (state.Change, error) {
 	switch c := c.(type) {
 	case *state.CaseOpened:
@@ -124,7 +124,7 @@ func (f *fork) change(c state.Change) (state.Change, error) {
 	return f.ofCase(c)
 }
 
-// ofCase is a change that names nothing but its case.
+// ofCase translates a change that refers only to its case.
 func (f *fork) ofCase(c state.Change) (state.Change, error) {
 	id := as(f, state.CaseOf(c))
 	switch c := c.(type) {
@@ -168,7 +168,7 @@ func (f *fork) ofCase(c state.Change) (state.Change, error) {
 	return nil, fmt.Errorf("%w: a fork takes over no %T", store.ErrCorrupt, c)
 }
 
-// opened is a case of the fork. The root does not hold its key from others, and a program that looks for cases by time finds it by now.
+// opened translates a case. The root does not hold its business key, and its creation time is now.
 func (f *fork) opened(given *state.Case) *state.Case {
 	c := *given
 	c.ID, c.Root, c.Parent, c.Caller, c.Predecessor = as(f, c.ID), f.m.tree.Root, as(f, c.Parent), as(f, c.Caller), as(f, c.Predecessor)
@@ -178,7 +178,7 @@ func (f *fork) opened(given *state.Case) *state.Case {
 	return &c
 }
 
-// jobOpened is a job of the fork. An incident is about something of the fork.
+// jobOpened translates a job. The subject of an incident is translated too.
 func (f *fork) jobOpened(given *state.Job) (state.Change, error) {
 	j := *given
 	j.ID, j.Case, j.Root, j.Item = as(f, j.ID), as(f, j.Case), f.m.tree.Root, as(f, j.Item)
@@ -198,7 +198,7 @@ func (f *fork) jobOpened(given *state.Job) (state.Change, error) {
 	return &state.JobOpened{Job: &j}, nil
 }
 
-// stepOpened is a step of the fork. A token is a new one: who has the other one has it for the other case.
+// stepOpened translates a step. A token is replaced: the holder of the old one can use it only for the other case.
 func (f *fork) stepOpened(given *workitem.Step) (state.Change, error) {
 	s := *given
 	s.ID, s.Job, s.Item, s.Case, s.Child = as(f, s.ID), as(f, s.Job), as(f, s.Item), as(f, s.Case), as(f, s.Child)
@@ -214,13 +214,13 @@ func (f *fork) stepOpened(given *workitem.Step) (state.Change, error) {
 	return &state.StepOpened{Step: &s}, nil
 }
 
-// begin has what was under way at a time begin again: jobs that ran are due, and what waited for a time waits for as long as was left:
+// begin restarts what was in progress: jobs that ran are due, and whatever waited for a time waits for the rest of it:
 //
 //	other case    then ├──── left ────┤ due
 //	fork          now  ├──── left ────┤ now + left
 //
-// A job that ran has not used the attempt up, since nothing of its end is taken over. One that was due already stays due at its old
-// time, so that jobs of the fork keep their order.
+// The attempt of a job that ran is not used up, since its end is not part of the fork. A job that was due keeps its old due time, so that the jobs of
+// the fork keep their order.
 func (f *fork) begin(then time.Time) (err error) {
 	m := f.m
 	left := func(due time.Time) time.Time {
@@ -241,7 +241,7 @@ func (f *fork) begin(then time.Time) (err error) {
 				err = m.moveJob(c.ID, j, func(e *state.JobMoved) {
 					e.To, e.Due, e.Owner, e.Lease, e.Attempt = state.JobPending, due, "", time.Time{}, j.Attempt-1
 				})
-			case j == c.Turn(): // the fork holds no key, so it waits for no other case
+			case j == c.Turn(): // the fork holds no key, so it need not wait for other cases
 				err = m.moveJob(c.ID, j, func(e *state.JobMoved) { e.To, e.Due = state.JobPending, m.now })
 			case !due.Equal(j.Due):
 				err = m.moveJob(c.ID, j, func(e *state.JobMoved) { e.Due = due })

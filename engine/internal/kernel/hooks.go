@@ -10,7 +10,7 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// What answers a change, in this order. Each is a step of the agenda, so the tree that it sees is that of its own turn:
+// The callbacks of a change, in their order. Each is a step of the agenda, so it sees the tree as it is at that time:
 //
 //	action's callback   Work.Start, Complete, Fail ...   before the change; it may refuse it
 //	itemHook            ItemHooks, of the work item      after the change
@@ -18,16 +18,16 @@ import (
 //	taskHook            TaskHooks, of the activation     as the task is enabled, started, completed, failed, canceled
 //	caseHook            CaseHooks                        as the case is opened, begins, and has ended
 //
-// None of them runs with the tree locked: package activities gives them the effects of this command only (see effects).
+// They get the effects of this command only (see effects).
 
-// activation is what the hooks of a task see: its place, the time of the command, its case and how many of its items are in which state.
+// activation is what the hooks of a task see: the task, the time of the command, the case, and the number of items by state.
 func (m *Machine) activation(c *state.Case, t net.TaskID, generation int) *activities.Activation {
 	place := activities.Place{Case: c.ID, Task: c.Net.TaskName(t), Generation: generation}
 	return activities.NewActivation(m.effects(), place, m.now, m.info(c), m.tally(c, t, generation))
 }
 
-// taskHook is the step that calls a hook of an activation; nil if there is none, so that it costs no step. The activation is
-// made when the step runs: what the hooks before it have opened is in its tally.
+// taskHook returns the step that calls a hook of an activation; nil if there is none. The argument of the hook is made when the step runs, so its tally
+// includes what earlier hooks have opened.
 func (m *Machine) taskHook(
 	id workitem.CaseID, t net.TaskID, generation int, what string,
 	hook func(context.Context, *activities.Activation) error,
@@ -42,8 +42,8 @@ func (m *Machine) taskHook(
 	}
 }
 
-// changeHook is the step that has a task answer the move of an item or a child case. The details are filled in when it
-// runs, from the tree of that moment, where the item has its output or failure.
+// changeHook returns the step that notifies a task of the change of an item or a child case. The details are filled in when it runs, from the tree at
+// that time, in which the item has its output or failure.
 func (m *Machine) changeHook(
 	id workitem.CaseID, t net.TaskID, generation int, spec *workflow.Task, fill func(*activities.Change),
 ) step {
@@ -59,7 +59,7 @@ func (m *Machine) changeHook(
 	}
 }
 
-// itemHook is the step that calls the hook of an item for an action; nil if there is none.
+// itemHook returns the step that calls the hook of an item for an action; nil if there is none.
 func (m *Machine) itemHook(
 	id workitem.CaseID, t net.TaskID, item workitem.ID, a workitem.Action, spec *workflow.Task,
 ) step {
@@ -73,7 +73,7 @@ func (m *Machine) itemHook(
 	}
 }
 
-// hookOf finds the hook that answers an action, and its name in errors.
+// hookOf returns the hook for an action, and its name in errors.
 func hookOf(h *activities.ItemHooks, a workitem.Action) (
 	what string, hook func(context.Context, *activities.Item) error,
 ) {
@@ -92,7 +92,7 @@ func hookOf(h *activities.ItemHooks, a workitem.Action) (
 	return "", nil
 }
 
-// callItem runs a callback that is about a work item.
+// callItem runs a callback about a work item.
 func (m *Machine) callItem(
 	c *state.Case, t net.TaskID, it *workitem.Item, what string, f func(context.Context, *activities.Item) error,
 ) error {
@@ -100,7 +100,7 @@ func (m *Machine) callItem(
 	return m.call(c, t, what, func(ctx context.Context) error { return f(ctx, s) })
 }
 
-// caseHook is the step that calls a hook of a case; nil if there is none.
+// caseHook returns the step that calls a hook of a case; nil if there is none.
 func (m *Machine) caseHook(id workitem.CaseID, what string, hook func(context.Context, *activities.Case) error) step {
 	if hook == nil {
 		return nil

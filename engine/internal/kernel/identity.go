@@ -12,7 +12,7 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Where the key of a root case comes from, and whether another live case may have it:
+// How the business key of a root case is determined, and whether another live case may hold it:
 //
 //	the start gives C-1                        C-1               if the definition does not say UniqueKey
 //	it does not, the input has no: 7           7                 as above, of a definition that makes the key of the input
@@ -22,10 +22,10 @@ import (
 //	it is debounced, for C-1                   C-1               yes, if it was debounced and has begun
 //	it is throttled, for C-1                   C-1               as the first two, if not too many have started
 //
-// A child case has a key and labels to be found by, and holds nothing: its root case stands for it.
+// A child case has a key and labels so that it can be found, but holds no key: its root case does.
 
-// identify gives a fresh case its business key and its labels: what the case was given goes before what its definition makes of the
-// input. A unique key that another case holds is refused.
+// identify sets the business key and the labels of a new case. What the start gave takes precedence over what the definition computes from the input. A
+// unique key that another case holds is an error.
 func (m *Machine) identify(c *state.Case, d *workflow.Definition) error {
 	var made workflow.Identity
 	if d.Identity != nil {
@@ -63,7 +63,7 @@ func (m *Machine) identify(c *state.Case, d *workflow.Definition) error {
 	return m.mayHold(c)
 }
 
-// throttle refuses a case whose business key has had its starts within the window that ends now.
+// throttle returns an error if the business key has used up its starts within the window that ends now.
 func (m *Machine) throttle(c *state.Case) error {
 	if c.Key == "" {
 		return fmt.Errorf("%w: Throttle needs a business key, and the case has none", workflow.ErrBadCommand)
@@ -78,12 +78,11 @@ func (m *Machine) throttle(c *state.Case) error {
 		Case: starts[len(starts)-1].Case, Again: again, Wait: again.Sub(m.now)}
 }
 
-// Wish says what the start that follows asks of the business key of its case.
+// Wish sets how the next Start handles the business key of its case.
 func (m *Machine) Wish(w workflow.Wish) { m.wish = w }
 
-// mayHold refuses a case whose unique key another one holds: one that is committed, or one of this transaction. Where engines share a
-// database, the look-up locks the key until the transaction ends. So of two that start a case with one key at once, one waits, and then
-// meets the case of the other.
+// mayHold returns an error if another case holds the unique key: a committed one, or one of this transaction. If engines share a database, the look-up
+// locks the key until the transaction ends. So if two engines start a case with one key at once, the second waits, and then finds the case of the first.
 func (m *Machine) mayHold(c *state.Case) error {
 	if !c.Unique {
 		return nil
@@ -99,12 +98,12 @@ func (m *Machine) mayHold(c *state.Case) error {
 	return &workflow.KeyTakenError{Workflow: c.Workflow, Key: c.Key, Case: holders[0]}
 }
 
-// ErrBefore says that a case is to wait for one whose id is above its own, as that of an engine whose clock is ahead. Cases begin in the
-// order of their ids, so it has to be started with another id.
+// ErrBefore says that a case would have to wait for one with a greater id, made by an engine whose clock is ahead. Queued cases begin in the order of
+// their ids, so the case has to be started again with a new id.
 var ErrBefore = errors.New("the id of the case is below that of one that was started before it")
 
-// queue finds out whether a case has to wait for others that hold its key. A run that takes steps over cannot: nothing keeps them until
-// it begins.
+// queue determines whether a case has to wait for others that hold its key. A run that takes over steps cannot wait, since nothing would store the steps
+// until it begins.
 func (m *Machine) queue(holders []workitem.CaseID) (err error) {
 	for _, id := range slices.Backward(holders) {
 		if m.behind, err = m.host.GoesOn(id); !m.behind && err == nil {
@@ -118,24 +117,24 @@ func (m *Machine) queue(holders []workitem.CaseID) (err error) {
 	return nil
 }
 
-// waitTurn has a case begin when those before it have ended, by a job of the case itself that waits for that, see [Machine.Turn].
+// waitTurn opens the job by which a case waits for those before it, see [Machine.Turn].
 func (m *Machine) waitTurn(id workitem.CaseID) step {
 	return func() error {
 		c := m.tree.Case(id)
 		if c.State.Final() {
-			return nil // its onInitialized had it so
+			return nil // onInitialized has ended the case
 		}
 		return m.openJobAs(state.JobWaiting, id, &state.Job{Kind: state.JobStart, Priority: c.Priority})
 	}
 }
 
-// Turn has a root case begin that waits for those before it.
+// Turn begins a root case that has waited for those before it.
 func (m *Machine) Turn() error {
 	c := m.tree.Case(m.tree.Root)
 	return m.moveJob(c.ID, c.Turn(), func(e *state.JobMoved) { e.To, e.Due = state.JobPending, m.now })
 }
 
-// queued reports whether a case holds its key until it ends and no longer, see [workflow.Queued] and [workflow.Debounced].
+// queued reports whether a case holds its key only until it ends, see [workflow.Queued] and [workflow.Debounced].
 func queued(c *state.Case) (bool, error) {
 	if !c.Unique || len(c.Options) == 0 {
 		return false, nil

@@ -10,8 +10,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// What needs a person is a job of the kind [state.JobIncident], which no engine does: it belongs to the work that waits, so it
-// ends with it, and is listed, counted and filtered as every job is.
+// A problem that a person has to solve is a job of kind [state.JobIncident], which no engine runs. As a job it ends with the work that it is about, and is
+// listed, counted and filtered like every job.
 
 // What opens an incident, and what ends it. It also ends when the activation that it belongs to ends, as every job does:
 //
@@ -25,10 +25,10 @@ import (
 //	handler      a handler of the case's end failed for good     it is called again, or the case is resumed
 //	undecided    the search of an or-join ran out of budget      a later look decides it
 //
-// One of a job that is no work item's is also resolved by a command that does the job again, see [Machine.RetryIncident]. An incident of
-// a job that was left behind by the end of its case is left behind, too, and keeps the case from being removed by its time.
+// An incident that is not about a work item can also be resolved by running its job again, see [Machine.RetryIncident]. An incident of a detached job is
+// detached too, and keeps the case from being removed by retention.
 
-// ofCase is the child case that an incident is about; zero if it is about none.
+// ofCase returns the child case that an incident is about; zero if it is about none.
 func ofCase(j *state.Job) workitem.CaseID {
 	s, err := state.SubjectOf(j)
 	if err != nil {
@@ -39,7 +39,7 @@ func ofCase(j *state.Job) workitem.CaseID {
 
 func isIncident(j *state.Job) bool { return j.Kind == state.JobIncident }
 
-// openIncident opens an incident, and notes it.
+// openIncident opens an incident, and notes it in the journal.
 func (m *Machine) openIncident(id workitem.CaseID, t net.TaskID, j *state.Job, text string) error {
 	c := m.tree.Case(id)
 	j.Kind, j.State, j.ID, j.Case, j.Root, j.Created = state.JobIncident, state.JobWaiting, m.host.IDs().NewJobID(m.now), id, c.Root, m.now
@@ -52,12 +52,12 @@ func (m *Machine) openIncident(id workitem.CaseID, t net.TaskID, j *state.Job, t
 	return m.emit(&state.Noted{Case: id, Task: t, Code: state.NoteIncident, Text: text})
 }
 
-// hold leaves an activation open that its policy would fail otherwise, with an incident for what failed.
+// hold keeps an activation active that its policy would fail otherwise, and opens an incident for what failed.
 func (m *Machine) hold(c *state.Case, t net.TaskID, generation int, o workitem.Outcome, f *workitem.Failure) error {
 	name := c.Net.TaskName(t)
 	held := func(j *state.Job) bool { return isIncident(j) && j.Owned(name, generation) }
 	if o.State != workitem.Failed && o.State != workitem.Canceled && slices.ContainsFunc(c.Jobs.Slice(), held) {
-		return nil // for another one
+		return nil // there is an incident of another item already
 	}
 	j := &state.Job{Name: state.IncidentAttempts, Task: name, Generation: generation, Failure: f}
 	what := "task " + name
@@ -74,7 +74,7 @@ func (m *Machine) hold(c *state.Case, t net.TaskID, generation int, o workitem.O
 	return m.openIncident(c.ID, t, j, fmt.Sprintf("%s is %s, and its policy holds the task open: %s", what, o.State, f))
 }
 
-// jobIncident opens the incident of a job that was given up, unless what it was for has ended.
+// jobIncident opens the incident of a job that was given up, unless its owner has ended.
 func (m *Machine) jobIncident(c *state.Case, given *state.Job, f *workitem.Failure) error {
 	if given.Kind == state.JobStart || m.tree.Case(c.ID).State.Final() && !given.Detached {
 		return nil
@@ -102,9 +102,8 @@ func (m *Machine) jobIncident(c *state.Case, given *state.Job, f *workitem.Failu
 	return m.openIncident(c.ID, taskOf(c, given), j, "")
 }
 
-// RetryIncident does a job again that was given up: a timer, a scheduled function, a handler. A fresh one, which is due now, takes the place
-// of the incident. The error wraps [ErrNotFound] if there is no such incident, and [workflow.ErrBadCommand] if it is about a work item or
-// a case, which are tried again themselves.
+// RetryIncident repeats a job that was given up: a timer, a scheduled function, a handler. A new job, due now, replaces the incident. The error wraps
+// [ErrNotFound] if there is no such incident, and [workflow.ErrBadCommand] if it is about a work item or a case, which have commands of their own.
 func (m *Machine) RetryIncident(id workitem.JobID) error {
 	c, j := m.tree.Job(id)
 	if j == nil || !isIncident(j) {
@@ -126,7 +125,7 @@ func (m *Machine) RetryIncident(id workitem.JobID) error {
 		Item: j.Item, Priority: j.Priority, Detached: j.Detached, Due: m.now})
 }
 
-// orJoinIncident opens an incident for an or-join that is not decided, and ends it when it is.
+// orJoinIncident opens an incident for an undecided or-join, and ends it once the join is decided.
 func (m *Machine) orJoinIncident(c *state.Case, t net.TaskID, undecided bool) error {
 	if c.Net.Task(t).Join != net.Or {
 		return nil
@@ -144,7 +143,7 @@ func (m *Machine) orJoinIncident(c *state.Case, t net.TaskID, undecided bool) er
 	return m.openIncident(c.ID, t, &state.Job{Name: state.IncidentOrJoin, Task: name, Generation: c.Tasks[t].Generation}, "")
 }
 
-// resolve ends the incidents of a case that match: what they are about goes on. A case that is not there has none.
+// resolve ends the matching incidents of a case, because what they are about continues. A case that does not exist has none.
 func (m *Machine) resolve(id workitem.CaseID, matches func(*state.Job) bool) error {
 	c := m.tree.Case(id)
 	if c == nil || c.Jobs.Len() == 0 {

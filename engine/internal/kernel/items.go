@@ -13,11 +13,11 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// openItem creates a work item with its jobs, and calls the initialize action and the item's onInitialized at once, and not by
-// the agenda: the callback that asked for the item gets it complete, and an error is an error of its call.
+// openItem creates a work item with its jobs, and calls the initialize action and the item's onInitialized at once, instead of by the agenda: the
+// callback that asked for the item gets it complete, and an error of these callbacks.
 //
-// An automatic item is started by an action that is asked for, as if a callback had: the items of an activation are all there
-// before the first of them starts, so that the policy does not complete the task with the first.
+// An automatic item is started by a recorded request, as if a callback had made it. So all items of an activation exist before the first of them starts,
+// and the policy cannot complete the task with the first.
 func (m *Machine) openItem(id workitem.CaseID, t net.TaskID, generation int, n activities.NewItem) (*workitem.Item, error) {
 	c := m.tree.Case(id)
 	if err := m.mustBeActive(c, t, generation); err != nil {
@@ -70,7 +70,7 @@ func (m *Machine) openItem(id workitem.CaseID, t net.TaskID, generation int, n a
 	return it, nil
 }
 
-// callInitialized runs the initialize action of a fresh item, and then its onInitialized.
+// callInitialized runs the initialize action of a new item, and then its onInitialized.
 func (m *Machine) callInitialized(c *state.Case, t net.TaskID, spec *workflow.Task, it *workitem.Item) error {
 	if err := m.runAction(c, t, spec, it, workitem.Initialize, it.Input); err != nil {
 		return err
@@ -81,7 +81,7 @@ func (m *Machine) callInitialized(c *state.Case, t net.TaskID, spec *workflow.Ta
 	return nil
 }
 
-// runAction runs what the task does when an action is asked of an item, if anything.
+// runAction runs the task's callback for an action on an item, if it has one.
 func (m *Machine) runAction(
 	c *state.Case, t net.TaskID, spec *workflow.Task, it *workitem.Item, a workitem.Action, payload json.RawMessage,
 ) error {
@@ -94,9 +94,8 @@ func (m *Machine) runAction(
 	})
 }
 
-// newItem makes the value of a fresh work item. What the activity that asks for it leaves open comes from the task, and a priority that
-// neither gives from the case: a case that was started as urgent has urgent items. An item that takes the place of another one is the next
-// attempt, which the backoff is computed from.
+// newItem returns a new work item. What its activity does not set comes from the task, and a priority that neither sets from the case, so that the items
+// of an urgent case are urgent. An item that replaces another one is its next attempt, from which the backoff is computed.
 func (m *Machine) newItem(
 	c *state.Case, t net.TaskID, generation int, spec *workflow.Task, n activities.NewItem,
 ) *workitem.Item {
@@ -123,15 +122,15 @@ func (m *Machine) newItem(
 	return it
 }
 
-// openItemJobs schedules what the item's life needs: its run, or the end of its wait, and its timers, which count from
-// the moment at which the item is due. A time that a backoff takes is no time in which the work was late:
+// openItemJobs opens the jobs of an item: its run, or the end of its wait, and its timers. The timers count from the time at which the item is due,
+// since a backoff must not use up the time that the work has:
 //
 //	now           due = now + backoff         due + timeout
 //	├─────────────┼───────────────────────────┤
 //	item opened   run: a worker may claim it  timer: the item fails
 //
-// An item that no worker does has no work to schedule. If it has to wait, a wake job marks the time from which a person may work
-// on it, at which those who watch for such items are notified.
+// An item for a person has no run. If it has to wait, a wake job marks the time from which a person may work on it, and at which watchers are
+// notified.
 func (m *Machine) openItemJobs(id workitem.CaseID, spec *workflow.Task, it *workitem.Item) error {
 	due := it.Created
 	if !it.Due.IsZero() {
@@ -163,24 +162,24 @@ func placeOf(it *workitem.Item) activities.Place {
 	return activities.Place{Case: it.Case, Task: it.Task, Generation: it.Generation, Item: it.ID}
 }
 
-// move is a change of an item.
+// move is a change of state of an item.
 type move struct {
 	do       workitem.Action
 	payload  json.RawMessage
 	accepted bool              // the payload is as Accept returned it
-	reason   *workitem.Failure // of a teardown, which has no payload
+	reason   *workitem.Failure // of a teardown, which has no payload; else nil
 	calls    calls
 }
 
-// calls is which callbacks a change of an item has. Each value leaves one more out: a timer that must end an item whose
-// callbacks refuse it goes down the list until the item ends (see [Insist]).
+// calls selects the callbacks that a change of an item calls. Each value leaves out one more: a timer that must end an item whose callbacks return
+// errors goes down the list until the item ends (see [Insist]).
 type calls int
 
 const (
 	everything calls = iota
-	hooksOnly        // but for the action's callback
-	answerOnly       // nor the item's hook: only its task's OnWorkItemStateChanged
-	nothing          // nor that
+	hooksOnly        // without the action's callback
+	answerOnly       // also without the item's hook: only its task's OnWorkItemStateChanged
+	nothing          // without any
 )
 
 // A worked case: the work of an item fails, and its task answers by opening a second attempt. The agenda does, in this order:
@@ -193,9 +192,8 @@ const (
 //
 // Had the policy judged before the hook, the task would have failed before the second attempt was there.
 
-// askedAct is an action that a callback asked for: if the item can no longer take it, nothing happens. A caller's action
-// is refused then, because the caller decided by what it saw; a callback asked before the others had answered, and an error
-// would undo a command that did nothing wrong.
+// askedAct executes an action that a callback requested. It does nothing if the item can no longer take the action. A caller would get an error then, as it
+// decided by what it saw. A callback made its request before the other callbacks ran, and an error would roll back a command that did nothing wrong.
 func (m *Machine) askedAct(id workitem.CaseID, item workitem.ID, mv move) step {
 	return func() error {
 		c := m.tree.Case(id)
@@ -211,9 +209,8 @@ func (m *Machine) askedAct(id workitem.CaseID, item workitem.ID, mv move) step {
 	}
 }
 
-// act does an action on an item whose state allows it. A start first starts the task, if this is its first item: tokens are
-// consumed and competitors withdrawn before any work begins. That may end the item itself (onStarted of its task cancels it),
-// so the move names the state that it expects.
+// act applies an action to an item whose state allows it. A start first starts the task, if this is its first item: tokens are consumed and competing
+// tasks withdrawn before any work begins. That may end the item itself (onStarted of its task cancels it), so the move has the state that it expects.
 func (m *Machine) act(id workitem.CaseID, item workitem.ID, mv move) step {
 	return func() error {
 		c := m.tree.Case(id)
@@ -227,20 +224,20 @@ func (m *Machine) act(id workitem.CaseID, item workitem.ID, mv move) step {
 	}
 }
 
-// moveItem runs the action's callback, moves the item, ends its jobs, calls the item's hook and then that of its task, and
-// has the policy judge a final state:
+// moveItem runs the action's callback, changes the state, ends the item's jobs, calls the item's hook and then that of its task, and asks the policy
+// if the state is final:
 //
 //	action's callback ─▶ item moves, jobs end ─▶ item hook ─▶ OnWorkItemStateChanged ─▶ asked actions ─▶ policy
 //
-// The action's callback comes first, as it may refuse the action and nothing has happened then. The actions that were asked
-// for on the way wait until all hooks have answered: a change comes before its consequences. The policy comes last: a retry
-// that a hook has opened counts, so a failed item with a successor does not fail its task.
+// The action's callback comes first, since it may refuse the action before anything has happened. Requests that callbacks make in between wait until all
+// hooks have run: a change comes before its consequences. The policy comes last, so that a failed item whose hook has opened a successor does not
+// fail its task.
 func (m *Machine) moveItem(id workitem.CaseID, item workitem.ID, from workitem.State, mv move) step {
 	return func() error {
 		c := m.tree.Case(id)
 		it := c.Item(item)
 		if it.State != from {
-			return nil // the start of its task has decided over it
+			return nil // the start of its task has ended it
 		}
 		t, _ := c.Net.TaskByName(it.Task)
 		spec, err := m.spec(c, t)
@@ -262,8 +259,8 @@ func (m *Machine) moveItem(id workitem.CaseID, item workitem.ID, from workitem.S
 	}
 }
 
-// tearDown cancels an item because its owner ended: no action runs, no policy is asked. Its hooks do answer, since what they
-// began outside the engine may have to be taken back. The reason may be nil.
+// tearDown cancels an item because its owner ended: no action callback runs, and no policy is asked. Its hooks are called, since they may have to
+// undo something outside of the engine. The reason may be nil.
 func (m *Machine) tearDown(id workitem.CaseID, item workitem.ID, reason *workitem.Failure) step {
 	return func() error {
 		c := m.tree.Case(id)
@@ -280,8 +277,8 @@ func (m *Machine) tearDown(id workitem.CaseID, item workitem.ID, reason *workite
 	}
 }
 
-// moved is what every change of an item ends with. Its jobs are canceled here and not by a step: they must not be seen by
-// the hooks, one of which may open the next attempt, with a job of its own.
+// moved is the common end of every change of an item. It cancels the jobs here and not by a step, so that the hooks do not see them: one of the hooks
+// may open the next attempt, with a job of its own.
 func (m *Machine) moved(
 	c *state.Case, t net.TaskID, spec *workflow.Task, it *workitem.Item, mv move, judge bool,
 ) error {
@@ -329,22 +326,22 @@ func (m *Machine) moved(
 	return nil
 }
 
-// judgeItem has the policy judge the end of an item. It looks at the item again, since a hook may have given it a successor,
-// and the activation may have ended in between.
+// judgeItem asks the policy about the end of an item. It reads the item again, since a hook may have given it a successor, and the activation may have
+// ended in between.
 func (m *Machine) judgeItem(id workitem.CaseID, t net.TaskID, generation int, item workitem.ID, to workitem.State) step {
 	return func() error {
 		c := m.tree.Case(id)
 		it := c.Item(item)
 		if it == nil {
-			return nil // its activation is over
+			return nil // its activation has ended
 		}
 		m.then(m.judge(id, t, generation, workitem.Outcome{Item: it, State: to}, it.Failure))
 		return nil
 	}
 }
 
-// redo has an item that was reset run again, from now. Its timers counted from when it was due and are gone with the
-// reset, as all of its jobs are; the run is what its task is for.
+// redo opens a new run for an item that was reset, due now. Its timers are gone with its other jobs, and are not opened again: they counted from when
+// the item was due.
 func (m *Machine) redo(id workitem.CaseID, item workitem.ID, spec *workflow.Task) step {
 	if !spec.HasWorker() {
 		return nil
@@ -358,7 +355,7 @@ func (m *Machine) redo(id workitem.CaseID, item workitem.ID, spec *workflow.Task
 	}
 }
 
-// failureIn reads the payload of a fail or a cancel, which may also be plain words.
+// failureIn decodes the payload of a fail or a cancel, which may also be plain text.
 func failureIn(payload json.RawMessage) *workitem.Failure {
 	if len(payload) == 0 || string(payload) == "null" {
 		return nil

@@ -18,20 +18,20 @@ func (m *Machine) openJob(id workitem.CaseID, j *state.Job, it *workitem.Item) e
 	return m.addJob(id, j)
 }
 
-// addJob creates a job of an activation or a case. Ids rise with their creation, also within one instant: they are the
-// order in which jobs that are due together act, on every store and after a restart.
+// addJob creates a job of an activation or a case. Ids increase in the order of creation, also within one microsecond. So jobs that are due at the same
+// time act in that order, on every store and after a restart.
 func (m *Machine) addJob(id workitem.CaseID, j *state.Job) error {
 	return m.openJobAs(state.JobPending, id, j)
 }
 
-// openJobAs creates a job in a state.
+// openJobAs creates a job in a given state.
 func (m *Machine) openJobAs(s state.JobState, id workitem.CaseID, j *state.Job) error {
 	c := m.tree.Case(id)
 	j.ID, j.Case, j.Root, j.State, j.Created = m.host.IDs().NewJobID(m.now), id, c.Root, s, m.now
 	return m.emit(&state.JobOpened{Job: j})
 }
 
-// taskOf is the task that owns a job, itself or by an item of it; -1 if the case does.
+// taskOf returns the task that owns a job, directly or by an item; -1 if the case owns it.
 func taskOf(c *state.Case, j *state.Job) net.TaskID {
 	if t, ok := c.Net.TaskByName(j.Task); ok {
 		return t
@@ -39,7 +39,7 @@ func taskOf(c *state.Case, j *state.Job) net.TaskID {
 	return -1
 }
 
-// moveJob changes a job; fields that the caller does not set stay as they are.
+// moveJob changes a job; fields that are not set keep their values.
 func (m *Machine) moveJob(id workitem.CaseID, j *state.Job, set func(*state.JobMoved)) error {
 	e := &state.JobMoved{
 		Case: id, Job: j.ID, To: j.State, Due: j.Due, Attempt: j.Attempt, Crashes: j.Crashes, Fence: j.Fence,
@@ -49,8 +49,8 @@ func (m *Machine) moveJob(id workitem.CaseID, j *state.Job, set func(*state.JobM
 	return m.emit(e)
 }
 
-// endJob moves a job to a final state, and ends what its steps still wait for: an event would otherwise be taken by a wait
-// that no function receives, and a child case would go on without a reader of its output.
+// endJob moves a job to a final state, and ends the waits of its steps. Otherwise an event could be taken by a step that no function waits for any
+// more, and a child case would continue although its output is not needed.
 func (m *Machine) endJob(id workitem.CaseID, j *state.Job, set func(*state.JobMoved)) error {
 	if err := m.moveJob(id, j, set); err != nil {
 		return err
@@ -104,9 +104,9 @@ func (m *Machine) openCall(at activities.Place, n activities.NewJob) (workitem.J
 	return j.ID, err
 }
 
-// queueOf is the queue of jobs of a case: the one that its start gave, or that of the definition.
+// queueOf returns the queue for jobs of a case: that of its start, or that of the definition.
 func queueOf(c *state.Case, defined string) (string, error) {
-	if !bytes.Contains(c.Options, []byte(`"queue":`)) { // as most
+	if !bytes.Contains(c.Options, []byte(`"queue":`)) { // skips decoding for most cases
 		return defined, nil
 	}
 	o, err := workflow.OptionsOf(Info(c))

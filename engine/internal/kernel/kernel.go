@@ -1,4 +1,4 @@
-// Package kernel is the one place that knows tokens and work items together. It turns a command into changes:
+// Package kernel is the only package that combines tokens and work items. It is a function that turns a command into changes:
 //
 //	(definition, tree of cases, command, now) -> changes, and the callbacks that ran on the way
 //
@@ -53,25 +53,24 @@ var (
 	ErrLeaseLost = errors.New("the lease is lost")
 	ErrUnknown   = workflow.ErrUnknown
 
-	// ErrNotDue says that a suspended job waits on.
+	// ErrNotDue says that a suspended job still has to wait.
 	ErrNotDue = errors.New("the job waits for its steps, and is not due yet")
 
-	// ErrUnfinished says that a case that should have ended goes on, or has left jobs to do.
+	// ErrUnfinished says that a case has not ended, or still has jobs, although the command requires that.
 	ErrUnfinished = workflow.ErrUnfinished
 )
 
-// What one command may do. A loop of routing or automatic tasks that never waits enables the same task again and again,
-// and meets MaxActivations, whatever else it does. MaxSteps is for what makes more and more within one activation, as a
-// callback that answers each item with another one. Both leave room for a task of a hundred thousand automatic items
-// with callbacks, each of which takes up to fifteen steps. Child cases that a composite task begins with are as many as
-// its definition says, so each makes more room, by the tasks that it has; those that a callback adds make none.
+// Bounds of one command. A loop of routing or automatic tasks that never waits enables the same task again and again, and reaches MaxActivations.
+// MaxSteps bounds what grows within one activation, such as a callback that answers each item with another one. Both leave room for a task of a
+// hundred thousand automatic items with callbacks, each of which takes up to fifteen steps. The child cases that a composite task begins with are
+// given by its definition, so each adds room according to its number of tasks; those that a callback opens add none.
 const (
 	MaxActivations = 10_000 // of one task of one case
 	MaxSteps       = 2_000_000
 	childSteps     = 100 // beyond that for each task of each child case; an automatic task with callbacks takes some twenty
 )
 
-// MaxCrashes is how often a job may take its worker down before it is given up, without a step recorded in between.
+// MaxCrashes is how often a job may crash its process, without recording a step in between, before it is given up.
 const MaxCrashes = 3
 
 // Machine runs one command on one tree. Make one for each with [New] or [Reuse].
@@ -84,25 +83,25 @@ type Machine struct {
 	cause   activities.Cause
 	changes []state.Change
 
-	agenda           []step // the next one is the last of the slice
-	requested        []step // actions that callbacks asked for, in order; see release
-	releaseRequested step   // the step that releases them; one value, so that pushing it allocates nothing
+	agenda           []step // a stack: the next step is the last element
+	requested        []step // actions that callbacks requested, in order; see release
+	releaseRequested step   // the step that executes them; one value, so that pushing it does not allocate
 	touched          map[workitem.CaseID]*touched
-	ending           map[workitem.CaseID]bool // cases that are being shut down, between endCase and closeCase: nothing is enabled in them
+	ending           map[workitem.CaseID]bool // cases between endCase and closeCase, in which nothing is enabled
 	choice           *choice
-	child            workitem.CaseID  // whose end is judged
-	wish             workflow.Wish    // for the business key of the root case that the command starts
-	dead             []GivenUp        // work items that are not tried again
-	behind           bool             // others hold the key of that case and go on, so it waits for its turn
-	copied           []*workitem.Step // that the first run of an item takes over
+	child            workitem.CaseID  // the child case whose end the policy is asked about
+	wish             workflow.Wish    // for the business key of the root case that Start opens
+	dead             []GivenUp        // work items without further attempts
+	behind           bool             // the root case waits, since others hold its key
+	copied           []*workitem.Step // for the first run of an item
 	steps            int
-	room             int                // how many steps child cases may take beyond MaxSteps
+	room             int                // steps that child cases add to MaxSteps
 	again            map[activation]int // how often a task was enabled, from its MaxActivations-th time on
 	opened           *state.Case        // the case that the command has opened last; nil if it has opened none
-	lent             bool               // a callback was called, which may hold the machine for good
+	lent             bool               // a callback was called, which may keep the machine
 }
 
-// activation names a task of a case over all its generations: a loop that never waits makes one after the other.
+// activation identifies a task of a case in all its generations: a loop that never waits makes one after the other.
 type activation struct {
 	at workitem.CaseID
 	t  net.TaskID
@@ -111,25 +110,24 @@ type activation struct {
 // step is one entry of the agenda.
 type step func() error
 
-// choice is where the caller wants the completing task's split to go.
+// choice is the route that the caller wants for the split of the completed task.
 type choice struct {
 	at workitem.CaseID
 	t  net.TaskID
 	to []string
 }
 
-// touched collects what changed in a case since its joins were last looked at. It holds conditions and
-// tasks and not joins: which joins they concern is asked once, when the sweep comes, so that a command that empties twenty
-// conditions of one slice looks at the join behind it once.
+// touched collects what has changed in a case since its joins were last evaluated. It has conditions and tasks and not joins: which joins they affect is
+// determined once, by the sweep. So a command that empties twenty conditions of one slice evaluates the join behind it once.
 type touched struct {
 	conditions net.Bits
-	busy       net.Bits // tasks that became busy or idle
-	retry      net.Bits // tasks that a region canceled, and whose join may still hold
+	busy       net.Bits // tasks that were started or ended
+	retry      net.Bits // tasks that a region canceled, and whose join may still be satisfied
 
-	words [3]uint64 // the three sets, if each fits into one word
+	words [3]uint64 // memory for the three sets, if each fits into one word
 }
 
-// New makes a machine for one command. The tree must be between Begin and End.
+// New returns a machine for one command. The tree must be between Begin and End.
 func New(ctx context.Context, host Host, tree *state.Tree, now time.Time, by string) *Machine {
 	m := &Machine{agenda: make([]step, 0, 16), changes: make([]state.Change, 0, 12)} // enough for most commands
 	m.releaseRequested = m.release
@@ -137,9 +135,8 @@ func New(ctx context.Context, host Host, tree *state.Tree, now time.Time, by str
 	return m
 }
 
-// Reuse is [New] with the memory of a machine whose command is over; nil is none. One that a callback has seen is left to the callback: it
-// may have kept what it was given, and would come back in through the gate of another command. The machines of a one-item case were a tenth
-// of what it allocates.
+// Reuse is like [New], with the memory of a machine whose command has ended; nil is allowed. A machine that a callback has seen is not reused: the callback
+// may have kept it, and would enter through the gate of another command. Machines were a tenth of what a case of one item allocates.
 func Reuse(m *Machine, ctx context.Context, host Host, tree *state.Tree, now time.Time, by string) *Machine {
 	if m == nil || m.lent {
 		return New(ctx, host, tree, now, by)
@@ -153,27 +150,25 @@ func Reuse(m *Machine, ctx context.Context, host Host, tree *state.Tree, now tim
 	return m
 }
 
-// IsLent reports whether a callback may still hold the machine.
+// IsLent reports whether a callback may still have the machine.
 func (m *Machine) IsLent() bool { return m.lent }
 
 func (m *Machine) begins(ctx context.Context, host Host, tree *state.Tree, now time.Time, by string) {
 	m.ctx, m.host, m.tree, m.now, m.by, m.cause = ctx, host, tree, now, by, activities.CauseCaller
 }
 
-// Changes lists what the command did. The list is the machine's, which may be used again.
+// Changes returns the changes of the command. The machine may reuse the slice.
 func (m *Machine) Changes() []state.Change { return m.changes }
 
-// run works the agenda off, down to the given length. The outermost run also looks again at the joins that were
-// touched.
+// run executes the agenda down to the given length. The outermost run also evaluates the joins that were touched.
 //
-// An inner run is that of a callback which opens a child case and needs it to have run as far as it can before the call
-// returns. Its base is the length of the agenda at the call, so it does the steps of the child and leaves the others:
+// An inner run is for a callback that opens a child case: the case has to run as far as it can before the call returns. Its base is the length of the
+// agenda at the call, so it executes the steps of the child and leaves the others:
 //
 //	base ─────────┐
 //	[endCheck try(b) | firstTasks(child) onInitialized(child)]    the inner run ends at the bar
 //
-// The inner run does not sweep: the joins of the cases above belong to the command, and would otherwise be enabled in the
-// middle of a callback, before the steps whose turn comes first.
+// The inner run does not sweep. The joins of other cases would otherwise be enabled in the middle of a callback, before the steps that come first.
 func (m *Machine) run(base int) error {
 	for {
 		for len(m.agenda) > base {
@@ -193,8 +188,8 @@ func (m *Machine) run(base int) error {
 	}
 }
 
-// mayEnable refuses an activation that can only be one of a loop. A case may well have gone round as often in its life:
-// what counts is this command, and only a task with so many generations can have met the bound in it.
+// mayEnable returns an error for an activation that can only be part of an endless loop. A case may loop as often over its life; only this command counts,
+// and only a task with that many generations can have reached the bound in it.
 func (m *Machine) mayEnable(c *state.Case, t net.TaskID, generation int) error {
 	if generation <= MaxActivations {
 		return nil
@@ -210,9 +205,8 @@ func (m *Machine) mayEnable(c *state.Case, t net.TaskID, generation int) error {
 		"tasks without a way out", ErrRunaway, c.Net.TaskName(t), versioned(c.Workflow, c.Version), MaxActivations)
 }
 
-// then pushes steps so that the first is done first, before everything that is on the agenda already. A nil step is left
-// out, so that a hook that is not set costs no step. A caller that pushes in several calls does so in reverse:
-// then(c); then(a, b) does a, b, c.
+// then pushes steps so that the first is executed first, before everything on the agenda. It skips nil steps, so that a hook that is not set costs
+// nothing. Several calls push in reverse order: then(c); then(a, b) executes a, b, c.
 func (m *Machine) then(steps ...step) {
 	for i := len(steps) - 1; i >= 0; i-- {
 		if steps[i] != nil {
@@ -221,9 +215,8 @@ func (m *Machine) then(steps ...step) {
 	}
 }
 
-// emit applies a change to the tree and notes it for the journal. It is the only way in which the kernel changes
-// anything, so what a restart rebuilds from the journal is what the command saw. A change that does not apply is a fault of the
-// kernel or of the stored tree, never of the caller, and is reported as corruption.
+// emit applies a change to the tree and records it for the journal. The kernel changes nothing in any other way, so the journal rebuilds exactly what the
+// command saw. A change that cannot be applied is a bug of the kernel or a corrupt tree, never an error of the caller.
 func (m *Machine) emit(e state.Change) error {
 	if err := m.tree.Apply(e); err != nil {
 		return fmt.Errorf("%w: %w", store.ErrCorrupt, err)
@@ -232,8 +225,8 @@ func (m *Machine) emit(e state.Change) error {
 	return nil
 }
 
-// release pushes the actions that callbacks asked for, the first asked first. They wait for this step, which stands behind
-// the hooks of the change that the callback answers: a change is delivered to all its hooks before its consequences begin.
+// release pushes the actions that callbacks requested, in their order. The step is below the hooks of the current change on the agenda, so all hooks get the
+// change before its consequences begin.
 //
 //	item a.1.1 started: onStarted of the item asks "complete a.1.1"
 //	                    OnWorkItemStateChanged of the task: initialized -> started
@@ -245,7 +238,7 @@ func (m *Machine) release() error {
 	return nil
 }
 
-// definition finds what a case runs on.
+// definition returns the definition of a case.
 func (m *Machine) definition(c *state.Case) (*workflow.Definition, error) {
 	if d := m.host.Definition(c.Fingerprint); d != nil {
 		return d, nil
@@ -253,7 +246,7 @@ func (m *Machine) definition(c *state.Case) (*workflow.Definition, error) {
 	return nil, &NotLoadedError{Case: c.ID, Workflow: c.Workflow, Version: c.Version, Fingerprint: c.Fingerprint}
 }
 
-// NotLoadedError refuses to act on a case whose definition the engine was not opened with. It is an [ErrUnknown].
+// NotLoadedError says that the engine was not opened with the definition of a case. It is an [ErrUnknown].
 type NotLoadedError struct {
 	Case     workitem.CaseID
 	Workflow string
@@ -271,7 +264,7 @@ func (e *NotLoadedError) Error() string {
 // Is reports whether the target is [ErrUnknown].
 func (e *NotLoadedError) Is(target error) bool { return target == ErrUnknown }
 
-// versioned names a workflow as errors do; definitions without a version are common.
+// versioned returns the name of a workflow with its version, if it has one, for errors.
 func versioned(name, version string) string {
 	if version == "" {
 		return "workflow " + name
@@ -279,7 +272,7 @@ func versioned(name, version string) string {
 	return "workflow " + name + " version " + version
 }
 
-// spec is what the definition of a case says of one of its tasks beyond the net: callbacks, policy, timers.
+// spec returns the part of a definition that concerns one task, besides the net: callbacks, policy, timers.
 func (m *Machine) spec(c *state.Case, t net.TaskID) (*workflow.Task, error) {
 	d, err := m.definition(c)
 	if err != nil {
@@ -288,10 +281,10 @@ func (m *Machine) spec(c *state.Case, t net.TaskID) (*workflow.Task, error) {
 	return &d.Tasks[t], nil
 }
 
-// call runs a callback, and says in its error which one it was and where its task was declared.
+// call runs a callback. Its error names the callback and the place where its task was declared.
 //
-// Around the call the gate changes hands (see [Gate]). A callback that was abandoned may still run when call returns: the
-// gate is locked then, so that what it does later is refused and cannot touch a tree that another command works on.
+// The gate is open during the call (see [Gate]). An abandoned callback may still run when call returns: the gate is locked then, so that it cannot touch a
+// tree that another command works on.
 func (m *Machine) call(c *state.Case, t net.TaskID, what string, f func(context.Context) error) error {
 	m.lent = true
 	gate := m.host.Gate()
@@ -311,7 +304,7 @@ func (m *Machine) call(c *state.Case, t net.TaskID, what string, f func(context.
 	return located(c, t, what, err)
 }
 
-// located says in an error where it comes from; nil stays nil.
+// located adds its origin to an error; nil stays nil.
 func located(c *state.Case, t net.TaskID, what string, err error) error {
 	if err == nil {
 		return nil
@@ -326,16 +319,16 @@ func located(c *state.Case, t net.TaskID, what string, err error) error {
 	return fmt.Errorf("%s of %s: %w", what, where, err)
 }
 
-// info is [Info] with what only the tree knows, for callbacks in the transaction.
+// info is [Info] with what only the tree has, for callbacks in the transaction.
 func (m *Machine) info(c *state.Case) activities.CaseInfo {
 	info := Info(c)
 	info.Children = func(task string) []activities.ChildOutput { return m.childOutputs(c, task) }
 	return info
 }
 
-// childOutputs lists what the completed child cases of the latest activation of a composite task gave, oldest first. It
-// goes from the latest child backwards and stops at the first of an earlier activation: the children of a case are in the
-// order of their creation, and a loop of a thousand rounds would otherwise be read whole in each round.
+// childOutputs returns the outputs of the completed child cases of the latest activation of a composite task, oldest first. It searches backwards and stops
+// at the first child of an earlier activation, since the children of a case are in the order of their creation: otherwise each round of a loop
+// would visit the children of all rounds before it.
 func (m *Machine) childOutputs(c *state.Case, task string) []activities.ChildOutput {
 	t, ok := c.Net.TaskByName(task)
 	if !ok {
@@ -348,7 +341,7 @@ func (m *Machine) childOutputs(c *state.Case, task string) []activities.ChildOut
 			continue
 		}
 		if child.Generation < c.Tasks[t].Generation {
-			break // what is older is of earlier activations
+			break // the rest belongs to earlier activations
 		}
 		if child.State == state.CaseCompleted {
 			list = append(list, activities.ChildOutput{Case: id, Workflow: child.Workflow, Output: child.Output})
@@ -358,7 +351,7 @@ func (m *Machine) childOutputs(c *state.Case, task string) []activities.ChildOut
 	return list
 }
 
-// Info says what a case is, as callbacks see it. It refers to the case and copies nothing: a *state.Case never changes.
+// Info returns the description of a case for callbacks. It refers to the case without copying, since a *state.Case never changes.
 func Info(c *state.Case) activities.CaseInfo {
 	return activities.CaseInfo{
 		ID: c.ID, Root: c.Root, Parent: c.Parent, ParentTask: c.ParentTask, Workflow: c.Workflow, Version: c.Version,

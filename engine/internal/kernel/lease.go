@@ -12,9 +12,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Claim gives a job to a worker: a pending one, or a suspended one whose time has come. The item of a run is started.
-// The error wraps [ErrNotDue] if a suspended job waits on, [ErrLeaseLost] if another worker has it, and [ErrNotFound] if it
-// has ended.
+// Claim gives a job to a worker: a pending one, or a suspended one that is due. It starts the item of a run. The error wraps [ErrNotDue] if a suspended job
+// has to wait, [ErrLeaseLost] if another worker has the job, and [ErrNotFound] if the job has ended.
 //
 // The states of a job, and what moves it:
 //
@@ -26,11 +25,11 @@ import (
 //	   └────────────────  waiting ──▶ running
 //	     a step ends              Claim, once it is due
 //
-// Every claim raises the fence. A worker that lost its lease without noticing holds an older one, and all that it does with it is
-// refused: two workers may run the same function for a while, and one of them has its result taken.
+// Every claim increases the fence. A worker that has lost its lease without noticing has an older one, and its commands are refused: two workers may run
+// the same function for a while, but only one of them can record a result.
 //
-// The job moves before the item starts, and both are one command. If that ends the item, by a hook of the start or the policy of the
-// task, its job is canceled with it. That stands, and there is no work: nil, without an error.
+// The job moves before the item starts, in one command. If the start ends the item, by a hook or the policy of the task, the job is canceled with it. The
+// result is then nil without an error: there is no work.
 func (m *Machine) Claim(id workitem.JobID, owner string, lease time.Time) (*activities.Work, error) {
 	c, j := m.tree.Job(id)
 	if j == nil {
@@ -72,8 +71,8 @@ func (m *Machine) Claim(id workitem.JobID, owner string, lease time.Time) (*acti
 	return w, nil
 }
 
-// mayClaim says why a job cannot be claimed now. A pending job can be claimed before it is due: the dispatcher looks at the
-// time, and a person who tries an item now does not wait for it. A suspended one cannot, as its steps decide when it goes on.
+// mayClaim returns why a job cannot be claimed now. A pending job can be claimed before it is due: the dispatcher checks the time, and a person who
+// retries an item does not have to wait. A suspended one cannot, since its steps decide when it continues.
 func (m *Machine) mayClaim(j *state.Job) error {
 	switch {
 	case j.State == state.JobPending:
@@ -86,11 +85,11 @@ func (m *Machine) mayClaim(j *state.Job) error {
 	return nil
 }
 
-// work is what the worker that claims a job gets. The item is nil for a job that has none. It is made before the claim
-// is applied to the job that it reads, hence the additions.
+// work returns what the worker of a claim gets. The item is nil for a job that has none. It is made before the claim is applied to the job, so it adds
+// what the claim changes.
 //
-// The attempt of an item counts its predecessors, the run counts claims of this very job: an item in its third attempt,
-// whose job was suspended once, has attempt 3 and run 1, as a suspended run gives its attempt back.
+// The attempt of an item counts its predecessors, the run counts the claims of this job: an item in its third attempt whose job was suspended once has
+// attempt 3 and run 1, since a suspended run does not use up an attempt.
 func (m *Machine) work(c *state.Case, j *state.Job, it *workitem.Item) (*activities.Work, error) {
 	w := &activities.Work{Case: Info(c), Job: j.ID, Name: j.Name, Item: it, Input: j.Input, Attempt: j.Attempt + 1,
 		Run: j.Attempt + 1, Fence: j.Fence + 1, Began: j.Created, Queue: j.Queue, Due: j.Due}
@@ -114,7 +113,7 @@ func (m *Machine) work(c *state.Case, j *state.Job, it *workitem.Item) (*activit
 	return w, err
 }
 
-// traced gives a job the trace that its root case was started in.
+// traced sets the trace of the root case on a job.
 func (m *Machine) traced(w *activities.Work) error {
 	root := m.tree.Case(m.tree.Root)
 	if root == nil || len(root.Options) == 0 {
@@ -125,8 +124,8 @@ func (m *Machine) traced(w *activities.Work) error {
 	return err
 }
 
-// first finds the attempt that an item goes back to. Items of an activation stay in memory until the task is enabled again,
-// so the chain is complete but for one that has been cut: its oldest link is then known by its id alone.
+// first returns the first attempt of an item. The items of an activation stay in memory until the task is enabled again, so the chain is complete, except
+// for an oldest link that belongs to an earlier activation, of which only the id is known.
 func first(c *state.Case, it *workitem.Item) workitem.ID {
 	for !it.Predecessor.IsZero() {
 		before := c.Item(it.Predecessor)
@@ -138,9 +137,8 @@ func first(c *state.Case, it *workitem.Item) workitem.ID {
 	return it.ID
 }
 
-// restarted has the first item of a case that restarts another go on with the work of that one: its id is the key that
-// services outside have seen, and with the same key they recognize a second request as the same. A person may have added
-// further items; they are work of their own.
+// restarted makes the first item of a restarted case continue the work of the original: its id is the key that outside services have seen, and with the same
+// key they recognise a second request. Further items that a person adds are work of their own.
 func restarted(c *state.Case, w *activities.Work) error {
 	if c.Predecessor.IsZero() || w.First != FirstItem(c) {
 		return nil
@@ -152,7 +150,7 @@ func restarted(c *state.Case, w *activities.Work) error {
 	return err
 }
 
-// FirstItem is the first work item that a case had; zero if it had none.
+// FirstItem returns the id of the first work item of a case; zero if it had none.
 func FirstItem(c *state.Case) workitem.ID {
 	for it := range c.Items.All() {
 		return it.ID
@@ -160,11 +158,11 @@ func FirstItem(c *state.Case) workitem.ID {
 	return workitem.ID{}
 }
 
-// Settle hands in the result of a running job: an output as [Accept] returned it to the worker, which has time for that and the
-// goroutine that commits has not, or a failure. The fence must be the one that the claim gave.
+// Settle ends a running job with its result: an output as [Accept] returned it to the worker, which decodes it because the writer's goroutine has no time
+// for that, or a failure. The fence must be that of the claim.
 //
-// The job ends before its item moves. So the hooks of the item, one of which may open the next attempt, see a tree in which
-// this attempt is over, and the child cases of its steps have ended: their cancellation is pushed above the move.
+// The job ends before its item changes. So the hooks of the item, one of which may open the next attempt, see a tree in which this attempt has ended, and
+// the child cases of its steps too: their cancellation is pushed above the move.
 func (m *Machine) Settle(id workitem.JobID, fence int64, output json.RawMessage, failure *workitem.Failure) error {
 	c, j, err := m.held(id, fence)
 	if err != nil {
@@ -188,8 +186,8 @@ func (m *Machine) Settle(id workitem.JobID, fence int64, output json.RawMessage,
 	return m.run(0)
 }
 
-// settleCall ends a call, or puts it off until its next attempt. A call is retried as the same job, unlike a work item, whose
-// attempts are items of their own: no process waits for its outcome, and only the latest failure is of interest.
+// settleCall ends a call, or postpones it until its next attempt. A call is retried as the same job, unlike a work item, whose attempts are separate items:
+// no net waits for its outcome, and only the last failure is of interest.
 func (m *Machine) settleCall(c *state.Case, j *state.Job, failure *workitem.Failure) error {
 	if failure == nil {
 		if err := m.endJob(c.ID, j, func(e *state.JobMoved) { e.To = state.JobDone }); err != nil {
@@ -203,7 +201,7 @@ func (m *Machine) settleCall(c *state.Case, j *state.Job, failure *workitem.Fail
 	}
 	if call := d.Calls[j.Name]; call != nil && failure.Retryable {
 		p := call.Retry
-		p.Filters = nil // the worker has asked them; the answer is in the failure
+		p.Filters = nil // the worker has evaluated them; the failure has the result
 		if wait, again := p.Next(callFailure(j, failure, m.now)); again {
 			return m.moveJob(c.ID, j, func(e *state.JobMoved) {
 				e.To, e.Due, e.Failure, e.Owner = state.JobPending, m.now.Add(wait), failure, ""
@@ -213,8 +211,8 @@ func (m *Machine) settleCall(c *state.Case, j *state.Job, failure *workitem.Fail
 	return m.giveUp(c, j, failure)
 }
 
-// giveUp fails a job for good and leaves a note for the operator. The case goes on without it: to fail the case would make
-// a fault of some side effect one of the process. The start of a case is the exception.
+// giveUp fails a job for good, and opens an incident. The case continues: if it failed, a side effect would break the process. Only the start of a case is
+// different.
 func (m *Machine) giveUp(c *state.Case, j *state.Job, failure *workitem.Failure) error {
 	if err := m.endJob(c.ID, j, func(e *state.JobMoved) { e.To, e.Failure = state.JobFailed, failure }); err != nil {
 		return err
@@ -231,17 +229,16 @@ func (m *Machine) giveUp(c *state.Case, j *state.Job, failure *workitem.Failure)
 	if err := m.jobIncident(c, j, failure); err != nil {
 		return err
 	}
-	if j.Kind == state.JobStart { // nothing else would ever happen to the case
+	if j.Kind == state.JobStart { // otherwise the case would never begin
 		m.then(m.endCase(c.ID, state.CaseFailed, failure, false))
 	}
 	return m.run(0)
 }
 
-// Release takes a running job back from a worker that is gone. A crash counts against the job: one that takes its
-// worker down more than [MaxCrashes] times, and records no step in between, is given up.
+// Release takes a running job from a worker that is gone. A crash counts: a job that crashes its process more than [MaxCrashes] times without recording a
+// step is given up.
 //
-// The attempt is taken back in both cases: a crash says nothing of the work, and a policy of three attempts means three
-// answers of the function.
+// The attempt does not count in either case: a crash says nothing about the work, and a policy of three attempts means three results of the function.
 func (m *Machine) Release(id workitem.JobID, fence int64, crashed bool) error {
 	c, j, err := m.held(id, fence)
 	if err != nil {
@@ -260,8 +257,8 @@ func (m *Machine) Release(id workitem.JobID, fence int64, crashed bool) error {
 	})
 }
 
-// Reclaim takes a running job from its worker, without its fence: it is pending again, and what the worker hands in later is
-// refused. The error wraps [ErrLeaseLost] if no worker holds the job.
+// Reclaim takes a running job from its worker, without the fence: it is pending again, and the results of the worker are refused. The error wraps
+// [ErrLeaseLost] if no worker has the job.
 func (m *Machine) Reclaim(id workitem.JobID) error {
 	_, j := m.tree.Job(id)
 	if j == nil || j.State != state.JobRunning {
@@ -270,8 +267,8 @@ func (m *Machine) Reclaim(id workitem.JobID) error {
 	return m.Release(id, j.Fence, false)
 }
 
-// held finds a job that a worker holds, and makes it the cause of what follows. Every command of a worker begins with it:
-// this is where a lost lease is enforced.
+// held returns a job that a worker holds, and makes it the cause of the changes that follow. Every command of a worker begins with it: this is where fences
+// are checked.
 func (m *Machine) held(id workitem.JobID, fence int64) (*state.Case, *state.Job, error) {
 	m.cause = activities.CauseJob
 	c, j := m.tree.Job(id)
@@ -285,8 +282,7 @@ func (m *Machine) held(id workitem.JobID, fence int64) (*state.Case, *state.Job,
 	return c, j, nil
 }
 
-// GiveUp fails a job that the worker holds, without a word to its item: the transaction that should have taken its
-// result refuses every result, so a person has to look.
+// GiveUp fails a job of a worker without changing its item: the kernel refuses every result of it, so a person has to look.
 func (m *Machine) GiveUp(id workitem.JobID, fence int64, failure *workitem.Failure) error {
 	c, j, err := m.held(id, fence)
 	if err != nil {
@@ -295,7 +291,7 @@ func (m *Machine) GiveUp(id workitem.JobID, fence int64, failure *workitem.Failu
 	return m.giveUp(c, j, failure)
 }
 
-// JobAttempt says how often a live job was tried; 0 if it is not there.
+// JobAttempt returns how often a live job was tried; 0 if it does not exist.
 func (m *Machine) JobAttempt(id workitem.JobID) int {
 	if _, j := m.tree.Job(id); j != nil {
 		return j.Attempt
@@ -303,7 +299,7 @@ func (m *Machine) JobAttempt(id workitem.JobID) int {
 	return 0
 }
 
-// Renew makes the lease of a running job last longer.
+// Renew extends the lease of a running job.
 func (m *Machine) Renew(id workitem.JobID, fence int64, lease time.Time) error {
 	c, j, err := m.held(id, fence)
 	if err != nil {
@@ -312,7 +308,7 @@ func (m *Machine) Renew(id workitem.JobID, fence int64, lease time.Time) error {
 	return m.moveJob(c.ID, j, func(e *state.JobMoved) { e.Lease = lease })
 }
 
-// callFailure is what the policy of a call decides by. The time counts from the creation of the job, over all its attempts.
+// callFailure returns the input of the retry policy of a call. The time counts from the creation of the job, over all its attempts.
 func callFailure(j *state.Job, f *workitem.Failure, now time.Time) retry.Failure {
 	return retry.Failure{Attempt: j.Attempt, Elapsed: now.Sub(j.Created), Err: f, Name: j.Name}
 }

@@ -20,8 +20,8 @@ import (
 // The mailbox of a case is in the order of sending, and its waits are in the order of their beginning, so the n-th event of a name
 // goes to the n-th wait, whichever comes first.
 
-// openToken makes a token. It waits for its use; to the job that made it, it is done. So it is the one waiting step that
-// does not keep a job suspended, see wakes.
+// openToken creates a token. As a step it waits until the token is used, but for the job that made it, it is done. So it is the only kind of waiting step
+// that does not keep a job suspended, see wakes.
 func (m *Machine) openToken(s *workitem.Step) (*workitem.Step, error) {
 	text, err := m.host.NewToken(m.tree.Root)
 	if err != nil {
@@ -32,8 +32,8 @@ func (m *Machine) openToken(s *workitem.Step) (*workitem.Step, error) {
 	return s, m.emit(&state.StepOpened{Step: s})
 }
 
-// openWait has a step wait for an event, or take the oldest one that was sent before. An event is kept until a step takes
-// it, so that neither order of the two loses it. The value of a topic is not: it is for those who wait when it comes.
+// openWait makes a step wait for an event, or take the oldest one that was sent before. An event is kept until a step takes it, so it does not matter which
+// comes first. The value of a topic is not kept: only steps that already wait get it.
 func (m *Machine) openWait(id workitem.CaseID, s *workitem.Step) (*workitem.Step, error) {
 	c := m.tree.Case(id)
 	var mail *state.Message
@@ -53,7 +53,7 @@ func (m *Machine) openWait(id workitem.CaseID, s *workitem.Step) (*workitem.Step
 	return s, m.emit(&state.MessageTaken{Case: id, Message: mail.ID, Step: s.ID, At: m.now})
 }
 
-// Send gives a case an event: to the step that has waited for it longest, or, if none waits, to the first that will.
+// Send sends an event to a case: to the step that has waited for it longest or, if none waits, to the first that will.
 func (m *Machine) Send(id workitem.CaseID, message *state.Message) error {
 	c := m.tree.Case(id)
 	if c == nil {
@@ -75,8 +75,8 @@ func (m *Machine) Send(id workitem.CaseID, message *state.Message) error {
 	return nil
 }
 
-// deliver ends the wait of a step. The sending and the taking are two changes also when both happen at once: an audit
-// lists the event with its sender, whether it had to wait or not.
+// deliver ends the wait of a step. Sending and taking are separate changes even if they happen at once, so that an audit always lists the event with its
+// sender.
 func (m *Machine) deliver(s *workitem.Step, mail *state.Message) error {
 	err := m.emit(&state.MessageTaken{Case: s.Case, Message: mail.ID, Step: s.ID, At: m.now})
 	if err != nil {
@@ -91,7 +91,7 @@ func (m *Machine) deliver(s *workitem.Step, mail *state.Message) error {
 	return m.wake(s.Case, s.Job)
 }
 
-// orNull is the result of a step that ended well and gave nothing: "no result" means that it has not ended.
+// orNull returns the result of a step that succeeded without a value. A step without a result has not ended.
 func orNull(value json.RawMessage) json.RawMessage {
 	if len(value) == 0 {
 		return json.RawMessage("null")
@@ -99,9 +99,8 @@ func orNull(value json.RawMessage) json.RawMessage {
 	return value
 }
 
-// Publish gives each step in the tree that waits for a topic its value, and returns how many there were. Nothing is kept
-// for later ones. The waits are collected before the first one ends, so that a child case that goes on by it and waits for
-// the topic once more gets the next value and not this one.
+// Publish gives the value of a topic to each step in the tree that waits for it, and returns their number. It does not keep the value. It collects the waits
+// before it ends the first one: a child case that continues, and waits for the topic again, gets the next value and not this one.
 func (m *Machine) Publish(topic string, message *state.Message) (int, error) {
 	var waits []*workitem.Step
 	m.tree.Each(func(c *state.Case) {
@@ -124,8 +123,7 @@ func (m *Machine) Publish(topic string, message *state.Message) (int, error) {
 	return len(waits), nil
 }
 
-// Redeem sends the event that a token stands for, once. The error wraps [ErrNotFound] if there is no such token, or it
-// was used, or its job has ended.
+// Redeem sends the event of a token, once. The error wraps [ErrNotFound] if the token does not exist, was used, or its job has ended.
 func (m *Machine) Redeem(token string, message *state.Message) error {
 	text, err := json.Marshal(token)
 	if err != nil {

@@ -12,12 +12,11 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// wayBudget is how many states are looked at to find out whether a case can end. Each may take a search of its own for an or-join, and
-// all other commands wait meanwhile.
+// wayBudget bounds the states of the search for a way to the end. Each may need a search for an or-join, and all other commands wait meanwhile.
 const wayBudget = 2_000
 
-// Move takes the tokens of a condition or a task, and puts tokens into a condition or before a task. A task that is started has
-// consumed its tokens, so it is canceled, with all that it owns, and its tokens go with it. A failed case is resumed first.
+// Move takes the tokens of a condition or a task, and puts tokens into a condition or before a task. A started task has consumed its tokens, so it is
+// canceled with everything that it owns. A failed case is resumed first.
 //
 //	s ─▶ draft ─▶ review ─▶ e      review is started: move from review to draft
 //	                               review canceled, a token in s, draft enabled
@@ -67,7 +66,7 @@ func (m *Machine) Move(id workitem.CaseID, from, to string, force bool) error {
 	return m.canEnd(id)
 }
 
-// Where the tokens of a name are, and what taking them does:
+// Where the tokens of a name are, and what a move from it does:
 //
 //	condition, marked     one token of it               tasks that it enabled are withdrawn
 //	task, enabled         those that its join would     it is withdrawn
@@ -77,7 +76,7 @@ func (m *Machine) Move(id workitem.CaseID, from, to string, force bool) error {
 //
 // So a move from a started task is the only one that loses work, and the dry run of the command says which.
 
-// takenFrom finds the tokens of a condition or a task, and what has to be canceled for that.
+// takenFrom returns the tokens of a condition or a task, and what has to be canceled to take them.
 func (m *Machine) takenFrom(c *state.Case, from string) ([]net.ConditionID, []step, error) {
 	if p, ok := c.Net.ConditionByName(from); ok {
 		if c.Marking[p] == 0 {
@@ -98,8 +97,7 @@ func (m *Machine) takenFrom(c *state.Case, from string) ([]net.ConditionID, []st
 	return nil, nil, fmt.Errorf("task %s of case %s %w: it is %s", from, c.ID, activities.ErrInactive, c.Tasks[t].State)
 }
 
-// before finds the conditions that need a token for a move to a condition, or to a task: all inputs of an and-join, or the only one
-// of another.
+// before returns the conditions that need a token for a move to a condition or a task: all inputs of an and-join, or the only input of another join.
 func (m *Machine) before(c *state.Case, to string) ([]net.ConditionID, error) {
 	if p, ok := c.Net.ConditionByName(to); ok {
 		return []net.ConditionID{p}, nil
@@ -130,7 +128,7 @@ func names(c *state.Case, conditions []net.ConditionID) string {
 	return strings.Join(list, ", ")
 }
 
-// canEnd refuses a case of which no run completes it, with a run after which nothing can happen.
+// canEnd returns an error for a case that no run can complete, with a run to a deadlock.
 func (m *Machine) canEnd(id workitem.CaseID) error {
 	c := m.tree.Case(id)
 	if c.State.Final() {

@@ -11,15 +11,15 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// judge asks the policy what an outcome means for the task, and does it. A verdict on an activation that has not
-// started starts it first: so its tokens are consumed, and nothing is produced twice.
+// judge asks the policy what an outcome means for the task, and executes its verdict. If the activation has not started, it is started first: so its
+// tokens are consumed, and it cannot run twice.
 //
 //	a (enabled, one item)    cancel a.1.1: the policy says complete
 //	without the start        a completes, its input keeps its token, a is enabled again and runs twice
 //	with it                  a consumes, completes, and puts out once
 //
-// A case that is being shut down is not judged, and neither is an activation that is over: of two items that end in one
-// command, the first may have completed the task.
+// A case that is being shut down is not judged, nor an activation that has ended: of two items that end in one command, the first may have completed the
+// task.
 func (m *Machine) judge(
 	id workitem.CaseID, t net.TaskID, generation int, o workitem.Outcome, failure *workitem.Failure,
 ) step {
@@ -64,8 +64,8 @@ func (m *Machine) judgeChild(child, id workitem.CaseID, t net.TaskID, to workite
 	}
 }
 
-// decide asks a policy. One that the user wrote is a callback like any other: it may panic or take too long. The built-in
-// ones are pure, and the change of hands would cost more than they do.
+// decide asks a policy. A policy of the user is a callback like any other: it may panic or take too long. The built-in ones are pure functions and are called
+// directly, since the switch to the goroutine of callbacks would cost more than they do.
 func (m *Machine) decide(c *state.Case, t net.TaskID, p workitem.Policy, o workitem.Outcome) (workitem.Verdict, error) {
 	if p.BuiltIn() {
 		return p.Decide(o)
@@ -78,8 +78,8 @@ func (m *Machine) decide(c *state.Case, t net.TaskID, p workitem.Policy, o worki
 	return verdict, err
 }
 
-// unread fails the case of an activation that cannot go on, since it reads an output that was never given. To undo the
-// command would not help: it would fail again at each attempt. Any other error is returned.
+// unread fails the case of an activation that reads an output which was never given. To roll back the command would not help, since each attempt would fail
+// in the same way. It returns any other error.
 func (m *Machine) unread(id workitem.CaseID, t net.TaskID, generation int, err error) error {
 	if !errors.Is(err, activities.ErrNoOutput) {
 		return err
@@ -90,12 +90,12 @@ func (m *Machine) unread(id workitem.CaseID, t net.TaskID, generation int, err e
 	return nil
 }
 
-// noOutput is the failure of a case whose output could not be made, or is not valid.
+// noOutput returns the failure of a case whose output could not be computed, or is not valid.
 func noOutput(err error) *workitem.Failure {
 	return &workitem.Failure{Code: workitem.CodeNoOutput, Message: err.Error()}
 }
 
-// tally counts the items, or the child cases, of an activation.
+// tally counts the items or the child cases of an activation by state.
 func (m *Machine) tally(c *state.Case, t net.TaskID, generation int) workitem.Tally {
 	if c.Net.Task(t).Kind == net.Composite {
 		return m.tree.ChildTally(c.ID, c.Net.TaskName(t), generation)

@@ -10,8 +10,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// The repairs of a work item. Nothing is rewritten: what has ended stays in the journal as it ended, and a fresh item takes its place,
-// so the history shows the failure, who decided, and what came of it.
+// The repairs of a work item. Nothing is rewritten: what has ended keeps its state in the journal, and a new item replaces it. So the history shows the
+// failure, who decided, and the result.
 //
 //	item is                               Retry                           Skip
 //	live, waits for its next attempt      the attempt is due now          completed with the output
@@ -20,7 +20,7 @@ import (
 //	failed or canceled with its case      the case is resumed, with one   the same; the fresh one completes
 //	replaced already, or completed        refused (ErrNotFailed)          refused
 
-// Because notes why the actor asked for a command on a case. A nil reason is not noted.
+// Because records in the journal why the actor sent a command to a case. It does nothing for a nil reason.
 func (m *Machine) Because(id workitem.CaseID, reason *workitem.Failure) error {
 	if reason == nil || m.tree.Case(id) == nil {
 		return nil
@@ -28,9 +28,8 @@ func (m *Machine) Because(id workitem.CaseID, reason *workitem.Failure) error {
 	return m.emit(&state.Noted{Case: id, Task: -1, Code: state.NoteReason, Text: reason.String()})
 }
 
-// Retry tries the work of an item again, now. An item that waits for its next attempt has it at once. One that failed, or
-// whose job was given up, is replaced by a fresh one, with another input if one is given; if its case failed, the case is
-// resumed. It returns the item that is tried.
+// Retry retries the work of an item now. An item that waits for its next attempt gets it at once. An item that failed, or whose job was given up, is replaced
+// by a new one, with another input if one is given; if its case failed, the case is resumed. It returns the item that is tried.
 //
 // The error wraps [workflow.ErrNotFailed] if the item did not fail and waits for nothing.
 func (m *Machine) Retry(id workitem.ID, input json.RawMessage) (workitem.ID, error) {
@@ -44,7 +43,7 @@ func (m *Machine) Retry(id workitem.ID, input json.RawMessage) (workitem.ID, err
 	return m.replace(c, it, input)
 }
 
-// bringForward has an item that waits for its time be worked on now, and reports whether it waited.
+// bringForward makes an item due now that waits for its time, and reports whether it waited.
 func (m *Machine) bringForward(c *state.Case, it *workitem.Item) bool {
 	for _, j := range c.Jobs.Of(it.ID) {
 		if j.State != state.JobPending || !j.Due.After(m.now) || j.Kind != state.JobRun && j.Kind != state.JobWake {
@@ -56,7 +55,7 @@ func (m *Machine) bringForward(c *state.Case, it *workitem.Item) bool {
 	return false
 }
 
-// replace opens a fresh item instead of one that failed, or whose job was given up: that attempt has failed then.
+// replace opens a new item for one that failed, or whose job was given up; in the second case the old item fails.
 func (m *Machine) replace(c *state.Case, it *workitem.Item, input json.RawMessage) (workitem.ID, error) {
 	r := &resumption{item: it.ID, input: input}
 	t, _ := c.Net.TaskByName(it.Task)
@@ -98,7 +97,7 @@ func (m *Machine) replace(c *state.Case, it *workitem.Item, input json.RawMessag
 	return m.successor(it.ID)
 }
 
-// givenUp reports whether the work of a started item is a function's, and no job does it.
+// givenUp reports whether a started item is the work of a function and has no live job.
 func (m *Machine) givenUp(c *state.Case, it *workitem.Item) bool {
 	t, _ := c.Net.TaskByName(it.Task)
 	spec, err := m.spec(c, t)
@@ -113,7 +112,7 @@ func (m *Machine) givenUp(c *state.Case, it *workitem.Item) bool {
 	return true
 }
 
-// successor is the item that has replaced another one.
+// successor returns the item that has replaced another one.
 func (m *Machine) successor(id workitem.ID) (workitem.ID, error) {
 	_, it := m.tree.Item(id)
 	if it == nil || it.Successor.IsZero() {
@@ -123,9 +122,8 @@ func (m *Machine) successor(id workitem.ID) (workitem.ID, error) {
 	return it.Successor, nil
 }
 
-// Skip completes an item with an output as if its work had given it, without the work: a live one, or one that failed, which
-// a fresh one then replaces. An item that was never started is started without the callback for that. It returns the item
-// that completed.
+// Skip completes an item with an output as if its work had returned it: a live one, or one that failed, which is replaced by a new one first. An item that
+// was not started is started without its callback. It returns the completed item.
 func (m *Machine) Skip(id workitem.ID, output json.RawMessage, route []string) (workitem.ID, error) {
 	c, it := m.tree.Item(id)
 	if it == nil {
@@ -139,7 +137,7 @@ func (m *Machine) Skip(id workitem.ID, output json.RawMessage, route []string) (
 		c, it = m.tree.Item(id)
 	}
 	if !it.State.Live() {
-		return id, nil // an automatic one, which has completed by itself
+		return id, nil // an automatic item, which has completed by itself
 	}
 	t, _ := c.Net.TaskByName(it.Task)
 	if route != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// A case that failed is resumed where it failed: what the failure ended goes on, and what was done before stays done. The
-// failure ended three things, and each is known from the tree:
+// A failed case is resumed where it failed: what the failure ended continues, and completed work is not repeated. The failure ended three kinds of things,
+// each of which is visible in the tree:
 //
 //   - the activation that failed, and those that were started beside it ([state.Task.Lost]): their tokens are consumed, so
 //     they go on as the activations that they are, with a fresh item instead of each one that failed or was canceled then;
@@ -30,10 +30,10 @@ import (
 //
 // An item of c that a person had canceled before the failure does not come back: its reason is not [lost].
 
-// lost is the reason of what is canceled because its case fails.
+// lost is the reason for the cancellation of everything that ends because its case fails.
 var lost = &workitem.Failure{Code: workitem.CodeCaseFailed, Message: "its case failed"}
 
-// lostBy is [lost] if a case that ends so takes along what a resume opens again; nil otherwise.
+// lostBy returns [lost] if the end of a case is one that a resume can undo; nil otherwise.
 func lostBy(to state.CaseState, failure *workitem.Failure) *workitem.Failure {
 	if to == state.CaseFailed || isLost(failure) {
 		return lost
@@ -44,14 +44,14 @@ func lostBy(to state.CaseState, failure *workitem.Failure) *workitem.Failure {
 // isLost reports whether an item ended because its case failed, and not by itself. Only such an item is reopened automatically.
 func isLost(f *workitem.Failure) bool { return f != nil && f.Code == workitem.CodeCaseFailed }
 
-// resumption is one resume: of a case, or for the sake of one of its work items.
+// resumption is one resume: of a case, or because of one of its work items.
 type resumption struct {
-	item  workitem.ID     // that the input is for; zero for the one that failed
-	input json.RawMessage // nil if every fresh item takes that of its predecessor
-	given int             // how many items have taken the input
+	item  workitem.ID     // the item that the input is for; zero for the failed one
+	input json.RawMessage // nil if every new item takes that of its predecessor
+	given int             // the number of items that have taken the input
 }
 
-// inputOf is the input of the fresh item that takes the place of another one.
+// inputOf returns the input of the new item that replaces another one.
 func (r *resumption) inputOf(it *workitem.Item) json.RawMessage {
 	if len(r.input) == 0 || r.item != it.ID && !(r.item.IsZero() && it.State == workitem.Failed) {
 		return it.Input
@@ -60,9 +60,9 @@ func (r *resumption) inputOf(it *workitem.Item) json.RawMessage {
 	return r.input
 }
 
-// Resume has a suspended case begin again what is due, and a failed one go on where it failed. If the cases above it failed with it, they go on too: the topmost of them
-// is resumed, with all below it that the failure ended. An input, if given, is that of the fresh item instead of the one
-// that failed, of which there must be one then. It returns the case that was resumed.
+// Resume continues a suspended or failed case: a suspended one starts what is due, and a failed one continues where it failed. If the cases above it failed
+// with it, they continue too: the topmost of them is resumed, with everything below it that the failure ended. An input, if given, is for the new item
+// that replaces the failed one, of which there must be exactly one. Resume returns the case that was resumed.
 //
 // The error wraps [workflow.ErrNotFailed] if the case is not suspended and did not fail, [activities.ErrInactive] if nothing waits for it any
 // more, and [workflow.ErrDeadEnd] if what it lost cannot be opened again.
@@ -76,8 +76,8 @@ func (m *Machine) Resume(id workitem.CaseID, input json.RawMessage) (workitem.Ca
 	return m.resume(id, &resumption{input: input})
 }
 
-// resume opens again what the failure ended, then checks two things that only show afterwards: that the input found the item that it is
-// for, and that something of the case moves. If not, the command fails and its changes are undone.
+// resume opens again what the failure ended, and then checks what is only known afterwards: that the input was used, and that something in the case can
+// happen. If not, the command fails and is rolled back.
 func (m *Machine) resume(id workitem.CaseID, r *resumption) (workitem.CaseID, error) {
 	top, err := m.resumable(id)
 	if err != nil {
@@ -94,7 +94,7 @@ func (m *Machine) resume(id workitem.CaseID, r *resumption) (workitem.CaseID, er
 	return top.ID, m.mustMove(top.ID)
 }
 
-// resumable finds the topmost case that failed with the given one, and refuses what cannot go on.
+// resumable returns the topmost case that failed with the given one, or an error if it cannot be resumed.
 func (m *Machine) resumable(id workitem.CaseID) (*state.Case, error) {
 	top := m.tree.Case(id)
 	if top == nil {
@@ -135,9 +135,9 @@ func (m *Machine) resumable(id workitem.CaseID) (*state.Case, error) {
 //	ship     a child case, failed        goes on in the same way, one level down
 //	bill     not enabled                 enabled if its tokens are there now
 //
-// Timers of tasks restart, from now: those of the first time were canceled with the case.
+// The timers of tasks start again from now, since they were canceled with the case.
 
-// resumeCase has one case go on, with what its failure ended.
+// resumeCase continues one case, with what its failure ended.
 func (m *Machine) resumeCase(id workitem.CaseID, r *resumption) step {
 	return func() error {
 		c := m.tree.Case(id)
@@ -182,7 +182,7 @@ func (m *Machine) resumeCase(id workitem.CaseID, r *resumption) step {
 	}
 }
 
-// mayResume refuses a case that failed between two activations: a task had completed, and its tokens were never put out.
+// mayResume returns an error for a case that failed between two activations: a task had completed, and its tokens were never produced.
 func mayResume(c *state.Case) error {
 	begun := false
 	for t := range c.Tasks {
@@ -198,7 +198,7 @@ func mayResume(c *state.Case) error {
 		"a fresh case", c.ID, workflow.ErrDeadEnd, c.Failure)
 }
 
-// cancelHandlerCalls cancels the calls of completion handlers that have not been made: the case has not ended after all.
+// cancelHandlerCalls cancels calls of completion handlers that were not made: the case has not ended after all.
 func (m *Machine) cancelHandlerCalls(id workitem.CaseID) error {
 	c := m.tree.Case(id)
 	d, err := m.definition(c)
@@ -218,8 +218,8 @@ func (m *Machine) cancelHandlerCalls(id workitem.CaseID) error {
 	return m.cancelJobs(id, calls)
 }
 
-// refill opens again what an activation lost: its items, or child cases, and its timers, which count from now. One that
-// failed before it had any gets those of its definition.
+// refill opens again what an activation lost: its items or child cases, and its timers, which count from now. An activation that failed before it had any
+// gets those of its definition.
 func (m *Machine) refill(id workitem.CaseID, t net.TaskID, generation int, failed bool, r *resumption) step {
 	return func() error {
 		c := m.tree.Case(id)
@@ -245,7 +245,7 @@ func (m *Machine) refill(id workitem.CaseID, t net.TaskID, generation int, faile
 				if err := m.succeed(id, t, it, r); err != nil {
 					return err
 				}
-			} else if it.State == workitem.Failed { // an incident, if its policy held the task open
+			} else if it.State == workitem.Failed { // an incident, if its policy kept the task active
 				m.then(m.judgeItem(id, t, generation, it.ID, it.State))
 			}
 		}
@@ -253,8 +253,8 @@ func (m *Machine) refill(id workitem.CaseID, t net.TaskID, generation int, faile
 	}
 }
 
-// refillEmpty opens the items, or child cases, of the definition for an activation that failed though none of them failed: so many were
-// canceled that its policy gave up. What a person canceled stays so, and without others the activation could not end.
+// refillEmpty opens the items or child cases of the definition for an activation that failed although none of them failed: so many were canceled that its
+// policy failed it. Those that a person canceled stay canceled, and without others the activation could not end.
 func (m *Machine) refillEmpty(id workitem.CaseID, t net.TaskID, generation int, failed bool, spec *workflow.Task) step {
 	return func() error {
 		c := m.tree.Case(id)
@@ -269,13 +269,13 @@ func (m *Machine) refillEmpty(id workitem.CaseID, t net.TaskID, generation int, 
 	}
 }
 
-// lostCases resumes the child cases of an activation that the failure ended, the oldest first.
+// lostCases resumes the child cases of an activation that the failure ended, oldest first.
 func (m *Machine) lostCases(c *state.Case, t net.TaskID, generation int, failed bool, r *resumption) []step {
 	var steps []step
 	for child := range m.tree.Children(c.ID, c.Net.TaskName(t), generation) {
 		if failed && child.State == state.CaseFailed || child.State == state.CaseCanceled && isLost(child.Failure) {
 			steps = append(steps, m.resumeCase(child.ID, r))
-		} else if child.State == state.CaseFailed { // an incident, if its policy held the task open
+		} else if child.State == state.CaseFailed { // an incident, if its policy kept the task active
 			steps = append(steps, m.judgeChild(child.ID, c.ID, t, child.Stands()))
 		}
 	}
@@ -283,8 +283,8 @@ func (m *Machine) lostCases(c *state.Case, t net.TaskID, generation int, failed 
 	return steps
 }
 
-// succeed opens a fresh item instead of one that has ended: the next attempt, linked to it, which takes over the steps that
-// its run had finished. It is due when the other one was.
+// succeed opens a new item for one that has ended: the next attempt, linked to it, which takes over the completed steps of its run. It is due at the same
+// time as the old one was.
 func (m *Machine) succeed(id workitem.CaseID, t net.TaskID, it *workitem.Item, r *resumption) error {
 	n := activities.NewItem{Input: r.inputOf(it), Predecessor: it, Queue: it.Queue, Priority: it.Priority, KeepSteps: true}
 	if it.Due.After(m.now) {
@@ -294,7 +294,7 @@ func (m *Machine) succeed(id workitem.CaseID, t net.TaskID, it *workitem.Item, r
 	return err
 }
 
-// mustMove refuses a case of which nothing can be done any more.
+// mustMove returns an error for a case in which nothing can happen.
 func (m *Machine) mustMove(id workitem.CaseID) error {
 	c := m.tree.Case(id)
 	if c.State.Final() || len(attached(c)) > 0 {

@@ -10,11 +10,9 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Start opens a root case in an empty tree. The definition decodes the input first, so that a case with an input that its
-// tasks cannot read is never there. The case given has its id, and what was asked of it. It begins at the due
-// time, at once if that is now or before, and if it is queued when those before it have ended: until then it is there, and none of its
-// tasks is enabled. The steps are those
-// of a run that it restarts; the first item that a worker does takes them over.
+// Start opens a root case in an empty tree. The definition decodes the input first, so no case can have an input that its tasks cannot read. The given case
+// has its id and its options. It begins at the due time, at once if that is not in the future; a queued case begins when those before it have
+// ended. Until then none of its tasks is enabled. The steps are those of a run that it restarts; the first item with a worker takes them over.
 func (m *Machine) Start(
 	c *state.Case, d *workflow.Definition, input json.RawMessage, due time.Time, steps []*workitem.Step,
 ) error {
@@ -36,8 +34,7 @@ func (m *Machine) Start(
 	return m.run(0)
 }
 
-// takeOver gives the run of an item the steps of the run that its case restarts. They are for the first item with a run
-// and for it alone: a later item is work of its own, which the steps say nothing of.
+// takeOver copies the steps of the restarted run to the first item with a run, and only to that: later items are work of their own.
 //
 //	old run     charge done    pack done    ship failed
 //	new run     charge done    pack done    ship is called
@@ -52,9 +49,8 @@ func (m *Machine) takeOver(id workitem.CaseID, it *workitem.Item) error {
 	return nil
 }
 
-// Tell calls a handler of the end of a root case by a job: in a worker if it is a function of the workflow,
-// otherwise in a transaction. The failure is that of an attempt that was made already, nil if there was none; the job
-// then waits.
+// Tell opens a job that calls a completion handler of a root case: in a worker if the handler is a function of the workflow, otherwise in a transaction. The
+// failure is that of an attempt that was already made, nil if there was none; after one, the job waits.
 func (m *Machine) Tell(t workflow.HandlerCall, failure *workitem.Failure, wait time.Duration) error {
 	c := m.tree.Case(m.tree.Root)
 	d, err := m.definition(c)
@@ -72,9 +68,8 @@ func (m *Machine) Tell(t workflow.HandlerCall, failure *workitem.Failure, wait t
 	return m.addJob(c.ID, j)
 }
 
-// Remove forgets a root case that has ended, with all that it had. A job that it left behind needs the case for its input
-// and its definition, so it comes first. The error wraps [ErrUnfinished] if it has not ended,
-// or a job that it left behind is still to be done. An incident goes with it.
+// Remove removes a root case that has ended, with everything in it. A detached job needs the input and the definition of the case, so it has to end first.
+// The error wraps [ErrUnfinished] if the case has not ended, or has such a job. An incident is removed with the case.
 func (m *Machine) Remove() error {
 	root := m.tree.Case(m.tree.Root)
 	if !root.State.Final() {
@@ -83,7 +78,7 @@ func (m *Machine) Remove() error {
 	var left *state.Job
 	m.tree.Each(func(c *state.Case) {
 		for j := range c.Jobs.All() {
-			if !isIncident(j) { // who removes the case decides that, too
+			if !isIncident(j) { // the actor decides to give up the incident too
 				left = j
 			}
 		}

@@ -9,12 +9,11 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Nothing of a suspended case begins, nor of those below it: no job is claimed, no timer acts, no work item is started. What has
-// begun may end, with all that its end brings about in its command: tokens move on, items are created, automatic tasks are done.
-// Repairs and cancellation are what a case may be suspended for, so they are allowed. Times go on meanwhile: what became due acts when
-// the case goes on.
+// Nothing starts in a suspended case or below it: no job is claimed, no timer fires, no work item is started. What has started may end, with all its
+// consequences in the same command: tokens move on, items are created, automatic tasks are executed. Repairs and cancellation are allowed, since cases
+// are suspended for them. Time continues: what became due is executed after the resume.
 
-// SuspendCase has nothing of a case begin. One that is suspended already gets the new reason.
+// SuspendCase suspends a case. If it is suspended already, the reason is replaced.
 func (m *Machine) SuspendCase(id workitem.CaseID, reason string) error {
 	c := m.tree.Case(id)
 	if c == nil {
@@ -31,8 +30,8 @@ func (m *Machine) goOn(c *state.Case) error {
 	return m.emit(&state.CaseContinued{Case: c.ID, At: m.now})
 }
 
-// mayBegin refuses to begin work of a case that is suspended, or below one that is. The error wraps [workflow.ErrSuspended]. Work
-// that a case left behind is not part of it any more.
+// mayBegin returns an error if a case, or one above it, is suspended. The error wraps [workflow.ErrSuspended]. Detached work is no longer part of a case, and
+// is not affected.
 func (m *Machine) mayBegin(c *state.Case, what string) error {
 	if c.State.Final() {
 		return nil
@@ -44,7 +43,7 @@ func (m *Machine) mayBegin(c *state.Case, what string) error {
 	return fmt.Errorf("%s cannot begin: case %s of %s %w%s: resume it first", what, at.ID, at.Workflow, workflow.ErrSuspended, because(s))
 }
 
-// because says who suspended a case and why, as far as that is known.
+// because returns who suspended a case and why, as far as known.
 func because(s *state.Suspension) string {
 	text := ""
 	if s.By != "" {
