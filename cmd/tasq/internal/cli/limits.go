@@ -54,7 +54,6 @@ func (a *app) showLimits(list []workflow.LimitInfo) error {
 	}
 	if len(list) == 0 {
 		a.remark("no limits")
-		return nil
 	}
 	t := a.table("LIMIT", "WHAT", "N", "DEFINED", "IN USE", "WAITING", "NEXT FREE")
 	for _, l := range list {
@@ -167,7 +166,6 @@ func (a *app) queues() *cobra.Command {
 		}
 		if len(result.Queues) == 0 {
 			a.remark("no queues: nothing waits, runs or is paused")
-			return nil
 		}
 		t := a.table("QUEUE", "WORKERS", "DEFINED", "RUNNING", "WAITING", "KEYS", "AT MOST", "OLDEST", "STATE")
 		for _, l := range result.Queues {

@@ -66,7 +66,6 @@ func (a *app) listSchedules(ctx context.Context, r store.Reader, list []*schedul
 	}
 	if len(list) == 0 {
 		a.remark("no schedules")
-		return nil
 	}
 	return t.flush()
 }
