@@ -8,7 +8,7 @@ import (
 	"github.com/tasq-dev/tasq/workflow"
 )
 
-// batchOf is the batch in which a job is done; false if it is done alone, as is one whose process died with it.
+// batchOf returns the batch of a job; false if the job runs alone, as one that has crashed its process does.
 func batchOf(batches map[string]workflow.Batching, j *state.Job) (b workflow.Batching, ok bool) {
 	if j.Kind == state.JobRun && j.Crashes == 0 {
 		b, ok = batches[j.Task]
@@ -16,7 +16,7 @@ func batchOf(batches map[string]workflow.Batching, j *state.Job) (b workflow.Bat
 	return b, ok
 }
 
-// gathers reports whether a job that is due waits for others, and notes which.
+// gathers reports whether a due job waits for the other jobs of its batch, and records that in the wait.
 func (v *visit) gathers(w *Wait, j *state.Job) bool {
 	b, ok := batchOf(v.in.Batches[v.c.Fingerprint], j)
 	if !ok {
@@ -35,7 +35,7 @@ func (v *visit) gathers(w *Wait, j *state.Job) bool {
 	return true
 }
 
-// batch says what a job waits for that is done together with others: "a batch of 10 with 3 so far, and begins at the latest in 4s".
+// batch describes the wait for a batch: "a batch of 10 with 3 so far, and begins at the latest in 4s".
 func batch(w *Wait, now time.Time) string {
 	line := fmt.Sprintf("a batch of %d", w.Batch.Most)
 	if w.Batch.There > 0 {

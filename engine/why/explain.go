@@ -11,7 +11,7 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Explain says what a case waits for. The case must be in the tree.
+// Explain returns what a case waits for. The case must be in the tree.
 func Explain(in Input) *Answer {
 	c := in.Tree.Case(in.Case)
 	x := &explainer{in: in, answer: &Answer{
@@ -39,13 +39,13 @@ func Explain(in Input) *Answer {
 type explainer struct {
 	in     Input
 	answer *Answer
-	acting int // how many waits were found but joins, which wait for others
+	acting int // the number of waits other than joins, which wait for something else
 }
 
-// full reports whether the answer has as many waits as it may; further ones are only counted.
+// full reports whether the answer has MaxWaits waits; further ones are only counted.
 func (x *explainer) full() bool { return len(x.answer.Waits) >= MaxWaits }
 
-// walk collects the waits of a case, and then those of its children that go on.
+// walk collects the waits of a case, and then those of its live child cases.
 func (x *explainer) walk(c *state.Case, path string) {
 	v := &visit{explainer: x, c: c, path: path, steps: make(map[workitem.JobID][]*workitem.Step)}
 	for s := range c.Steps.All() {
@@ -70,7 +70,7 @@ func (x *explainer) walk(c *state.Case, path string) {
 	}
 }
 
-// add completes a wait with its text.
+// add adds a wait with its text.
 func (x *explainer) add(w Wait) {
 	if w.Kind != Join {
 		x.acting++
@@ -88,7 +88,7 @@ func (x *explainer) add(w Wait) {
 	x.answer.Waits = append(x.answer.Waits, w)
 }
 
-// hide replaces the keys of a wait by what is shown of them.
+// hide masks the keys of a wait by Here.Shown.
 func (x *explainer) hide(w *Wait) {
 	if w.Kind == Turn {
 		w.Name = x.in.shown("key", w.Workflow, w.Name)
@@ -109,7 +109,7 @@ func (x *explainer) hideLimits(list []Limit) []Limit {
 	return list
 }
 
-// suspension is that of a case, or of one above it; nil if there is none.
+// suspension returns the suspension of a case, or of one above it; nil if there is none.
 func (x *explainer) suspension(c *state.Case) *Suspension {
 	if c.State.Final() {
 		return nil
@@ -121,7 +121,7 @@ func (x *explainer) suspension(c *state.Case) *Suspension {
 	return &Suspension{Case: at.ID, Since: s.At, By: s.By, Reason: s.Reason}
 }
 
-// begins reports whether a wait is for something that has not begun, which a suspension keeps from it.
+// begins reports whether a wait is for work that has not started, which a suspension prevents.
 func begins(w *Wait) bool {
 	switch w.Kind {
 	case Person:
@@ -137,14 +137,14 @@ type visit struct {
 	*explainer
 	c     *state.Case
 	path  string
-	steps map[workitem.JobID][]*workitem.Step // the waiting ones
+	steps map[workitem.JobID][]*workitem.Step // the waiting steps
 }
 
 func (v *visit) wait(kind Kind) Wait {
 	return Wait{Kind: kind, Case: v.c.ID, Path: v.path, Workflow: v.c.Workflow, Version: v.c.Version}
 }
 
-// ofItem is a wait for what is done with an item.
+// ofItem returns a wait about an item.
 func (v *visit) ofItem(kind Kind, it *workitem.Item) Wait {
 	w := v.wait(kind)
 	w.Task, w.Item, w.Label, w.State, w.Queue, w.Attempt = it.Task, it.ID, it.Label(), it.State.String(), it.Queue, it.Attempt
@@ -155,7 +155,7 @@ func (v *visit) ofItem(kind Kind, it *workitem.Item) Wait {
 	return w
 }
 
-// ofJob is a wait for a job, which is that for its item if it has one.
+// ofJob returns a wait about a job: one about its item if it has one.
 func (v *visit) ofJob(kind Kind, j *state.Job) Wait {
 	w := v.wait(kind)
 	if it := v.c.Item(j.Item); it != nil {
@@ -168,7 +168,7 @@ func (v *visit) ofJob(kind Kind, j *state.Job) Wait {
 	return w
 }
 
-// items collects the items that people do: those that no job does.
+// items collects the items for people: those without a job.
 func (v *visit) items() {
 	for it := range v.c.Items.All() {
 		if !it.State.Live() || v.hasJob(it) {
@@ -191,7 +191,7 @@ func (v *visit) items() {
 	}
 }
 
-// hasJob reports whether a job does an item, has it wait for its time, or was given up.
+// hasJob reports whether an item has a job: one that runs it or wakes it, or the incident of a job that was given up.
 func (v *visit) hasJob(it *workitem.Item) bool {
 	for _, j := range v.c.Jobs.Of(it.ID) {
 		if j.Kind == state.JobRun || j.Kind == state.JobWake || givenUp(j) {
@@ -211,7 +211,7 @@ func (v *visit) loaded() bool {
 	return v.in.Definition == nil || v.in.Definition(v.c.Fingerprint) != nil
 }
 
-// attempts is how many attempts a task's items, or the calls of a function, have; 0 if that is not known.
+// attempts returns the maximum number of attempts of an item or of a function call; 0 if it is not known.
 func (v *visit) attempts(task, call string) int {
 	if v.in.Definition == nil {
 		return 0
@@ -229,7 +229,7 @@ func (v *visit) attempts(task, call string) int {
 	return 0
 }
 
-// joins collects the tasks that have some of their tokens, but cannot start.
+// joins collects the tasks that have some of their tokens, but are not enabled.
 func (v *visit) joins() {
 	for t := range v.c.Tasks {
 		if v.c.Tasks[t].State.Active() {
@@ -267,7 +267,7 @@ func tokensOf(e net.Explanation) Tokens {
 	return found
 }
 
-// tokens lists the conditions of a case that hold tokens.
+// tokens returns the marked conditions of a case.
 func tokens(c *state.Case) string {
 	var names []string
 	for p, n := range c.Marking {

@@ -10,25 +10,25 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Held is what a case holds of a limit over several tasks.
+// Held is an amount of a limit that a case holds over several tasks.
 type Held struct {
 	Case  workitem.CaseID `json:"case"`            // the case itself, or a descendant
-	Path  string          `json:"path,omitempty"`  // of a descendant, from the case down
-	Limit string          `json:"limit"`           // its name
-	Key   string          `json:"key,omitempty"`   // whose it is; "" is the one that all share
-	N     int64           `json:"n"`               // how many slots
-	Task  string          `json:"task"`            // that began it
-	Until string          `json:"until,omitempty"` // the task whose end ends it; "" if that is not known
+	Path  string          `json:"path,omitempty"`  // the path of a descendant, from the case down
+	Limit string          `json:"limit"`           // the name of the limit
+	Key   string          `json:"key,omitempty"`   // "" if the limit has no keys
+	N     int64           `json:"n"`               // the number of slots
+	Task  string          `json:"task"`            // the task that began the hold
+	Until string          `json:"until,omitempty"` // the task whose end ends the hold; "" if it is not known
 	Text  string          `json:"text"`            // "holds 1 of slots crane, from load until leave has ended"
 }
 
-// holds notes what the case holds.
+// holds collects the holds of the case.
 func (v *visit) holds() {
 	for i := range v.in.Rows.Rows {
 		row := &v.in.Rows.Rows[i]
 		list, err := ration.HoldsIn(row.State, row.Limit)
 		if err != nil {
-			continue // the engine reports it
+			continue // the engine reports the corrupt row
 		}
 		for k := range list {
 			if h := &list[k]; h.Case == v.c.ID {
@@ -38,7 +38,7 @@ func (v *visit) holds() {
 	}
 }
 
-// hold notes what the case holds of one limit, unless that has ended and no engine has given it back yet.
+// hold adds a hold, unless it has ended and no engine has removed it from the row yet.
 func (v *visit) hold(of store.LimitKey, h *ration.Hold) {
 	until := v.untilOf(of.Limit, h.Task)
 	from, to := taskNamed(v.c, h.Task), taskNamed(v.c, until)
@@ -56,7 +56,7 @@ func (v *visit) hold(of store.LimitKey, h *ration.Hold) {
 	v.answer.Holds = append(v.answer.Holds, held)
 }
 
-// untilOf is the task that ends what a task begins to hold of a limit; "" if the database does not say so.
+// untilOf returns the task that ends the hold of a limit which a task begins; "" if the database does not have it.
 func (v *visit) untilOf(name, task string) string {
 	for _, t := range v.in.Takes[v.c.Fingerprint].Tasks[task] {
 		if t.Limit == name {

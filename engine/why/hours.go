@@ -13,8 +13,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// NotLate finds which of some jobs that are due wait as their definition says, and so are not late: until the hours of their functions
-// begin, or for others that are done with them.
+// NotLate returns which of the given due jobs wait as their definition says, and so are not late: for the time window of their functions, or for the
+// other jobs of their batch.
 func NotLate(ctx context.Context, r store.Reader, jobs []*state.Job, now time.Time) (map[workitem.JobID]bool, error) {
 	hours, batches, err := readConditions(ctx, r)
 	if err != nil || len(hours)+len(batches) == 0 {
@@ -43,7 +43,7 @@ func NotLate(ctx context.Context, r store.Reader, jobs []*state.Job, now time.Ti
 	return waits, nil
 }
 
-// hoursOf is the window of the function of a job.
+// hoursOf returns the time window of the function of a job.
 func hoursOf(h workflow.Hours, j *state.Job) schedule.Window {
 	if j.Kind == state.JobRun {
 		return h.Tasks[j.Task]
@@ -51,7 +51,7 @@ func hoursOf(h workflow.Hours, j *state.Job) schedule.Window {
 	return h.Calls[j.Name]
 }
 
-// readConditions reads when the functions of all definitions may begin, and which items are done together, by fingerprint.
+// readConditions reads the time windows and batches of all definitions, by fingerprint.
 func readConditions(ctx context.Context, r store.Reader) (map[string]workflow.Hours, map[string]map[string]workflow.Batching, error) {
 	defs, err := r.Definitions(ctx)
 	if err != nil {
@@ -74,7 +74,7 @@ func readConditions(ctx context.Context, r store.Reader) (map[string]workflow.Ho
 	return hours, batches, nil
 }
 
-// inHours puts off until the window of its function is open what a job does at a time, and reports whether it did.
+// inHours moves the time of a wait to the opening of the window of its function, and reports whether it did.
 func (v *visit) inHours(w *Wait, j *state.Job, at time.Time) bool {
 	h := hoursOf(v.in.Hours[v.c.Fingerprint], j)
 	open := h.Open(at)
@@ -85,8 +85,8 @@ func (v *visit) inHours(w *Wait, j *state.Job, at time.Time) bool {
 	return true
 }
 
-// opens says when the hours of a function begin, in their zone: "08:00 Europe/Berlin, when its hours begin (08:00-18:00)". The day is
-// left out if it is that of now.
+// opens says when the window of a function opens, in its time zone: "08:00 Europe/Berlin, when its hours begin (08:00-18:00)". The day is left out
+// if it is today.
 func opens(w *Wait, now time.Time) string {
 	zone := w.Hours.Location().String()
 	at := w.Until.In(w.Hours.Location())

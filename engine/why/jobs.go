@@ -13,7 +13,7 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// jobs collects what the live jobs of the case wait for.
+// jobs collects the waits of the live jobs of the case.
 func (v *visit) jobs() {
 	for j := range v.c.Jobs.All() {
 		v.waiting(j)
@@ -35,7 +35,7 @@ func (v *visit) jobs() {
 	}
 }
 
-// turn is a case that begins when those before it have ended.
+// turn is the wait of a queued case for those before it.
 func (v *visit) turn(j *state.Job) {
 	w := v.ofJob(Turn, j)
 	w.Since, w.Name, w.Ahead = j.Created, v.c.Key, max(0, len(v.in.Before)-1)
@@ -45,14 +45,14 @@ func (v *visit) turn(j *state.Job) {
 	v.add(w)
 }
 
-// held is an incident: of a task that its policy holds open, or of a job that was given up. A join that waits is listed as one.
+// held is the wait for the decision about an incident. An undecided or-join is listed as a join instead.
 func (v *visit) held(j *state.Job) {
 	if j.Name == state.IncidentOrJoin {
 		return
 	}
 	about, err := state.SubjectOf(j)
 	if err != nil {
-		about = state.Subject{} // the integrity check reports it
+		about = state.Subject{} // the integrity check reports the corrupt subject
 	}
 	w := v.ofJob(Incident, j)
 	w.Since, w.Failure, w.Attempt, w.Child, w.Incident = j.Created, j.Failure, 0, about.Case, j.ID
@@ -73,7 +73,7 @@ func (v *visit) running(j *state.Job) {
 	v.add(w)
 }
 
-// begun is when the work that a job does began.
+// begun returns when the work of a job began.
 func (v *visit) begun(j *state.Job) time.Time {
 	if it := v.c.Item(j.Item); it != nil && !it.Started.IsZero() {
 		return it.Started
@@ -81,7 +81,7 @@ func (v *visit) begun(j *state.Job) time.Time {
 	return j.Created
 }
 
-// pending is a job that waits for its time, or for a worker.
+// pending is the wait of a job for its time, or for a worker.
 func (v *visit) pending(j *state.Job) {
 	if j.Due.After(v.in.Now) {
 		w := v.ofJob(Delay, j)
@@ -135,7 +135,7 @@ func (v *visit) pending(j *state.Job) {
 	v.add(w)
 }
 
-// failing notes that a job cannot begin because the store fails.
+// failing records that a job cannot start because the store fails.
 func (v *visit) failing(w *Wait, j *state.Job) bool {
 	if v.in.Failing == nil {
 		return false
@@ -147,12 +147,12 @@ func (v *visit) failing(w *Wait, j *state.Job) bool {
 	return true
 }
 
-// busy reports whether the engine here has no worker free for a queue.
+// busy reports whether all workers of a queue here have jobs.
 func (v *visit) busy(queue string) bool {
 	return v.in.Workers != nil && v.in.Running != nil && v.in.Running(queue) >= v.in.Workers(queue)
 }
 
-// blocked says why the engine here would not do a job of a queue.
+// blocked returns why the engine here would not run a job of a queue.
 func (v *visit) blocked(queue string) Block {
 	switch {
 	case !v.loaded():
@@ -165,7 +165,7 @@ func (v *visit) blocked(queue string) Block {
 	return Stopped
 }
 
-// timer is what the engine itself does at a time; a failing one is put off.
+// timer is the wait for a timer, which the engine executes itself; after a failure it is the time of the next attempt.
 func (v *visit) timer(j *state.Job) {
 	w := v.ofJob(Timer, j)
 	w.Failure, w.Attempt = j.Failure, j.Attempt+1
@@ -173,7 +173,7 @@ func (v *visit) timer(j *state.Job) {
 	v.byEngine(&w, j)
 }
 
-// byEngine adds a wait for what the engine itself does at a time.
+// byEngine adds a wait for work that the engine executes itself at a time.
 func (v *visit) byEngine(w *Wait, j *state.Job) {
 	if !v.loaded() {
 		w.Blocked = NotLoaded
@@ -183,7 +183,7 @@ func (v *visit) byEngine(w *Wait, j *state.Job) {
 	v.add(*w)
 }
 
-// delay is a time that was asked for: the begin of a case, or of a person's next attempt.
+// delay is the wait for a requested time: the begin of a case, or the next attempt of a person.
 func (v *visit) delay(j *state.Job) {
 	w := v.ofJob(Delay, j)
 	if j.Kind == state.JobWake && w.Failure != nil {
@@ -196,13 +196,13 @@ func (v *visit) delay(j *state.Job) {
 	v.byEngine(&w, j)
 }
 
-// stepKinds are the waits that steps are. A token is no wait: the step that waits for its event is.
+// stepKinds are the kinds of waits by kind of step. A token is no wait: the step that waits for its event is.
 var stepKinds = map[workitem.StepKind]Kind{
 	workitem.StepEvent: Event, workitem.StepSleep: Delay, workitem.StepCase: Child, workitem.StepDo: Retry,
 	workitem.StepTx: Retry,
 }
 
-// waiting collects what the steps of a job wait for.
+// waiting collects the waits of the steps of a job.
 func (v *visit) waiting(j *state.Job) {
 	for _, s := range v.steps[j.ID] {
 		kind, waits := stepKinds[s.Kind]
@@ -233,7 +233,7 @@ func (v *visit) waiting(j *state.Job) {
 	}
 }
 
-// limited lists the limits that a step waits for: what it needs of them, if it is not known here whether they have room.
+// limited returns what a step needs of limits of which it is not known here whether they have room.
 func (v *visit) limited(j *state.Job, s *workitem.Step) []Limit {
 	if v.in.Limits != nil {
 		if list := v.in.Limits(j.ID, s.Name); len(list) > 0 {
@@ -253,7 +253,7 @@ func (v *visit) limited(j *state.Job, s *workitem.Step) []Limit {
 	return list
 }
 
-// jobsAhead counts the jobs of a queue that go before one.
+// jobsAhead counts the jobs of a queue that start before a job.
 func jobsAhead(due []*state.Job, j *state.Job) int {
 	n := 0
 	for _, other := range due {
@@ -265,7 +265,7 @@ func jobsAhead(due []*state.Job, j *state.Job) int {
 	return n
 }
 
-// itemsAhead counts the items that a queue lists before one.
+// itemsAhead counts the items that a queue lists before an item.
 func itemsAhead(open []*store.ItemRow, it *workitem.Item) int {
 	n := 0
 	for _, other := range open {

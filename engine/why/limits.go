@@ -10,8 +10,8 @@ import (
 	"github.com/tasq-dev/tasq/workflow"
 )
 
-// ReadLimits completes what an engine answers to [workflow.Limits] by what the database has: the cases that hold slots over several tasks. If no
-// engine has answered, so that nothing is known, it lists the limits as they are set; then nothing but what cases hold is known to be in use.
+// ReadLimits adds to the answer of an engine to [workflow.Limits] what only the database has: the cases that hold slots over several tasks. Without an
+// answer, it lists the limits as they are set; the only usage that is known then is that of holds.
 func ReadLimits(ctx context.Context, r store.Reader, known []workflow.LimitInfo) ([]workflow.LimitInfo, error) {
 	list := slices.Clone(known)
 	if len(known) == 0 {
@@ -42,7 +42,7 @@ func ReadLimits(ctx context.Context, r store.Reader, known []workflow.LimitInfo)
 	return list, nil
 }
 
-// addHolders notes the cases that hold slots of a limit by a row of it.
+// addHolders adds the cases in the row of a limit that hold slots.
 func addHolders(l *workflow.LimitInfo, row *store.LimitRow) error {
 	holds, err := ration.HoldsIn(row.State, row.Limit)
 	for i := range holds {
@@ -57,7 +57,7 @@ func addHolders(l *workflow.LimitInfo, row *store.LimitRow) error {
 	return err
 }
 
-// LimitsSet lists limits as they are set, by name, with nothing of what is in use.
+// LimitsSet returns the limits as they are set, by name, without their usage.
 func LimitsSet(set map[string]store.LimitValue) (list []workflow.LimitInfo) {
 	for _, name := range slices.Sorted(maps.Keys(set)) {
 		l := set[name]
@@ -66,7 +66,7 @@ func LimitsSet(set map[string]store.LimitValue) (list []workflow.LimitInfo) {
 	return list
 }
 
-// KeysSet lists the keys of a limit that have a number of their own.
+// KeysSet returns the keys of a limit that have definitions of their own.
 func KeysSet(l store.LimitValue) (list []workflow.KeyLimit) {
 	for _, key := range slices.Sorted(maps.Keys(l.Keys)) {
 		set := l.Keys[key]

@@ -8,7 +8,7 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// limits names what a job waits for: "3 of rate openai, free in 4s for the first of 2 others that go first".
+// limits describes the limits that a job waits for: "3 of rate openai, free in 4s for the first of 2 others that go first".
 func limits(all []Limit) string {
 	texts := make([]string, len(all))
 	for i, l := range all {
@@ -16,14 +16,14 @@ func limits(all []Limit) string {
 		switch {
 		case l.Ahead > 0 && l.Free.IsZero():
 			texts[i] += ", " + ahead(l.Ahead)
-		case l.Ahead > 0: // the time is that of the first
+		case l.Ahead > 0: // the time is that of the first one in the line
 			texts[i] += firstOf(l.Ahead)
 		}
 	}
 	return strings.Join(texts, " and ")
 }
 
-// firstOf says for whom there is room at a time, if others go first.
+// firstOf says for which waiting job there will be room, if others are first.
 func firstOf(n int) string {
 	switch {
 	case n == 1:
@@ -34,7 +34,7 @@ func firstOf(n int) string {
 	return fmt.Sprintf(" for the first of %d others that go first", n)
 }
 
-// heldBy names the cases that hold a limit, and only the first of many: ", held by cases A, B".
+// heldBy names the first cases that hold a limit: ", held by cases A, B".
 func heldBy(cases []workitem.CaseID) string {
 	if len(cases) == 0 {
 		return ""
@@ -54,7 +54,7 @@ func heldBy(cases []workitem.CaseID) string {
 	return text
 }
 
-// needs names what a job takes of limits that may have room: " and room for 3 of rate openai".
+// needs describes what a job needs of limits that may have room: " and room for 3 of rate openai".
 func needs(w *Wait) string {
 	if len(w.Needs) == 0 {
 		return ""
@@ -62,7 +62,7 @@ func needs(w *Wait) string {
 	return " and room for " + limits(w.Needs)
 }
 
-// whose says of which key a limit is: " (of acme)", or of several " (of key-1, key-2 or key-3; key-2 is the first)".
+// whose names the keys of a limit: " (of acme)", or for a pool " (of key-1, key-2 or key-3; key-2 is the first)".
 func whose(l Limit) string {
 	switch {
 	case l.Key == "" && len(l.Any) == 0:

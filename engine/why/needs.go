@@ -10,7 +10,7 @@ import (
 	"github.com/tasq-dev/tasq/store/state"
 )
 
-// readSettings reads what operators have set, and what functions take of limits.
+// readSettings reads the settings of operators, and the limits of functions.
 func (in *Input) readSettings(ctx context.Context, r store.Reader) error {
 	all, err := r.Settings(ctx)
 	if err != nil {
@@ -23,9 +23,9 @@ func (in *Input) readSettings(ctx context.Context, r store.Reader) error {
 	return err
 }
 
-// needs notes what a job that is due takes of limits, if it waits for none in this process. A limit that is paused has no room for any key, except
-// for keys that have a number of their own. Of a limit that engines share it is known whether it has room, and which cases hold it; what others have
-// in use is not.
+// needs records what a due job needs of limits, if it does not wait for one in this process. A paused limit has no room for any key, except for keys with
+// definitions of their own. For a limit that engines share, its row says whether it has room, and which cases hold it; the usage of any other limit is
+// only known to its engine.
 func (v *visit) needs(w *Wait, j *state.Job) {
 	for _, t := range v.in.takes(v.c, j) {
 		set, known := v.in.Set[t.Limit]
@@ -49,7 +49,7 @@ func (v *visit) needs(w *Wait, j *state.Job) {
 	}
 }
 
-// noRoom notes of a limit that it has no room; false if it has.
+// noRoom records that a limit has no room; false if it has.
 func (v *visit) noRoom(need *Limit, l limit.Limit, out ration.Outlook) bool {
 	if out.Wait <= 0 {
 		return false
@@ -62,12 +62,12 @@ func (v *visit) noRoom(need *Limit, l limit.Limit, out ration.Outlook) bool {
 	return true
 }
 
-// needed names what is taken: "3 of rate openai", "breaker openai", "as much of rate openai as its input says".
+// needed describes an amount: "3 of rate openai", "breaker openai", "as much of rate openai as its input says".
 func needed(t store.Takes, l limit.Limit) string {
 	if l.Algorithm == limit.CircuitBreaker {
 		return "breaker " + l.Name
 	}
-	l.N = max(l.N, 1) // what is paused is said elsewhere
+	l.N = max(l.N, 1) // that it is paused is reported elsewhere
 	text := limit.Reason{Limit: l, N: t.N}.String()
 	if t.N == 0 {
 		text = "as much " + strings.TrimPrefix(text, "0 ") + " as its input says"
@@ -78,7 +78,7 @@ func needed(t store.Takes, l limit.Limit) string {
 	return text
 }
 
-// takes is what a job takes of limits, as far as the database has it.
+// takes returns what a job needs of limits, as far as the database has it.
 func (in *Input) takes(c *state.Case, j *state.Job) []store.Takes {
 	of := in.Takes[c.Fingerprint]
 	if j.Kind == state.JobRun {

@@ -10,9 +10,8 @@ import (
 	"github.com/tasq-dev/tasq/workflow"
 )
 
-// ReadQueues lists queues as the database has them, for the time when no engine answers [workflow.Queues]: those with jobs that are due and have
-// not begun, those that are paused, and those whose workers are set. Nothing runs then, and the workers, bounds and keys of a queue are
-// not known. It costs a look at each live item and job.
+// ReadQueues returns the queues as the database has them, for use when no engine answers [workflow.Queues]: those with due jobs, those that are paused, and
+// those whose workers are set. The running jobs, workers, bounds and keys are not known then. It reads each live item and job.
 func ReadQueues(ctx context.Context, r store.Reader, now time.Time) ([]workflow.QueueInfo, error) {
 	settings, err := r.Settings(ctx)
 	if err != nil {

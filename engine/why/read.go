@@ -13,36 +13,34 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Here is what the process that asks can do for cases, and shows of them. The zero value is a process that only reads, and shows all.
+// Here is what the process that asks can do for cases, and what it may show. The zero value is a process that only reads, and shows everything.
 type Here struct {
-	// Definition finds what the engine was opened with, by fingerprint; nil for one that it lacks. A nil function means
-	// that this is not known.
+	// Definition returns the definition with a fingerprint; nil if this process does not have it. If the function is nil, it is not known what the
+	// process has.
 	Definition func(fingerprint string) *workflow.Definition
-	// Workers says how many jobs of a queue run at a time, here. A nil function means that this is not known.
+	// Workers returns how many jobs of a queue can run at a time here. If the function is nil, that is not known.
 	Workers func(queue string) int
-	// Running says how many jobs of a queue run at the moment, here. A nil function means that this is not known.
+	// Running returns how many jobs of a queue run here now. If the function is nil, that is not known.
 	Running func(queue string) int
-	// Full is how many jobs run at a time in all queues, here, if as many do at the moment; 0 if there is room for more. A nil function means that
-	// this is not known.
+	// Full returns the bound of running jobs of all queues here if it is reached; 0 if it is not. If the function is nil, that is not known.
 	Full func() int
-	// Limits lists the limits that a job waits for, which is due, or a step of it, by its name; nothing if it does not wait for one. A
-	// nil function means that this is not known.
+	// Limits returns the limits that a due job, or the step of it with that name, waits for; nothing if it does not wait for one. If the function is
+	// nil, that is not known.
 	Limits func(job workitem.JobID, step string) []Limit
-	// Gathered says how many jobs wait to be done together with a job, which is due, and when they begin at the latest; 0 if it waits for
-	// none. A nil function means that this is not known.
+	// Gathered returns how many jobs are in the line of the batch of a due job, and the latest time at which they start; 0 if it is in none. If the
+	// function is nil, that is not known.
 	Gathered func(job workitem.JobID) (there int, due time.Time)
-	// Fair is the place of a job, which is due, in a queue that takes turns between keys; false if it has none here. A nil function means that
-	// this is not known.
+	// Fair returns the position of a due job in a fair queue; false if it has none here. If the function is nil, that is not known.
 	Fair func(job workitem.JobID) (Fair, bool)
-	// Failing says since when the store fails as a job of this engine, which is due, is to begin; zero if that is not so. A nil
-	// function means that this is not known.
+	// Failing returns since when the store fails when this engine tries to start a due job; zero if it does not fail. If the function is nil, that is
+	// not known.
 	Failing func(job workitem.JobID) time.Time
-	// Shown is what is shown of a business key, whose kind is "key" and whose name is that of its workflow, or of the key of a limit, whose
-	// kind is "limit" and whose name is that of the limit. A nil function shows them as they are.
+	// Shown masks a key: a business key, with the kind "key" and the name of its workflow, or the key of a limit, with the kind "limit" and the name
+	// of the limit. A nil function shows keys as they are.
 	Shown func(kind, name, text string) string
 }
 
-// shown is what is shown of a key.
+// shown masks a key by Shown.
 func (h *Here) shown(kind, name, key string) string {
 	if h.Shown == nil || key == "" {
 		return key
@@ -50,24 +48,24 @@ func (h *Here) shown(kind, name, key string) string {
 	return h.Shown(kind, name, key)
 }
 
-// Input is what an answer is made of.
+// Input is the state from which an answer is computed.
 type Input struct {
 	Here
 	Tree *state.Tree
 	Case workitem.CaseID
 	Now  time.Time
 
-	Paused map[string]store.QueueValue // what is set of queues, as that they are paused
+	Paused map[string]store.QueueValue // the settings of queues, by name
 	Set    map[string]store.LimitValue // the limits as they are defined and set, by name
-	Takes  map[string]store.TakesValue // what functions take of limits, by the fingerprint of their definition
-	Rows   store.LimitView             // what engines share of the limits that the tree takes of, and holds
-	Due    map[string][]*state.Job     // of each queue in which a job of the tree is due: those that are, of all cases
-	Open   map[string][]*store.ItemRow // of each queue in which an item of the tree waits: those that do, of all cases
+	Takes  map[string]store.TakesValue // what functions need of limits, by the fingerprint of their definition
+	Rows   store.LimitView             // the rows of the limits that the tree needs or holds, if engines share them
+	Due    map[string][]*state.Job     // the due jobs of all cases, for each queue with a due job of the tree
+	Open   map[string][]*store.ItemRow // the open items of all cases, for each queue with an open item of the tree
 
-	Hours   map[string]workflow.Hours               // in which functions may begin, by the fingerprint of their definition
-	Batches map[string]map[string]workflow.Batching // in which items are done together, by the fingerprint of their definition and the task
+	Hours   map[string]workflow.Hours               // the time windows of functions, by the fingerprint of their definition
+	Batches map[string]map[string]workflow.Batching // the batches, by the fingerprint of their definition and the task
 
-	Before []*state.Case // if the root case waits for its turn: those with its key that go on and were started before it, oldest first
+	Before []*state.Case // if the root case waits for its turn: the live cases with its key that were started before it, oldest first
 }
 
 // Read reads the state of a case and explains it. The error wraps [store.ErrNotFound] if there is no such case.
@@ -86,7 +84,7 @@ func Read(ctx context.Context, r store.Reader, id workitem.CaseID, now time.Time
 	return ReadOf(ctx, r, tree, id, now, here)
 }
 
-// ReadOf is [Read] for a caller that has the tree of the case already: the one that the reader has now. The case is in it.
+// ReadOf is like [Read] for a caller that already has the tree of the case, which must be the current one of the reader.
 func ReadOf(ctx context.Context, r store.Reader, tree *state.Tree, id workitem.CaseID, now time.Time, here Here) (*Answer, error) {
 	in := Input{Here: here, Tree: tree, Case: id, Now: now,
 		Due: make(map[string][]*state.Job), Open: make(map[string][]*store.ItemRow)}
@@ -111,8 +109,8 @@ func ReadOf(ctx context.Context, r store.Reader, tree *state.Tree, id workitem.C
 	return answer, err
 }
 
-// deadLetterOf finds the note about the dead letter of a root case that has failed in the last entry of its journal: the letter is
-// started in the transaction of the failure, after those of its work items.
+// deadLetterOf returns the note about the dead letter of a failed root case from the last entry of its journal: the letter was started in the transaction of
+// the failure, after those of its work items.
 func deadLetterOf(ctx context.Context, r store.Reader, c *state.Case) (letter string, err error) {
 	if c.State != state.CaseFailed || !c.Parent.IsZero() {
 		return "", nil
@@ -131,10 +129,10 @@ func deadLetterOf(ctx context.Context, r store.Reader, c *state.Case) (letter st
 	return letter, nil
 }
 
-// maxBefore is how many cases are read that others wait for.
+// maxBefore bounds the cases that are read of those before a queued case.
 const maxBefore = 10_000
 
-// before lists the cases that a root case waits for, if it waits for its turn.
+// before returns the cases that a root case waits for, if it waits for its turn.
 func before(ctx context.Context, r store.Finder, c *state.Case) (list []*state.Case, err error) {
 	if c.Turn() == nil {
 		return nil, nil
@@ -149,7 +147,7 @@ func before(ctx context.Context, r store.Finder, c *state.Case) (list []*state.C
 	return list, err
 }
 
-// readQueues reads who else waits in the queues that work of the tree waits in.
+// readQueues reads the other work in the queues in which work of the tree waits.
 func (in *Input) readQueues(ctx context.Context, r store.Finder) (err error) {
 	pending := []state.JobState{state.JobPending}
 	fresh := []workitem.State{workitem.Initialized}
@@ -170,10 +168,10 @@ func (in *Input) readQueues(ctx context.Context, r store.Finder) (err error) {
 	return err
 }
 
-// byWorker reports whether a job is done by a worker, and not by the engine itself.
+// byWorker reports whether a worker runs a job, and not the engine itself.
 func byWorker(j *state.Job) bool { return j.Kind == state.JobRun || j.Kind == state.JobCall }
 
-// hasRun reports whether an item is done by a job.
+// hasRun reports whether an item is run by a job.
 func hasRun(c *state.Case, it *workitem.Item) bool {
 	for _, j := range c.Jobs.Of(it.ID) {
 		if j.Kind == state.JobRun {

@@ -9,11 +9,10 @@ import (
 	"github.com/tasq-dev/tasq/store/state"
 )
 
-// What engines share of a limit is in a row of the store, so every process that reads knows it: until when there is no room, and which cases hold
-// slots over several tasks.
+// The row of a shared limit is in the store, so every process that can read the store knows when it has room again, and which cases hold slots over
+// several tasks.
 
-// readRows reads the rows of the limits that jobs and steps of the tree take of, as far as their keys are known, and those that say what cases of
-// the tree hold.
+// readRows reads the rows of the limits that jobs and steps of the tree need, as far as their keys are known, and those with holds of cases of the tree.
 func (in *Input) readRows(ctx context.Context, r store.Reader) (err error) {
 	var f store.LimitFilter
 	in.Tree.Each(func(c *state.Case) {
@@ -39,7 +38,7 @@ func (in *Input) readRows(ctx context.Context, r store.Reader) (err error) {
 	return err
 }
 
-// look says what the row of a limit says of the room for what a job takes; false if that is not known here. The only engine of a store knows better.
+// look returns whether a limit has room for a job by its row; false if the row does not say that. The only engine of a store knows better.
 func (v *visit) look(t *store.Takes, set *store.LimitValue, j *state.Job) (out ration.Outlook, known bool) {
 	l := set.Current()
 	if t.Keyed || t.Any != nil || t.N == 0 || !v.counted(l) {
@@ -52,7 +51,7 @@ func (v *visit) look(t *store.Takes, set *store.LimitValue, j *state.Job) (out r
 	return v.lookAt(l, "", t.N, of)
 }
 
-// lookAt is look for a key.
+// lookAt is look for one key.
 func (v *visit) lookAt(l limit.Limit, key string, n int64, of *ration.Hold) (out ration.Outlook, known bool) {
 	if l.N == 0 || n > l.Capacity() {
 		return out, false
@@ -65,7 +64,7 @@ func (v *visit) lookAt(l limit.Limit, key string, n int64, of *ration.Hold) (out
 	return out, err == nil
 }
 
-// limitOf is a limit as it is set for a key; false if the database knows none of that name.
+// limitOf returns a limit as it is set for a key; false if the database has none of that name.
 func (in *Input) limitOf(name, key string) (limit.Limit, bool) {
 	set, ok := in.Set[name]
 	if l, own := set.CurrentOf()[key]; own {
@@ -74,8 +73,8 @@ func (in *Input) limitOf(name, key string) (limit.Limit, bool) {
 	return set.Current(), ok
 }
 
-// counted reports whether the rows say how much of a limit is taken. Those of a store that one engine has open say it of rates and of what cases
-// hold, and that engine knows more.
+// counted reports whether rows have the usage of a limit. In a store with a single engine they have it for rates and holds; the engine itself knows
+// the rest.
 func (v *visit) counted(l limit.Limit) bool {
 	switch one := v.in.Rows.Now == 0; {
 	case one && v.in.Limits != nil:
@@ -91,7 +90,7 @@ func (v *visit) counted(l limit.Limit) bool {
 	return false
 }
 
-// row is the state of a row; nil if there is none.
+// row returns the state in a row; nil if there is none.
 func (in *Input) row(name, key string) []byte {
 	for i := range in.Rows.Rows {
 		if row := &in.Rows.Rows[i]; row.Limit == name && row.Key == key {

@@ -21,7 +21,7 @@ type looking struct {
 	found []Strand
 }
 
-// add lists a case, once for each cause and repair.
+// add adds a case, once for each cause and repair.
 func (l *looking) add(id workitem.CaseID, cause Cause, since time.Time, reason, repair string) {
 	if l.Older > 0 && since.After(l.Now.Add(-l.Older)) {
 		return
@@ -29,7 +29,7 @@ func (l *looking) add(id workitem.CaseID, cause Cause, since time.Time, reason, 
 	if slices.ContainsFunc(l.found, func(s Strand) bool { return s.Case == id && s.Cause == cause && s.Repair == repair }) {
 		return
 	}
-	if cause == CauseDeadEnd { // that nothing is under way follows from it
+	if cause == CauseDeadEnd { // implies that it is idle, so that is not reported too
 		l.found = slices.DeleteFunc(l.found, func(s Strand) bool { return s.Case == id && s.Cause == CauseIdle })
 	}
 	c := l.tree.Case(id)
@@ -37,7 +37,7 @@ func (l *looking) add(id workitem.CaseID, cause Cause, since time.Time, reason, 
 		Reason: reason, Repair: repair})
 }
 
-// What a wait is, and what moves it. The first that applies counts:
+// Each wait is tested against these conditions, and reported with the repair of the first that applies:
 //
 //	its case is suspended                      tasq case resume
 //	an incident                                tasq incident retry, tasq item retry, tasq case resume: by what it is about
@@ -51,9 +51,9 @@ func (l *looking) add(id workitem.CaseID, cause Cause, since time.Time, reason, 
 //	a timer, a time, a lease that is late      an open engine
 //	an event without a deadline, for long      tasq event send
 //
-// Everything else is under way.
+// A wait to which none applies is in progress.
 
-// wait lists the case of a wait that nothing moves.
+// wait adds the case of a wait that nothing will end.
 func (l *looking) wait(ctx context.Context, r store.Finder, w *Wait) error {
 	words := w.Words(l.Now)
 	text, _, _ := strings.Cut(words, "; ")
@@ -89,7 +89,7 @@ func (l *looking) wait(ctx context.Context, r store.Finder, w *Wait) error {
 	return nil
 }
 
-// repairOf is the command that has another try of what an incident is about.
+// repairOf returns the command that retries what an incident is about.
 func repairOf(w *Wait) string {
 	switch {
 	case !w.Child.IsZero():
@@ -100,7 +100,7 @@ func repairOf(w *Wait) string {
 	return "tasq item retry " + w.Item.String()
 }
 
-// idle is a case of which nothing is under way. The incident of an or-join says why it may be.
+// idle adds a case in which nothing is in progress. The incident of an or-join can be the reason.
 func (l *looking) idle(w *Wait) {
 	c := l.tree.Case(w.Case)
 	for j := range c.Jobs.All() {
@@ -114,7 +114,7 @@ func (l *looking) idle(w *Wait) {
 		fmt.Sprintf("tasq case move %s FROM TO, or tasq case cancel %[1]s", w.Case))
 }
 
-// limited is due work that needs limits. One that is set to 0, for all or for the key of the work, gives nothing until it is set to more.
+// limited adds due work that needs a limit which is set to 0, for all keys or for its own.
 func (l *looking) limited(w *Wait, text string) {
 	for _, of := range w.Limits {
 		v, ok := l.limits[of.Limit]
@@ -131,7 +131,7 @@ func (l *looking) limited(w *Wait, text string) {
 	}
 }
 
-// setLimit is the command that sets a limit, for all or for one key.
+// setLimit returns the command that sets a limit, for all keys or for one.
 func setLimit(name, key string, n int64) string {
 	line := "tasq limit set "
 	if key != "" {
@@ -140,7 +140,7 @@ func setLimit(name, key string, n int64) string {
 	return line + printable.Arguments(name, strconv.FormatInt(n, 10))
 }
 
-// leftAlone is due work that nothing seems to keep from beginning. It is late only if no job of its queue runs: others may go first.
+// leftAlone adds due work without a known obstacle that has not started. If other jobs of its queue run, it is not late, but waits for its turn.
 func (l *looking) leftAlone(ctx context.Context, r store.Finder, w *Wait, text string, late time.Time) error {
 	if !w.Since.Before(late) {
 		return nil

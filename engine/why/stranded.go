@@ -15,59 +15,58 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Cause says what keeps a case from its end. The words are stable.
+// Cause says why a case does not end. The values are stable.
 type Cause string
 
-// The causes of a [Strand]. Of those of a wait that is blocked, the word is that of the [Block].
+// The causes of a [Strand]. The cause of a blocked wait has the value of its [Block].
 const (
-	CauseDeadEnd   Cause = "dead-end"   // no run completes it from where it stands
-	CauseIdle      Cause = "idle"       // nothing of it is under way
+	CauseDeadEnd   Cause = "dead-end"   // no run completes it from its present marking
+	CauseIdle      Cause = "idle"       // nothing of it is in progress
 	CauseIncident  Cause = "incident"   // a person has to decide
-	CauseSuspended Cause = "suspended"  // the case is suspended, or one above it, with work that waits
+	CauseSuspended Cause = "suspended"  // the case or one above it is suspended, and has waiting work
 	CausePaused    Cause = "paused"     // the queue of due work is paused
 	CauseLimited   Cause = "limited"    // due work needs a limit that is set to 0
 	CauseNotLoaded Cause = "not-loaded" // the process that was asked does not have its definition
-	CauseNoWorkers Cause = "no-workers" // no process does due work of its queue
-	CauseOverdue   Cause = "overdue"    // what an engine does by itself is not done: none is open, or none has its definition
-	CauseForgotten Cause = "forgotten"  // it has waited for an event, without a deadline, for as long as was asked for
+	CauseNoWorkers Cause = "no-workers" // no process runs due work of its queue
+	CauseOverdue   Cause = "overdue"    // work of an engine itself is late: no engine is open, or none has the definition
+	CauseForgotten Cause = "forgotten"  // it has waited for an event, without a deadline, for longer than Search.Older
 )
 
-// Strand is a case that does not come to its end by itself, nor by the work that it offers.
+// Strand is a live case that does not end by itself, nor by the work that it offers.
 type Strand struct {
 	Case     workitem.CaseID `json:"case"`
 	Root     workitem.CaseID `json:"root"`
 	Workflow string          `json:"workflow"`
 	Version  string          `json:"version,omitempty"`
 	Cause    Cause           `json:"cause"`
-	Since    time.Time       `json:"since,omitzero"` // zero if that is not known
+	Since    time.Time       `json:"since,omitzero"` // zero if it is not known
 	Reason   string          `json:"reason"`
-	Repair   string          `json:"repair"` // the act that repairs it: a command of tasq, or what to do
+	Repair   string          `json:"repair"` // how to repair it: a command of tasq, or a description
 }
 
-// DefaultLate is how late due work is at most before it counts as left alone: an engine that is open begins it within milliseconds, if it
-// has a worker free.
+// DefaultLate is the delay from which on due work counts as late: an open engine with a free worker starts it within milliseconds.
 const DefaultLate = 10 * time.Second
 
-// Search says how cases that do not end are looked for.
+// Search configures a search for cases that do not end.
 type Search struct {
-	Here               // what the process that asks can do; the zero value judges by what is stored alone
-	Now  time.Time     // of the question
-	Late time.Duration // how late due work must be before it counts as left alone; 0 is DefaultLate
-	// Older leaves out what has stood for a shorter time. With it, those that have waited so long for an event without a deadline are
-	// listed, too: who sends it may be gone. 0 lists all but them.
+	Here               // what the process that asks can do; the zero value judges only by what is stored
+	Now  time.Time     // the time of the search
+	Late time.Duration // the delay from which on due work counts as late; 0 is DefaultLate
+	// Older leaves out what has waited for less time. It also adds cases that have waited for so long for an event without a deadline, whose sender may
+	// be gone. 0 lists everything except these.
 	Older time.Duration
-	// Most bounds how many root cases are looked at, the oldest first. If there are more, the search ends with [ErrMore]. 0 is no bound.
+	// Most bounds the number of root cases that are examined, oldest first. If there are more, the search ends with [ErrMore]. 0 is no bound.
 	Most int
 }
 
-// ErrMore ends a search that has looked at as many cases as it may.
+// ErrMore says that a search has examined as many cases as Search.Most allows.
 var ErrMore = errors.New("there are more cases to look at")
 
-// Stranded lists the live cases that no run completes from where they stand, and those that no work under way and no person moves: each with the reason
-// and the act that repairs it. Work is moved by a job, a timer or an event that is under way, or by a person whom a work item is offered to;
-// it is not while the case is suspended, its queue is paused or has no workers, a limit is set to 0, or a person has to decide an
-// incident. Some root cases at a time are looked at in one view. A case whose search for a run was given up is not listed as a dead end.
-// Behind the live cases come those that have ended and left an incident behind.
+// Stranded yields the live cases that no run can complete from their present marking, and those that neither work in progress nor a person will move, each with
+// the cause and the repair. Work is in progress if there is a job, a timer or an event for it, or a work item that is offered to a person, unless the
+// case is suspended, its queue is paused or has no workers, a limit is set to 0, or an incident needs a decision. Several root cases are read in one
+// view. A case is not listed as a dead end if the search for a run exceeded its budget. After the live cases come those that have ended and left
+// an incident.
 func Stranded(ctx context.Context, v store.Viewer, s Search) iter.Seq2[Strand, error] {
 	return func(yield func(Strand, error) bool) {
 		x := &examination{Search: s, busy: make(map[string]bool), ways: make(map[string]string)}
@@ -102,10 +101,10 @@ func Stranded(ctx context.Context, v store.Viewer, s Search) iter.Seq2[Strand, e
 	}
 }
 
-// together is how many root cases are read in one view.
+// together is the number of root cases that are read in one view.
 const together = 50
 
-// parts gathers root cases that are looked at in one view. An error comes with those before it; it is [ErrMore] if there are more than may be looked at.
+// parts yields groups of root cases that are examined in one view. An error comes with the cases before it; it is [ErrMore] if Search.Most is exceeded.
 func (x *examination) parts(roots iter.Seq2[workitem.CaseID, error]) iter.Seq2[[]workitem.CaseID, error] {
 	return func(yield func([]workitem.CaseID, error) bool) {
 		var some []workitem.CaseID
@@ -138,16 +137,16 @@ type examination struct {
 	queues map[string]store.QueueValue
 	hours  map[string]workflow.Hours
 	batch  map[string]map[string]workflow.Batching
-	busy   map[string]bool // of each queue that was asked about: some of its jobs run
+	busy   map[string]bool // by queue: whether some of its jobs run
 	key    []byte
-	ways   map[string]string // by where a case stands, see deadEnd
+	ways   map[string]string // results of deadEnd by marking and definition
 }
 
-// maxWays is how many places are remembered where cases stand.
+// maxWays bounds the number of cached results.
 const maxWays = 10_000
 
-// deadEnd says why no run completes a case; "" if one does, or that is not known. Of a hundred thousand cases most stand where others do: at
-// the same marking of the same definition, with the same tasks under way. The search for a run costs more than all else that is asked of them.
+// deadEnd returns why no run completes a case; "" if one does, or if it is not known. The result is cached by the definition, the marking and the started
+// tasks: of a hundred thousand cases most are in a state that others are in too, and the search for a run costs more than everything else.
 func (x *examination) deadEnd(c *state.Case) string {
 	x.key = append(append(x.key[:0], c.Fingerprint...), 0)
 	for _, n := range c.Marking {
@@ -180,7 +179,7 @@ func (x *examination) readControls(ctx context.Context, r store.Reader) error {
 	return err
 }
 
-// roots lists the root cases to look at: the live ones, and then those that ended and left an incident.
+// roots yields the root cases to examine: the live ones, and then those that have ended and left an incident.
 func (x *examination) roots(ctx context.Context, v store.Viewer) iter.Seq2[workitem.CaseID, error] {
 	return func(yield func(workitem.CaseID, error) bool) {
 		live := store.CaseFilter{RootOnly: true, States: []state.CaseState{state.CaseStarted}}
@@ -212,7 +211,7 @@ func (x *examination) roots(ctx context.Context, v store.Viewer) iter.Seq2[worki
 	}
 }
 
-// look examines the trees of root cases. Those that were removed meanwhile are left out.
+// look examines the trees of root cases. It skips those that were removed meanwhile.
 func (x *examination) look(ctx context.Context, r store.Finder, roots []workitem.CaseID) (found []Strand, err error) {
 	trees, err := r.Trees(ctx, roots)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// String is the whole answer for people: a line for the case, and one for each wait.
+// String returns the whole answer as text: a line for the case, and one for each wait.
 func (a *Answer) String() string {
 	var b strings.Builder
 	b.WriteString("case " + a.Case.String() + " of " + versioned(a.Workflow, a.Version) + " is " + a.Word)
@@ -57,7 +57,7 @@ func versioned(workflow, version string) string {
 	return workflow + " version " + version
 }
 
-// text puts a wait into words: who must act, since when, until when, and what is in the way.
+// text describes a wait: who must act, since when, until when, and what blocks it.
 func text(w *Wait, now time.Time) string {
 	line := what(w, now)
 	if w.Path != "" {
@@ -79,8 +79,8 @@ func text(w *Wait, now time.Time) string {
 	return line
 }
 
-// Words says what must happen and what is in the way, without the times, the id and the path that the wait has as fields: for a page
-// that shows those by themselves. now is the time of the answer.
+// Words describes what must happen and what blocks it, without the fields that a page shows separately: the times, the id and the path. now is the time of
+// the answer.
 func (w *Wait) Words(now time.Time) string {
 	line := what(w, time.Time{})
 	if reason := blocked(w, now); reason != "" {
@@ -89,7 +89,7 @@ func (w *Wait) Words(now time.Time) string {
 	return line
 }
 
-// what says what must happen, without times if now is zero.
+// what describes what must happen, without times if now is zero.
 func what(w *Wait, now time.Time) string {
 	switch w.Kind {
 	case Person:
@@ -131,7 +131,7 @@ func what(w *Wait, now time.Time) string {
 	return stuck(w)
 }
 
-// turn names the case that has to end first, and how many more.
+// turn names the case that has to end first, and the number of others.
 func turn(w *Wait) string {
 	if w.Child.IsZero() {
 		return "the case waits for its turn among those with the key " + w.Name
@@ -143,7 +143,7 @@ func turn(w *Wait) string {
 	return line
 }
 
-// subject names the item, step, timer or function that a wait is about.
+// subject names the item, step, timer or function of a wait.
 func subject(w *Wait) string {
 	owner := "item " + w.Label
 	switch {
@@ -185,7 +185,7 @@ func queue(name string) string {
 	return "queue " + name
 }
 
-// attempt adds which attempt it is, if it is not the first.
+// attempt adds the number of the attempt, from the second on.
 func attempt(w *Wait) string {
 	switch {
 	case w.Attempt < 2:
@@ -203,7 +203,7 @@ func failed(w *Wait) string {
 	return " after " + w.Failure.String()
 }
 
-// tries says of something that the engine does that it failed before.
+// tries says how often work of the engine itself has failed before.
 func tries(w *Wait) string {
 	if w.Failure == nil {
 		return ""
@@ -211,7 +211,7 @@ func tries(w *Wait) string {
 	return fmt.Sprintf(", try %d: the last one failed with %s", w.Attempt, w.Failure)
 }
 
-// at says when something happens, or happened not though it was due.
+// at says when something happens, or that it has not happened although it was due.
 func at(t, now time.Time) string {
 	switch {
 	case now.IsZero():
@@ -258,7 +258,7 @@ func stuck(w *Wait) string {
 	return line + "; cancel the case"
 }
 
-// blocked says what is in the way.
+// blocked describes what blocks a wait.
 func blocked(w *Wait, now time.Time) string {
 	switch w.Blocked {
 	case NotLoaded:
@@ -289,7 +289,7 @@ func blocked(w *Wait, now time.Time) string {
 	return ""
 }
 
-// workers says how many workers were set of the queue, and by whom.
+// workers says how many workers were set for the queue, and by whom.
 func workers(w *Wait, now time.Time) string {
 	if w.Workers == nil {
 		return ""
@@ -297,7 +297,7 @@ func workers(w *Wait, now time.Time) string {
 	return fmt.Sprintf("; its workers are set to %d%s", w.Workers.N, decided(&w.Workers.Decision, now))
 }
 
-// decided says by whom something was decided, and how long ago.
+// decided says who decided something, and how long ago.
 func decided(d *store.Decision, now time.Time) (text string) {
 	if d == nil {
 		return ""
@@ -311,7 +311,7 @@ func decided(d *store.Decision, now time.Time) (text string) {
 	return text
 }
 
-// suspended says which case is suspended, as seen from another one or itself.
+// suspended names the suspended case, as seen from itself or from another case.
 func suspended(s *Suspension, seenFrom workitem.CaseID, now time.Time) string {
 	line := "the case is suspended"
 	if s.Case != seenFrom {
@@ -327,7 +327,7 @@ func suspended(s *Suspension, seenFrom workitem.CaseID, now time.Time) string {
 	return line
 }
 
-// inTurn says what goes before a job of a queue that takes turns.
+// inTurn describes the jobs of a fair queue that start before a job.
 func inTurn(f *Fair) string {
 	if f.Keys == 0 {
 		return "the queue takes turns between keys of the input"
@@ -342,7 +342,7 @@ func inTurn(f *Fair) string {
 	return line
 }
 
-// ahead says how many go before a job or an item.
+// ahead says how many jobs or items come before one.
 func ahead(n int) string {
 	switch {
 	case n == 1:

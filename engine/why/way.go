@@ -11,31 +11,31 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// wayBudget is how many states are looked at.
+// wayBudget bounds the states of a search.
 const wayBudget = 20_000
 
-// Way is the shortest run that completes a case from where it stands.
+// Way is the shortest run that completes a case from its present state.
 type Way struct {
 	Case  workitem.CaseID `json:"case"`
 	State string          `json:"state"`
-	Tasks []WayTask       `json:"tasks"` // that complete, in this order; empty if there is no such run
+	Tasks []WayTask       `json:"tasks"` // the tasks that complete, in order; empty if there is no such run
 
-	// Found reports whether there is such a run. Decided is false if the search for it was given up.
+	// Found reports whether there is such a run. Decided is false if the search exceeded its budget.
 	Found   bool     `json:"found"`
 	Decided bool     `json:"decided"`
-	Stuck   []string `json:"stuck,omitempty"` // the tasks that complete before nothing can happen any more
-	Left    []string `json:"left,omitempty"`  // the conditions that hold tokens then
+	Stuck   []string `json:"stuck,omitempty"` // the tasks of a shortest run to a deadlock
+	Left    []string `json:"left,omitempty"`  // the marked conditions at the deadlock
 }
 
 // WayTask is a task of a [Way].
 type WayTask struct {
 	Task  string `json:"task"`
 	State string `json:"state"`
-	Waits []Wait `json:"waits,omitempty"` // of a task that is enabled or started: who or what must act
+	Waits []Wait `json:"waits,omitempty"` // what an enabled or started task waits for
 }
 
-// WayOf finds the shortest run that completes a case, with what its tasks wait for. The answer must be of that case, which must be in
-// the tree. Failures are left out: a task completes once its work is done.
+// WayOf returns the shortest run that completes a case, with the waits of its tasks. The answer must be for that case, which must be in the tree. Failures
+// are not considered: a task completes when its work is done.
 func WayOf(tree *state.Tree, a *Answer) Way {
 	c := tree.Case(a.Case)
 	w, run := wayFrom(c)
@@ -43,7 +43,7 @@ func WayOf(tree *state.Tree, a *Answer) Way {
 	for _, name := range run {
 		at, _ := a.Task(name)
 		task := WayTask{Task: name, State: state.TaskDisabled.String()}
-		if !seen[name] { // a loop comes by again
+		if !seen[name] { // only the first occurrence of a task in a loop
 			task.State = at.State
 			for _, wait := range a.Of(name) {
 				if wait.Kind != Join {
@@ -57,7 +57,7 @@ func WayOf(tree *state.Tree, a *Answer) Way {
 	return w
 }
 
-// wayFrom is the way without its tasks, whose names are in run.
+// wayFrom returns a way without its tasks, whose names are in run.
 func wayFrom(c *state.Case) (w Way, run []string) {
 	w = Way{Case: c.ID, State: c.State.String(), Tasks: []WayTask{}, Decided: true}
 	if c.State.Final() {
@@ -71,7 +71,7 @@ func wayFrom(c *state.Case) (w Way, run []string) {
 	return w, way.Run
 }
 
-// String is the way for people, a line for each task.
+// String returns the way as text, a line for each task.
 func (w *Way) String() string {
 	var b strings.Builder
 	b.WriteString("case " + w.Case.String() + " is " + w.State)

@@ -1,6 +1,15 @@
-// Package why explains what a case waits for: who or what must act next, since when, until when, and why it has not
-// happened yet. [Explain] is a pure function of the state of a case's tree; [Read] reads that state from any store, including
-// a read-only one. The engine and the command tasq use this package, so they give the same answer.
+// Package why explains what a case waits for: who or what must act next, since when, until when, and why that has not happened yet. [Explain] is a pure
+// function of the state of a tree; [Read] reads that state from any store, also from a read-only one. The engine and the command tasq both use
+// this package, so they give the same answer.
+//
+// A wait has a kind, which says who must act, and, if it is overdue, a block, which says what prevents that:
+//
+//	work item for a person          Person
+//	job    due later                Retry, Delay, Timer
+//	       due now                  Worker: NotLoaded, NoWorkers, Paused, Limited, Busy, ...; Running once a worker has it
+//	       suspended by its steps   Event, Topic, Child: one wait for each step
+//	task with only some tokens      Join
+//	none of these                   Stuck
 package why
 
 import (
@@ -14,7 +23,7 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Kind says who or what must act next. The words are stable.
+// Kind says who or what must act next. The values are stable.
 type Kind string
 
 // The kinds of waits.
@@ -24,7 +33,7 @@ const (
 	Running  Kind = "running"  // a worker does the job now
 	Retry    Kind = "retry"    // a failed attempt is followed by another one, at a time
 	Delay    Kind = "delay"    // a time that was asked for: the begin of a case, the end of a sleep
-	Timer    Kind = "timer"    // a timer of a task, or one that failed and is tried again
+	Timer    Kind = "timer"    // a timer of a task, or the next attempt of one that failed
 	Event    Kind = "event"    // a step waits for an event that is sent to the case
 	Topic    Kind = "topic"    // a step waits for a broadcast
 	Child    Kind = "case"     // a step waits for a child case, whose own waits are listed too
@@ -34,27 +43,26 @@ const (
 	Stuck    Kind = "stuck"    // nothing can act: the case can only be canceled
 )
 
-// Block says why something that is due does not happen. The words are stable; "" means that nothing is known to be in the
-// way.
+// Block says why something that is due does not happen. The values are stable; "" means that no obstacle is known.
 type Block string
 
-// The reasons. The first that applies is given.
+// The blocks, in the order of their precedence.
 const (
 	NotLoaded Block = "not-loaded" // the engine was not opened with the case's version of its workflow
 	NoWorkers Block = "no-workers" // the engine runs no jobs at all
 	Stopped   Block = "stopped"    // the engine runs no jobs of this queue
 	Suspended Block = "suspended"  // the case is suspended, or one above it; see Wait.Suspended
-	Failing   Block = "failing"    // the store fails, since Wait.Down; the job is tried again until it works
-	Behind    Block = "behind"     // others of the queue go first; see Wait.Ahead
+	Failing   Block = "failing"    // the store fails, since Wait.Down; the job is retried until it works
+	Behind    Block = "behind"     // earlier jobs of the queue wait too; see Wait.Ahead
 	Paused    Block = "paused"     // the queue is paused
-	Hours     Block = "hours"      // the window in which its function may begin is closed; see Wait.Hours and Wait.Until
+	Hours     Block = "hours"      // outside the time window of its function; see Wait.Hours and Wait.Until
 	Limited   Block = "limited"    // it needs more of limits than is free; see Wait.Limits
-	Gathering Block = "batch"      // it is done together with others, which are not there yet; see Wait.Batch and Wait.Until
+	Gathering Block = "batch"      // it waits for the other jobs of its batch; see Wait.Batch and Wait.Until
 	Busy      Block = "busy"       // all workers of the queue have jobs
-	Lapsed    Block = "lapsed"     // the lease of the worker ran out, so it may be gone
+	Lapsed    Block = "lapsed"     // the lease of its worker has expired, so the worker may be gone
 )
 
-// Answer is what a case waits for. It holds names and values only, so it can be stored and shown without the case.
+// Answer is what a case waits for. It has only names and values, so it can be stored and shown without the case.
 type Answer struct {
 	Case     workitem.CaseID   `json:"case"`
 	Workflow string            `json:"workflow"`
@@ -65,41 +73,40 @@ type Answer struct {
 	Since    time.Time         `json:"since"` // when the case was created, or ended
 	At       time.Time         `json:"at"`    // the time of the answer
 
-	Tick *workflow.Tick `json:"tick,omitempty"` // of the schedule that started the case; nil if none did
+	Tick *workflow.Tick `json:"tick,omitempty"` // the tick of the schedule that started the case; nil if none did
 
-	// Waits are what the case and its descendants wait for: those of the case first, then those of its child cases, each
-	// group in the order of creation. Empty for a case that has ended and left no work behind.
+	// Waits are what the case and its descendants wait for: those of the case first, then those of its child cases, each group in the order of
+	// creation. It is empty for a case that has ended and left no work behind.
 	Waits []Wait `json:"waits"`
-	More  int    `json:"more,omitempty"` // how many waits were left out, see MaxWaits
+	More  int    `json:"more,omitempty"` // the number of waits that were left out, see MaxWaits
 
 	// Holds are the slots of limits that the case and its descendants hold over several tasks, at most MaxWaits.
 	Holds []Held `json:"holds,omitempty"`
 
 	Tasks []Task `json:"tasks"` // of the case itself, as the definition lists them
 
-	// Suspended is what keeps the case from going on: its own suspension, or that of a case above it; nil if there is none.
+	// Suspended is the suspension of the case, or of a case above it; nil if there is none.
 	Suspended *Suspension `json:"suspended,omitempty"`
 
-	// Lost are the tasks of a failed case that were under way, and go on if it is resumed.
+	// Lost are the tasks of a failed case that were started, and continue if it is resumed.
 	Lost []string `json:"lost,omitempty"`
 
-	// DeadLetter says of a root case that was given up which case its dead letter is; "" if there is none, or something has happened
-	// to the case since, see its history.
+	// DeadLetter says which case is the dead letter of a failed root case; "" if there is none, or if the case has changed since (see its history).
 	DeadLetter string `json:"deadLetter,omitempty"`
 }
 
 // MaxWaits bounds the waits of an answer: a case may have a hundred thousand items.
 const MaxWaits = 1000
 
-// Suspension is what keeps work from beginning until the case that has it is resumed.
+// Suspension is a suspension: no work starts until the case that has it is resumed.
 type Suspension struct {
-	Case   workitem.CaseID `json:"case"` // that is suspended
+	Case   workitem.CaseID `json:"case"` // the suspended case
 	Since  time.Time       `json:"since"`
 	By     string          `json:"by,omitempty"`
 	Reason string          `json:"reason,omitempty"`
 }
 
-// Task finds a task of the case; false if the workflow has none of that name.
+// Task returns a task of the case; false if the workflow has none of that name.
 func (a *Answer) Task(name string) (Task, bool) {
 	for _, t := range a.Tasks {
 		if t.Task == name {
@@ -109,7 +116,7 @@ func (a *Answer) Task(name string) (Task, bool) {
 	return Task{}, false
 }
 
-// Of lists the waits of a task of the case itself, without those of child cases.
+// Of returns the waits of a task of the case itself, without those of child cases.
 func (a *Answer) Of(task string) []Wait {
 	var own []Wait
 	for _, w := range a.Waits {
@@ -124,7 +131,7 @@ func (a *Answer) Of(task string) []Wait {
 type Wait struct {
 	Kind     Kind            `json:"kind"`
 	Case     workitem.CaseID `json:"case"`           // the case itself, or a descendant
-	Path     string          `json:"path,omitempty"` // of a descendant, from the case down: "print.1.2/collect.1.1"
+	Path     string          `json:"path,omitempty"` // the path of a descendant, from the case down: "print.1.2/collect.1.1"
 	Workflow string          `json:"workflow"`
 	Version  string          `json:"version,omitempty"`
 
@@ -136,13 +143,13 @@ type Wait struct {
 	State    string          `json:"state,omitempty"`   // of the item, or else of the job
 	Name     string          `json:"name,omitempty"`    // of the timer, function, event or topic
 	Step     string          `json:"step,omitempty"`    // the step of the job that waits
-	Child    workitem.CaseID `json:"child,omitzero"`    // that the step waits for, that has its turn before, or that an incident is about
+	Child    workitem.CaseID `json:"child,omitzero"`    // the case that the step waits for, that comes before this one, or that an incident is about
 	Incident workitem.JobID  `json:"incident,omitzero"` // of a wait for a person's decision
 	Queue    string          `json:"queue,omitempty"`   // "" is the default queue
-	By       string          `json:"by,omitempty"`      // who started the item, or the worker that has the job
+	By       string          `json:"by,omitempty"`      // who started the item, or the worker of the job
 
-	Attempt  int               `json:"attempt,omitempty"`  // that is waited for or under way, from 1
-	Attempts int               `json:"attempts,omitempty"` // how many there are at most; 0 if that is not known
+	Attempt  int               `json:"attempt,omitempty"`  // the current or next attempt, from 1
+	Attempts int               `json:"attempts,omitempty"` // the maximum number of attempts; 0 if it is not known
 	Failure  *workitem.Failure `json:"failure,omitempty"`  // of the last attempt
 
 	Since   time.Time `json:"since,omitzero"`
@@ -150,24 +157,24 @@ type Wait struct {
 	Overdue bool      `json:"overdue,omitempty"`
 
 	Blocked Block `json:"blocked,omitempty"`
-	Ahead   int   `json:"ahead,omitempty"` // how many go first; MaxAhead means that many or more
+	Ahead   int   `json:"ahead,omitempty"` // the number of earlier jobs or items; MaxAhead means that many or more
 
-	Limits []Limit `json:"limits,omitempty"` // that have no room
-	Needs  []Limit `json:"needs,omitempty"`  // that it takes of, if it is not known here whether they have room
+	Limits []Limit `json:"limits,omitempty"` // the limits without room
+	Needs  []Limit `json:"needs,omitempty"`  // the limits that it needs, if it is not known here whether they have room
 
-	Debounced time.Time `json:"debounced,omitzero"` // of a case that further starts with its key put off: when the first came
+	Debounced time.Time `json:"debounced,omitzero"` // for a debounced case: the time of the first start of the series
 
-	Hours schedule.Window `json:"hours,omitzero"` // of its function, if it waits until they begin
+	Hours schedule.Window `json:"hours,omitzero"` // of its function, if it waits for them
 
 	Batch *Batch `json:"batch,omitempty"` // that it waits for
 
-	Fair *Fair `json:"fair,omitempty"` // its place, if its queue takes turns between keys
+	Fair *Fair `json:"fair,omitempty"` // its position, if its queue is fair
 
 	Paused *store.Decision `json:"paused,omitempty"` // since when the queue is paused, and by whom
 
-	Workers *store.WorkersValue `json:"workers,omitempty"` // how many workers its queue was set to have, if it waits for one of them
+	Workers *store.WorkersValue `json:"workers,omitempty"` // the number of workers that was set for its queue, if all of them have jobs
 
-	MaxRunning int `json:"maxRunning,omitempty"` // how many jobs of all queues run here at a time, if it waits for one of them to end
+	MaxRunning int `json:"maxRunning,omitempty"` // the bound of running jobs of all queues here, if it is reached
 
 	Down time.Time `json:"down,omitzero"` // since when the store fails
 
@@ -180,11 +187,11 @@ type Wait struct {
 // Limit is a limit that a job waits for.
 type Limit struct {
 	Limit string    `json:"limit"`          // its name
-	Key   string    `json:"key,omitempty"`  // whose it is; "" is the one that all share. Of several, the one that is expected to admit first
-	Any   []string  `json:"any,omitempty"`  // the keys of which any will do, if it is taken so
-	N     int64     `json:"n"`              // how much the job needs; 0 if its input decides, and is not read here
-	Free  time.Time `json:"free,omitzero"`  // when it has room for the first who waits, as far as time alone gives it; zero if something has to be given back
-	Ahead int       `json:"ahead,omitzero"` // how many who wait for it go first
+	Key   string    `json:"key,omitempty"`  // "" if the limit has no keys; for a pool, the key that is expected to have room first
+	Any   []string  `json:"any,omitempty"`  // the keys of the pool, if it is one
+	N     int64     `json:"n"`              // how much the job needs; 0 if that depends on its input, which is not read here
+	Free  time.Time `json:"free,omitzero"`  // when it has room for the first job in its line; zero if time alone does not give it
+	Ahead int       `json:"ahead,omitzero"` // the number of earlier jobs in its line
 	Text  string    `json:"text"`           // "3 of rate openai, free in 4s"
 
 	HeldBy []workitem.CaseID `json:"heldBy,omitempty"` // the cases that hold the slots over several tasks, if it waits for those
@@ -192,27 +199,27 @@ type Limit struct {
 	key string // Key, if that is not what is shown of it
 }
 
-// Limited reports whether something waits for limits, or takes of limits of which it is not known here whether they have room.
+// Limited reports whether a wait is for limits, or needs limits of which it is not known here whether they have room.
 func (a *Answer) Limited() bool {
 	return slices.ContainsFunc(a.Waits, func(w Wait) bool { return len(w.Limits)+len(w.Needs) > 0 })
 }
 
-// Batch is what a job waits for that is done together with others.
+// Batch is the batch that a job waits for.
 type Batch struct {
-	Most  int `json:"most"`            // how many are done together: it begins when there are as many, or its time is over
-	There int `json:"there,omitempty"` // how many wait for it here, the job included; 0 if that is not known
+	Most  int `json:"most"`            // the size of the batch; it starts when it is full, or after a wait
+	There int `json:"there,omitempty"` // the number of jobs in it, with this one; 0 if it is not known
 }
 
-// Fair is the place of a job in a queue that takes turns between keys of the input.
+// Fair is the position of a job in a fair queue.
 type Fair struct {
-	Ahead int `json:"ahead,omitempty"` // how many jobs of its key go first, interleaved with those of the others
-	Keys  int `json:"keys,omitempty"`  // how many keys have jobs that wait, its own too; 0 if it is not known here
+	Ahead int `json:"ahead,omitempty"` // the number of earlier jobs of its key; jobs of other keys start in between
+	Keys  int `json:"keys,omitempty"`  // the number of keys with waiting jobs, with its own; 0 if it is not known here
 }
 
-// MaxAhead is how far others of a queue are counted.
+// MaxAhead is the number up to which earlier jobs and items of a queue are counted.
 const MaxAhead = store.DefaultLimit
 
-// Task says where a task of the case stands.
+// Task is the state of a task of the case.
 type Task struct {
 	Task       string `json:"task"`
 	State      string `json:"state"`

@@ -57,7 +57,7 @@ func (m *Machine) hold(c *state.Case, t net.TaskID, generation int, o workitem.O
 	name := c.Net.TaskName(t)
 	held := func(j *state.Job) bool { return isIncident(j) && j.Owned(name, generation) }
 	if o.State != workitem.Failed && o.State != workitem.Canceled && slices.ContainsFunc(c.Jobs.Slice(), held) {
-		return nil // there is an incident of another item already
+		return nil // the activation is already held open by an incident, and o is not a further failure
 	}
 	j := &state.Job{Name: state.IncidentAttempts, Task: name, Generation: generation, Failure: f}
 	what := "task " + name
