@@ -8,15 +8,15 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Apply changes the tree as the change says. The error says that the change cannot follow from the present state, as in a
-// corrupt journal; what it changed all the same goes with the command, by [Tree.Rollback].
+// Apply applies a change to the tree. It returns an error if the change cannot follow from the present state, as in a corrupt journal. The tree may be
+// half changed then; [Tree.Rollback] restores it.
 //
-// It decides nothing: that a task is enabled was decided by the kernel, and the change says so. What a change says is
-// checked only where a wrong one would leave a state that no command can be run on: a negative marking, a move of what is
-// not there. The invariants between the parts of a tree are for the integrity check.
+// Apply decides nothing: the kernel has decided, for example, that a task is enabled, and the change records that. Apply checks only what would leave a
+// state on which no command can run: a negative marking, or a change of something that does not exist. The invariants between the parts of a tree
+// are left to the integrity check.
 //
-// The case is copied before its first change within a command (own), so that readers of earlier snapshots, and a
-// rollback, keep theirs. All that follows changes the copy in place.
+// A case is copied before its first change within a command (own), so that readers of earlier snapshots, and a rollback, keep the old value. Later
+// changes modify the copy.
 func (t *Tree) Apply(e Change) error {
 	if o, ok := e.(*CaseOpened); ok {
 		return t.openCase(o.Case)
@@ -81,9 +81,9 @@ func (t *Tree) Apply(e Change) error {
 	return nil
 }
 
-// openCase adds a copy of the case, with its first token, and counts it at its parent. The number of cases made in an
-// activation names the next one (k.1.3), so it counts those that have ended too. A case that a step runs belongs to no task,
-// and is named by its place among all children.
+// openCase adds a copy of the case, with its first token, and counts it in its parent. The number of child cases created in an activation gives the
+// next one its name (k.1.3), so it includes those that have ended. A case that a step runs belongs to no task, and is named by its position among
+// all children.
 func (t *Tree) openCase(given *Case) error {
 	c := *given
 	c.State = CaseStarted
@@ -112,8 +112,8 @@ func (t *Tree) openCase(given *Case) error {
 	return nil
 }
 
-// remove forgets a tree whose root case has ended. What its jobs have still to do would be lost, so there must be none. The
-// tree itself stays readable until the command is through, for those who are to learn of the removal.
+// remove marks a tree whose root case has ended as removed. It must not have jobs, since their work would be lost. The tree stays readable until the
+// end of the command, for observers.
 func (t *Tree) remove(c *Case) error {
 	if c.ID != t.Root || !c.State.Final() {
 		return fmt.Errorf("case %s is removed, and it is %s; only a root case that has ended can be", c.ID, c.State)
@@ -127,7 +127,7 @@ func (t *Tree) remove(c *Case) error {
 	return nil
 }
 
-// resume has a case go on that has failed, or that was canceled because the case above it failed.
+// resume continues a case that has failed, or that was canceled because the case above it failed.
 func (t *Tree) resume(c *Case) error {
 	if c.State != CaseFailed && c.State != CaseCanceled {
 		return fmt.Errorf("case %s is resumed, and it is %s; only a case that has failed can be", c.ID, c.State)
@@ -169,12 +169,11 @@ func (c *Case) resumeTask(e *TaskResumed) error {
 	return nil
 }
 
-// nothing is the output of an item that completed with none, so that it is known from that of a task that gave none.
+// nothing is the output of an item that completed without one. It differs from nil, the output of a task without a completed item.
 var nothing = json.RawMessage("null")
 
-// moveTask changes the state of a task. Of the three moves that change more, an enabling begins a new activation, a start
-// takes the tokens that the change lists (which ones an or-join took is a decision, and not repeated here), and a completion
-// takes back an output of an earlier activation:
+// moveTask changes the state of a task. Three transitions change more than that: enabling begins a new activation, a start takes the tokens that the change
+// lists (which ones an or-join took is a decision that is not repeated here), and completion clears the output of an earlier activation:
 //
 //	activation 1   item completes with 7     task output 7
 //	activation 2   its only item is canceled, the task completes without output     task output nil, not 7
@@ -182,11 +181,11 @@ func (c *Case) moveTask(e *TaskMoved) error {
 	task := &c.Tasks[e.Task]
 	task.State, task.Lost = e.To, e.Lost
 	if e.To == TaskCompleted && c.Items.Tally(c.Net.TaskName(e.Task), e.Generation).Completed == 0 {
-		task.Output = nil // what an earlier activation gave is not what this one gave
+		task.Output = nil // of an earlier activation
 	}
 	if e.To == TaskEnabled {
-		// Nothing may ask for the final items of earlier activations but queries, which read the tables. A loop of ten
-		// thousand rounds so stays small.
+		// Only queries need the final items of earlier activations, and they read the tables. Dropping them here keeps a case small that loops ten
+		// thousand times.
 		c.Items.forget(c.Net.TaskName(e.Task))
 		task.Generation, task.Created = e.Generation, 0
 	}
@@ -198,9 +197,8 @@ func (c *Case) moveTask(e *TaskMoved) error {
 	return nil
 }
 
-// openItem adds an item. An item that replaces another one is linked from both sides: the policy asks whether a failed item
-// has a successor, and an attempt asks what it goes back to. A predecessor of an earlier activation has left the memory, and
-// has its link in the tables alone.
+// openItem adds an item. A replacement is linked from both sides: the policy asks whether a failed item has a successor, and an attempt asks for its
+// predecessor. A predecessor of an earlier activation is no longer in memory; its link is only in the tables.
 func (t *Tree) openItem(c *Case, it *workitem.Item) error {
 	task, ok := c.Net.TaskByName(it.Task)
 	if !ok {
@@ -225,8 +223,8 @@ func (t *Tree) putItem(c *Case, it *workitem.Item) {
 	t.items.put(it)
 }
 
-// moveItem changes a copy of the item, since a callback or a reader may hold the one before. The task keeps the output of
-// the item that completed last: with several items that is the answer that was last, whatever the number of the item.
+// moveItem changes a copy of the item, since a callback or a reader may have the old one. The output of the task is that of the item that completed last,
+// which need not be the one with the highest number.
 func (t *Tree) moveItem(c *Case, e *ItemMoved) error {
 	it := c.Items.Get(e.Item)
 	if it == nil {
@@ -254,8 +252,8 @@ func (t *Tree) moveItem(c *Case, e *ItemMoved) error {
 	return nil
 }
 
-// moveJob changes a copy of the job. One that has ended leaves the case, and stays in what the command changed, by which
-// the store learns of its end.
+// moveJob changes a copy of the job. A job that has ended is removed from the case, but kept in the changes of the command, so that the store can write its
+// end.
 func (t *Tree) moveJob(c *Case, e *JobMoved) error {
 	j := c.Jobs.Get(e.Job)
 	if j == nil {
@@ -274,8 +272,8 @@ func (t *Tree) moveJob(c *Case, e *JobMoved) error {
 	return nil
 }
 
-// openStep adds a step. The case holds those that wait; what has ended is read from the store by the run that needs it, so a
-// function of ten thousand steps takes the memory of those that it waits for.
+// openStep adds a step. A case has only waiting steps; a run reads the others from the store. So a function of ten thousand steps needs memory only for
+// those that it waits for.
 func (t *Tree) openStep(c *Case, s *workitem.Step) {
 	if !s.State.Final() {
 		c.Steps.put(s)
@@ -298,7 +296,7 @@ func (t *Tree) moveStep(c *Case, e *StepMoved) error {
 	return nil
 }
 
-// Move returns the step as the change leaves it; the one given stays as it is.
+// Move returns the step after the change; the given one is not changed.
 func (e *StepMoved) Move(s *workitem.Step) *workitem.Step {
 	n := *s
 	n.State, n.Attempt, n.Due, n.Failure = e.To, e.Attempt, e.Due, e.Failure
@@ -311,7 +309,7 @@ func (e *StepMoved) Move(s *workitem.Step) *workitem.Step {
 	return &n
 }
 
-// takeMessage has a step take an event, which happens once.
+// takeMessage records that a step took an event. It is an error if the event was taken before.
 func (t *Tree) takeMessage(c *Case, e *MessageTaken) error {
 	m := c.Mail.get(sortKey{e.Message})
 	if m == nil {

@@ -11,10 +11,10 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// CaseState is where a case stands.
+// CaseState is the state of a case.
 type CaseState uint8
 
-// The states of a case. A case is started from its creation on. The zero value is no state.
+// The states of a case. A case is started when it is created. The zero value is no state.
 const (
 	CaseNone CaseState = iota
 	CaseStarted
@@ -25,13 +25,13 @@ const (
 
 var caseStateNames = [...]string{"none", "started", "completed", "failed", "canceled"}
 
-// String returns the word for the state.
+// String returns the name of the state.
 func (s CaseState) String() string { return word(caseStateNames[:], int(s)) }
 
 // Final reports whether the case has ended.
 func (s CaseState) Final() bool { return s >= CaseCompleted }
 
-// stands is the state of a work item that has ended like the case.
+// stands returns the state of a work item that corresponds to the state of the case.
 func (s CaseState) stands() workitem.State {
 	switch s {
 	case CaseCompleted:
@@ -44,16 +44,16 @@ func (s CaseState) stands() workitem.State {
 	return workitem.None
 }
 
-// ParseCaseState reads the word for a case's state.
+// ParseCaseState parses the name of a state.
 func ParseCaseState(w string) (CaseState, error) {
 	i, err := parseWord("state of a case", caseStateNames[:], w)
 	return CaseState(i), err
 }
 
-// TaskState is where the latest activation of a task stands.
+// TaskState is the state of the latest activation of a task.
 type TaskState uint8
 
-// The states of a task. The zero value means that it was never enabled, or that its last enabling was withdrawn.
+// The states of a task. The zero value means that it was never enabled, or that its last activation was withdrawn.
 const (
 	TaskDisabled TaskState = iota
 	TaskEnabled
@@ -65,7 +65,7 @@ const (
 
 var taskStateNames = [...]string{"disabled", "enabled", "started", "completed", "failed", "canceled"}
 
-// String returns the word for the state.
+// String returns the name of the state.
 func (s TaskState) String() string { return word(taskStateNames[:], int(s)) }
 
 // Active reports whether the task is enabled or started.
@@ -85,32 +85,29 @@ func parseWord(what string, names []string, w string) (int, error) {
 	return 0, fmt.Errorf("%q is not a %s; use one of %s", w, what, strings.Join(names[1:], ", "))
 }
 
-// Task is the latest activation of a task within a case. Earlier ones are in the journal, and in the tables; nothing that a
-// command decides depends on them.
+// Task is the latest activation of a task in a case. Earlier activations are in the journal and in the tables; no command depends on them.
 type Task struct {
 	State      TaskState
 	Generation int             // how often the task was enabled
 	Created    int             // work items or child cases made in this activation
-	Output     json.RawMessage // of the item that completed last; nil if the task completed without since
-	Lost       bool            // it was started as its case failed, which canceled it
+	Output     json.RawMessage // of the item that completed last; nil if the task completed without one
+	Lost       bool            // it was started when its case failed, and was canceled because of that
 }
 
-// Resumable reports whether the latest activation ended by a failure: its own, or that of the case.
+// Resumable reports whether the latest activation ended by a failure: its own, or that of its case.
 func (t *Task) Resumable() bool { return t.State == TaskFailed || t.Lost }
 
-// Suspension says since when nothing of a case begins, who asked for that, and why.
+// Suspension records since when a case is suspended, by whom, and why.
 type Suspension struct {
 	At     time.Time
-	By     string // "" is unknown
+	By     string // "" if unknown
 	Reason string // "" if none was given
 }
 
-// Case is the state of one case, without its descendants. A Case is copied before it is changed, so a pointer is a
-// snapshot.
+// Case is the state of one case, without its descendants. It is copied before it is changed, so a pointer to it is a snapshot.
 //
-// It holds what the next command may need, and no more: the items of the latest activations, the jobs that are not done,
-// the steps that wait, the events not taken. So the memory of a case that has looped a thousand times is that of its
-// last round. The invariants that the integrity check holds a case to:
+// A case has what the next command may need, and nothing else: the items of the latest activations, the live jobs, the waiting steps, the events that no
+// step has taken. So a case that has looped a thousand times uses the memory of its last round. The integrity check verifies these invariants:
 //
 //   - a marking has no negative count, and one entry for each condition of the net;
 //   - an item, child case or job of an activation is live only while the activation is the latest and active;
@@ -122,8 +119,8 @@ type Case struct {
 	Parent     workitem.CaseID // zero for a root case
 	ParentTask string          // the composite task that runs it; "" for a root case
 	Generation int             // the activation of that task
-	Number     int             // which case of that activation, from 1
-	Caller     workitem.JobID  // the job, a step of which runs it; zero for any other case
+	Number     int             // its number in that activation, from 1
+	Caller     workitem.JobID  // the job with the step that runs it; zero for any other case
 
 	Workflow    string
 	Version     string
@@ -131,7 +128,7 @@ type Case struct {
 	Net         *net.Net // of that definition
 
 	State   CaseState
-	Begun   bool // some work of it has started
+	Begun   bool // some of its work has started
 	Marking net.Marking
 	Tasks   []Task // by net.TaskID
 
@@ -139,20 +136,20 @@ type Case struct {
 	Output  json.RawMessage
 	Failure *workitem.Failure
 
-	Suspended *Suspension // nothing of it begins until it is resumed; nil if it goes on, or has ended
+	Suspended *Suspension // nil if it is not suspended, or has ended
 
-	Options     json.RawMessage // what the caller asked of this run beyond its input; nil if nothing
-	Priority    int             // of its jobs where their task gives none; higher goes first
-	Predecessor workitem.CaseID // the run that this one restarts; zero if none
+	Options     json.RawMessage // the options of its start; nil if there were none
+	Priority    int             // the default priority of its jobs; higher comes first
+	Predecessor workitem.CaseID // the case that this one restarts; zero if none
 
-	Key    string            // business key, such as the number of an order; "" if it has none
-	Unique bool              // no other root case of the workflow may hold the same key, see [Case.HoldsKey]
-	Labels map[string]string // values by name, by which it is found; nil if it has none
+	Key    string            // business key, such as an order number; "" if it has none
+	Unique bool              // no other root case of the workflow may hold the same key; see [Case.HoldsKey]
+	Labels map[string]string // by name, for searches; nil if it has none
 
 	Created   time.Time
 	Ended     time.Time
-	KeepUntil time.Time // of an ended root case: it may be removed from then on; zero keeps it
-	LastSeq   int64     // journal position of the last change of the tree; kept on roots
+	KeepUntil time.Time // when an ended root case may be removed; zero keeps it
+	LastSeq   int64     // journal position of the last change of the tree; only set on roots
 
 	Items    Items // those of each task's latest activation
 	Jobs     Jobs  // the live ones
@@ -161,13 +158,13 @@ type Case struct {
 	Mail     Mail  // events that no step has taken yet
 }
 
-// Steps are the waiting steps of a case's jobs.
+// Steps is the waiting steps of a case's jobs.
 type Steps = List[*workitem.Step]
 
-// Mail is what was sent to a case and no step has taken.
+// Mail is the events that were sent to a case and that no step has taken.
 type Mail = List[*Message]
 
-// Label names a child case within its parent: "task.generation.number", or "workflow.number" for one that a step runs.
+// Label names a child case within its parent: "task.generation.number", or "workflow.number" if a step runs it.
 func (c *Case) Label() string {
 	if !c.Caller.IsZero() {
 		return fmt.Sprintf("%s.%d", c.Workflow, c.Number)
@@ -175,14 +172,12 @@ func (c *Case) Label() string {
 	return workitem.Label(c.ParentTask, c.Generation, c.Number)
 }
 
-// HoldsKey reports whether the case keeps others from its business key: a root case with a unique key does, unless it failed or was
-// canceled.
+// HoldsKey reports whether the case prevents others from having its business key: a root case with a unique key, unless it has failed or was canceled.
 func (c *Case) HoldsKey() bool {
 	return c.Unique && c.Key != "" && c.Parent.IsZero() && (c.State == CaseStarted || c.State == CaseCompleted)
 }
 
-// Turn is the job by which a root case waits until those with its business key that were started before it have ended; nil if it does not
-// wait for that.
+// Turn returns the job by which a root case waits for the end of the earlier cases with its business key; nil if it does not wait for that.
 func (c *Case) Turn() *Job {
 	for j := range c.Jobs.All() {
 		if j.Kind == JobStart && j.State == JobWaiting {
@@ -203,7 +198,7 @@ func (c *Case) Busy() net.Bits {
 	return b
 }
 
-// Stands says where the case stands in the words of a work item, which a child case is to its composite task.
+// Stands returns the state of the case as that of a work item: its composite task treats it as one.
 func (c *Case) Stands() workitem.State {
 	if c.State.Final() {
 		return c.State.stands()
@@ -214,19 +209,19 @@ func (c *Case) Stands() workitem.State {
 	return workitem.Initialized
 }
 
-// Item finds a work item in memory; nil if it is not there.
+// Item returns a work item in memory; nil if there is none with that id.
 func (c *Case) Item(id workitem.ID) *workitem.Item { return c.Items.Get(id) }
 
-// Job finds a live job; nil if it is not there.
+// Job returns a live job; nil if there is none with that id.
 func (c *Case) Job(id workitem.JobID) *Job { return c.Jobs.Get(id) }
 
-// Step finds a waiting step; nil if it is not there.
+// Step returns a waiting step; nil if there is none with that id.
 func (c *Case) Step(id workitem.StepID) *workitem.Step {
 	return c.Steps.get(sortKey{id})
 }
 
-// Load gives a case that was read from a database the items and jobs that it holds in memory. Do this before the case
-// is part of a [Tree], which alone changes it from then on.
+// Load sets the items and live jobs of a case that was read from a database. Call it before the case is part of a [Tree], after which only the tree
+// may change it.
 func (c *Case) Load(items []*workitem.Item, jobs []*Job) {
 	c.Items, c.Jobs = Items{}, Jobs{}
 	for _, it := range items {
@@ -237,7 +232,7 @@ func (c *Case) Load(items []*workitem.Item, jobs []*Job) {
 	}
 }
 
-// LoadWaits fills the waiting steps and the mail of a case that a store has read.
+// LoadWaits sets the waiting steps and the mail of a case that was read from a database.
 func (c *Case) LoadWaits(steps []*workitem.Step, mail []*Message) {
 	c.Steps, c.Mail = Steps{}, Mail{}
 	for _, s := range steps {

@@ -8,13 +8,12 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Change is one thing that happened to a case. The set is closed: see the types that implement it. Changes are what the
-// journal holds, so their JSON form is stable.
+// Change is one change of a case. The set of implementations is closed. The journal stores changes, so their JSON form is stable.
 type Change interface {
 	of() workitem.CaseID // the case that it happened to
 }
 
-// CaseOf is the case that a change happened to.
+// CaseOf returns the case of a change.
 func CaseOf(c Change) workitem.CaseID { return c.of() }
 
 // CaseOpened says that a case was created, with one token in its start condition.
@@ -23,8 +22,8 @@ type CaseOpened struct{ Case *Case }
 // CaseBegun says that the first work of a case has started.
 type CaseBegun struct{ Case workitem.CaseID }
 
-// CaseEnded says that a case completed, failed or was canceled. Leftover lists conditions that were still marked at
-// completion, other than the end condition: the completion was improper.
+// CaseEnded says that a case completed, failed or was canceled. Leftover lists the conditions other than the end that were still marked at its
+// completion, which was improper then.
 type CaseEnded struct {
 	Case     workitem.CaseID
 	State    CaseState
@@ -33,36 +32,33 @@ type CaseEnded struct {
 	Leftover []net.ConditionID
 	At       time.Time
 
-	KeepUntil time.Time // of a root case whose workflow sweeps it; zero for one that is kept
-	FreesKey  bool      // its business key is unique no longer, though it has completed
+	KeepUntil time.Time // for a root case with a retention time; zero if it is kept
+	FreesKey  bool      // its business key is no longer unique, although it has completed
 }
 
-// CaseResumed says that a case that had failed goes on: it has not ended after all. The changes that follow it start the tasks
-// again that the failure had ended.
+// CaseResumed says that a failed case continues. The changes after it start the tasks again that the failure had ended.
 type CaseResumed struct {
 	Case workitem.CaseID
 	At   time.Time
 }
 
-// CaseSuspended says that nothing of a case begins any more, nor of those below it, until a [CaseContinued]. A second one gives
-// another reason.
+// CaseSuspended says that nothing starts in a case, and below it, until a [CaseContinued]. A second one replaces the reason.
 type CaseSuspended struct {
 	Case workitem.CaseID
 	Suspension
 }
 
-// CaseContinued says that a case is suspended no longer.
+// CaseContinued says that a case is no longer suspended.
 type CaseContinued struct {
 	Case workitem.CaseID
 	At   time.Time
 }
 
-// CaseRemoved says that a root case that has ended is forgotten, with its descendants and everything that they had: the
-// tables and the journal, this entry included, hold nothing of it any more. It is the last change of its tree.
+// CaseRemoved says that a root case that has ended is removed from the tables and the journal, with its descendants and everything in them, this entry
+// included. It is the last change of its tree.
 type CaseRemoved struct{ Case workitem.CaseID }
 
-// TaskMoved says that a task changed its state. An enabling carries the new generation, a start the conditions that a
-// token was taken from.
+// TaskMoved says that a task changed its state. For an enabling it has the new generation, for a start the conditions from which a token was taken.
 type TaskMoved struct {
 	Case       workitem.CaseID
 	Task       net.TaskID
@@ -72,8 +68,7 @@ type TaskMoved struct {
 	Lost       bool // a started task is canceled because its case fails
 }
 
-// TaskResumed says that an activation goes on that had failed, or that had ended because its case failed. Its tokens are
-// consumed already.
+// TaskResumed says that an activation continues that had failed, or that had ended because its case failed. Its tokens are already consumed.
 type TaskResumed struct {
 	Case       workitem.CaseID
 	Task       net.TaskID
@@ -87,15 +82,15 @@ type Produced struct {
 	Into []net.ConditionID
 }
 
-// TokensMoved says that a person corrected the marking of a case: one token is taken from each of the conditions, and one is put into
-// each of the others.
+// TokensMoved says that a person corrected the marking of a case: a token was taken from each condition of the first list, and put into each of the
+// second.
 type TokensMoved struct {
 	Case workitem.CaseID
 	From []net.ConditionID
 	Into []net.ConditionID
 }
 
-// Removed says that the cancellation region of a task emptied a condition.
+// Removed says that the cancellation region of a task removed the tokens of a condition.
 type Removed struct {
 	Case   workitem.CaseID
 	Task   net.TaskID
@@ -121,7 +116,7 @@ type ItemMoved struct {
 // JobOpened says that a job was created.
 type JobOpened struct{ Job *Job }
 
-// JobMoved says that a job was claimed, released, put off, or ended.
+// JobMoved says that a job was claimed, released, postponed, or ended.
 type JobMoved struct {
 	Case    workitem.CaseID
 	Job     workitem.JobID
@@ -139,7 +134,7 @@ type JobMoved struct {
 // StepOpened says that a step of a job was recorded: as done or failed at once, or as waiting.
 type StepOpened struct{ Step *workitem.Step }
 
-// StepMoved says that a waiting step ended, or was tried once more and waits for its next attempt.
+// StepMoved says that a waiting step ended, or failed and waits for its next attempt.
 type StepMoved struct {
 	Case    workitem.CaseID
 	Job     workitem.JobID
@@ -163,7 +158,7 @@ type MessageTaken struct {
 	At      time.Time
 }
 
-// Noted records what an operator should know and what changes no state: an undecided or-join, a job given up.
+// Noted records something for operators that changes no state: an undecided or-join, a job that was given up.
 type Noted struct {
 	Case workitem.CaseID
 	Task net.TaskID // -1 if it is about the case
@@ -197,7 +192,7 @@ func (e *Noted) of() workitem.CaseID         { return e.Case }
 const (
 	NoteUndecided  = "or-join-undecided" // an or-join waits because its search ran out of its budget
 	NoteIncident   = "incident"          // a job was given up, a person should look
-	NoteReason     = "reason"            // why the actor asked for the command
-	NoteDeadLetter = "dead-letter"       // it was given up, and which case its dead letter is
-	NoteFork       = "fork"              // which case this one was forked from, and at which position
+	NoteReason     = "reason"            // why an actor sent a command
+	NoteDeadLetter = "dead-letter"       // a failed case or item was given up, and the id of its dead letter
+	NoteFork       = "fork"              // the case and position that this case was forked from
 )

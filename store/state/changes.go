@@ -2,8 +2,8 @@ package state
 
 import "github.com/tasq-dev/tasq/workitem"
 
-// saves are cases as they were before a command changed them. Most commands change one or two cases, for which a list that is
-// searched is faster and smaller than a map; a command that ends a thousand cases has the map.
+// saves has cases as they were before a command. Most commands change one or two cases, for which searching a list is faster and smaller than a map; a
+// command that ends a thousand cases gets a map.
 type saves struct {
 	list []save
 	ids  map[workitem.CaseID]struct{} // of the list; nil while it is short
@@ -11,7 +11,7 @@ type saves struct {
 
 type save struct {
 	id  workitem.CaseID
-	was *Case // nil for a new one
+	was *Case // nil for a new case
 }
 
 func (s *saves) has(id workitem.CaseID) bool {
@@ -40,7 +40,7 @@ func (s *saves) add(id workitem.CaseID, was *Case) {
 	}
 }
 
-// reset forgets everything, and keeps a little memory for the next command.
+// reset drops everything, but keeps some memory for the next command.
 func (s *saves) reset() {
 	if s.ids != nil {
 		*s = saves{}
@@ -50,7 +50,7 @@ func (s *saves) reset() {
 	s.list = s.list[:0]
 }
 
-// changes collects the newest value of all that a command changes, but the cases.
+// changes collects the newest value of everything that a command changes, except cases.
 type changes struct {
 	items changed[*workitem.Item]
 	jobs  changed[*Job]
@@ -58,7 +58,7 @@ type changes struct {
 	mail  changed[*Message]
 }
 
-// merge takes in what was changed later: behind a mark that is kept.
+// merge adds later changes: those after a mark that is kept.
 func (c *changes) merge(later changes) {
 	c.items.merge(later.items)
 	c.jobs.merge(later.jobs)
@@ -66,8 +66,8 @@ func (c *changes) merge(later changes) {
 	c.mail.merge(later.mail)
 }
 
-// changed collects the newest value of each element that a command changes, in the order of the first change. A store so
-// writes one row for an item that was opened, started and completed in one command, and rows come in the order of ids.
+// changed collects the newest value of each element that a command changes, in the order of the first change. So a store writes one row for an item that
+// was opened, started and completed in one command, and rows are in the order of ids.
 type changed[T listed] struct {
 	list []T
 	at   map[sortKey]int // positions in list; nil while there are few

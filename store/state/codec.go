@@ -11,20 +11,18 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// The stored form of what the port speaks of. Every adapter writes it, so that a database can be read without this
-// program: one JSON object a change, tasks, conditions and states as words, times as whole microseconds since 1970
-// (UTC). The start of one task's work reads
+// The stored form of changes and of the parts of a case. Every store uses it, and it is readable without this program: one JSON object per change, with
+// names of tasks, conditions and states, and times as microseconds since 1970 (UTC). The start of a task reads
 //
 //	{"e":"task","task":"draft","to":"started","gen":1,"from":["start"]}
 //
-// The keys are written once, here, and read once, in codec_scan.go. A key is left out where its value is zero, and
-// "case" also where it is the root case, which the entry names: most changes are about that one, and a third of their
-// bytes would be its id.
+// The keys are defined here for writing, and in codec_scan.go for reading. Zero values are left out, and so is "case" if it is the root case, which
+// the entry has already: most changes are of the root case, and a third of their bytes would be its id.
 //
-// Encoding is by hand, since it is done for every command on the writer's goroutine: reflection would cost four times
-// as much. Decoding is, too, since a past state is the replay of its history; encoding/json reads what no version has written.
+// Encoding is written by hand, since every command encodes its changes on the writer's goroutine, and reflection would take four times as long. So is
+// decoding, since a past state is rebuilt from the whole history; JSON in any other form is left to encoding/json.
 
-// The words that name a change in its "e".
+// The values of "e", by which a change is named.
 const (
 	wordCaseOpened    = "case-opened"
 	wordCaseBegun     = "case-begun"
@@ -49,19 +47,18 @@ const (
 	wordNote          = "note"
 )
 
-// ErrCorrupt is for stored data that cannot be read as what it should be.
+// ErrCorrupt says that stored data cannot be decoded.
 var ErrCorrupt = errors.New("the database is damaged, or is not a Tasq database")
 
-// Micros is how a time is stored: microseconds since 1970. Any time of the years -290,000 to 290,000 survives, the zero
-// time among them, if its clock was truncated to microseconds.
+// Micros returns a time as it is stored: microseconds since 1970. Times of the years -290,000 to 290,000, also the zero time, are restored exactly if they
+// were truncated to microseconds.
 func Micros(t time.Time) int64 { return t.UnixMicro() }
 
-// FromMicros reads what [Micros] wrote, in UTC.
+// FromMicros returns the time that [Micros] has encoded, in UTC.
 func FromMicros(us int64) time.Time { return time.UnixMicro(us).UTC() }
 
-// AppendChanges appends the JSON array of a command's changes. The tree gives the names of the tasks and conditions of
-// its cases, so it must hold every case that a change is about. Payloads (inputs, outputs, details) must be JSON and
-// are copied as they are.
+// AppendChanges appends the changes of a command as a JSON array. The tree provides the names of tasks and conditions, so it must have the case of every
+// change. Payloads (inputs, outputs, details) must be JSON, and are copied unchanged.
 func AppendChanges(dst []byte, changes []Change, t *Tree) []byte {
 	dst = append(dst, '[')
 	for i, e := range changes {
@@ -154,7 +151,7 @@ func appendEvent(dst []byte, e Change, t *Tree) []byte {
 	return append(dst, '}')
 }
 
-// appendCaseOpened writes what is settled when a case is created. The rest of a case follows from its changes.
+// appendCaseOpened appends what is known when a case is created. Its other fields follow from its changes.
 func appendCaseOpened(dst []byte, t *Tree, c *Case) []byte {
 	dst = ofTree(dst, t, "root", c.Root)
 	dst = key(dst, "parent", c.Parent)
@@ -265,7 +262,7 @@ func AppendFailure(dst []byte, f *workitem.Failure) []byte {
 	return append(dst, '}')
 }
 
-// DecodeFailure reads what [AppendFailure] wrote. The error wraps [ErrCorrupt].
+// DecodeFailure decodes what [AppendFailure] has encoded. The error wraps [ErrCorrupt].
 func DecodeFailure(data []byte) (*workitem.Failure, error) {
 	var f *workitem.Failure
 	if err := json.Unmarshal(data, &f); err != nil {
@@ -274,7 +271,7 @@ func DecodeFailure(data []byte) (*workitem.Failure, error) {
 	return f, nil
 }
 
-// The parts of an object. Each but head begins with a comma, and writes nothing for a zero value.
+// The functions below append parts of an object. All except head begin with a comma, and append nothing for a zero value.
 
 func head(dst []byte, t *Tree, word string, id workitem.CaseID) []byte {
 	dst = append(dst, `{"e":"`...)
@@ -283,7 +280,7 @@ func head(dst []byte, t *Tree, word string, id workitem.CaseID) []byte {
 	return ofTree(dst, t, "case", id)
 }
 
-// ofTree writes the id of a case unless it is the root case of the tree.
+// ofTree appends the id of a case, unless it is the root case of the tree.
 func ofTree(dst []byte, t *Tree, k string, id workitem.CaseID) []byte {
 	if id == t.Root {
 		return dst
@@ -371,7 +368,7 @@ func conditions(dst []byte, k string, t *Tree, id workitem.CaseID, list []net.Co
 	return append(dst, ']')
 }
 
-// appendString quotes a text. Almost all are plain; the others are left to encoding/json.
+// appendString appends a quoted string. Almost all are plain ASCII; others are left to encoding/json.
 func appendString(dst []byte, s string) []byte {
 	for i := 0; i < len(s); i++ {
 		if c := s[i]; c < ' ' || c == '"' || c == '\\' || c >= utf8.RuneSelf {

@@ -11,8 +11,8 @@ import (
 	"github.com/tasq-dev/tasq/net"
 )
 
-// AppendMarking appends a marking as a JSON object from the name of a condition to its tokens. Empty conditions are
-// left out, so it stays short in a large net.
+// AppendMarking appends a marking as a JSON object from names of conditions to numbers of tokens. Empty conditions are left out, so it is short also for a
+// large net.
 func AppendMarking(dst []byte, n *net.Net, m net.Marking) []byte {
 	dst = append(dst, '{')
 	first := true
@@ -30,7 +30,7 @@ func AppendMarking(dst []byte, n *net.Net, m net.Marking) []byte {
 	return append(dst, '}')
 }
 
-// DecodeMarking reads what [AppendMarking] wrote. The error wraps [ErrCorrupt].
+// DecodeMarking decodes what [AppendMarking] has encoded. The error wraps [ErrCorrupt].
 func DecodeMarking(data []byte, n *net.Net) (net.Marking, error) {
 	var tokens map[string]int32
 	if err := json.Unmarshal(data, &tokens); err != nil {
@@ -56,9 +56,8 @@ type taskWire struct {
 	Lost    bool            `json:"lost"`
 }
 
-// AppendTasks appends the tasks of a case as a JSON object from the name of a task to its state, generation ("gen"),
-// number of items made in it ("created"), output, and whether the case took it along as it failed ("lost"). A task that was
-// never enabled is left out.
+// AppendTasks appends the tasks of a case as a JSON object from the name of a task to its state, its generation ("gen"), the number of items created in it
+// ("created"), its output, and whether the failure of the case ended it ("lost"). A task that was never enabled is left out.
 func AppendTasks(dst []byte, n *net.Net, tasks []Task) []byte {
 	dst = append(dst, '{')
 	first := true
@@ -80,7 +79,7 @@ func AppendTasks(dst []byte, n *net.Net, tasks []Task) []byte {
 	return append(dst, '}')
 }
 
-// DecodeTasks reads what [AppendTasks] wrote. The error wraps [ErrCorrupt].
+// DecodeTasks decodes what [AppendTasks] has encoded. The error wraps [ErrCorrupt].
 func DecodeTasks(data []byte, n *net.Net) ([]Task, error) {
 	var rows map[string]taskWire
 	if err := json.Unmarshal(data, &rows); err != nil {
@@ -108,7 +107,7 @@ func AppendSuspension(dst []byte, s *Suspension) []byte {
 	return append(str(str(dst, "by", s.By), "text", s.Reason), '}')
 }
 
-// DecodeSuspension reads what [AppendSuspension] wrote. The error wraps [ErrCorrupt].
+// DecodeSuspension decodes what [AppendSuspension] has encoded. The error wraps [ErrCorrupt].
 func DecodeSuspension(data []byte) (*Suspension, error) {
 	var w *struct {
 		At   micros `json:"at"`
@@ -124,7 +123,7 @@ func DecodeSuspension(data []byte) (*Suspension, error) {
 	return &Suspension{At: time.Time(w.At), By: w.By, Reason: w.Text}, nil
 }
 
-// AppendLabels appends labels as a JSON object, sorted by their names: labels that are the same have the same text.
+// AppendLabels appends labels as a JSON object, sorted by name, so that equal labels have equal texts.
 func AppendLabels(dst []byte, labels map[string]string) []byte {
 	dst = append(dst, '{')
 	for i, name := range slices.Sorted(maps.Keys(labels)) {
@@ -136,7 +135,7 @@ func AppendLabels(dst []byte, labels map[string]string) []byte {
 	return append(dst, '}')
 }
 
-// DecodeLabels reads what [AppendLabels] wrote. The error wraps [ErrCorrupt].
+// DecodeLabels decodes what [AppendLabels] has encoded. The error wraps [ErrCorrupt].
 func DecodeLabels(data []byte) (labels map[string]string, err error) {
 	if err = json.Unmarshal(data, &labels); err != nil {
 		err = corrupt("labels", data, err)

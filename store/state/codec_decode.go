@@ -13,13 +13,13 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Nets finds the nets that give stored names their meaning. Both functions return nil for what they do not know.
+// Nets finds the nets of stored names. Both functions return nil if there is none.
 type Nets struct {
 	Definition func(fingerprint string) *net.Net
-	Case       func(workitem.CaseID) *net.Net // of a case that was opened by an earlier entry
+	Case       func(workitem.CaseID) *net.Net // of a case that an earlier entry opened
 }
 
-// wire is any change as it is stored.
+// wire is the JSON form of every kind of change.
 type wire struct {
 	E           string             `json:"e"`
 	Case        workitem.CaseID    `json:"case"`
@@ -79,10 +79,10 @@ type wire struct {
 	Keep        micros             `json:"keep"`
 }
 
-// micros is a time in its stored form; the zero time is left out.
+// micros is a time as it is stored; the zero time is left out.
 type micros time.Time
 
-// UnmarshalJSON reads a number of microseconds.
+// UnmarshalJSON decodes a number of microseconds.
 func (m *micros) UnmarshalJSON(data []byte) error {
 	us, err := strconv.ParseInt(string(data), 10, 64)
 	if err != nil {
@@ -92,8 +92,8 @@ func (m *micros) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// DecodeChanges reads what [AppendChanges] wrote for a command on the tree of the root case. The error wraps [ErrCorrupt]
-// and shows the change that makes no sense.
+// DecodeChanges decodes what [AppendChanges] has encoded for a command on the tree of the root case. The error wraps [ErrCorrupt], and shows the invalid
+// change.
 func DecodeChanges(data []byte, root workitem.CaseID, nets Nets) ([]Change, error) {
 	s := scanners.Get().(*scanner)
 	defer scanners.Put(s)
@@ -110,7 +110,7 @@ func DecodeChanges(data []byte, root workitem.CaseID, nets Nets) ([]Change, erro
 	return d.changes, nil
 }
 
-// decodeOdd reads any JSON.
+// decodeOdd decodes any JSON, by encoding/json.
 func decodeOdd(data []byte, root workitem.CaseID, nets Nets) ([]Change, error) {
 	var rows []wire
 	if err := json.Unmarshal(data, &rows); err != nil {
@@ -129,7 +129,7 @@ func corrupt(what string, data []byte, err error) error {
 	return fmt.Errorf("%w: a stored %s cannot be read: %.120q: %w", ErrCorrupt, what, data, err)
 }
 
-// decoder gathers the changes of a command, and remembers the nets of the cases that it opened.
+// decoder collects the changes of a command, and the nets of the cases that it opened.
 type decoder struct {
 	root    workitem.CaseID
 	nets    Nets
@@ -137,7 +137,7 @@ type decoder struct {
 	changes []Change
 }
 
-// add adds a change. Nothing of it is the caller's but its texts and payloads.
+// add adds a change. It keeps only the strings and payloads of w.
 func (d *decoder) add(w *wire) error {
 	if w.Case.IsZero() {
 		w.Case = d.root
@@ -206,7 +206,7 @@ func (d *decoder) caseOpened(w *wire) (Change, error) {
 	}}, nil
 }
 
-// named reads the changes that name tasks or conditions.
+// named decodes the changes with names of tasks or conditions.
 func (d *decoder) named(w *wire) (Change, error) {
 	n := d.opened[w.Case]
 	if n == nil {

@@ -8,8 +8,7 @@ import (
 	"github.com/tasq-dev/tasq/net"
 )
 
-// netDoc is a definition as it is stored. Positions in source files are left out: they say where a net was written, not
-// what it is.
+// netDoc is the JSON form of a definition. It has no source positions: they say where a net was written, and not what it is.
 type netDoc struct {
 	Name       string         `json:"name"`
 	Conditions []conditionDoc `json:"conditions"`
@@ -19,14 +18,14 @@ type netDoc struct {
 
 type conditionDoc struct {
 	Name string `json:"name"`
-	Role string `json:"role,omitempty"` // "" is an ordinary one
+	Role string `json:"role,omitempty"` // "" for an ordinary one
 }
 
 type taskDoc struct {
 	Name    string   `json:"name"`
-	Kind    string   `json:"kind,omitempty"`  // "" is atomic
-	Join    string   `json:"join,omitempty"`  // "" is and
-	Split   string   `json:"split,omitempty"` // "" is and
+	Kind    string   `json:"kind,omitempty"`  // "" for atomic
+	Join    string   `json:"join,omitempty"`  // "" for and
+	Split   string   `json:"split,omitempty"` // "" for and
 	Cancels []string `json:"cancels,omitempty"`
 	Of      []string `json:"of,omitempty"`
 }
@@ -37,7 +36,7 @@ var (
 	gateWords = []string{"", "xor", "or"}
 )
 
-// EncodeNet writes a net's definition as JSON with one form for one net: the same net always has the same text.
+// EncodeNet encodes a net's definition as JSON. Equal nets have equal texts.
 func EncodeNet(d *net.Definition) (json.RawMessage, error) {
 	doc := netDoc{Name: d.Name, Conditions: []conditionDoc{}, Tasks: []taskDoc{}, Flows: [][2]string{}}
 	for _, c := range d.Conditions {
@@ -65,7 +64,7 @@ func EncodeNet(d *net.Definition) (json.RawMessage, error) {
 	return json.Marshal(doc)
 }
 
-// DecodeNet reads what [EncodeNet] wrote. The error wraps [ErrCorrupt].
+// DecodeNet decodes what [EncodeNet] has encoded. The error wraps [ErrCorrupt].
 func DecodeNet(data []byte) (*net.Definition, error) {
 	var doc netDoc
 	if err := json.Unmarshal(data, &doc); err != nil {

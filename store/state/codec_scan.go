@@ -7,18 +7,17 @@ import (
 	"sync"
 )
 
-// scanner reads changes in the form that [AppendChanges] writes, without spaces between the tokens of its own and with the keys of [wire], in a
-// quarter of the time of encoding/json. It decides nothing about any other text: it says that it is odd, and encoding/json reads it
-// or says what is wrong.
+// scanner decodes changes in exactly the form of [AppendChanges], without spaces and with the keys of [wire], in a quarter of the time of encoding/json.
+// For any other text it sets odd, and encoding/json decodes the text or reports the error.
 type scanner struct {
 	data []byte
 	at   int
-	odd  bool              // the rest is not read
-	list []string          // of the lists of one change
-	word map[string]string // texts that were met before, which most are: names of tasks, conditions, states and kinds
+	odd  bool              // the text has another form; nothing more is read
+	list []string          // reused for the lists of one change
+	word map[string]string // strings that occurred before, as most do: names of tasks, conditions, states and kinds
 }
 
-// What bounds the words that a scanner remembers.
+// Bounds of the strings that a scanner keeps.
 const (
 	maxWords = 512
 	longWord = 48
@@ -26,13 +25,13 @@ const (
 
 var scanners = sync.Pool{New: func() any { return &scanner{word: make(map[string]string)} }}
 
-// begin makes the scanner ready for a list of changes.
+// begin starts with a list of changes.
 func (s *scanner) begin(data []byte) {
 	s.data, s.at, s.odd = data, 0, false
 	s.expect('[')
 }
 
-// next reads the next change of a list; false after the last one, or if something is odd.
+// next decodes the next change; false after the last one, or if the text has another form.
 func (s *scanner) next(first bool, w *wire) bool {
 	switch {
 	case s.odd:
@@ -59,7 +58,7 @@ func (s *scanner) next(first bool, w *wire) bool {
 	return !s.odd
 }
 
-// readers are by the key of a field; wire names the same ones.
+// readers decode a field by its key; wire has the same keys.
 var readers = map[string]func(*scanner, *wire){
 	"e":           func(s *scanner, w *wire) { s.text(&w.E) },
 	"case":        func(s *scanner, w *wire) { s.id(w.Case.UnmarshalText) },
@@ -119,7 +118,7 @@ var readers = map[string]func(*scanner, *wire){
 	"keep":        func(s *scanner, w *wire) { s.time(&w.Keep) },
 }
 
-// skip goes past a byte if it is the next one.
+// skip skips a byte if it is the next one.
 func (s *scanner) skip(b byte) bool {
 	if s.at < len(s.data) && s.data[s.at] == b {
 		s.at++
@@ -134,7 +133,7 @@ func (s *scanner) expect(b byte) {
 	}
 }
 
-// quoted reads a string that has no escapes and nothing beyond ASCII, without its quotes; the other ones are odd.
+// quoted reads a string without escapes and non-ASCII bytes, without its quotes. For any other string it sets odd.
 func (s *scanner) quoted() []byte {
 	s.expect('"')
 	from := s.at
@@ -151,7 +150,7 @@ func (s *scanner) quoted() []byte {
 	return nil
 }
 
-// text reads any string, unless something was odd before.
+// text reads any string.
 func (s *scanner) text(to *string) {
 	if s.odd {
 		return
@@ -169,7 +168,7 @@ func (s *scanner) text(to *string) {
 	}
 }
 
-// known is a short text, made once.
+// known returns a short string, and allocates it only once.
 func (s *scanner) known(text []byte) string {
 	if k, ok := s.word[string(text)]; ok {
 		return k
@@ -212,7 +211,7 @@ func (s *scanner) time(to *micros) {
 	*to = micros(FromMicros(n))
 }
 
-// flag reads true: what is false is left out.
+// flag reads true; false is never written.
 func (s *scanner) flag(to *bool) {
 	if *to = bytes.HasPrefix(s.data[s.at:], []byte("true")); *to {
 		s.at += len("true")
@@ -221,7 +220,7 @@ func (s *scanner) flag(to *bool) {
 	s.odd = true
 }
 
-// strings reads a list of texts, which is the scanner's until the next change.
+// strings reads a list of strings. The scanner reuses it for the next change.
 func (s *scanner) strings(to *[]string) {
 	from := len(s.list)
 	s.expect('[')
@@ -236,7 +235,7 @@ func (s *scanner) strings(to *[]string) {
 	*to = s.list[from:len(s.list):len(s.list)]
 }
 
-// raw reads a payload. It is copied, since an item may live for longer than the entry.
+// raw reads a payload. It is copied, since an item can live longer than the entry.
 func (s *scanner) raw(to *json.RawMessage) {
 	value := s.value()
 	if s.odd = s.odd || !json.Valid(value); !s.odd {
@@ -244,13 +243,13 @@ func (s *scanner) raw(to *json.RawMessage) {
 	}
 }
 
-// other reads what is rare.
+// other decodes rare fields with encoding/json.
 func (s *scanner) other(to any) {
 	value := s.value()
 	s.odd = s.odd || json.Unmarshal(value, to) != nil
 }
 
-// value finds the end of any value. It does not find out whether that is one.
+// value finds the end of a value, without checking it.
 func (s *scanner) value() []byte {
 	from, depth, quoted := s.at, 0, false
 	for ; s.at < len(s.data); s.at++ {

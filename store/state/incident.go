@@ -7,13 +7,13 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Subject is what an incident is about beside its owner: the input of its job. The zero value is an incident that its owner says all of.
+// Subject is the subject of an incident besides its owner. It is the input of its job. The zero value means that the owner is the whole subject.
 type Subject struct {
 	Case workitem.CaseID `json:"case,omitzero"` // the child case that failed
 	Job  *GivenUp        `json:"job,omitempty"` // the job that was given up
 }
 
-// GivenUp is a job that was given up, with what another one needs to do the same.
+// GivenUp describes a job that was given up, with what is needed to repeat it.
 type GivenUp struct {
 	ID      workitem.JobID  `json:"id"`
 	Kind    string          `json:"kind"`
@@ -23,10 +23,10 @@ type GivenUp struct {
 	Attempt int             `json:"attempt,omitempty"` // how often it was tried
 }
 
-// Again reports whether the job can be opened once more by itself. The run of a work item cannot: the item is tried again, as a fresh one.
+// Again reports whether the job can be repeated by itself. The run of a work item cannot: the item is retried instead, as a new one.
 func (g *GivenUp) Again() bool { return g != nil && g.Kind != JobRun }
 
-// SubjectOf is what an incident is about. The error wraps [ErrCorrupt].
+// SubjectOf returns the subject of an incident. The error wraps [ErrCorrupt].
 func SubjectOf(j *Job) (s Subject, err error) {
 	if len(j.Input) == 0 {
 		return s, nil
@@ -37,5 +37,5 @@ func SubjectOf(j *Job) (s Subject, err error) {
 	return s, nil
 }
 
-// Encode is the input of an incident about the subject.
+// Encode returns the input of an incident about the subject.
 func (s Subject) Encode() (json.RawMessage, error) { return json.Marshal(s) }

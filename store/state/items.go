@@ -8,11 +8,11 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Items are the work items that a case holds in memory: those of each task's latest activation.
+// Items is the work items that a case has in memory: those of the latest activation of each task.
 type Items struct {
 	List[*workitem.Item]
-	tallies []activation // by task, then generation; nil while there are few items, which are counted as fast
-	counted bool         // no other copy has these tallies
+	tallies []activation // by task, then generation; nil while there are few items, which are counted each time
+	counted bool         // no snapshot shares the tallies
 }
 
 // activation is the tally of one activation of a task.
@@ -22,11 +22,11 @@ type activation struct {
 	tally      workitem.Tally
 }
 
-// few is how many items are counted one by one. Of more, the tallies are kept: the policy asks for one at every end of
-// an item, and would so look at n items n times.
+// few is the number of items up to which they are counted each time. The policy asks for the tally at every end of an item, so counting n items each time
+// would take n² steps.
 const few = 64
 
-// Get finds an item; nil if it is not there.
+// Get returns an item; nil if there is none with that id.
 func (l Items) Get(id workitem.ID) *workitem.Item { return l.get(sortKey{id}) }
 
 // Tally counts the items of an activation of a task by state.
@@ -46,13 +46,13 @@ func (l Items) Tally(task string, generation int) workitem.Tally {
 	return tally
 }
 
-// snapshot returns a copy for the next command, which shares the elements and the tallies until it changes them.
+// snapshot returns a copy for the next command, which shares elements and tallies until it changes them.
 func (l Items) snapshot() Items {
 	return Items{List: l.List.snapshot(), tallies: l.tallies}
 }
 
-// put adds an item, or replaces the one with its id. The tallies are made when the items become many, by counting each once,
-// and then moved along: the item before out of its count, the new one into its.
+// put adds an item, or replaces the one with its id. Once there are many items, it builds the tallies, and then updates them: the old state of the item is
+// subtracted, the new one added.
 func (l *Items) put(it *workitem.Item) {
 	before := l.get(sortKey{it.ID})
 	l.List.put(it)
@@ -70,7 +70,7 @@ func (l *Items) put(it *workitem.Item) {
 	}
 }
 
-// count finds or makes the tally that an item is counted in.
+// count returns the tally of an item's activation, and creates it if necessary.
 func (l *Items) count(it *workitem.Item) *workitem.Tally {
 	if !l.counted {
 		l.tallies, l.counted = slices.Clone(l.tallies), true
@@ -82,19 +82,19 @@ func (l *Items) count(it *workitem.Item) *workitem.Tally {
 	return &l.tallies[i].tally
 }
 
-// activation finds the tally of an activation, or where it belongs.
+// activation returns the index of the tally of an activation, or where to insert it.
 func (l *Items) activation(task string, generation int) (int, bool) {
 	return slices.BinarySearchFunc(l.tallies, generation, func(a activation, generation int) int {
 		return cmp.Or(strings.Compare(a.task, task), cmp.Compare(a.generation, generation))
 	})
 }
 
-// forget drops the final items of a task. Live ones stay: an activation that ends cancels its items in the same command, so
-// there is none when the next begins, but the order of the changes of one command is not relied on here.
+// forget drops the final items of a task. An activation that ends cancels its items in the same command, so there should be no live ones when the next
+// begins; but live ones are kept, so that this does not depend on the order of the changes of a command.
 func (l *Items) forget(task string) {
 	first, _ := l.activation(task, 0)
 	if l.tallies != nil && (first == len(l.tallies) || l.tallies[first].task != task) {
-		return // it has no items, as most tasks when they begin: they are not searched for
+		return // most tasks have no items yet when they begin, and need no search
 	}
 	var gone []*workitem.Item
 	for it := range l.All() {

@@ -7,7 +7,7 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// JobState is where a job stands.
+// JobState is the state of a job.
 type JobState uint8
 
 // The states of a job.
@@ -15,21 +15,21 @@ const (
 	JobNone     JobState = iota
 	JobPending           // waits for its time or for a worker
 	JobRunning           // a worker has it
-	JobWaiting           // gave its worker back until one of its steps ends; a JobStart: until the cases before its own have ended
-	JobDone              // ended well, or its failure was handed to its work item
+	JobWaiting           // suspended until one of its steps ends; a JobStart: until the cases before its own have ended
+	JobDone              // succeeded, or its failure was passed to its work item
 	JobCanceled          // its owner ended first
-	JobFailed            // gave up; see its failure
+	JobFailed            // given up; see its failure
 )
 
 var jobStateNames = [...]string{"none", "pending", "running", "waiting", "done", "canceled", "failed"}
 
-// String returns the word for the state.
+// String returns the name of the state.
 func (s JobState) String() string { return word(jobStateNames[:], int(s)) }
 
-// Live reports whether the job is still to be done.
+// Live reports whether the job has not ended.
 func (s JobState) Live() bool { return s >= JobPending && s <= JobWaiting }
 
-// ParseJobState reads the word for a job's state.
+// ParseJobState parses the name of a state.
 func ParseJobState(w string) (JobState, error) {
 	i, err := parseWord("state of a job", jobStateNames[:], w)
 	return JobState(i), err
@@ -39,25 +39,25 @@ func ParseJobState(w string) (JobState, error) {
 const (
 	JobRun   = "run"   // the Run function of the item's task, in a worker
 	JobTimer = "timer" // a timer of the task, in a transaction
-	JobWake  = "wake"  // nothing but the passing of time: the item may be worked on
+	JobWake  = "wake"  // nothing: it marks the time from which a person may work on the item
 	JobCall  = "call"  // a named function of the workflow, in a worker
-	JobStart = "start" // the first tasks of a case that was started for later, in a transaction
-	JobTell  = "tell"  // a named handler of the workflow answers the end of the case, in a transaction
+	JobStart = "start" // the first tasks of a case that begins later, in a transaction
+	JobTell  = "tell"  // a completion handler of the workflow, in a transaction
 
-	// JobIncident is what a person decides: it waits until the work that it is about is tried again, skipped or ended. Its name
-	// says what kind of incident it is, its failure why, and its owner what waits.
+	// JobIncident needs a decision of a person: it is live until its work is retried, skipped or ended. Its name is the kind of incident, its failure the
+	// cause, and its owner the blocked work.
 	JobIncident = "incident"
 )
 
 // Kinds of incidents, the names of their jobs.
 const (
-	IncidentAttempts = "attempts"  // the attempts of an item are used up, and its policy holds the task open
-	IncidentCase     = "case"      // a child case failed, and the policy of its task holds it open; the input has its id
-	IncidentCrash    = "crash"     // a job took its process down too often
-	IncidentResult   = "result"    // the process refuses every result of a job
-	IncidentTimer    = "timer"     // a timer gave up
-	IncidentFunction = "function"  // a function that a callback scheduled gave up
-	IncidentHandler  = "handler"   // a handler of the end of a case gave up
+	IncidentAttempts = "attempts"  // the attempts of an item are used up, and its policy keeps the task active
+	IncidentCase     = "case"      // a child case failed, and the policy of its task keeps it active; the input has its id
+	IncidentCrash    = "crash"     // a job crashed its process too often
+	IncidentResult   = "result"    // the kernel refuses every result of a job
+	IncidentTimer    = "timer"     // a timer was given up
+	IncidentFunction = "function"  // a function that a callback scheduled was given up
+	IncidentHandler  = "handler"   // a completion handler was given up
 	IncidentOrJoin   = "undecided" // the search of an or-join ran out of its budget
 )
 
@@ -65,8 +65,7 @@ const (
 var IncidentKinds = []string{IncidentAttempts, IncidentCase, IncidentCrash, IncidentResult, IncidentTimer, IncidentFunction, IncidentHandler,
 	IncidentOrJoin}
 
-// Job is outside work, or work for later, owned by a work item, an activation of a task, or a case. It is canceled with
-// its owner.
+// Job is work of a worker, or work at a later time, owned by a work item, an activation of a task, or a case. It is canceled with its owner.
 type Job struct {
 	ID         workitem.JobID
 	Case       workitem.CaseID
@@ -79,13 +78,13 @@ type Job struct {
 	Queue      string
 	Priority   int
 	Input      json.RawMessage // for JobCall; a JobRun reads its item's
-	Detached   bool            // outlives its case: work that a teardown left behind
+	Detached   bool            // outlives its case
 
 	State   JobState
-	Due     time.Time // of a waiting one: when it goes on at the latest; zero if only an event or a child can end its wait
-	Attempt int       // how often it was tried, crashes not counted
-	Crashes int       // how often its worker died with it
-	Fence   int64     // rises with every claim; a result with an older fence is refused
+	Due     time.Time // for a suspended job: when it resumes at the latest; zero if only an event or a child case resumes it
+	Attempt int       // the number of attempts, without crashes
+	Crashes int       // the number of crashes of its workers
+	Fence   int64     // increases with every claim; a result with an older fence is refused
 	Owner   string    // the engine that claimed it; "" while pending
 	Lease   time.Time
 	Failure *workitem.Failure
@@ -94,25 +93,25 @@ type Job struct {
 	Ended   time.Time
 }
 
-// Owned reports whether the job belongs to the given activation of a task, or to an item of it.
+// Owned reports whether the job belongs to an activation of a task, or to an item of it.
 func (j *Job) Owned(task string, generation int) bool {
 	return j.Task == task && j.Generation == generation
 }
 
-// Jobs are the live jobs of a case, in two orders: by id, which is that of their creation, and by item, since every end of
-// an item ends its jobs and a task may have a hundred thousand of them.
+// Jobs is the live jobs of a case, in two orders: by id, which is the order of creation, and by item, since the end of an item ends its jobs, and a
+// task may have a hundred thousand of them.
 type Jobs struct {
 	List[*Job]
 	byItem List[*jobOfItem]
 }
 
-// jobOfItem is a job in an order by item, then by its own id.
+// jobOfItem is a job in the order by item, then by its own id.
 type jobOfItem Job
 
-// Get finds a live job; nil if it is not there.
+// Get returns a live job; nil if there is none with that id.
 func (l Jobs) Get(id workitem.JobID) *Job { return l.get(sortKey{id}) }
 
-// Of lists the live jobs of an item, oldest first.
+// Of returns the live jobs of an item, oldest first.
 func (l Jobs) Of(item workitem.ID) []*Job {
 	if l.byItem.Len() == 0 {
 		return nil

@@ -9,12 +9,12 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// List is an ordered collection that a case holds: its work items, or its live jobs, in the order of their ids, which
-// is that of their creation. The zero value is empty.
+// List is an ordered collection of a case: its work items, or its live jobs, ordered by id, which is the order of their creation. The zero value is
+// empty.
 //
-// A copy of a List is a snapshot, and costs nothing: what is changed later is copied first. It is kept in parts of at
-// most [partSize] elements, and a command copies the parts that it changes, with the list of the parts. So in a case of
-// 100,000 items the completion of one copies two hundred pointers and not 100,000.
+// It is a persistent data structure: a copy of a List is a snapshot that costs nothing, and shares memory until one of them changes. The elements are in
+// parts of at most [partSize], and a change copies only its part and the list of parts. So in a case of 100,000 items the completion of one copies
+// the list of 391 parts and one of them, and not 100,000 elements.
 //
 //	snapshot   parts ─▶ [p0][p1][p2]         p0, p1 and p2 are shared
 //	                     │   │   │
@@ -22,23 +22,23 @@ import (
 type List[T listed] struct {
 	parts []part[T] // none is empty
 	size  int
-	mine  bool // no other copy has these parts
+	mine  bool // no snapshot shares the list of parts
 }
 
 type part[T listed] struct {
 	of   []T
-	mine bool // no other copy has this part
+	mine bool // no snapshot shares this part
 }
 
-// partSize balances the two things that a change copies: a part, and the list of the parts.
+// partSize balances the costs of a change, which copies one part and the list of parts.
 const partSize = 256
 
-// listed is what a [List] may hold.
+// listed is an element of a [List].
 type listed interface {
 	*workitem.Item | *Job | *jobOfItem | *workitem.Step | *Message
 }
 
-// sortKey is what a list is ordered by: the id, for jobs by item that of the item first.
+// sortKey is the key that orders a list: the id, preceded by that of the item for jobs by item.
 type sortKey [2][16]byte
 
 func (k sortKey) compare(other sortKey) int {
@@ -64,16 +64,16 @@ func keyOf[T listed](v T) sortKey {
 	return sortKey{}
 }
 
-// Len counts the elements.
+// Len returns the number of elements.
 func (l List[T]) Len() int { return l.size }
 
-// All lists the elements, oldest first.
+// All yields the elements, oldest first.
 func (l List[T]) All() iter.Seq[T] { return l.from(sortKey{}) }
 
-// Slice returns the elements in a slice of their own, oldest first.
+// Slice returns the elements in a new slice, oldest first.
 func (l List[T]) Slice() []T { return slices.AppendSeq(make([]T, 0, l.size), l.All()) }
 
-// from lists the elements whose key is not below k.
+// from yields the elements whose key is not less than k.
 func (l List[T]) from(k sortKey) iter.Seq[T] {
 	return func(yield func(T) bool) {
 		p, i, _ := l.find(k)
@@ -87,7 +87,7 @@ func (l List[T]) from(k sortKey) iter.Seq[T] {
 	}
 }
 
-// get finds the element with the key; nil if it is not there.
+// get returns the element with a key; nil if there is none.
 func (l List[T]) get(k sortKey) T {
 	if p, i, ok := l.find(k); ok {
 		return l.parts[p].of[i]
@@ -95,8 +95,7 @@ func (l List[T]) get(k sortKey) T {
 	return nil
 }
 
-// find returns where the key is, or where it belongs: a part that could hold it, and the position there. That is the last
-// part whose first key is not above k; a key below all belongs into the first.
+// find returns the part and the position of a key, or where to insert it: in the last part whose first key is not greater, or in the first part.
 func (l List[T]) find(k sortKey) (p, i int, ok bool) {
 	switch len(l.parts) {
 	case 0:
@@ -115,7 +114,7 @@ func (l List[T]) snapshot() List[T] {
 	return l
 }
 
-// own makes the part one that only this list has; the list of the parts, too.
+// own copies a part that is shared with a snapshot, and the list of parts.
 func (l *List[T]) own(p int) *part[T] {
 	if !l.mine && l.size < len(small[T]{}.of) && len(l.parts) <= 1 {
 		l.parts, l.mine = l.small(), true
@@ -137,7 +136,7 @@ func (l *List[T]) own(p int) *part[T] {
 	return &l.parts[p]
 }
 
-// small is the memory of a list that has few elements, as most have.
+// small is the memory of a list of few elements, as most are.
 type small[T listed] struct {
 	parts [1]part[T]
 	of    [4]T
@@ -167,9 +166,8 @@ func (l *List[T]) put(v T) {
 	own.of = slices.Insert(own.of, i, v)
 }
 
-// split makes room for an element at position i of a full part: a new part behind it, or two halves of it. Ids rise with
-// time, so nearly all elements are added at the end: there the full part stays full, and a list of n elements has n/256 parts
-// and not twice as many half-empty ones.
+// split makes room for an element at position i of a full part: a new part after it, or two halves. Ids increase with time, so nearly all elements are
+// added at the end. There the full part stays full: a list of n elements has n/partSize parts, and not twice as many half-empty ones.
 func (l *List[T]) split(p, i int) (int, int) {
 	if i == partSize && p == len(l.parts)-1 {
 		return p + 1, 0
@@ -186,8 +184,8 @@ func (l *List[T]) split(p, i int) (int, int) {
 	return p, i
 }
 
-// remove takes the element with the key out, if it is there. A part that becomes empty goes; half-empty neighbors are not
-// joined, as a list that shrinks (live jobs, waiting steps) is mostly on its way to empty.
+// remove removes the element with a key, if it exists. Empty parts are dropped. Half-empty neighbours are not joined, since a list that shrinks (live jobs,
+// waiting steps) will mostly be empty soon.
 func (l *List[T]) remove(k sortKey) {
 	p, i, found := l.find(k)
 	if !found {

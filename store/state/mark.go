@@ -2,23 +2,22 @@ package state
 
 import "github.com/tasq-dev/tasq/workitem"
 
-// Mark is a point within a command. What a command did after it can be undone alone. It costs what is done after it,
-// however much the command did before.
+// Mark is a savepoint within a command: what the command did after it can be undone alone. Its cost depends only on what is done after it.
 type Mark struct {
-	saved   saves   // before the mark; the tree has those of what came after
+	saved   saves   // before the mark; those after it are in the tree
 	changes changes // likewise
 	removed bool
 }
 
-// Mark remembers where the command stands. Every mark is ended by [Tree.Keep] or [Tree.Undo], the last one first.
+// Mark returns a savepoint. Each mark must be ended by [Tree.Keep] or [Tree.Undo], the last one first.
 func (t *Tree) Mark() Mark {
 	m := Mark{saved: t.saved, changes: t.changes, removed: t.removed}
 	t.saved, t.changes = saves{}, changes{}
 	return m
 }
 
-// Keep makes what was done since the mark a part of the command. A case that was changed before and after the mark was saved
-// twice; the earlier one is how it was when the command began, and wins.
+// Keep ends a mark, and keeps the changes after it. A case that was changed before and after the mark was saved twice; the earlier value, from the beginning
+// of the command, is kept.
 func (t *Tree) Keep(m Mark) {
 	for _, s := range t.saved.list {
 		if !m.saved.has(s.id) {
@@ -29,13 +28,13 @@ func (t *Tree) Keep(m Mark) {
 	t.saved, t.changes = m.saved, m.changes
 }
 
-// Undo goes back to the mark.
+// Undo ends a mark, and undoes the changes after it.
 func (t *Tree) Undo(m Mark) {
 	t.restore()
 	t.saved, t.changes, t.removed = m.saved, m.changes, m.removed
 }
 
-// restore puts the saved cases back, and corrects the tallies by where each stands now and stood then.
+// restore puts saved cases back, and corrects the tallies of their parents.
 func (t *Tree) restore() {
 	for _, s := range t.saved.list {
 		now := t.Case(s.id)

@@ -7,8 +7,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Message is an event that was sent to a case. It is kept until a step takes it, the first sent first; one that no step
-// takes stays with the case, as part of what happened.
+// Message is an event that was sent to a case. It is kept until a step takes it; steps take the oldest first. A message that is never taken stays with the
+// case.
 type Message struct {
 	ID    workitem.MessageID
 	Case  workitem.CaseID
@@ -18,6 +18,6 @@ type Message struct {
 	By    string          // who sent it, as the caller named itself
 	Sent  time.Time
 
-	Step  workitem.StepID // that took it; zero before
+	Step  workitem.StepID // the step that took it; zero before
 	Taken time.Time
 }

@@ -7,25 +7,24 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Tree is a root case and all its descendants: what one command may change, all or nothing.
+// Tree is a root case with all its descendants: the unit that a command changes, completely or not at all.
 //
-// A command is bracketed by [Tree.Begin] and either [Tree.End] or [Tree.Rollback]. Between them a case is copied
-// before its first change, so a rollback costs what was changed and nothing else:
+// A command is between [Tree.Begin] and either [Tree.End] or [Tree.Rollback]. A case is copied before its first change, so the cost of a rollback depends only
+// on what was changed:
 //
 //	Begin                  root ── A, B          saved: nothing
 //	change an item of A    root ── A', B         saved: A
 //	open C below A         root ── A' ── C, B    saved: A, C (was not there)
 //	Rollback               root ── A, B          what was saved is put back, the latest first or not: each case is saved once
 //
-// A tree is used by one goroutine at a time. Its cases can be read by others for as long as they like: a *Case is never
-// changed once its command has ended.
+// A tree is used by one goroutine at a time. Its cases can be read by others at any time: a *Case is never changed after its command has ended.
 type Tree struct {
 	Root  workitem.CaseID
-	root  *Case                     // nil before it was opened
-	cases map[workitem.CaseID]*Case // the others; nil as long as there are none, as in most trees
-	saved saves                     // as they were at Begin
+	root  *Case                     // nil before it is opened
+	cases map[workitem.CaseID]*Case // the others; nil if there are none, as in most trees
+	saved saves                     // cases as they were at Begin
 
-	changes // by this command
+	changes // of this command
 	removed bool
 
 	owners      map[[16]byte]workitem.CaseID // of items and jobs, see holders
@@ -34,19 +33,19 @@ type Tree struct {
 	tallies map[siblings]*workitem.Tally // see ChildTally
 }
 
-// Dirty lists what a command changed: the newest value of each. Nothing in it may be changed.
+// Dirty is what a command changed: the newest value of everything. It must not be modified.
 type Dirty struct {
 	Cases []*Case
-	Was   []*Case // each of Cases as it was before the command; nil for a new one
+	Was   []*Case // the values of Cases before the command; nil for a new one
 	Items []*workitem.Item
 	Jobs  []*Job
 
 	Steps    []*workitem.Step
 	Messages []*Message
-	Removed  bool // the tree is to be forgotten, see [CaseRemoved]; the lists do not matter then
+	Removed  bool // the tree was removed, see [CaseRemoved]; the lists are irrelevant then
 }
 
-// NewTree returns a tree of the given cases, the root first; a tree that a [CaseOpened] will fill may be empty.
+// NewTree returns a tree of the given cases, the root first. Without cases it is empty, and a [CaseOpened] fills it.
 func NewTree(cases ...*Case) *Tree {
 	t := new(Tree)
 	if len(cases) > 0 {
@@ -58,7 +57,7 @@ func NewTree(cases ...*Case) *Tree {
 	return t
 }
 
-// Case finds a case of the tree; nil if it is not there. It must not be changed.
+// Case returns a case of the tree; nil if there is none with that id. It must not be modified.
 func (t *Tree) Case(id workitem.CaseID) *Case {
 	if id == t.Root {
 		return t.root
@@ -78,7 +77,7 @@ func (t *Tree) put(c *Case) {
 	t.cases[c.ID] = c
 }
 
-// drop takes a case out, whose opening is undone.
+// drop removes a case whose opening is undone.
 func (t *Tree) drop(id workitem.CaseID) {
 	if id == t.Root {
 		t.root = nil
@@ -86,7 +85,7 @@ func (t *Tree) drop(id workitem.CaseID) {
 	delete(t.cases, id)
 }
 
-// all lists the cases in no particular order.
+// all yields the cases in no particular order.
 func (t *Tree) all() iter.Seq[*Case] {
 	return func(yield func(*Case) bool) {
 		if t.root != nil && !yield(t.root) {
@@ -100,7 +99,7 @@ func (t *Tree) all() iter.Seq[*Case] {
 	}
 }
 
-// Len counts the cases of the tree.
+// Len returns the number of cases.
 func (t *Tree) Len() int {
 	if t.root == nil {
 		return len(t.cases)
@@ -115,7 +114,7 @@ func (t *Tree) Each(f func(*Case)) {
 	}
 }
 
-// each goes down the tree from a case. Children that the store has not loaded are left out.
+// each visits a case and its descendants. It skips children that the store has not loaded.
 func (t *Tree) each(c *Case, f func(*Case)) {
 	f(c)
 	for _, id := range c.Children {
@@ -125,8 +124,7 @@ func (t *Tree) each(c *Case, f func(*Case)) {
 	}
 }
 
-// Item finds a work item and its case in memory; nil if it is not there. The root is asked first, as most trees have no
-// other case.
+// Item returns a work item in memory and its case; nil if there is none with that id. It looks in the root first, since most trees have no other case.
 func (t *Tree) Item(id workitem.ID) (*Case, *workitem.Item) {
 	if t.root != nil {
 		if it := t.root.Item(id); it != nil {
@@ -136,7 +134,7 @@ func (t *Tree) Item(id workitem.ID) (*Case, *workitem.Item) {
 	return t.itemBelow(id)
 }
 
-// itemBelow is Item for the cases below the root. The loop takes the id to the heap, which the root does without.
+// itemBelow is Item for the cases below the root. It is a separate function because its loop moves the id to the heap, which Item avoids for the root.
 func (t *Tree) itemBelow(id workitem.ID) (*Case, *workitem.Item) {
 	for c := range t.holders(id) {
 		if it := c.Item(id); it != nil {
@@ -146,7 +144,7 @@ func (t *Tree) itemBelow(id workitem.ID) (*Case, *workitem.Item) {
 	return nil, nil
 }
 
-// Job finds a live job and its case; nil if it is not there.
+// Job returns a live job and its case; nil if there is none with that id.
 func (t *Tree) Job(id workitem.JobID) (*Case, *Job) {
 	if t.root != nil {
 		if j := t.root.Job(id); j != nil {
@@ -156,7 +154,7 @@ func (t *Tree) Job(id workitem.JobID) (*Case, *Job) {
 	return t.jobBelow(id)
 }
 
-// jobBelow is Job for the cases below the root, as itemBelow is Item.
+// jobBelow is Job for the cases below the root; see itemBelow.
 func (t *Tree) jobBelow(id workitem.JobID) (*Case, *Job) {
 	for c := range t.holders(id) {
 		if j := c.Job(id); j != nil {
@@ -166,8 +164,7 @@ func (t *Tree) jobBelow(id workitem.JobID) (*Case, *Job) {
 	return nil, nil
 }
 
-// SuspendedBy finds the suspension that keeps the work of a case from beginning, and the case that has it: its own, or that of a
-// case above it. Both are nil if there is none.
+// SuspendedBy returns the suspension that applies to a case, and the case that has it: the case itself, or one above it. Both are nil if there is none.
 func (t *Tree) SuspendedBy(c *Case) (*Case, *Suspension) {
 	for ; c != nil; c = t.Case(c.Parent) {
 		if c.Suspended != nil {
@@ -177,37 +174,37 @@ func (t *Tree) SuspendedBy(c *Case) (*Case, *Suspension) {
 	return nil, nil
 }
 
-// Snapshot returns the cases of the tree as they are, the root first, for [NewTree]. Trees that are made of it go on independently of this
-// one and of one another, also at the same time. It must not be called within a command.
+// Snapshot returns the present cases of the tree, the root first, for [NewTree]. Trees that are made from it are independent of this one and of each other,
+// and can be used at the same time. It must not be called within a command.
 func (t *Tree) Snapshot() []*Case {
 	all := make([]*Case, 0, t.Len())
 	for c := range t.all() {
 		n := *c
-		n.Children = slices.Clip(c.Children) // the one thing that is appended to in place
+		n.Children = slices.Clip(c.Children) // the only field that is appended to in place
 		all = append(all, &n)
 	}
 	return all
 }
 
-// Ended reports whether the root case has ended, so that nothing of the tree can change again.
+// Ended reports whether the root case has ended, so that nothing in the tree can change again.
 func (t *Tree) Ended() bool {
 	return t.root != nil && t.root.State.Final()
 }
 
-// Removed reports whether the tree was removed: it can still be read, and nothing can be done with it any more.
+// Removed reports whether the tree was removed: it can still be read, but not be changed.
 func (t *Tree) Removed() bool { return t.removed }
 
 // Begin starts a command.
 func (t *Tree) Begin() { t.reset() }
 
-// reset forgets what a command has changed, which the caller has taken or put back.
+// reset drops the record of what a command has changed.
 func (t *Tree) reset() {
 	t.saved.reset()
 	t.changes = changes{}
 }
 
-// End ends a command and returns the newest value of all that it changed. The root case always counts as changed, since
-// it carries the journal position of the whole tree.
+// End ends a command, and returns the newest value of everything that it changed. The root case always counts as changed, since it has the journal
+// position of the whole tree.
 func (t *Tree) End(seq int64) Dirty {
 	if root := t.own(t.Root); root != nil {
 		root.LastSeq = seq
@@ -231,16 +228,15 @@ func (t *Tree) Rollback() {
 	t.removed = false
 }
 
-// own returns a copy of the case that this command may change; nil if the case is not there. The copy shares what is large
-// (items, jobs, steps, events), each of which copies the parts that are changed. The marking and the tasks are small
-// arrays, and are copied whole.
+// own returns a copy of a case that this command may change; nil if there is no such case. The copy shares what is large (items, jobs, steps, events), of
+// which only the changed parts are copied later. The marking and the tasks are small arrays, and are copied completely.
 func (t *Tree) own(id workitem.CaseID) *Case {
 	c := t.Case(id)
 	if c == nil || t.saved.has(id) {
 		return c
 	}
 	t.saved.add(id, c)
-	n := *c // Children is only appended to, behind what a snapshot of it can see
+	n := *c // Children is only appended to, beyond the length that a snapshot sees
 	n.Marking = c.Marking.Clone()
 	n.Tasks = slices.Clone(c.Tasks)
 	n.Items = c.Items.snapshot()

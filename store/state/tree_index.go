@@ -8,12 +8,11 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// manyCases is from how many cases on a tree remembers which of them an item or job belongs to, instead of asking each.
+// manyCases is the number of cases from which on a tree has an index of items and jobs, instead of searching each case.
 const manyCases = 16
 
-// holders lists the cases that may hold an item or job: all of a small tree, the one that the index names of a large one. The
-// index is made on the first question and may have entries of what is gone. It never lacks one that is there, or a
-// command would not find an item that exists.
+// holders returns the cases that may have an item or job: all cases of a small tree, or the one that the index of a large tree has. The index is built by
+// the first search. It may have entries of what no longer exists, but never lacks one that exists, or a command would not find its item.
 func (t *Tree) holders(id [16]byte) iter.Seq[*Case] {
 	if len(t.cases) < manyCases {
 		return t.all()
@@ -28,8 +27,7 @@ func (t *Tree) holders(id [16]byte) iter.Seq[*Case] {
 	}
 }
 
-// findOwners makes the index of a tree that has grown large. It leaves room for as many changes as the tree has elements
-// before it is created again, so keeping it costs a constant time for each of them.
+// findOwners builds the index. It is built again after as many additions as the tree has elements, so its amortised cost per addition is constant.
 func (t *Tree) findOwners() {
 	t.owners = make(map[[16]byte]workitem.CaseID, 2*len(t.cases))
 	for c := range t.all() {
@@ -43,17 +41,17 @@ func (t *Tree) findOwners() {
 	t.ownersLimit = 2*len(t.owners) + 1024
 }
 
-// noteOwner adds an item or job that was opened. An entry of what is gone since is harmless, as the case is asked, too.
+// noteOwner adds an item or job that was opened. An entry of what no longer exists is harmless, since the case is searched too.
 func (t *Tree) noteOwner(id [16]byte, c workitem.CaseID) {
 	if t.owners == nil {
 		return
 	}
 	if t.owners[id] = c; len(t.owners) > t.ownersLimit {
-		t.owners = nil // too many may be gone: the next search restarts
+		t.owners = nil // too many entries may be stale: the next search builds it again
 	}
 }
 
-// siblings are the child cases of one activation of a composite task: what its policy counts.
+// siblings identifies the child cases of one activation of a composite task, which its policy counts.
 type siblings struct {
 	parent     workitem.CaseID
 	task       string
@@ -62,9 +60,8 @@ type siblings struct {
 
 func siblingsOf(c *Case) siblings { return siblings{c.Parent, c.ParentTask, c.Generation} }
 
-// ChildTally counts the child cases of an activation of a composite task by where they stand. The policy asks for it at
-// every end of a child: to count n children n times would take n² steps, so the tally of many is kept and moved along
-// (recount), also by a rollback.
+// ChildTally counts the child cases of an activation of a composite task by state. The policy asks for it at every end of a child: to count n children n
+// times would take n² steps, so the tally of many is kept and updated (recount), also by a rollback.
 func (t *Tree) ChildTally(parent workitem.CaseID, task string, generation int) workitem.Tally {
 	b := siblings{parent, task, generation}
 	if kept := t.tallies[b]; kept != nil {
@@ -84,8 +81,8 @@ func (t *Tree) ChildTally(parent workitem.CaseID, task string, generation int) w
 	return tally
 }
 
-// Children lists the child cases of an activation of a composite task, the latest first. A loop may have made many in
-// earlier activations; those of the present one are counted, so that the search ends at the first of them:
+// Children yields the child cases of an activation of a composite task, latest first. A loop may have created many in earlier activations. The number
+// created in the present one is known, so the search ends when it has found as many:
 //
 //	children    k.1.1  k.1.2  k.2.1  call.5  k.2.2     present activation 2, of which 2 were made
 //	                          ◀──────────────────      k.2.2, k.2.1, and nothing is left to look for
@@ -116,7 +113,7 @@ func (t *Tree) Children(parent workitem.CaseID, task string, generation int) ite
 	}
 }
 
-// recount moves a child case from one tally to another, if they are kept; a state of None is in neither.
+// recount moves a child case from one tally to another, if tallies are kept; None is in neither.
 func (t *Tree) recount(c *Case, from, to workitem.State) {
 	if kept := t.tallies[siblingsOf(c)]; kept != nil {
 		kept.Remove(from, false)
@@ -124,8 +121,8 @@ func (t *Tree) recount(c *Case, from, to workitem.State) {
 	}
 }
 
-// InOrder returns those of the given cases that the tree holds, in the order of [Tree.Each]. It compares the paths from the
-// root instead of going through the tree, which may have thousands of cases where a command has touched two.
+// InOrder returns the given cases that are in the tree, in the order of [Tree.Each]. It compares their paths from the root instead of visiting the whole
+// tree, which may have thousands of cases when a command has touched two.
 func (t *Tree) InOrder(ids iter.Seq[workitem.CaseID]) []*Case {
 	var list []*Case
 	for id := range ids {
@@ -136,7 +133,7 @@ func (t *Tree) InOrder(ids iter.Seq[workitem.CaseID]) []*Case {
 	if len(list) < 2 {
 		return list
 	}
-	paths := make(map[*Case][]byte, len(list)) // the ids from the root down, which rise among siblings
+	paths := make(map[*Case][]byte, len(list)) // the ids from the root down, which increase among siblings
 	for _, c := range list {
 		var path []workitem.CaseID
 		for at := c; at != nil; at = t.Case(at.Parent) {
