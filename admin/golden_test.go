@@ -60,7 +60,7 @@ func TestGoldenPages(t *testing.T) {
 		"incidents": "/incidents", "workflow": "/workflows/bill", "item": "/items/" + o.Item(o.bill, "charge.1.1").ID.String(), "doctor": "/doctor",
 		"act": "/act?kind=retry&item=" + o.Item(o.bill, "charge.1.1").ID.String(), "statistics": "/stats", "missing": "/cases/none",
 		"workflows": "/workflows", "items": "/items", "jobs": "/jobs", "steps": "/steps", "events": "/events", "audit": "/audit", "limits": "/limits",
-		"claim": "/cases/" + o.claim.String() + "?tab=jobs", "failed": "/items?state=failed", "search": "/search?q=nothing",
+		"claim": "/cases/" + o.claim.String() + "?tab=jobs", "failed": "/items?state=failed", "search": "/search?q=nothing", "retry": "/act?kind=retry&item=" + o.Item(o.failed, "run.1.1").ID.String(),
 	} {
 		w := get(h, path)
 		require.NotEqual(t, http.StatusInternalServerError, w.Code, name)

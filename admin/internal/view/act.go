@@ -39,6 +39,8 @@ type actPage struct {
 	Danger               bool
 	Preview              []string
 	Checks               bool // there is a button that shows the preview
+
+	fresh bool // nothing was filled in yet
 }
 
 // newKey is an idempotency key: a form that is sent twice does one thing.
@@ -190,7 +192,7 @@ func (s *Site) showForm(w http.ResponseWriter, r *http.Request, status int, prob
 		return
 	}
 	p := actPage{Title: a.title, About: a.about, Action: s.Link("/act"), Draft: word + " " + id, Do: a.do, Danger: a.danger, Back: s.back(&a, id),
-		Hidden: []Link{{Text: "kind", Href: word}, {Text: "key", Href: r.Form.Get("key")}}}
+		Hidden: []Link{{Text: "kind", Href: word}, {Text: "key", Href: r.Form.Get("key")}}, fresh: r.Method == http.MethodGet && !r.Form.Has("payload")}
 	if a.target != "" {
 		p.Hidden = append(p.Hidden, Link{Text: a.target, Href: id})
 	}
@@ -258,6 +260,9 @@ func (s *Site) target(ctx context.Context, a *action, id string, p *actPage) err
 			p.Target = fmt.Sprintf("Item %s of %s, %s, attempt %d", it.Label(), it.Workflow, it.State, it.Attempt)
 			if it.Failure != nil {
 				p.Target += ": " + printable.Line(printable.Brief([]byte(it.Failure.String()), 200))
+			}
+			if a.kind == workflow.KindRetry {
+				p.prefill(it, s.maskOf(ctx).Row(it), p.fresh)
 			}
 		case "job":
 			p.Target = "Job " + id
@@ -346,10 +351,7 @@ func (s *Site) preview(r *http.Request, c workflow.Command) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	var hide mask.Mask
-	if s.Mask != nil {
-		hide = s.Mask(access.UserOf(r.Context()))
-	}
+	hide := s.maskOf(r.Context())
 	var lines []string
 	for _, t := range would.Trees {
 		st := story.New(t.Tree, t.Tree.Root)
@@ -364,4 +366,12 @@ func (s *Site) preview(r *http.Request, c workflow.Command) ([]string, error) {
 		lines = append(lines[:maxPreview], fmt.Sprintf("and %d more changes", len(lines)-maxPreview))
 	}
 	return lines, nil
+}
+
+// maskOf hides what the user of a request may not see.
+func (s *Site) maskOf(ctx context.Context) mask.Mask {
+	if s.Mask == nil {
+		return nil
+	}
+	return s.Mask(access.UserOf(ctx))
 }

@@ -138,7 +138,9 @@ func (a *action) command(form url.Values, actor string) (workflow.Command, error
 		if err := domain.CheckJSON(json.RawMessage(text)); err != nil {
 			return c, &fieldError{"payload", fmt.Errorf("this is not JSON: %w", err)}
 		}
-		c.Payload = json.RawMessage(text)
+		if changed(text, form.Get("was")) {
+			c.Payload = json.RawMessage(text)
+		}
 	} else if a.kind == workflow.KindSend || a.kind == workflow.KindBroadcast {
 		c.Payload = json.RawMessage("null")
 	}
