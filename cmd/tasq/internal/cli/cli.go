@@ -103,8 +103,14 @@ func (a *app) root() *cobra.Command {
 		Use: "tasq", Short: "inspect and operate Tasq databases, run scenarios, verify and draw nets", Long: about,
 		SilenceErrors: true, SilenceUsage: true,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
-		RunE:              a.group,
 		Args:              cobra.ArbitraryArgs,
+	}
+	version := root.Flags().Bool("version", false, "print the version and the build, as tasq version does")
+	root.RunE = func(cmd *cobra.Command, args []string) error {
+		if *version && len(args) == 0 {
+			return a.run(a.printVersion)(cmd, args)
+		}
+		return a.group(cmd, args)
 	}
 	root.SetIn(a.In)
 	root.SetOut(a.Out)

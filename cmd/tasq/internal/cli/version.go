@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"runtime"
 	"runtime/debug"
 
@@ -17,28 +16,28 @@ func (a *app) version() *cobra.Command {
 	return &cobra.Command{
 		Use: "version", Short: "print the version and the build",
 		Args: exactly(),
-		RunE: a.run(func(ctx context.Context, _ []string) error {
-			v := versionOf(debug.ReadBuildInfo())
-			var err error
-			if v.SQLite, err = sqliteVersion(ctx); err != nil {
-				return err
-			}
-			if a.output == "json" {
-				return a.object(v)
-			}
-			revision := ""
-			if v.Revision != "" {
-				revision = " (" + v.Revision + " of " + v.Time
-				if v.Modified {
-					revision += ", modified"
-				}
-				revision += ")"
-			}
-			_, err = fmt.Fprintf(a.Out, "tasq %s%s\n%s %s\nSQLite %s (modernc.org/sqlite %s)\n", v.Version, revision, v.Go,
-				v.Platform, v.SQLite, v.Driver)
-			return err
-		}),
+		RunE: a.run(a.printVersion),
 	}
+}
+
+func (a *app) printVersion(ctx context.Context, _ []string) error {
+	v := versionOf(debug.ReadBuildInfo())
+	var err error
+	if v.SQLite, err = sqliteVersion(ctx); err != nil {
+		return err
+	}
+	if a.output == "json" {
+		return a.object(v)
+	}
+	revision := ""
+	if v.Revision != "" {
+		revision = " (" + v.Revision + " of " + v.Time
+		if v.Modified {
+			revision += ", modified"
+		}
+		revision += ")"
+	}
+	return a.say("tasq %s%s\n%s %s\nSQLite %s (modernc.org/sqlite %s)", v.Version, revision, v.Go, v.Platform, v.SQLite, v.Driver)
 }
 
 // versionRow is the JSON form of a version.
