@@ -8,40 +8,40 @@ import (
 	"github.com/tasq-dev/tasq/net/internal/statespace"
 )
 
-// lowering translates a net into what verification works on.
+// lowering translates a net into the forms that verification works on.
 type lowering interface {
-	// reducible makes the net for the reduction rules, and returns the place that holds the last token (-1: no place may
-	// hold one). It is nil if the rules would not preserve the meaning of this net. With a trace, what is left of the
-	// net can be translated back.
+	// reducible returns the net for the reduction rules, and the place that has the last token (-1: no place may have
+	// one). It is nil if the rules would not preserve soundness of this net. With a trace, runs of the reduced net can
+	// be translated back.
 	reducible(traced bool) (r *reduce.Net, end int32)
-	// system makes the exact system, which is searched for findings; nil, and the reason, if there is none.
+	// system returns the exact system, which is searched for findings; nil, and the reason, if there is none.
 	system() (*statespace.System, Limit)
-	// taskOf is the task or transition of a traced move.
+	// taskOf returns the task or transition of a traced move.
 	taskOf(t reduce.TracedMove) int32
-	// matches reports whether a move of the exact system is what a traced move stands for.
+	// matches reports whether a move of the exact system corresponds to a traced move.
 	matches(t reduce.TracedMove, m *statespace.Move) bool
 }
 
-// analysis is what verification found before it is put into words.
+// analysis is the result of verification before it is put into words.
 type analysis struct {
-	sound  bool                 // shown to be sound by reduction; nothing below is set but states and joins
+	sound  bool                 // proved sound by reduction; then only states and joins are set below
 	joins  []reduce.RemovedJoin // or-joins that reduction removed
 	sys    *statespace.System   // the exact system
-	search *statespace.Search   // of all its states
-	also   []*statespace.Search // searches that found what that one has not come to
-	limit  Limit                // what ran out
+	search *statespace.Search   // of all states
+	also   []*statespace.Search // searches that found something that search has not reached
+	limit  Limit                // the exhausted limit
 	states int                  // explored by all searches together
-	run    *foundRun            // a violation that the search did not come to, if it found none
-	dead   []int32              // tasks that can never start, if reduction has shown that, and that nothing else is wrong
-	late   func() bool          // as in [statespace.Budget]
+	run    *foundRun            // a violation that no search has reached
+	dead   []int32              // tasks that can never start, if reduction proved that, and nothing else is wrong
+	late   func() bool          // see [statespace.Budget]
 }
 
-// analyze verifies a net: by reduction first, and where that does not show it to be sound, by a search of the exact
-// system, which finds everything that is wrong and shortest runs to it. That search calls the observer, if there is one.
+// analyze verifies a net. Reduction is tried first. If it does not prove soundness, the exact system is searched, which
+// finds every violation and a shortest run to each. That search calls the observer, if there is one.
 //
-// A search that has found nothing in a moderate number of states may not come to an end, and what is wrong may lie too
-// deep for it. So a search with stubborn sets is tried before it is resumed, and then single runs. Once anything is
-// found, the search of all states is resumed for the rest, as far as the budget for that allows.
+// A search that has found nothing after a moderate number of states may never finish, and a violation may be too deep
+// for it. So a search with stubborn sets is tried before it is resumed, and then single runs. Once a violation is
+// known, the search of all states is resumed for the others, within Options.MoreStates.
 func analyze(l lowering, w statespace.Observer, lim statespace.Budget) *analysis {
 	j := &analysis{late: lim.Late}
 	r, end := l.reducible(false)
@@ -89,16 +89,16 @@ func analyze(l lowering, w statespace.Observer, lim statespace.Budget) *analysis
 	return j
 }
 
-// What a search may explore before one with stubborn sets is tried, and before single runs are.
+// The states that a search may explore before one with stubborn sets is tried, and before single runs are.
 const (
 	firstStates  = 2000
 	fewStates    = 20_000
 	fewBytes     = 8 << 20
-	moreStubborn = 5000 // by a search with stubborn sets, once something is found
+	moreStubborn = 5000 // by a search with stubborn sets, once a violation is known
 )
 
-// deadlocksEarly looks for a run to a deadlock or to improper completion by a search with stubborn sets, and reports
-// whether it found one, and nothing because of which its runs might not be shortest ones.
+// deadlocksEarly looks for a run to a deadlock or to improper completion by a search with stubborn sets. It reports
+// whether it found one, and nothing that could make its runs longer than the shortest.
 func (j *analysis) deadlocksEarly(lim statespace.Budget) bool {
 	x := stubbornSearch(j.sys, lim)
 	if x == nil {
@@ -113,9 +113,9 @@ func (j *analysis) deadlocksEarly(lim statespace.Budget) bool {
 	return true
 }
 
-// deadlocksBeyondUnsafe looks for such a run behind second tokens, where the search of all states found those and ended
-// before it came to a deadlock. No count becomes ω, so that a run leads to every state, and its second tokens are
-// findings too.
+// deadlocksBeyondUnsafe looks for such a run behind second tokens, if the search of all states found those and ended
+// before it reached a deadlock. No count becomes ω, so every state has a run that leads to it, and its second tokens
+// are findings too.
 func (j *analysis) deadlocksBeyondUnsafe(lim statespace.Budget) {
 	if j.search.Limit == statespace.NoLimit || len(j.search.SecondTokens) == 0 || j.search.Deadlock >= 0 || len(j.also) > 0 {
 		return
@@ -130,12 +130,12 @@ func (j *analysis) deadlocksBeyondUnsafe(lim statespace.Budget) {
 	j.also = append(j.also, x)
 }
 
-// endSoon lets the search of all states end soon, for something was found.
+// endSoon limits the rest of the search of all states, since a violation is known.
 func (j *analysis) endSoon(lim statespace.Budget) {
 	j.search.Stop = j.search.States.Len() + j.sys.Spent() + lim.MoreStates
 }
 
-// stubbornSearch searches a system with stubborn sets; nil if that leaves out nothing.
+// stubbornSearch searches a system with stubborn sets; nil if these leave out nothing.
 func stubbornSearch(sys *statespace.System, lim statespace.Budget) *statespace.Search {
 	x := statespace.NewStubbornSearch(sys, lim)
 	if x != nil {
@@ -155,8 +155,8 @@ func (j *analysis) searchFurther(l lowering, reducible bool, lim statespace.Budg
 	}
 }
 
-// searchCounting looks for a deadlock where the search has taken counts for unbounded: a state with few tokens may be
-// one, though one with many is not. It reports whether everything is found by that.
+// searchCounting looks for a deadlock where the search has taken counts for unbounded: a state with few tokens may be a
+// deadlock, although one with many is not. It reports whether this completes the findings.
 func (j *analysis) searchCounting(lim statespace.Budget) bool {
 	if !j.search.Exact() {
 		return false
@@ -170,7 +170,7 @@ func (j *analysis) searchCounting(lim statespace.Budget) bool {
 	return x.Deadlock >= 0
 }
 
-// reduced searches what reduction has left of the net, up to the first thing that is wrong there.
+// reduced searches the reduced net, up to the first violation.
 func (j *analysis) reduced(r *reduce.Net, end int32, lim statespace.Budget) (*statespace.Search, []reduce.Firing) {
 	sys, firings := r.System(end, false)
 	if sys == nil {
@@ -192,11 +192,11 @@ func (j *analysis) reduced(r *reduce.Net, end int32, lim statespace.Budget) (*st
 	return x, firings
 }
 
-// neverFired lists the tasks that can never start because a transition of the reduced net can never fire.
+// neverFired returns the tasks that can never start because a transition of the reduced net can never fire.
 //
-// Without or-joins and resets, the rules of reduction work both ways: to every run of the net belongs one of the reduced
-// net, in which a transition that is left fires whenever the one fires that it was at first. (What it has taken over fires
-// behind that.) So if it never fires in the reduced net, neither does that one in the net itself.
+// Without or-joins and resets, the rules of reduction work in both directions: for every run of the net there is one of
+// the reduced net in which a remaining transition fires whenever its original transition fires. (Transitions that it
+// has absorbed fire after that.) So if it never fires in the reduced net, the original never fires in the net.
 func neverFired(l lowering, x *statespace.Search, r *reduce.Net, firings []reduce.Firing) []int32 {
 	fired := net.NewBits(len(r.Transitions))
 	for k, yes := range x.Fired {

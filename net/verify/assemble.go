@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// report makes the report of an analysis. Warnings are added by the caller.
+// report returns the report of an analysis, without warnings.
 func report(l named, name string, j *analysis) Report {
 	f := &findings{named: l, analysis: j}
 	rep := Report{Net: name, States: j.states, Exhausted: j.limit, Findings: f.all()}
@@ -24,7 +24,7 @@ func report(l named, name string, j *analysis) Report {
 	return rep
 }
 
-// sentence joins parts with commas and a last "and".
+// sentence joins parts with commas and a final "and".
 func sentence(parts []string) string {
 	if len(parts) == 1 {
 		return parts[0]
@@ -32,7 +32,7 @@ func sentence(parts []string) string {
 	return strings.Join(parts[:len(parts)-1], ", ") + " and " + parts[len(parts)-1]
 }
 
-// listed names elements in a sentence.
+// listed returns the names of elements for a sentence.
 func listed(elements []Element) string {
 	parts := make([]string, 0, maxListed+1)
 	for i, e := range elements {

@@ -7,18 +7,18 @@ import (
 	"github.com/tasq-dev/tasq/net/internal/statespace"
 )
 
-// Bypass finds a run that comes to a task, or to the end of the case if to is negative, without another task having
-// completed: the one that gives what the former reads. In a net where a way leads past the writer,
+// Bypass finds a run that reaches a task, or the end of the case if to is negative, without another task having
+// completed: one that provides the data which the first one reads. In a net with a path around the writer,
 //
 //	start -> write -> read -> end
 //	start -> hurry -> read
 //
-// it is the run "hurry". A task that may complete without an output, as after a time that is over, can be passed so, too:
-// without lists the outputs, by their index in flow order, that get tokens then; nil if the task always has an output.
+// it is the run "hurry". A task that can complete without an output, for example by a timeout, counts as passed in that
+// way too: without has the outputs, by their index in flow order, that get tokens then; nil if the task always has an
+// output.
 //
-// It returns a shortest one, after which the task to is enabled (or the case is complete); nil if there is none. It also
-// returns whether that is decided, which it is not if the budget ran out. The states are those of [Net], and so is the
-// meaning of the options, of which only States, Time and Now count here.
+// It returns a shortest run, after which the task to is enabled or the case is complete; nil if there is none. decided
+// is false if the budget was exhausted. The states are those of [Net]. Of the options only States, Time and Now apply.
 func Bypass(n *net.Net, task, to net.TaskID, without []int, opts Options) (run *Witness, decided bool) {
 	if dominates(n, task, to, without) {
 		return nil, true
@@ -34,7 +34,7 @@ func Bypass(n *net.Net, task, to net.TaskID, without []int, opts Options) (run *
 	})
 	sys.Prepare()
 	lim := opts.budget(defaultStates)
-	lim.MoreStates = lim.States // what waits for the task is a deadlock here, which says nothing of the rest
+	lim.MoreStates = lim.States // deadlocks are irrelevant here
 	x := statespace.NewSearch(sys, lim)
 	f := findings{named: l, analysis: &analysis{sys: sys, search: x}}
 	next := int32(0)
@@ -49,7 +49,7 @@ func Bypass(n *net.Net, task, to net.TaskID, without []int, opts Options) (run *
 				continue
 			}
 			run := x.RunTo(next)
-			if end := f.play(run); end != nil && arrived(end) { // not so if tokens pile up on the way
+			if end := f.play(run); end != nil && arrived(end) { // false if tokens pile up on the way
 				return f.toWitness(run, end), true
 			}
 		}
@@ -59,7 +59,7 @@ func Bypass(n *net.Net, task, to net.TaskID, without []int, opts Options) (run *
 	}
 }
 
-// within reports whether a completion puts its tokens into some of these outputs only.
+// within reports whether a completion puts tokens only into some of these outputs.
 func (m *netMove) within(outputs []int) bool {
 	switch {
 	case m.output >= 0:
@@ -74,12 +74,12 @@ func (m *netMove) within(outputs []int) bool {
 	return len(outputs) > 0
 }
 
-// firstLook is how many states there are at the first look for an arrival. Each further look is at four times as many.
+// firstLook is the number of states at the first check for an arrival. Each further check is at four times as many.
 const firstLook = 256
 
-// arrival returns a test for states in which a task is enabled, or the case is complete if the task is negative. A
-// task is enabled even if a routing task is to run first that may disable it again: which one is tried first is a
-// matter of the order of flows.
+// arrival returns a test for states in which a task is enabled, or the case is complete if the task is negative. The
+// task counts as enabled even if a routing task comes first that may disable it again, because the order of routing
+// tasks depends only on the order of flows.
 func (l *netLowering) arrival(sys *statespace.System, to net.TaskID) func(state []uint8) bool {
 	starts := slices.DeleteFunc(slices.Clone(sys.Moves), func(m statespace.Move) bool {
 		return net.TaskID(m.Task) != to || l.moves[m.Label].moment == Completes
@@ -92,11 +92,11 @@ func (l *netLowering) arrival(sys *statespace.System, to net.TaskID) func(state 
 	}
 }
 
-// dominates reports whether a token can only come to a task, or to the end if to is negative, once another task has
-// completed: whether nothing comes there if that one never does, even where splits put tokens into all of their
-// flows, joins but and-joins take one for enough, and no token is ever taken away.
+// dominates reports whether no token can reach a task, or the end if to is negative, before another task has completed.
+// It uses an over-approximation of what can happen: splits put tokens into all flows, only and-joins need all inputs,
+// and no token is ever removed.
 func dominates(n *net.Net, task, to net.TaskID, without []int) bool {
-	missing := make([]int, n.NumTasks()) // inputs without a token
+	missing := make([]int, n.NumTasks()) // the number of inputs without a token
 	for t := range net.TaskID(n.NumTasks()) {
 		if missing[t] = 1; n.Task(t).Join == net.And {
 			missing[t] = len(n.Inputs(t))

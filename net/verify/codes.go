@@ -4,21 +4,19 @@ import (
 	"github.com/tasq-dev/tasq/net"
 )
 
-// Incomplete is the code that stands for [Report.Exhausted] where codes are listed: there may be more findings than those
+// Incomplete is the code that represents [Report.Exhausted] in lists of codes: there may be more findings than those
 // that are reported.
 const Incomplete net.Code = "incomplete"
 
-// Undecided is the code that stands for the verdict [Unknown] where codes are listed: a verification ran out of its
-// budget.
+// Undecided is the code that represents the verdict [Unknown] in lists of codes: a verification has exhausted its budget.
 const Undecided net.Code = "unknown"
 
-// FindingCodes lists the codes of what makes a net unsound, sorted. [Unsafe] is only said of plain nets.
+// FindingCodes returns the codes of findings, which make a net unsound, sorted. [Unsafe] applies only to plain nets.
 func FindingCodes() []net.Code {
 	return []net.Code{DeadTask, ImproperCompletion, NoOptionToComplete, Unbounded, Unsafe}
 }
 
-// WarningCodes lists the codes of what is probably not meant, sorted: those of [Report.Warnings], [Incomplete] and
-// [Undecided].
+// WarningCodes returns the codes of warnings, sorted: those of [Report.Warnings], [Incomplete] and [Undecided].
 func WarningCodes() []net.Code {
 	return []net.Code{
 		AndSplitXorJoin, Incomplete, Isolated, OrJoinCircle, OrJoinIsAnd, OrJoinIsXor, RegionUseless, net.RoutingCycle,
@@ -26,5 +24,5 @@ func WarningCodes() []net.Code {
 	}
 }
 
-// HoldCodes lists the codes of what [Holds] finds, sorted.
+// HoldCodes returns the codes of the findings of [Holds], sorted.
 func HoldCodes() []net.Code { return []net.Code{HoldDeadlock} }

@@ -8,7 +8,7 @@ import (
 	"github.com/tasq-dev/tasq/net/internal/statespace"
 )
 
-// deadTasks reports the tasks that can never start, if the search or reduction has shown that.
+// deadTasks reports the tasks that can never start, if the search or reduction has proved that.
 func (f *findings) deadTasks() {
 	dead := net.NewBits(f.tasks())
 	for _, t := range f.dead {
@@ -43,14 +43,14 @@ func (f *findings) deadTasks() {
 	})
 }
 
-// deadTask is what a whole search says about a task that never starts.
+// deadTask is what a complete search shows about a task that never starts.
 type deadTask struct {
 	task   int32
-	moves  []*statespace.Move // by which it can start
-	known  bool               // the fields below hold
-	never  []int32            // inputs that nothing marks
-	inTime bool               // a state has the tokens of a move, before the run is over
-	late   bool               // a state has them in which the run is over
+	moves  []*statespace.Move // with which it can start
+	known  bool               // the fields below are known
+	never  []int32            // inputs that are never marked
+	inTime bool               // a state before the end of the run has the tokens of a move
+	late   bool               // a state after the end of the run has them
 }
 
 // examine looks for the tokens of the task in all states.
@@ -85,7 +85,7 @@ func (f *findings) examine(d *deadTask) {
 	}
 }
 
-// supplied reports whether the tokens are there that a move takes: for an or-join, any of them.
+// supplied reports whether a state has the tokens that a move takes: for an or-join, any of them.
 func (f *findings) supplied(m *statespace.Move, state []uint8) bool {
 	if m.OrJoin >= 0 {
 		return statespace.AnyMarked(m.In, state)
@@ -108,7 +108,7 @@ func (f *findings) addDead(d *deadTask) {
 	f.add(x)
 }
 
-// whyDead says why a task never starts, as the states show it.
+// whyDead describes why a task never starts, by the states of the search.
 func (f *findings) whyDead(d *deadTask) string {
 	m := d.moves[0]
 	switch {

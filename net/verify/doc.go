@@ -1,7 +1,7 @@
-// Package verify decides whether a net is sound: whether every case can complete, from every state, with nothing left
-// over, and whether every task can start. Each [Finding] comes with a [Witness], a run that the engine can
-// replay, if a run can show it. [Net] verifies a workflow net and [Petri] a plain Petri net; [Bypass] finds a run to a task that
-// avoids another.
+// Package verify decides whether a net is sound: from every reachable state, every case can complete with nothing left
+// over, and every task can start in some case. Each [Finding] has a [Witness] if a run can show it: a run that the
+// engine can replay. [Net] verifies a workflow net, and [Petri] a plain Petri net; [Bypass] finds a run to a task that
+// avoids another, and [Holds] finds deadlocks over limits that cases hold.
 //
 // An example: A starts B and C, and J starts when either of them is done (an xor-join). The first one to complete
 // ends the case, and the other is left over.
@@ -21,14 +21,14 @@
 //	             |-->
 //	net.Petri  --'     statespace.System  findings and shortest runs come from here
 //
-// Then, until a decision:
+// Then, until there is a decision:
 //
 //   - If the reduced net is sound, so is the net. If reduction leaves a rest, the rest is searched.
 //   - Otherwise the exact system is searched breadth first. A task is one move if it makes no difference that it is
 //     busy for a while, and two if it does (see moments.go).
-//   - If that search does not finish, a search with stubborn sets and random walks look for what it has not
-//     found.
+//   - If that search does not finish, a search with stubborn sets and random walks look for violations that it has not
+//     reached.
 //
-// Every search has a budget, see [Options]; [Report.Exhausted] says which limit was reached, and an undecided net is
-// Unknown. Package net decides or-joins, so a witness is what the engine does.
+// Every search has a budget, see [Options]. [Report.Exhausted] names the limit that was reached, and a net that is not
+// decided is Unknown. Package net decides or-joins here as in the engine, so the engine can replay every witness.
 package verify

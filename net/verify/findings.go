@@ -8,25 +8,25 @@ import (
 	"github.com/tasq-dev/tasq/net/internal/statespace"
 )
 
-// named is a lowered net that can say what its places and moves are called.
+// named is a lowered net that can name its places and moves.
 type named interface {
 	lowering
-	place(p int32) Element        // of a busy place: the task
-	busy(p int32) bool            // whether a place stands for a busy task
+	place(p int32) Element        // for a busy place, its task
+	busy(p int32) bool            // whether a place represents a busy task
 	task(t int32) Element         // a task or transition
-	tasks() int                   // how many there are
-	step(m *statespace.Move) Step // what a move is for a person
+	tasks() int                   // the number of tasks or transitions
+	step(m *statespace.Move) Step // a move as a step of a witness
 	weak() bool                   // whether dead tasks leave the net weakly sound
 	words() words
 }
 
-// words are what the parts of a net are called in texts.
+// words are the terms for the parts of a net in texts.
 type words struct {
 	run, task string
 	plain     bool // a plain net, which has no joins
 }
 
-// joinFix says what may help a task that waits for tokens that do not come.
+// joinFix suggests a fix for a task that waits for tokens that do not come.
 func (w words) joinFix(task string, or bool) string {
 	switch {
 	case w.plain:
@@ -37,7 +37,7 @@ func (w words) joinFix(task string, or bool) string {
 	return fmt.Sprintf("make the join of %q an xor- or or-join, or make sure that all its inputs get a token", task)
 }
 
-// findings puts into words what verification found.
+// findings returns the findings of an analysis in words.
 type findings struct {
 	named
 	*analysis
@@ -68,7 +68,7 @@ func (f *findings) all() []Finding {
 	return f.list
 }
 
-// first finds the search that came to a state of some kind, and that state; none if no search did.
+// first returns the first search that reached a state of some kind, and that state; none if no search did.
 func (f *findings) first(of func(*statespace.Search) int32) (*statespace.Search, int32) {
 	for _, x := range append([]*statespace.Search{f.search}, f.also...) {
 		if at := of(x); at >= 0 {
@@ -78,7 +78,7 @@ func (f *findings) first(of func(*statespace.Search) int32) (*statespace.Search,
 	return nil, -1
 }
 
-// fromRun reports the violation that a single run showed, if no search did.
+// fromRun reports the violation of a single run, if no search found one.
 func (f *findings) fromRun() {
 	if f.run == nil || slices.ContainsFunc(f.list, func(x Finding) bool { return x.Code == f.run.code }) {
 		return
@@ -210,7 +210,7 @@ func (f *findings) hopeless(w *Witness, state []uint8) {
 
 func (f *findings) add(x Finding) { f.list = append(f.list, x) }
 
-// waiting is a move that some but not all of the tokens that it takes are there for.
+// waiting is a move for which some but not all tokens are present.
 func (f *findings) waiting(state []uint8) *statespace.Move {
 	for i := range f.sys.Moves {
 		m := &f.sys.Moves[i]
@@ -231,7 +231,7 @@ func (f *findings) missing(m *statespace.Move, state []uint8) []int32 {
 	return list
 }
 
-// markedBut lists the marked places other than one.
+// markedBut returns the marked places except one.
 func (f *findings) markedBut(state []uint8, but int32) []int32 {
 	var list []int32
 	for p := range int32(f.sys.Places) {
@@ -253,10 +253,10 @@ func (f *findings) elements(first int32, others []int32) []Element {
 	return list
 }
 
-// maxListed bounds how many places a sentence names.
+// maxListed bounds the number of places in a sentence.
 const maxListed = 4
 
-// placeNames names places in a sentence.
+// placeNames returns names of places for a sentence.
 func (f *findings) placeNames(places []int32) string {
 	if len(places) == 0 {
 		return "nothing marked"

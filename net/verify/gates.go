@@ -7,10 +7,10 @@ import (
 	"github.com/tasq-dev/tasq/net/internal/graph"
 )
 
-// mismatches finds joins that do not suit the split whose branches they bring together. Such a pair is no proof of
-// anything, so it is only reported where something is wrong, as a hint at the cause.
+// mismatches finds joins that do not match the split of the branches they join. Such a pair proves nothing, so it is
+// only reported if there is a finding, as a hint at its cause.
 //
-// The split of a join is the last element that every way to the join leads over, its immediate dominator.
+// The split of a join is its immediate dominator: the last node on every path to it.
 func (f *collector) mismatches() {
 	d := graph.NewDominators(f.n.NumConditions()+f.n.NumTasks(), int(f.n.Start()), f.successors)
 	for t := range net.TaskID(f.n.NumTasks()) {
@@ -39,8 +39,7 @@ func (f *collector) mismatches() {
 	}
 }
 
-// split describes an element as a split: what chooses its branches, and the nodes that they begin with; none if it has
-// just one.
+// split describes a node as a split: its kind, and the first nodes of its branches; none if it has only one branch.
 func (f *collector) split(node int) (Element, net.Gate, []int) {
 	if t := net.TaskID(node - f.n.NumConditions()); t >= 0 {
 		outputs := f.n.Outputs(t)
@@ -56,8 +55,8 @@ func (f *collector) split(node int) (Element, net.Gate, []int) {
 	return f.condition(net.ConditionID(node)), net.Xor, nodes(consumers, f.n.NumConditions())
 }
 
-// meet reports whether two branches of a split lead to two inputs of a join, without passing either of them. (The input
-// by which a loop comes back to its head is no such meeting.)
+// meet reports whether two branches of a split lead to different inputs of a join, without passing the split or the
+// join. (The input by which a loop returns to its head does not count.)
 func (f *collector) meet(branches []int, join net.TaskID, split int) bool {
 	conditions := f.n.NumConditions()
 	first := -1 // the input that an earlier branch leads to
@@ -90,7 +89,7 @@ func (f *collector) meet(branches []int, join net.TaskID, split int) bool {
 	return false
 }
 
-// successors lists the nodes behind one: conditions are numbered first, then tasks.
+// successors returns the nodes after a node: conditions are numbered first, then tasks.
 func (f *collector) successors(node int) []int {
 	conditions := f.n.NumConditions()
 	if t := node - conditions; t >= 0 {
@@ -99,7 +98,7 @@ func (f *collector) successors(node int) []int {
 	return nodes(f.n.Consumers(net.ConditionID(node)), conditions)
 }
 
-// nodes turns numbers of conditions or tasks into numbers of nodes.
+// nodes converts ids of conditions or tasks to numbers of nodes.
 func nodes[ID net.ConditionID | net.TaskID](ids []ID, first int) []int {
 	list := make([]int, len(ids))
 	for i, id := range ids {

@@ -9,28 +9,29 @@ import (
 	"github.com/tasq-dev/tasq/net"
 )
 
-// HoldDeadlock is the code of cases that can wait for each other for slots that they hold over several tasks. [Holds] reports it.
+// HoldDeadlock is the code of cases that can deadlock over slots that they hold over several tasks. [Holds] reports it.
 const HoldDeadlock net.Code = "hold-deadlock"
 
-// Hold is a number of slots that a case takes as a task starts and gives back as one of others, or the same, has ended. The case waits while
-// there are not as many. From and To are tasks of the net of its [Holder].
+// Hold is a number of slots that a case acquires when a task starts, and releases when one of the tasks To has ended.
+// The case waits while there are fewer free slots. From and To are tasks of the net of its [Holder].
 type Hold struct {
 	Limit string
 	N     int64
 	From  net.TaskID
-	To    []net.TaskID // the first of them to end ends the hold
+	To    []net.TaskID // the hold ends with the first of them
 	Pos   net.Pos      // where it was declared
 }
 
-// Take is a number of slots that each attempt of a task takes, and gives back as it ends. The attempt waits while there are not as many.
+// Take is a number of slots that each attempt of a task acquires, and releases when it ends. The attempt waits while
+// there are fewer free slots.
 type Take struct {
 	Limit string
 	N     int64
 	Task  net.TaskID
 }
 
-// Holder is a workflow whose cases hold slots. A task that begins several holds takes them one after the other, in the order of the list, and
-// then what its attempt takes, all at once.
+// Holder is a workflow whose cases hold slots. A task that begins several holds acquires them one after the other, in
+// the order of the list, and then everything that its attempt needs at once.
 type Holder struct {
 	Net   *net.Net
 	Holds []Hold // at most 64
@@ -40,50 +41,53 @@ type Holder struct {
 // HoldReport is the result of [Holds].
 type HoldReport struct {
 	Deadlock  *Deadlock // nil if none was found
-	Exhausted Limit     // what ran out: then there may be a deadlock that was not found; NoLimit otherwise
-	States    int       // how many states were looked at
+	Exhausted Limit     // if it is not NoLimit, there may be a deadlock that was not found
+	States    int       // the number of explored states
 }
 
-// Deadlock is a set of cases none of which can go on: each waits for slots that the others hold.
+// Deadlock is a set of cases each of which waits for slots that the others hold.
 type Deadlock struct {
 	Cases []StuckCase
-	Run   []CaseStep // leads all of them there, in this order
+	Run   []CaseStep // a run that leads to the deadlock
 }
 
-// StuckCase is one case of a [Deadlock], or several that are in the same state.
+// StuckCase is one case of a [Deadlock], or several in the same state.
 type StuckCase struct {
 	Workflow string
-	Count    int    // how many cases
-	Holds    []Slot // of each of them
-	Waits    []Slot // of each of them; all are missing
+	Count    int    // the number of cases
+	Holds    []Slot // by each of them
+	Waits    []Slot // by each of them; none is free
 }
 
-// Slot is a number of slots of a limit that a case holds since a task, or waits for at one.
+// Slot is a number of slots of a limit that a case holds, since a task, or waits for, at a task.
 type Slot struct {
 	Limit string
 	N     int64
 	Task  string
-	Pos   net.Pos // where the hold was declared; zero if the attempt takes the slots
+	Pos   net.Pos // where the hold was declared; zero for slots of an attempt
 }
 
 // CaseStep is a step of one case in the run of a [Deadlock].
 type CaseStep struct {
-	Case int // counted from 1, in the order of Deadlock.Cases and their Counts
+	Case int // from 1, in the order of Deadlock.Cases, each counted Count times
 	Step Step
 }
 
-// Holds looks for cases that can wait for each other for slots, among any number of cases of the workflows. capacity has the slots of each
-// limit; a limit that it lacks bounds nothing. A deadlock that is reported has a run; what data decides is taken as free in it, as [Net] does.
+// Holds looks for deadlocks over slots among any number of cases of the workflows. capacity has the number of slots of
+// each limit; other limits are not considered. A reported deadlock has a run. Decisions that depend on data are free in
+// it, as in [Net].
 //
-// The states of one case are searched alone, with all slots free that it does not hold itself, for those in which each move waits for slots. Then Holds looks for a set of
-// such states in which all slots that are waited for are held within the set, and for an order of the steps of runs that lead there in which no
-// more slots are held than there are.
+// It searches the states of one case alone, in which all slots are free that the case does not hold itself, for states
+// in which each move has to wait for slots. Then it looks for a set of such states in which the set itself holds all
+// slots that are waited for, and for an order of the steps of their runs in which no more slots are held than there
+// are:
 //
 //	case 1   A ── holds 1 of crane ── B wants 1 of dock  ─┐ held by the other
 //	case 2   C ── holds 1 of dock  ── D wants 1 of crane ─┘
 //
-// Of the runs to a state, the shortest ones are tried; a set of states to which only others lead together is not found. A composite task counts
-// as one task: what its child cases hold is seen if the net has their tasks in its place.
+// Only some of the shortest runs to a state are tried, so a set of states that only longer runs can reach together is
+// not found. A composite task counts as one task: what its child cases hold is considered if the net has their tasks in
+// its place.
 func Holds(workflows []Holder, capacity map[string]int64, opts Options) HoldReport {
 	budget := opts.budget(defaultMore)
 	rep := HoldReport{}
@@ -109,7 +113,7 @@ func Holds(workflows []Holder, capacity map[string]int64, opts Options) HoldRepo
 	return rep
 }
 
-// Finding puts a deadlock into words.
+// Finding returns a deadlock as a finding.
 func (d *Deadlock) Finding() Finding {
 	f := Finding{Code: HoldDeadlock, Subject: d.Cases[0].Waits[0].Task}
 	var texts []string
@@ -144,7 +148,7 @@ func (d *Deadlock) Finding() Finding {
 	return f
 }
 
-// brief is the run on one line: "case 1: A; case 2: C".
+// brief returns the run on one line: "case 1: A; case 2: C".
 func (d *Deadlock) brief() string {
 	var b strings.Builder
 	last := 0
@@ -165,10 +169,10 @@ func (d *Deadlock) brief() string {
 	return b.String()
 }
 
-// maxBriefSteps bounds the steps of a run that a text shows; the deadlock has them all.
+// maxBriefSteps bounds the steps in a text; the deadlock has all of them.
 const maxBriefSteps = 40
 
-// slots lists slots for people: "1 of crane (since load), 2 of dock (since pack)".
+// slots describes slots: "1 of crane (since load), 2 of dock (since pack)".
 func slots(list []Slot, when string) string {
 	var texts []string
 	for _, s := range list {

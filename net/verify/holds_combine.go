@@ -6,16 +6,16 @@ import (
 	"slices"
 )
 
-// holdCombination looks for stuck states of several cases that keep each other waiting.
+// holdCombination looks for stuck states of several cases that block each other.
 type holdCombination struct {
 	stuck    []stuckState
 	capacity map[string]int64
-	work     int // how many sets are still looked at
+	work     int // the number of sets that may still be examined
 	late     func() bool
 	chosen   []chosen
 }
 
-// chosen is a stuck state with the number of cases that are in it.
+// chosen is a stuck state with the number of cases in it.
 type chosen struct {
 	*stuckState
 	count int
@@ -23,9 +23,9 @@ type chosen struct {
 
 const (
 	maxCombinations = 200_000
-	maxSlots        = 10_000 // of a limit: with more, as many cases are not looked at
+	maxSlots        = 10_000 // of a limit: with more slots, cases are not counted up to it
 	maxChosen       = 6      // different states in a set
-	maxInterleaved  = 6      // cases whose steps are tried in any order; more of them run one after the other
+	maxInterleaved  = 6      // cases whose steps are tried in any order; with more, cases run one after the other
 )
 
 // find returns the smallest set of cases that it finds, by the number of different states.
@@ -40,7 +40,7 @@ func (c *holdCombination) find() *Deadlock {
 	return nil
 }
 
-// with looks for sets that have so many cases in a state beside those chosen.
+// with looks for sets with that many cases in a state, together with those chosen so far.
 func (c *holdCombination) with(s *stuckState, count, most int) *Deadlock {
 	if c.work--; c.work <= 0 || c.work%256 == 0 && c.late != nil && c.late() {
 		c.work = 0
@@ -57,7 +57,7 @@ func (c *holdCombination) with(s *stuckState, count, most int) *Deadlock {
 	if c.capacityOf(want.Limit) > maxSlots {
 		return nil
 	}
-	lack := c.capacityOf(want.Limit) - want.N + 1 - c.held(want.Limit) // to be held beside
+	lack := c.capacityOf(want.Limit) - want.N + 1 - c.held(want.Limit) // what the others have to hold at least
 	for i := range c.stuck {
 		n := sum(c.stuck[i].holds, want.Limit)
 		if n == 0 {
@@ -73,7 +73,7 @@ func (c *holdCombination) with(s *stuckState, count, most int) *Deadlock {
 	return nil
 }
 
-// choose adds so many cases in a state, and returns what takes them out again.
+// choose adds cases in a state to the set, and returns a function that removes them.
 func (c *holdCombination) choose(s *stuckState, count int) (undo func()) {
 	if i := slices.IndexFunc(c.chosen, func(other chosen) bool { return other.stuckState == s }); i >= 0 {
 		c.chosen[i].count += count
@@ -83,7 +83,7 @@ func (c *holdCombination) choose(s *stuckState, count int) (undo func()) {
 	return func() { c.chosen = c.chosen[:len(c.chosen)-1] }
 }
 
-// capacityOf is how many slots a limit has; more than can be held if it bounds nothing.
+// capacityOf returns the number of slots of a limit; for an unlimited one, more than can be held.
 func (c *holdCombination) capacityOf(limit string) int64 {
 	if n, ok := c.capacity[limit]; ok {
 		return n
@@ -91,7 +91,7 @@ func (c *holdCombination) capacityOf(limit string) int64 {
 	return math.MaxInt64 / 2
 }
 
-// held is how much of a limit the chosen cases hold.
+// held returns how much of a limit the chosen cases hold.
 func (c *holdCombination) held(limit string) (n int64) {
 	for _, s := range c.chosen {
 		n += int64(s.count) * sum(s.holds, limit)
@@ -99,7 +99,7 @@ func (c *holdCombination) held(limit string) (n int64) {
 	return n
 }
 
-// fits reports whether the chosen cases can hold what they do at the same time.
+// fits reports whether the chosen cases can hold their slots at the same time.
 func (c *holdCombination) fits() bool {
 	for _, s := range c.chosen {
 		for _, h := range s.holds {
@@ -111,7 +111,7 @@ func (c *holdCombination) fits() bool {
 	return true
 }
 
-// unmet is something that a chosen case waits for and that is free; nil if there is none.
+// unmet returns slots that a chosen case waits for and that are free; nil if there are none.
 func (c *holdCombination) unmet() *Slot {
 	for _, s := range c.chosen {
 		for i := range s.waits {
@@ -132,7 +132,7 @@ func sum(slots []Slot, limit string) (n int64) {
 	return n
 }
 
-// order finds an order in which the chosen cases come to their states; nil if their runs allow none.
+// order returns an order of steps in which the chosen cases reach their states; nil if their runs allow none.
 func (c *holdCombination) order() *Deadlock {
 	d := &Deadlock{}
 	var runs []*stuckState
@@ -155,17 +155,17 @@ func (c *holdCombination) order() *Deadlock {
 	return d
 }
 
-// interleaving puts the steps of runs into an order in which there are always enough slots.
+// interleaving orders the steps of runs so that there are always enough slots.
 type interleaving struct {
 	c      *holdCombination
 	runs   []*stuckState
-	at     []int            // how far each run is
+	at     []int            // the position in each run
 	held   map[string]int64 // by limit
 	steps  []CaseStep
-	failed map[string]bool // positions from which there is no way on
+	failed map[string]bool // positions from which no order was found
 }
 
-// oneByOne has the cases run one after the other.
+// oneByOne runs the cases one after the other.
 func (w *interleaving) oneByOne() bool {
 	for i := range w.runs {
 		for w.at[i] < len(w.runs[i].run) {
@@ -177,7 +177,7 @@ func (w *interleaving) oneByOne() bool {
 	return true
 }
 
-// search tries each order.
+// search tries all orders, by backtracking.
 func (w *interleaving) search() bool {
 	key := make([]byte, 0, 2*len(w.at))
 	done := true
@@ -207,7 +207,7 @@ func (w *interleaving) search() bool {
 	return false
 }
 
-// move makes the next move of a case, if there are enough slots for it.
+// move executes the next move of a case, if there are enough slots.
 func (w *interleaving) move(i int) bool {
 	e := &w.runs[i].run[w.at[i]]
 	for _, s := range e.needs {
@@ -223,14 +223,14 @@ func (w *interleaving) move(i int) bool {
 	return true
 }
 
-// back takes the last move of a case back.
+// back takes back the last move of a case.
 func (w *interleaving) back(i, steps int) {
 	w.at[i]--
 	w.change(i, w.runs[i].run[w.at[i]].after, w.before(i))
 	w.steps = w.steps[:steps]
 }
 
-// before is what a case holds before its next move.
+// before returns what a case holds before its next move.
 func (w *interleaving) before(i int) uint64 {
 	if w.at[i] == 0 {
 		return 0

@@ -8,51 +8,53 @@ import (
 	"github.com/tasq-dev/tasq/net"
 )
 
-// holdSearch searches the states of one case that holds slots, breadth first, with all slots free that it does not hold itself. Where a task may
-// start and complete in one move is what moments.go says.
+// holdSearch searches the states of one case that holds slots, breadth first. All slots are free that the case does not
+// hold itself. A task starts and completes in one move where moments.go allows that.
 //
-// What a run takes on its way matters to other cases. So runs to one state are different if they have held different amounts at most.
+// What a run holds on its way can block other cases. So states are different if the runs to them have held different
+// maximum amounts.
 type holdSearch struct {
 	*Holder
 	capacity map[string]int64
-	limits   []string // that are held
+	limits   []string // the limits of holds
 	split    net.Bits
-	begin    [][]int  // by task: the holds that it begins
-	takes    [][]Take // by task: of limits that some case holds
+	begin    [][]int  // by task: the holds that begin with it
+	takes    [][]Take // by task: what its attempts acquire of limits that some case holds
 	nodes    []holdNode
 	seen     map[string]bool
 	stuck    []stuckState
-	known    map[string]int // stuck states by what they hold and want, counted
+	known    map[string]int // the number of stuck states, by what they hold and wait for
 }
 
-// holdState is a state of a case. A hold is fresh until the task that began it completes: it ends if that task is withdrawn or canceled.
+// holdState is a state of a case. A hold is fresh until the task that began it completes: it ends if that task is
+// withdrawn or canceled.
 type holdState struct {
 	marking net.Marking
 	busy    net.Bits
-	held    uint64 // by index of the hold
-	fresh   uint64 // of those held
-	peak    string // the most that was held at a time on the way, by limit
+	held    uint64 // a bit for each hold
+	fresh   uint64 // those of held that are fresh
+	peak    string // the maximum amounts held on the way, by limit
 }
 
-// holdNode is a state that was reached, with the event that led to it.
+// holdNode is a reached state, with the event that led to it.
 type holdNode struct {
 	holdState
 	from  int // -1 for the first state
 	event holdEvent
 }
 
-// holdEvent is a move of a case, as far as it concerns others: what has to be free for it, and what is held after it.
+// holdEvent is a move of a case as other cases see it: what has to be free for it, and what the case holds after it.
 type holdEvent struct {
-	needs []Slot // to be free; taken and, unless the move is an acquisition, given back at once
-	after uint64 // the holds that the case has then
+	needs []Slot // must be free; kept if the move acquires a hold, else released at once
+	after uint64 // the holds after the move
 	steps []Step // none for an acquisition
 }
 
-// stuckState is a state in which each move of the case waits for slots.
+// stuckState is a state in which each move of the case has to wait for slots.
 type stuckState struct {
 	of    *Holder
 	holds []Slot
-	waits []Slot // a task that waits for any of several is here with one of them, and with others in other stuck states
+	waits []Slot // one for each waiting task; a task that waits for any of several limits has a stuck state for each
 	run   []holdEvent
 }
 
@@ -101,10 +103,10 @@ func (x *holdSearch) add(n holdNode) {
 	}
 }
 
-// maxCount bounds the tokens of a condition: a net that piles up more is unbounded, which is another finding.
+// maxCount bounds the tokens of a condition: a net that exceeds it is unbounded, which is another finding.
 const maxCount = 8
 
-// expand adds what can follow a state, and reports whether anything can for which no slots are needed. Routing tasks go first.
+// expand adds the successors of a state, and reports whether a move is possible without slots. Routing tasks go first.
 func (x *holdSearch) expand(at int) (free bool) {
 	s := x.nodes[at].holdState
 	for _, routing := range []bool{true, false} {
@@ -121,7 +123,7 @@ func (x *holdSearch) expand(at int) (free bool) {
 	return free
 }
 
-// moves adds what a task can do, and reports whether it can do something without slots.
+// moves adds the moves of a task, and reports whether one is possible without slots.
 func (x *holdSearch) moves(at int, t net.TaskID, s holdState) (free bool) {
 	if s.busy.Has(int(t)) {
 		x.complete(at, t, s, holdEvent{}, Completes)
@@ -144,7 +146,8 @@ func (x *holdSearch) moves(at int, t net.TaskID, s holdState) (free bool) {
 	return len(e.needs) == 0
 }
 
-// reach notes the most that the case has held once it takes slots beside those that it holds; false if that is more than there are.
+// reach records the maximum that the case holds when it acquires slots in addition to its own; false if that exceeds
+// the capacity.
 func (x *holdSearch) reach(s *holdState, needs []Slot) bool {
 	if len(needs) == 0 {
 		return true
@@ -167,7 +170,7 @@ func (x *holdSearch) reach(s *holdState, needs []Slot) bool {
 	return true
 }
 
-// next is the first hold that a task begins and does not have; -1 if it has all.
+// next returns the first hold that a task begins and that the case does not have; -1 if it has all.
 func (x *holdSearch) next(t net.TaskID, held uint64) int {
 	for _, i := range x.begin[t] {
 		if held&(1<<i) == 0 {
@@ -187,7 +190,7 @@ func (x *holdSearch) acquire(at, i int, s holdState) {
 	x.add(holdNode{holdState: s, from: at, event: holdEvent{needs: needs, after: s.held}})
 }
 
-// slotOf is a hold as it is waited for, at the task that begins it.
+// slotOf returns a hold as slots that are waited for at the task that begins it.
 func (x *holdSearch) slotOf(i int) Slot {
 	h := &x.Holds[i]
 	return Slot{Limit: h.Limit, N: h.N, Task: x.Net.TaskName(h.From), Pos: h.Pos}
@@ -264,13 +267,15 @@ func (x *holdSearch) complete(at int, t net.TaskID, s holdState, e holdEvent, mo
 	}
 }
 
-// Stuck states are many; of those that hold and want the same, a few runs are kept, and no more states than these in all.
+// There are many stuck states. Of those that hold and wait for the same slots, a few runs are kept, and no more than
+// maxStuck states in all.
 const (
 	maxRuns  = 16
 	maxStuck = 2000
 )
 
-// note keeps a state in which nothing can happen without slots. One in which nothing can happen at all is another finding.
+// note keeps a state in which nothing can happen without slots. A state in which nothing can happen at all is a
+// deadlock of the net, another finding.
 func (x *holdSearch) note(at int) {
 	s := x.nodes[at].holdState
 	st := stuckState{of: x.Holder}
@@ -280,10 +285,10 @@ func (x *holdSearch) note(at int) {
 		}
 	}
 	if len(st.holds) == 0 {
-		return // no other case waits for it
+		return // the case blocks no other one
 	}
 	slices.SortFunc(st.holds, compareSlots)
-	var anyOf [][]Slot // of each task that waits
+	var anyOf [][]Slot // for each waiting task
 	for t := range net.TaskID(x.Net.NumTasks()) {
 		if !x.Net.Enabled(t, s.marking, s.busy).Enabled {
 			continue

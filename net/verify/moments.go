@@ -6,31 +6,31 @@ import (
 	"github.com/tasq-dev/tasq/net"
 )
 
-// A task starts at one moment and completes at another, and in between other tasks act. Looking at both moments doubles
-// the states of a search for every task that runs beside others. Most tasks may be taken as one move, for one of two
-// reasons. Both turn any run with separate moments into one without that shows the same: the same markings once no task
-// is busy, the same tasks started, the same improper ends.
+// A task starts at one time and completes at another, and other tasks act in between. Exploring both moments doubles
+// the states of a search for every task that runs beside others. Most tasks can be one move, for one of two reasons.
+// Both turn any run with separate moments into one without that shows the same: the same markings whenever no task is
+// busy, the same started tasks, the same improper completions.
 //
-// Late start. Put the start of t off until just before its completion. In between, the tokens that t took are still
-// there. That must make no difference: every region that empties them cancels t, and the other way round; no member of a region is
-// thought enabled by them, to its loss; no routing task can use them (it would, at once); no xor-join of shared inputs
-// chooses by them. An or-join that looks at the inputs of t may only do so if t alone can use them: then a token there
-// is worth as much, in what can still come of it, as t being busy; and t must not be an or-join itself, which the
-// analysis lets fire once for every token.
+// Late start: move the start of t to just before its completion. In between, the tokens that t took are still there.
+// That must make no difference: a region empties them if and only if it cancels t; no member of a region loses other
+// tokens because they enable it; no routing task can use them (it would, at once); and no xor-join of shared inputs
+// chooses by them. An or-join that considers the inputs of t is allowed only if t alone can use them: then a token
+// there can lead to the same as a busy t. And t must not be an or-join itself, for which the analysis allows one start
+// for every token.
 //
-// Early completion. Put the completion of t right behind its start. In between, the tokens that t puts are there
-// already. That must make no difference: no region empties them or cancels t, t has no region itself, they are not the end of the
-// case, and neither members of regions nor routing tasks nor xor-joins of shared inputs look at them. Or-joins that
-// could start with t busy still can, since less can come once its choice is made.
+// Early completion: move the completion of t to just after its start. In between, the tokens that t puts are already
+// there. That must make no difference: no region empties them or cancels t; t has no region itself; they are not the
+// end of the case; and neither members of regions nor routing tasks nor xor-joins of shared inputs depend on them.
+// Or-joins that could start with t busy still can, since fewer tokens can come once its choice is made.
 //
-// Routing tasks are one move always: the engine lets nothing happen in between.
+// Routing tasks are always one move: the engine lets nothing happen in between.
 type moments struct {
 	n         *net.Net
 	emptiedBy [][]net.TaskID  // by condition: the tasks whose regions name it
 	memberOf  [][]net.TaskID  // by task: the other tasks whose regions name it
-	ofMember  net.Bits        // inputs of members that lose tokens in other inputs than the region names
+	ofMember  net.Bits        // inputs of members that lose tokens in inputs which the region does not name
 	choosing  net.Bits        // inputs of xor-joins that share one with another task
-	behind    [][2]net.TaskID // by condition: two or-joins that a token there can get to; -1 for none. Nil without or-joins
+	behind    [][2]net.TaskID // by condition: two or-joins that a token there can reach; -1 for none. Nil without or-joins
 	orJoins   bool
 	regions   bool
 	split     net.Bits // tasks that need both moments
@@ -72,7 +72,7 @@ func (m *moments) region(t net.TaskID) {
 	}
 	for _, u := range tasks {
 		if u == t || slices.Contains(m.memberOf[u], t) {
-			continue // completing, it is neither busy nor enabled any more
+			continue // when it completes, it is neither busy nor enabled any more
 		}
 		m.memberOf[u] = append(m.memberOf[u], t)
 		if slices.ContainsFunc(m.n.PrivateInputs(u), func(c net.ConditionID) bool { return !slices.Contains(conditions, c) }) {
@@ -88,8 +88,8 @@ func (m *moments) orJoin(t net.TaskID) bool {
 	return m.n.Task(t).Join == net.Or && len(m.n.Inputs(t)) > 1
 }
 
-// choosesAmongShared reports whether the task is an xor-join with an input that another task can use too. Which of its
-// inputs such a join takes matters; of inputs that feed it alone it doesn't.
+// choosesAmongShared reports whether the task is an xor-join with an input that another task can use too. It matters
+// which of its inputs such a join takes from; with inputs of its own it does not.
 func (m *moments) choosesAmongShared(t net.TaskID) bool {
 	return m.n.Task(t).Join == net.Xor && len(m.n.Inputs(t)) > 1 && len(m.n.PrivateInputs(t)) < len(m.n.Inputs(t))
 }
@@ -135,15 +135,15 @@ func (m *moments) goesWith(c net.ConditionID, t net.TaskID) bool {
 	return others == len(m.memberOf[t])
 }
 
-// feedsRouting reports whether a routing task other than t can use what is in the condition.
+// feedsRouting reports whether a routing task other than t can use tokens in the condition.
 func (m *moments) feedsRouting(c net.ConditionID, t net.TaskID) bool {
 	return slices.ContainsFunc(m.n.Consumers(c), func(u net.TaskID) bool {
 		return u != t && m.n.Task(u).Kind == net.Routing
 	})
 }
 
-// lookAhead finds two or-joins behind every condition. (Which two doesn't matter: the question is whether there is one
-// other than a given one.)
+// lookAhead finds two or-joins that a token in each condition can reach. (Two are enough: the question is whether there
+// is one other than a given one.)
 func (m *moments) lookAhead() {
 	m.behind = make([][2]net.TaskID, m.n.NumConditions())
 	for c := range m.behind {
@@ -181,7 +181,7 @@ func (m *moments) lookAhead() {
 	}
 }
 
-// watched reports whether an or-join other than t may have to think of a token in the condition.
+// watched reports whether the decision of an or-join other than t may depend on a token in the condition.
 func (m *moments) watched(c net.ConditionID, t net.TaskID) bool {
 	behind := m.behind[c]
 	return behind[0] >= 0 && behind[0] != t || behind[1] >= 0 && behind[1] != t

@@ -8,16 +8,16 @@ import (
 	"github.com/tasq-dev/tasq/net/internal/statespace"
 )
 
-// Net decides whether a workflow net is sound: whether every case, from every state, can complete (a case
-// that cannot is in a deadlock, or in a loop without an exit), completes with nothing left over, and whether every task
-// can start in some case. A condition in which tokens can pile up without bound is a finding too.
+// Net decides whether a workflow net is sound: every case can complete from every reachable state, completes with
+// nothing left over, and every task can start in some case. A case that cannot complete is in a deadlock, or in a loop
+// without an exit. A condition in which tokens can pile up without bound is a finding too.
 //
 // The states are those of the engine. A case ends with the first token in the end condition. A task starts, which takes
-// its tokens, is busy, when it cannot start again, and completes, which empties its cancellation region and puts tokens
-// out. An xor-join takes from its first marked input. Or-joins start when [net.Net.Enabled] says so. Routing tasks run as
-// soon as they can, before anything else. What data decides is taken as free: any flow of an xor-split may be followed,
-// any non-empty set of flows of an or-split. A composite task counts as a task: that its child cases end is for the
-// verification of their nets.
+// its tokens; is busy, during which it cannot start again; and completes, which empties its cancellation region and
+// produces tokens. An xor-join takes from its first marked input. Or-joins start when [net.Net.Enabled] says so.
+// Routing tasks run as soon as they can, before anything else. Decisions that depend on data are free: any flow of an
+// xor-split, any non-empty set of flows of an or-split. A composite task counts as a task; its child cases are verified
+// with their own nets.
 func Net(n *net.Net, opts Options) Report {
 	l := &netLowering{n: n, moments: newMoments(n)}
 	w := newObserver(l)
@@ -31,7 +31,7 @@ func Net(n *net.Net, opts Options) Report {
 	return rep
 }
 
-// netLowering is a workflow net and what it is lowered to. It also decides or-joins and regions for the searches.
+// netLowering is a workflow net with its lowered forms. It also decides or-joins and regions for the searches.
 type netLowering struct {
 	n *net.Net
 	*moments
@@ -39,18 +39,18 @@ type netLowering struct {
 	leaves    []netMove               // of the reduced net, by label
 	busyAt    []int32                 // by task: its busy place in the exact game, or -1
 	busyTasks []net.TaskID            // by busy place, less the number of conditions
-	undecided int                     // answers that were not decided
-	work      int                     // spent on or-joins, in words copied and compared
-	kept      int                     // bytes that decided holds
+	undecided int                     // the number of or-join decisions that exceeded their budget
+	work      int                     // the cost of or-joins, in words copied and compared
+	kept      int                     // the size of decided, in bytes
 	marking   net.Marking             // scratch
 	running   net.Bits                // scratch
-	decided   map[string]net.Decision // answers for or-joins, by the join and what it looks at
+	decided   map[string]net.Decision // cached decisions of or-joins, by the join and the state in its scope
 	scopes    map[int32]scope         // by or-join
 	key       []byte                  // scratch
-	flows     map[string]net.Pos      // of implicit conditions; made when first needed
+	flows     map[string]net.Pos      // of implicit conditions; computed when first needed
 }
 
-// netMove is what a move stands for.
+// netMove is the meaning of a move in terms of the net.
 type netMove struct {
 	task   net.TaskID
 	moment Moment
@@ -59,7 +59,7 @@ type netMove struct {
 	chosen uint64 // the outputs that an or-split marks, as bits
 }
 
-// system lowers the net as it is: one move for every way in which a task can start, complete, or do both.
+// system lowers the net without reduction: one move for every way in which a task can start, complete, or do both.
 func (l *netLowering) system() (*statespace.System, Limit) {
 	n := l.n
 	l.marking, l.running = make(net.Marking, n.NumConditions()), net.NewBits(n.NumTasks())
@@ -86,8 +86,8 @@ func (l *netLowering) system() (*statespace.System, Limit) {
 	return sys, NoLimit
 }
 
-// maxBesideOrJoins bounds the tokens of a condition in a net with or-joins. What an or-join must think of grows fast
-// with them, and a net that piles up more will hardly be meant to.
+// maxBesideOrJoins bounds the tokens of a condition in a net with or-joins. The cost of their decisions grows fast with
+// the number of tokens, and a net with more is hardly intended.
 const maxBesideOrJoins = 8
 
 // wayIn is one way in which a task can start, wayOut one in which it can complete.
@@ -155,7 +155,7 @@ func (l *netLowering) waysIn(t net.TaskID) []wayIn {
 	case join == net.Xor && len(inputs) > 1:
 		ways, earlier := make([]wayIn, len(inputs)), make([]int32, len(inputs))
 		for i, c := range inputs {
-			earlier[i] = int32(c) // one list for all ways: thousands of inputs would make millions of entries
+			earlier[i] = int32(c) // one list for all moves: separate lists would need millions of entries for thousands of inputs
 			ways[i] = wayIn{takes: arcs[i : i+1], empty: earlier[:i:i], or: -1, input: int32(i)}
 		}
 		return ways
@@ -194,8 +194,8 @@ func (l *netLowering) waysOut(t net.TaskID) []wayOut {
 	return ways
 }
 
-// regionOf is what a completion of the task empties: the conditions of its region, the busy places of the members, and,
-// of members that are enabled, the tokens in their private inputs.
+// regionOf returns the places that a completion of the task empties: the conditions of its region, the busy places of
+// the members, and the private inputs of members that are enabled.
 func (l *netLowering) regionOf(t net.TaskID) (resets []int32, spares []statespace.MemberReset) {
 	tasks, conditions := l.n.Region(t)
 	for _, c := range conditions {
@@ -221,8 +221,8 @@ func (l *netLowering) regionOf(t net.TaskID) (resets []int32, spares []statespac
 	return resets, spares
 }
 
-// OrJoinEnabled asks the engine whether an or-join may start. States that differ only where the join doesn't look get one
-// answer.
+// OrJoinEnabled asks package net whether an or-join may start. States that differ only outside of its scope share one
+// cached answer.
 func (l *netLowering) OrJoinEnabled(m *statespace.Move, state []uint8) bool {
 	places := l.scope(m.OrJoin).key
 	if places == nil {
@@ -247,7 +247,7 @@ func (l *netLowering) OrJoinEnabled(m *statespace.Move, state []uint8) bool {
 	return d.Enabled
 }
 
-// The bytes of a question whose answer is kept, and of all such questions.
+// The bounds in bytes of one cached question and of the cache.
 const (
 	maxKey     = 1024
 	maxDecided = 16 << 20
@@ -256,7 +256,7 @@ const (
 // scope is the set of places that the decision of an or-join depends on.
 type scope struct {
 	places net.Bits
-	key    []int32 // the same as a list; nil if they are more than a key should hold
+	key    []int32 // the same as a list; nil if it is too long for a key
 }
 
 // scope returns the scope of an or-join.
@@ -288,7 +288,7 @@ func (l *netLowering) scope(join int32) scope {
 	return s
 }
 
-// MemberEnabled asks whether a member of a region is enabled while its owner is still busy.
+// MemberEnabled reports whether a member of a region is enabled while the owner of the region is still busy.
 func (l *netLowering) MemberEnabled(s *statespace.MemberReset, state []uint8) bool {
 	l.load(state)
 	l.running.Add(int(s.Owner))
@@ -307,14 +307,14 @@ func (l *netLowering) Undecided() int { return l.undecided }
 
 func (l *netLowering) Spent() int { return l.work / workPerState }
 
-// workPerState is how many words of work, see [net.search], count as much as one state: a search that asks or-joins much
-// may look at fewer states, so that it takes no longer than others.
+// workPerState is the number of words of work, see [net.search], that counts as one state: a search with many decisions
+// of or-joins explores fewer states, so that it takes no longer than others.
 const workPerState = 2048
 
-// manyTokens stands for an unbounded count where the engine is asked.
+// manyTokens represents an unbounded count in questions to package net.
 const manyTokens = 1 << 10
 
-// load turns a state into the engine's terms.
+// load converts a state to a marking and the set of busy tasks.
 func (l *netLowering) load(state []uint8) {
 	for c := range l.marking {
 		if l.marking[c] = int32(state[c]); state[c] == statespace.Omega {
@@ -329,7 +329,7 @@ func (l *netLowering) load(state []uint8) {
 	}
 }
 
-// DependsOn reports whether a token in a place can matter to the or-join of a move.
+// DependsOn reports whether the decision of a move's or-join can depend on a token in a place.
 func (l *netLowering) DependsOn(m *statespace.Move, place int32) bool {
 	return l.scope(m.OrJoin).places.Has(int(place))
 }

@@ -57,7 +57,8 @@ func (l *netLowering) step(m *statespace.Move) Step {
 	return s
 }
 
-// target is what a flow to the condition was written as: the condition, or the task behind an implicit one.
+// target returns what the author wrote as the target of a flow to the condition: the condition, or the task behind an
+// implicit one.
 func target(n *net.Net, c net.ConditionID) string {
 	if n.Implicit(c) {
 		return n.TaskName(n.Consumers(c)[0])
@@ -65,7 +66,8 @@ func target(n *net.Net, c net.ConditionID) string {
 	return n.ConditionName(c)
 }
 
-// weak: a region or an or-join may leave a task without a chance that was never meant to have one in this context.
+// weak reports whether dead tasks leave the net weakly sound: a task behind a region or an or-join may be intended only for
+// another context of a shared net.
 func (l *netLowering) weak() bool { return l.regions || l.orJoins }
 
 func (l *netLowering) words() words { return words{run: "case", task: "task"} }

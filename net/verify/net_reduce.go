@@ -8,17 +8,16 @@ import (
 	"github.com/tasq-dev/tasq/net/internal/statespace"
 )
 
-// reducible lowers the net for the reduction rules. It differs from the exact system in this:
+// reducible lowers the net for the reduction rules. The result differs from the exact system:
 //
-//   - The inputs of an xor-join that feed it alone become one place. Which of them holds the token makes no difference.
-//     If the region of the join empties them all, they stay apart instead, and the join may take from any: nothing is
-//     left anyway.
-//   - A busy task may be started again, into a second token in its busy place. The rules look for safe nets, so a net
-//     in which that can happen is not shown to be sound.
-//   - A member of a region with one input of its own is one move: the region takes its token, whether waiting or being
-//     worked on, and with two at once the net is not safe. Other members with inputs of their own are beyond the rules.
-//   - Routing tasks take their time like others. That is no difference if no other task takes from their inputs and no
-//     region is near: then a run in which they take their time can be changed into one in which they go first.
+//   - The inputs of an xor-join that feed it alone become one place, since it makes no difference which of them has the token. If the region of the join
+//     empties them all, they stay separate instead, and the join may take from any: nothing is left in the others anyway.
+//   - A busy task may be started again, which puts a second token into its busy place. The rules are for safe nets, so a net in which that can happen is
+//     not proved sound.
+//   - A member of a region with one private input is one move: the region takes its token, whether it waits or is being processed, and with two tokens
+//     the net is not safe. The rules do not cover other members with private inputs.
+//   - Routing tasks take time like others. That makes no difference if no other task takes from their inputs and no region is near: such a run can be
+//     reordered into one in which they go first.
 func (l *netLowering) reducible(traced bool) (*reduce.Net, int32) {
 	for i := range l.n.NumTasks() {
 		if t := net.TaskID(i); l.choosesAmongShared(t) || !l.mergeableInputs(t) || !l.plainRouting(t) || !l.plainMember(t) ||
@@ -55,7 +54,7 @@ func (l *netLowering) mergeableInputs(t net.TaskID) bool {
 	})
 }
 
-// plainRouting reports whether it makes no difference when a routing task takes its time.
+// plainRouting reports whether it makes no difference when a routing task takes time.
 func (l *netLowering) plainRouting(t net.TaskID) bool {
 	if l.n.Task(t).Kind != net.Routing {
 		return true
@@ -78,7 +77,7 @@ func (l *netLowering) plainRouting(t net.TaskID) bool {
 	return true
 }
 
-// plainMember reports whether what regions do to the task can be said by emptying places alone.
+// plainMember reports whether the effect of regions on the task can be expressed by emptying places alone.
 func (l *netLowering) plainMember(u net.TaskID) bool {
 	if len(l.memberOf[u]) == 0 || l.singleMember(u) {
 		return true
@@ -94,7 +93,7 @@ func (l *netLowering) plainMember(u net.TaskID) bool {
 	return true
 }
 
-// singleMember reports whether the task is a member of regions that waits for tokens in one place of its own (or in
+// singleMember reports whether the task is a member of regions that waits for tokens in one private place (or in
 // several that are merged), which no region empties without canceling the task too.
 func (l *netLowering) singleMember(u net.TaskID) bool {
 	if len(l.memberOf[u]) == 0 || len(l.n.PrivateInputs(u)) != len(l.n.Inputs(u)) || len(l.n.Inputs(u)) > 1 && !l.merged(u) {
@@ -121,12 +120,12 @@ func (l *netLowering) takesAll(t net.TaskID) bool {
 type reducerBuilder struct {
 	l      *netLowering
 	r      *reduce.Net
-	alias  []int32 // by condition: the place that stands for it
+	alias  []int32 // by condition: the place that represents it
 	busyAt []int32 // by task: its busy place, or -1
-	busy   int     // how many of them there are
+	busy   int     // the number of busy places
 }
 
-// number gives every condition and every busy task its place.
+// number assigns a place to every condition and every busy task.
 func (b *reducerBuilder) number() {
 	n := b.l.n
 	for c := range b.alias {
@@ -145,7 +144,7 @@ func (b *reducerBuilder) number() {
 	}
 }
 
-// addTask adds the transitions of a task. It reports false if an arc would have a weight of two.
+// addTask adds the transitions of a task. It reports false if an arc would have weight two.
 func (b *reducerBuilder) addTask(t net.TaskID) bool {
 	in := b.inputs(t)
 	if !b.l.takesAll(t) {
@@ -159,7 +158,7 @@ func (b *reducerBuilder) addTask(t net.TaskID) bool {
 	return true
 }
 
-// addJoined adds the transitions of a task that takes from some places.
+// addJoined adds the transitions of a task that takes from the given places.
 func (b *reducerBuilder) addJoined(t net.TaskID, in []int32) bool {
 	n := b.l.n
 	out := make([]reduce.Arc, len(n.Outputs(t)))
@@ -177,7 +176,7 @@ func (b *reducerBuilder) addJoined(t net.TaskID, in []int32) bool {
 	if busy := b.busyAt[t]; busy >= 0 {
 		start := netMove{task: t, moment: Starts, output: -1}
 		if moment = Completes; !b.l.split.Has(int(t)) {
-			start.task, moment = -1, Whole // shown as one move, when it completes
+			start.task, moment = -1, Whole // shown as one move when it completes
 		}
 		b.add(start, reduce.Transition{In: in, Out: []reduce.Arc{{Place: busy}}, OrTask: orTask})
 		in, orTask = []int32{busy}, -1
@@ -195,8 +194,8 @@ func (b *reducerBuilder) addJoined(t net.TaskID, in []int32) bool {
 	return true
 }
 
-// manyWaysOut reports whether the task becomes several transitions. If it is an or-join too, that gets a transition of
-// its own before them, for the rules want it to be one.
+// manyWaysOut reports whether the task becomes several transitions. If it is an or-join too, the join gets a transition
+// of its own before them, since the rules require an or-join to be one transition.
 func (b *reducerBuilder) manyWaysOut(t net.TaskID) bool {
 	return b.l.n.Task(t).Split == net.Xor && len(b.l.n.Outputs(t)) > 1
 }
@@ -211,7 +210,7 @@ func (b *reducerBuilder) inputs(t net.TaskID) []int32 {
 	return in
 }
 
-// add adds a transition and what it stands for.
+// add adds a transition and its meaning.
 func (b *reducerBuilder) add(what netMove, tr reduce.Transition) {
 	label := int32(len(b.l.leaves))
 	what.input = -1
@@ -227,7 +226,7 @@ func (b *reducerBuilder) add(what netMove, tr reduce.Transition) {
 	b.r.Transitions = append(b.r.Transitions, tr)
 }
 
-// resets lists the places that the task's region empties.
+// resets returns the places that the task's region empties.
 func (b *reducerBuilder) resets(t net.TaskID) []int32 {
 	tasks, conditions := b.l.n.Region(t)
 	if len(tasks)+len(conditions) == 0 {

@@ -5,21 +5,21 @@ import (
 	"github.com/tasq-dev/tasq/net/internal/statespace"
 )
 
-// observer notes, while a net is searched, what the warnings are about.
+// observer records during a search what the warnings need.
 type observer struct {
 	l     *netLowering
 	joins []net.TaskID            // or-joins
 	seen  map[net.TaskID]marks    // by or-join
-	xors  []net.TaskID            // xor-joins with several inputs, which their own region does not empty
-	twice net.Bits                // those that held two tokens
+	xors  []net.TaskID            // xor-joins with several inputs that their own region does not empty
+	twice net.Bits                // those of xors that had two tokens
 	owned net.Bits                // tasks with a region
-	fired net.Bits                // those of them that completed
+	fired net.Bits                // those of owned that completed
 	hit   map[net.TaskID]net.Bits // by owner: its member tasks, then its member conditions, that lost something
 	after []uint8                 // scratch
-	whole bool                    // the search saw everything
+	whole bool                    // the search was complete
 }
 
-// marks says how many inputs of an or-join were marked when it started.
+// marks records how many inputs of an or-join were marked when it started.
 type marks uint8
 
 const (
@@ -87,7 +87,8 @@ func (w *observer) join(t net.TaskID, before []uint8) {
 	}
 }
 
-// region notes which members are there when a region fires: when the owner has taken its tokens, and puts none out yet.
+// region records which members are present when a region fires: after the owner has taken its tokens, and before it
+// produces any.
 func (w *observer) region(t net.TaskID, m *statespace.Move, before []uint8) {
 	w.fired.Add(int(t))
 	w.after = append(w.after[:0], before...)

@@ -10,17 +10,16 @@ import (
 
 // Petri decides whether a plain net is sound.
 //
-// A net with a single sink is judged like a workflow net: a run is over with the first token in the sink, and then
-// nothing else may be marked. In any other net a run is complete when every place but the sinks is empty. What the
-// sinks hold does not matter then, as long as there is a bound. The warning [SeveralEnds] lists them.
+// A net with a single sink is judged like a workflow net: a run ends with the first token in the sink, and then nothing
+// else may be marked. In any other net a run is complete when every place except the sinks is empty. The tokens in the
+// sinks do not matter then, as long as they are bounded. The warning [SeveralEnds] lists the sinks.
 //
-// A place without any arc is no sink. While it is empty it changes nothing, and a token in it is left over in every
-// run; the warning [Isolated] says so. A transition without any arc changes nothing either.
+// A place without any arc is no sink. An empty one changes nothing, and a token in it is left over in every run; the
+// warning [Isolated] reports it. A transition without any arc changes nothing either.
 //
-// A net of ordinary arcs whose places begin with at most one token must also stay so: a second token in a place that is
-// no sink is the finding [Unsafe]. That is asked of nets with several sinks, as it is in the literature on them, and of
-// free-choice workflow nets, where soundness implies it. Other nets may hold any number of tokens in a place, as long
-// as there is a bound.
+// A net of ordinary arcs whose places begin with at most one token must also be safe: a second token in a place that is
+// no sink is the finding [Unsafe]. That is required of nets with several sinks, as in the literature, and of
+// free-choice workflow nets, where soundness implies it. Places of other nets may have any bounded number of tokens.
 func Petri(p *net.Petri, opts Options) Report {
 	l := newPetriLowering(p)
 	rep := report(l, p.Name, analyze(l, nil, opts.budget(defaultMore)))
@@ -28,17 +27,17 @@ func Petri(p *net.Petri, opts Options) Report {
 	return rep
 }
 
-// petriLowering is a plain net on its way to verification.
+// petriLowering is a plain net with its lowered forms.
 type petriLowering struct {
 	p        *net.Petri
 	end      int32    // the only sink; -1 if there are several, or none
 	sinks    net.Bits // several; none if there is only one
 	open     net.Bits // those of several sinks that may get any number of tokens
 	ordinary bool     // weights and initial counts are 0 or 1
-	sourced  bool     // a transition takes nothing: the rules of reduction would have it fire only once before the end
+	sourced  bool     // a transition without inputs: the rules of reduction would let it fire only once before the end
 	strict   bool     // a second token is a violation
 	arcCount int
-	tooLarge bool // a weight or count that a search cannot hold
+	tooLarge bool // a weight or count is too large for the search
 }
 
 func newPetriLowering(p *net.Petri) *petriLowering {
@@ -74,8 +73,8 @@ func (l *petriLowering) count(n int) {
 }
 
 // freeChoice reports whether the net is a free-choice workflow net: one source, with the only token, and transitions
-// that share an input share them all. If such a net is sound, it is safe (van der Aalst 1997; it is then covered by
-// state machines that hold one token each).
+// that share an input share all inputs. If such a net is sound, it is safe (van der Aalst 1997: it is covered by state
+// machines with one token each).
 func (l *petriLowering) freeChoice() bool {
 	marked := 0
 	for i := range l.p.Places {
@@ -85,7 +84,7 @@ func (l *petriLowering) freeChoice() bool {
 	if marked != 1 || len(sources) != 1 || l.p.Places[sources[0]].Initial != 1 {
 		return false
 	}
-	first := make([]int32, len(l.p.Places)) // by place, 1 + a transition that takes from it
+	first := make([]int32, len(l.p.Places)) // by place: 1 + a transition that takes from it
 	for i := range l.p.Transitions {
 		t := &l.p.Transitions[i]
 		if len(t.Resets) > 0 || len(t.In) == 0 {
@@ -114,8 +113,8 @@ func sameInputs(a, b *net.PetriTransition) bool {
 	return true
 }
 
-// kept reports whether a run is not complete while the place holds a token, and whether several are too many there:
-// what several sinks hold does not matter.
+// kept reports whether a run is not complete while the place has a token, and whether several tokens are too many
+// there. Tokens in one of several sinks do not matter.
 func (l *petriLowering) kept(place int) bool { return !l.sinks.Has(place) }
 
 // isolated reports whether a transition has no arcs.
@@ -124,7 +123,7 @@ func (l *petriLowering) isolated(t int) bool {
 	return len(at.In)+len(at.Out)+len(at.Resets) == 0
 }
 
-// counted reports whether the tokens of a place are counted: where a sink cannot get any number of them they are not.
+// counted reports whether the tokens of a place are counted; those of a sink that can get any number are not.
 func (l *petriLowering) counted(place int) bool { return l.kept(place) || l.open.Has(place) }
 
 func (l *petriLowering) reducible(traced bool) (*reduce.Net, int32) {
@@ -206,7 +205,7 @@ func (l *petriLowering) system() (*statespace.System, Limit) {
 	return sys, NoLimit
 }
 
-// arcs puts a list of arcs behind others, and returns both.
+// arcs appends a list of arcs to another, and returns both.
 func (l *petriLowering) arcs(all []statespace.Arc, arcs []net.PetriArc) (list, rest []statespace.Arc) {
 	from := len(all)
 	for _, a := range arcs {

@@ -9,9 +9,9 @@ import (
 	"github.com/tasq-dev/tasq/net/internal/graph"
 )
 
-// openSinks lists the sinks that may get any number of tokens, as far as the shape of the net says: those behind a
-// cycle, or behind a transition that takes nothing. To put into any other sink, a transition needs tokens of which the
-// first marking can become only so many.
+// openSinks returns the sinks that may get any number of tokens according to the structure of the net: those behind a
+// cycle, or behind a transition without inputs. A transition that puts tokens into any other sink takes tokens of which
+// the initial marking can produce only a bounded number.
 func (l *petriLowering) openSinks() net.Bits {
 	places := len(l.p.Places)
 	behind := make([][]int, places+len(l.p.Transitions)) // places, then transitions
@@ -50,14 +50,14 @@ func (l *petriLowering) openSinks() net.Bits {
 	return open
 }
 
-// emptiesOpen reports whether a transition empties an open sink: then how often it gets a token says too little.
+// emptiesOpen reports whether a transition empties an open sink: then the number of tokens put there is no measure.
 func (l *petriLowering) emptiesOpen() bool {
 	return slices.ContainsFunc(l.p.Transitions, func(t net.PetriTransition) bool {
 		return slices.ContainsFunc(t.Resets, func(p int) bool { return l.open.Has(p) })
 	})
 }
 
-// warnings lists what the verdict depends on and the author may not have meant.
+// warnings returns properties on which the verdict depends and that the author may not intend.
 func (l *petriLowering) warnings(silence []net.Code) []Finding {
 	var list []Finding
 	add := func(f Finding) {
@@ -90,7 +90,7 @@ func (l *petriLowering) warnings(silence []net.Code) []Finding {
 	return list
 }
 
-// severalEnds says which places count as ends, unless there is just one.
+// severalEnds names the places that count as ends, unless there is exactly one.
 func (l *petriLowering) severalEnds() (Finding, bool) {
 	f := Finding{Code: SeveralEnds}
 	l.sinks.Each(func(p int) { f.Elements = append(f.Elements, l.place(int32(p))) })

@@ -9,20 +9,20 @@ import (
 	"github.com/tasq-dev/tasq/net/internal/statespace"
 )
 
-// Verdict is the answer of a verification.
+// Verdict is the result of a verification.
 type Verdict uint8
 
 // The verdicts. The zero value is Unknown.
 const (
-	// Unknown: the budget ran out before the question was decided. [Report.Exhausted] says which one.
+	// Unknown: the budget was exhausted before a decision. [Report.Exhausted] names the limit.
 	Unknown Verdict = iota
 	// Sound: from every state a case can complete, it always completes with nothing left over, and every task can
 	// start.
 	Sound
-	// WeaklySound: a case can always complete, and properly, but some task can never start. It is said of nets with
-	// cancellation regions or or-joins, where asking for more is too strict; elsewhere such a net is Unsound.
+	// WeaklySound: a case can always complete, and properly, but some task can never start. It applies to nets with
+	// cancellation regions or or-joins, for which soundness is too strict; any other such net is Unsound.
 	WeaklySound
-	// Unsound: something is wrong, and the findings say what.
+	// Unsound: there are findings.
 	Unsound
 )
 
@@ -31,40 +31,40 @@ func (v Verdict) String() string {
 	return [...]string{"unknown", "sound", "weakly sound", "unsound"}[min(v, Unsound)]
 }
 
-// The codes of findings: what makes a net unsound.
+// The codes of findings, which make a net unsound.
 const (
 	NoOptionToComplete net.Code = "no-option-to-complete" // a state from which no run reaches the end
 	ImproperCompletion net.Code = "improper-completion"   // the end is reached with work left over
 	DeadTask           net.Code = "dead-task"             // a task that can never start
 	Unbounded          net.Code = "unbounded"             // a condition in which tokens can pile up without bound
-	Unsafe             net.Code = "unsafe"                // a place that can get a second token; only said of plain nets
+	Unsafe             net.Code = "unsafe"                // a place that can get a second token; only for plain nets
 )
 
-// The codes of warnings: what is probably not meant.
+// The codes of warnings: what is probably not intended.
 const (
 	Isolated        net.Code = "isolated"           // a place or transition of a plain net without any arc
 	SeveralEnds     net.Code = "several-ends"       // a plain net whose end is not one place
 	OrJoinCircle    net.Code = "or-join-circle"     // or-joins that can wait for each other
 	OrJoinIsAnd     net.Code = "or-join-is-and"     // an or-join whose inputs are always marked together
-	OrJoinIsXor     net.Code = "or-join-is-xor"     // an or-join of which never two inputs are marked
+	OrJoinIsXor     net.Code = "or-join-is-xor"     // an or-join whose inputs are never marked together
 	XorJoinTwice    net.Code = "xor-join-twice"     // an xor-join that can be marked twice, and then runs twice
 	RegionUseless   net.Code = "region-useless"     // a member that the region can never affect
 	AndSplitXorJoin net.Code = "and-split-xor-join" // parallel branches that meet in an xor-join
 	XorSplitAndJoin net.Code = "xor-split-and-join" // alternative branches that meet in an and-join
 )
 
-// Limit names what a verification ran out of. The zero value is NoLimit.
+// Limit names the exhausted budget of a verification. The zero value is NoLimit.
 type Limit uint8
 
 // The limits.
 const (
 	NoLimit     Limit = iota
-	LimitStates       // as many states as allowed were looked at
-	LimitTime         // the time allowed passed
-	LimitMemory       // the memory allowed is used up
-	LimitGrowth       // tokens pile up, so that the states cannot all be looked at
+	LimitStates       // the number of explored states
+	LimitTime         // the time
+	LimitMemory       // the memory
+	LimitGrowth       // tokens pile up, so that there are infinitely many states
 	LimitOrJoin       // an or-join could not be decided within its own budget
-	LimitSplit        // an or-split has too many outputs to try every set of them
+	LimitSplit        // an or-split has too many outputs to try every subset
 )
 
 // String returns "nothing", "states", "time", "memory", "growth", "or-join" or "or-split".
@@ -72,22 +72,22 @@ func (l Limit) String() string {
 	return [...]string{"nothing", "states", "time", "memory", "growth", "or-join", "or-split"}[min(l, LimitSplit)]
 }
 
-// Options bounds a verification. The zero value bounds it by states alone, so that equal nets get equal reports
-// on every machine.
+// Options bounds a verification. The zero value bounds it only by states, so that equal nets get equal reports on every
+// machine.
 type Options struct {
-	// States bounds how many states one search may look at. Default 200,000.
+	// States bounds the number of states that one search explores. Default 200,000.
 	States int
-	// MoreStates bounds how many more states are looked at once something is found, for whatever else there is. Default
-	// States, if that is set, and else 20,000, or 2000 if the net has or-joins.
+	// MoreStates bounds the number of states that are explored after the first finding, to look for others. The default
+	// is States if that is set; otherwise 20,000, or 2000 if the net has or-joins.
 	MoreStates int
-	// Memory bounds the memory of one search, in bytes, about. Default 64 MiB, or more in proportion where States is more
-	// than its default.
+	// Memory bounds the memory of one search, in bytes, approximately. Default 64 MiB, or proportionally more if States
+	// is more than its default.
 	Memory int
 	// Time bounds the time of one search, measured by Now. Default 0: no bound. With a bound, two runs may differ.
 	Time time.Duration
 	// Now is the clock; it must be set for Time to count.
 	Now func() time.Time
-	// Silence lists the codes of warnings that are not wanted.
+	// Silence has the codes of warnings to leave out.
 	Silence []net.Code
 }
 
@@ -95,32 +95,32 @@ type Options struct {
 type Report struct {
 	Net      string    // name of the net
 	Verdict  Verdict   // the answer
-	Findings []Finding // what is wrong, sorted by code and subject; empty if Sound
-	Warnings []Finding // what is probably not meant, sorted likewise, without the silenced ones
-	// Exhausted says what ran out. A verdict other than Unknown holds nevertheless, but there may be more findings than
-	// those listed. With [NoLimit] the list is complete, save that of an unbounded place or of improper completion one
-	// run is shown of many.
+	Findings []Finding // sorted by code and subject; empty if Sound
+	Warnings []Finding // sorted likewise, without the silenced ones
+	// Exhausted names the budget that was exhausted. A verdict other than Unknown is valid nevertheless, but there may
+	// be more findings than those listed. With [NoLimit] the list is complete, except that only one of many runs is
+	// shown for an unbounded place or an improper completion.
 	Exhausted Limit
-	States    int // how many states were looked at
+	States    int // the number of explored states
 }
 
-// Finding is one thing that is wrong, or probably not meant.
+// Finding is a violation or a warning.
 type Finding struct {
 	Code     net.Code
-	Subject  string    // the task or condition that it is about; "" if it is about the whole net
-	Text     string    // one sentence for a person, without the code
-	Fix      string    // what may correct it, or ""
-	Elements []Element // those concerned, the subject first
-	Witness  *Witness  // a run that shows it; nil where no run can (a dead task), and for most warnings
+	Subject  string    // the task or condition that it is about; "" for the whole net
+	Text     string    // one sentence, without the code
+	Fix      string    // a possible correction, or ""
+	Elements []Element // the elements concerned, the subject first
+	Witness  *Witness  // a run that shows it; nil if none can (a dead task), and for most warnings
 }
 
-// Element is a task, a condition or a flow, and where it was declared.
+// Element is a task, a condition or a flow, with the position of its declaration.
 type Element struct {
 	Name string
 	Pos  net.Pos
 }
 
-// Places lists where the elements were declared, each place once.
+// Places returns the positions of the elements, each once.
 func (f Finding) Places() []net.Pos {
 	var places []net.Pos
 	for _, e := range f.Elements {
@@ -146,7 +146,7 @@ const (
 	defaultMemory      = 64 << 20
 )
 
-// budget fills in the defaults and starts the clock.
+// budget applies the defaults and starts the clock.
 func (o *Options) budget(more int) statespace.Budget {
 	l := statespace.Budget{States: o.States, MoreStates: o.MoreStates, Bytes: o.Memory}
 	if l.MoreStates <= 0 {
@@ -165,7 +165,7 @@ func (o *Options) budget(more int) statespace.Budget {
 	return l
 }
 
-// limitOf turns what a search of the state space ran out of into the term of a report.
+// limitOf converts the exhausted budget of a search to a Limit.
 func limitOf(b statespace.Limit) Limit {
 	return [...]Limit{
 		statespace.NoLimit: NoLimit, statespace.LimitStates: LimitStates, statespace.LimitTime: LimitTime, statespace.LimitMemory: LimitMemory,

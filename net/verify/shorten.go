@@ -7,7 +7,7 @@ import (
 	"github.com/tasq-dev/tasq/net/internal/statespace"
 )
 
-// shortest leaves out of the run that was made what it can do without, ever smaller parts of it, within a budget.
+// shortest removes unnecessary parts from the run, of ever smaller sizes, within a budget (delta debugging).
 func (p *prober) shortest(how statespace.Ending, code net.Code, places []int32) *foundRun {
 	best := p.found(code, places)
 	end, spent := p.w.Work+maxShortening, p.j.sys.Spent()
@@ -30,10 +30,11 @@ func (p *prober) shortest(how statespace.Ending, code net.Code, places []int32) 
 	return best
 }
 
-// maxShortening bounds the work of making a run shorter, see [statespace.Walker].
+// maxShortening bounds the work of shortening a run, see [statespace.Walker].
 const maxShortening = 2_000_000
 
-// replay makes the moves of two lists, one after the other, and returns how that ended: Running if they cannot be made.
+// replay executes the moves of two lists, one after the other, and returns how that ended: Running if a move was not
+// possible.
 func (p *prober) replay(lists ...[]int32) statespace.Ending {
 	w := p.w
 	w.Restart()
@@ -55,12 +56,12 @@ func (p *prober) replay(lists ...[]int32) statespace.Ending {
 	return statespace.Running
 }
 
-// grown looks for an earlier state of the run that its last state covers, from where the run can be repeated without
-// end. If there is none, the run stays as it is.
+// grown looks for an earlier state of the run that its last state covers, and from which the run can be repeated
+// without end. If there is none, it leaves the run as it is.
 func (p *prober) grown() *foundRun {
 	path := slices.Clone(p.w.Path)
 	if p.replay(path) == statespace.Overflowed {
-		path = path[:len(path)-1] // it was not made whole, for a place would hold more than can be counted
+		path = path[:len(path)-1] // the last move was not executed, since the count of a place would overflow
 		p.replay(path)
 	}
 	last := slices.Clone(p.w.State)
@@ -80,7 +81,7 @@ func (p *prober) grown() *foundRun {
 		if !p.repeatable(path[from:], places) {
 			continue
 		}
-		if p.replay(path, path[from:]) == statespace.Overflowed { // once more, so that there are several tokens, unless that is too many
+		if p.replay(path, path[from:]) == statespace.Overflowed { // once more, so that there are several tokens, unless a count would overflow
 			p.replay(path)
 			places = slices.DeleteFunc(places, func(q int32) bool { return p.w.State[q] < 2 })
 		}
@@ -95,10 +96,10 @@ func (p *prober) grown() *foundRun {
 	return nil
 }
 
-// below lists the states of a run, as numbers of moves, that hold nowhere more than the last one.
+// below returns the states of a run, as numbers of moves, in which no place has more tokens than in the last one.
 func (p *prober) below(path []int32, last []uint8) []int {
 	p.w.Restart()
-	beyond := 0 // places that hold more
+	beyond := 0 // the number of places with more tokens
 	for q, c := range last {
 		if p.w.State[q] > c {
 			beyond++
@@ -123,8 +124,8 @@ func (p *prober) below(path []int32, last []uint8) []int {
 	return froms
 }
 
-// repeatable reports whether moves do the same when the places hold more: nothing on the way depends on what they hold,
-// and no move tests whether they are empty.
+// repeatable reports whether moves have the same effect with more tokens: no decision on the way depends on the number
+// of tokens, and no move tests for an empty place.
 func (p *prober) repeatable(moves []int32, places []int32) bool {
 	sys := p.j.sys
 	return len(places) > 0 && !slices.ContainsFunc(places, func(q int32) bool { return p.j.search.Tested.Has(int(q)) }) &&

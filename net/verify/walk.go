@@ -8,18 +8,18 @@ import (
 	"github.com/tasq-dev/tasq/net/internal/statespace"
 )
 
-// foundRun is a violation that the search did not come to.
+// foundRun is a violation that the search did not reach.
 type foundRun struct {
 	moves   []int32 // of the exact system
 	state   []uint8 // after them
 	code    net.Code
 	places  []int32 // the unsafe place, or those that grow
-	repeats int     // so many of the last moves can be repeated without end, and add to the places each time
+	repeats int     // the number of last moves that can be repeated without end, and add to the places each time
 }
 
-// probe tries single runs until one shows that something is wrong: first, if the rules of reduction could be applied, a
-// run to what was found in the reduced net, and then runs at random. All together they may be as long as the search may
-// look at states, and in a net with places that very many moves take from, shorter.
+// probe tries single runs until one shows a violation: first, if the reduction rules could be applied, a run to what
+// was found in the reduced net, and then random walks. Their total length is bounded by the number of states that the
+// search may explore, and is less in a net with places from which very many moves take.
 func (j *analysis) probe(l lowering, reducible bool, lim statespace.Budget) {
 	p := &prober{j: j, w: statespace.NewWalker(j.sys, lim.States, workPerStep*lim.States)}
 	if reducible {
@@ -36,18 +36,18 @@ func (j *analysis) probe(l lowering, reducible bool, lim statespace.Budget) {
 	}
 }
 
-// workPerStep is how much work a step of a run at random may be, on the average.
+// workPerStep is the average amount of work that a step of a random walk may take.
 const workPerStep = 128
 
-// prober makes runs.
+// prober executes runs.
 type prober struct {
 	j        *analysis
 	w        *statespace.Walker
-	follow   [][]reduce.TracedMove // how the next runs begin
-	searched int                   // how often a state was searched for a run that completes
+	follow   [][]reduce.TracedMove // the beginnings of the next runs
+	searched int                   // the number of states that were searched for a run that completes
 }
 
-// one makes a run, and returns the violation that it shows, if any.
+// one executes a run, and returns the violation that it shows, if any.
 func (p *prober) one(l lowering, steps int) *foundRun {
 	p.w.Restart()
 	undecided := p.j.sys.Undecided()
@@ -63,7 +63,7 @@ func (p *prober) one(l lowering, steps int) *foundRun {
 		how, place = p.w.Run(steps)
 	}
 	if p.j.sys.Undecided() > undecided && how != statespace.CompletedImproperly && how != statespace.SecondTokenReached {
-		return nil // an or-join that was taken for waiting may not have to
+		return nil // an or-join that was assumed to wait may not have to
 	}
 	switch how {
 	case statespace.CompletedImproperly:
@@ -83,15 +83,15 @@ func (p *prober) one(l lowering, steps int) *foundRun {
 	return nil
 }
 
-// maxSearched bounds for how many states it is searched whether a run from there can complete.
+// maxSearched bounds the number of states that are searched for a run that completes.
 const maxSearched = 3
 
-// found is a violation shown by the run that was made.
+// found returns a violation of the current run.
 func (p *prober) found(code net.Code, places []int32) *foundRun {
 	return &foundRun{moves: slices.Clone(p.w.Path), state: slices.Clone(p.w.State), code: code, places: places}
 }
 
-// begin makes the moves that the run is to begin with, as far as they can be made.
+// begin executes the given first moves of the run, as far as possible.
 func (p *prober) begin(l lowering) (statespace.Ending, int32) {
 	if len(p.follow) == 0 {
 		return statespace.Running, -1
@@ -115,7 +115,7 @@ func (p *prober) begin(l lowering) (statespace.Ending, int32) {
 	return statespace.Running, -1
 }
 
-// next finds the move of the exact system to make, and brings what it stands for to the front: the first one, or the
+// next finds the move of the exact system to execute, and moves what it represents to the front: the first one, or the
 // first urgent one if an urgent move must come first.
 func (p *prober) next(l lowering, moves []reduce.TracedMove, byTask map[int32][]int32) int32 {
 	urgent := p.w.UrgentEnabled()
@@ -135,7 +135,8 @@ func (p *prober) next(l lowering, moves []reduce.TracedMove, byTask map[int32][]
 	return -1
 }
 
-// cannotComplete reports whether no run from the state completes: a small search, since most is over by then.
+// cannotComplete reports whether no run from the state completes. A small search suffices, since few moves are left in
+// most such states.
 func (j *analysis) cannotComplete(state []uint8) bool {
 	sys := *j.sys
 	sys.Start, sys.Safe = state, false
@@ -147,8 +148,8 @@ func (j *analysis) cannotComplete(state []uint8) bool {
 // maxHopeless bounds the states of that search.
 const maxHopeless = 20_000
 
-// translated looks for what is wrong in the reduced net, and translates the runs to it to runs of the net itself.
-// What is wrong in the one need not be wrong in the other: the runs lead to where something may be wrong.
+// translated looks for violations in the reduced net, and translates the runs to them to runs of the net. A violation
+// of the reduced net need not be one of the net: the runs lead to places where something may be wrong.
 func (j *analysis) translated(l lowering, lim statespace.Budget) [][]reduce.TracedMove {
 	r, end := l.reducible(true)
 	r.Run()

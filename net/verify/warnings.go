@@ -11,7 +11,7 @@ import (
 	"github.com/tasq-dev/tasq/net/internal/statespace"
 )
 
-// warnings lists what is probably not meant, without the silenced codes.
+// warnings returns the warnings, without the silenced codes.
 func warnings(l *netLowering, w *observer, j *analysis, rep *Report, opts Options) []Finding {
 	f := &collector{netLowering: l}
 	f.orJoinCycles()
@@ -47,13 +47,13 @@ func (f *collector) add(code net.Code, subject Element, text, fix string, others
 	})
 }
 
-// orJoinCycles finds or-joins that lie on one cycle.
+// orJoinCycles finds or-joins on one cycle.
 func (f *collector) orJoinCycles() {
 	if !f.orJoins {
 		return
 	}
 	component := graph.Components(f.n.NumConditions()+f.n.NumTasks(), f.successors)
-	first := map[int]int{} // by component, where its warning is
+	first := map[int]int{} // by component: the index of its warning
 	for t := range net.TaskID(f.n.NumTasks()) {
 		if !f.orJoin(t) {
 			continue
@@ -73,8 +73,8 @@ func (f *collector) orJoinCycles() {
 	f.list = slices.DeleteFunc(f.list, func(w Finding) bool { return w.Code == OrJoinCircle && len(w.Elements) == 1 })
 }
 
-// routingCycles repeats what [net.Definition.Check] says of cycles of routing tasks alone, which do not keep a net from
-// being compiled.
+// routingCycles repeats the warning of [net.Definition.Check] about cycles of only routing tasks, which do not prevent
+// a net from being compiled.
 func (f *collector) routingCycles() {
 	if !slices.ContainsFunc(f.n.Definition().Tasks, func(t net.Task) bool { return t.Kind == net.Routing }) {
 		return
@@ -86,7 +86,7 @@ func (f *collector) routingCycles() {
 	}
 }
 
-// simplified reports what reduction learned about or-joins.
+// simplified reports what reduction showed about or-joins.
 func (f *collector) simplified(joins []reduce.RemovedJoin) {
 	for _, j := range joins {
 		switch j.Kind {
@@ -110,8 +110,7 @@ func (f *collector) isXor(t net.TaskID) {
 		"make it an xor-join")
 }
 
-// maxLookAgain bounds the search of a sound net for the sake of warnings about its regions alone, in states and in
-// bytes.
+// maxLookAgain bounds the search of a sound net only for warnings about its regions, in states and in bytes.
 const (
 	maxLookAgain      = 3000
 	maxLookAgainBytes = 2 << 20
@@ -126,7 +125,7 @@ func (f *collector) searchRegions(late func() bool) *observer {
 	places := f.n.NumConditions() + f.netLowering.split.Len()
 	states := min(maxLookAgain, maxLookAgainBytes/places)
 	if places > maxPlacesPerState*states {
-		return nil // it will hardly be whole, and then it says nothing
+		return nil // the search will hardly be complete, and shows nothing otherwise
 	}
 	sys, _ := f.system()
 	if sys == nil {
@@ -164,7 +163,7 @@ func (f *collector) observed(w *observer) {
 	}
 }
 
-// uselessMembers reports members of a region that were never there when it fired.
+// uselessMembers reports members of a region that were never present when it fired.
 func (f *collector) uselessMembers(t net.TaskID, w *observer) {
 	owner := f.task(int32(t))
 	tasks, conditions := f.n.Region(t)
@@ -178,7 +177,8 @@ func (f *collector) uselessMembers(t net.TaskID, w *observer) {
 		}
 	}
 	for i, c := range conditions {
-		// An input of the owner is named for the token that may be left there; that it took the only one is no mistake.
+		// An input of the owner is in the region because of tokens that may be left there; it is no mistake that the
+		// owner has taken the only one.
 		if !w.hit[t].Has(len(tasks)+i) && !slices.Contains(f.n.Inputs(t), c) {
 			report(f.condition(c))
 		}

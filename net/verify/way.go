@@ -6,24 +6,24 @@ import (
 	"github.com/tasq-dev/tasq/net"
 )
 
-// Way is how a case goes on from a marking.
+// Way describes how a case can continue from a marking.
 type Way struct {
-	// Run is the shortest run that completes the case: the tasks that complete, in this order. Nil if there is none.
+	// Run is the shortest run that completes the case: the tasks that complete, in order. Nil if there is none.
 	Run []string
-	// Stuck is the shortest run after which nothing can happen and the case has not completed; nil if none was found. Left are
-	// the conditions that hold tokens then.
+	// Stuck is the shortest run to a deadlock; nil if none was found. Left has the conditions that are marked then.
 	Stuck []string
 	Left  []string
-	// Decided is false if the search ran out of its budget before it found a run that completes the case.
+	// Decided is false if the search exceeded its budget before it found a run that completes the case.
 	Decided bool
 }
 
-// waySubsets bounds the outputs of an or-split of which every choice is tried; of more, single ones and all of them are.
+// waySubsets bounds the outputs of an or-split for which every subset is tried; with more, only single outputs and all
+// of them are.
 const waySubsets = 6
 
-// WayFrom searches for the shortest run that completes a case, from a marking and the tasks that are under way. A task that starts
-// completes at once in it, unless no such run is found: then starts are steps of their own, which are not part of the run. The budget is
-// a number of states.
+// WayFrom searches for the shortest run that completes a case, from a marking and a set of started tasks. In the run, a
+// task completes directly after it starts. Only if there is no such run, starts become separate steps, which are not
+// listed in the run. The budget is a number of states.
 func WayFrom(n *net.Net, m net.Marking, busy []net.TaskID, budget int) Way {
 	way := (&wayfinder{n: n, budget: budget, whole: true}).search(m, busy)
 	if way.Run != nil || !way.Decided {
@@ -41,12 +41,12 @@ type wayfinder struct {
 	seen   map[string]bool
 }
 
-// waynode is a state that was reached.
+// waynode is a reached state.
 type waynode struct {
 	marking net.Marking
 	busy    net.Bits
 	from    int
-	task    net.TaskID // that completed; -1 if it only started, and in the first state
+	task    net.TaskID // the completed task; -1 for a start, and in the first state
 }
 
 func (w *wayfinder) search(m net.Marking, busy []net.TaskID) Way {
@@ -83,7 +83,7 @@ func (w *wayfinder) add(s waynode) {
 	}
 }
 
-// expand adds what can follow a state, and reports whether anything can.
+// expand adds the successors of a state, and reports whether there are any.
 func (w *wayfinder) expand(at int) bool {
 	s, moved := w.nodes[at], false
 	for i := range w.n.NumTasks() {
@@ -124,8 +124,8 @@ func (w *wayfinder) complete(at int, t net.TaskID, m net.Marking, busy net.Bits)
 	}
 }
 
-// emptyRegion is what the completion of a task leaves before it puts out tokens: the marking without what its region empties, and the tasks that
-// are still busy.
+// emptyRegion returns the state after the completion of a task, before it produces tokens: the marking without what its
+// region empties, and the tasks that are still busy.
 func emptyRegion(n *net.Net, t net.TaskID, m net.Marking, busy net.Bits) (net.Marking, net.Bits) {
 	tasks, conditions := n.Region(t)
 	left := busy.Clone()
@@ -144,7 +144,7 @@ func emptyRegion(n *net.Net, t net.TaskID, m net.Marking, busy net.Bits) (net.Ma
 	return m, left
 }
 
-// choices lists the sets of outputs that a task can put tokens into.
+// choices returns the sets of outputs that can get tokens from a task.
 func choices(n *net.Net, t net.TaskID) [][]net.ConditionID {
 	outputs := n.Outputs(t)
 	split := n.Task(t).Split
@@ -175,7 +175,7 @@ func choices(n *net.Net, t net.TaskID) [][]net.ConditionID {
 	return all
 }
 
-// run lists the tasks that complete on the way to a state.
+// run returns the tasks that complete on the way to a state.
 func (w *wayfinder) run(at int) []string {
 	names := []string{}
 	for ; w.nodes[at].from >= 0; at = w.nodes[at].from {

@@ -5,30 +5,29 @@ import (
 	"strings"
 )
 
-// Witness is a run that shows a finding: the steps from the start of a case, and what is marked after them. It is a
+// Witness is a run that shows a finding: the steps from the start of a case, and the marking after them. It is a
 // shortest one unless Long is set. The engine can replay it: each step is a command on a task.
 type Witness struct {
 	Steps   []Step
-	Marking []Tokens // what is marked in the end, in the order of the conditions
-	Busy    []string // tasks that are started and not completed in the end, in the order of their definition
-	// Repeats says that the last so many steps can be repeated without end, and add tokens each time. It is 0 for other
-	// findings, and where tokens pile up in several stages, of which a later one lives on what an earlier one has piled
-	// up.
+	Marking []Tokens // the marking after the last step, in the order of the conditions
+	Busy    []string // tasks that are started at the end, in the order of their definition
+	// Repeats is the number of last steps that can be repeated without end, and add tokens each time. It is 0 for other
+	// findings, and if tokens pile up in several stages, each of which uses tokens that the one before has piled up.
 	Repeats int
-	// Long says that the run is not known to be a shortest one: the state space was too large to search it whole.
+	// Long says that there may be a shorter run: the state space was too large for a complete search.
 	Long bool
 }
 
-// Step is one step of a witness: a task that starts and completes, or does one of the two, with the choices made.
+// Step is one step of a witness: a task that starts, completes, or does both, with its choices.
 type Step struct {
 	Task    string
 	Moment  Moment
-	Input   string   // the condition that an xor-join with several inputs takes its token from, else ""
-	Outputs []string // where an xor- or or-split goes, each as the author wrote the flow: a task or a condition
-	Routing bool     // the task is a routing task, which the engine runs by itself
+	Input   string   // the condition from which an xor-join with several inputs takes its token, else ""
+	Outputs []string // the flows that an xor- or or-split chooses, as the author wrote them: tasks or conditions
+	Routing bool     // a routing task, which the engine executes by itself
 }
 
-// Moment says which part of a task's life a step is. The zero value is the whole.
+// Moment is the part of a task's execution that a step represents. The zero value is all of it.
 type Moment uint8
 
 // The moments of a task.
@@ -63,7 +62,7 @@ func (s Step) String() string {
 // String describes the run on one line: "A to B; B; then end 1, A->C 1".
 func (w *Witness) String() string { return w.Brief(len(w.Steps)) }
 
-// Brief is String with at most so many steps: the first ones, and how many there are more.
+// Brief is like String, with only the first steps, and the number of the others.
 func (w *Witness) Brief(most int) string {
 	var b strings.Builder
 	for _, s := range w.Steps[:min(most, len(w.Steps))] {

@@ -6,8 +6,8 @@ import (
 	"github.com/tasq-dev/tasq/net/internal/statespace"
 )
 
-// witness describes the run to a state of the search, which must show what is wrong. It is nil if counts were taken
-// for unbounded on the way and no run of moderate length does the same.
+// witness returns the run to a state of the search, which must show the violation. It is nil if counts were taken for
+// unbounded on the way, and no run of moderate length has the same effect.
 func (f *findings) witness(x *statespace.Search, to int32, shows func(state []uint8) bool) *Witness {
 	moves := x.RunTo(to)
 	if len(x.Coverings) > 0 {
@@ -23,9 +23,9 @@ func (f *findings) state(x *statespace.Search, i int32) []uint8 {
 	return counts
 }
 
-// repeatLoops makes a run of a way on which counts were taken for unbounded: it goes round each such loop a few times, more
-// and more often until the tokens suffice for the rest of the way. A later loop may live on what an earlier one piles
-// up, so the earlier ones go round more often, by a power for each stage.
+// repeatLoops turns a path on which counts were taken for unbounded into a run: it repeats each such loop, with
+// increasing numbers of repetitions until the tokens suffice for the rest of the path. A later loop may use tokens that
+// an earlier one has piled up, so earlier loops are repeated more often, by a power for each stage.
 func (f *findings) repeatLoops(x *statespace.Search, path, moves []int32, shows func(state []uint8) bool) *Witness {
 	loops := x.LoopsOn(path)
 	for base := range maxRepeats {
@@ -42,13 +42,13 @@ func (f *findings) repeatLoops(x *statespace.Search, path, moves []int32, shows 
 	return nil
 }
 
-// A witness goes round loops for a moderate number of steps only.
+// A witness repeats loops only for a moderate number of steps.
 const (
 	maxRepeats       = 12
 	maxRepeatedSteps = 2000
 )
 
-// repeatRun is the way with its loops: the last one as often as base says, the one before that base times as often.
+// repeatRun returns the path with its loops repeated: the last one base times, the one before it base² times, and so on.
 func repeatRun(loops []statespace.Loop, moves []int32, base int) []int32 {
 	var run []int32
 	done := 0
@@ -67,7 +67,7 @@ func repeatRun(loops []statespace.Loop, moves []int32, base int) []int32 {
 }
 
 // repeats reports whether the loop of a covering can be repeated on the run itself, each time adding to the place. It
-// cannot if it lives on what an earlier loop has piled up.
+// cannot if it uses tokens that an earlier loop has piled up.
 func (f *findings) repeats(p statespace.Covering, place int32) bool {
 	path := f.search.States.Path(p.State)
 	run := f.search.RunTo(p.State)
@@ -84,7 +84,7 @@ func (f *findings) repeats(p statespace.Covering, place int32) bool {
 	return true
 }
 
-// play makes the moves from the start, and returns the state they lead to, or nil if one of them is not possible.
+// play executes moves from the initial state, and returns the final state; nil if one of them is not possible.
 func (f *findings) play(moves []int32) []uint8 {
 	state := make([]uint8, f.sys.Places)
 	copy(state, f.sys.Start)
@@ -100,7 +100,7 @@ func (f *findings) play(moves []int32) []uint8 {
 	return state
 }
 
-// toWitness puts a run into words.
+// toWitness converts a run to a witness.
 func (f *findings) toWitness(moves []int32, state []uint8) *Witness {
 	w := &Witness{Steps: make([]Step, 0, len(moves))}
 	for _, k := range moves {
