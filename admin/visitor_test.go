@@ -45,12 +45,12 @@ var visitors = map[string]func(t *testing.T, h http.Handler) visitor{
 	"with a script":     func(t *testing.T, h http.Handler) visitor { return newClicker(t, h, true) },
 }
 
-// visit runs a test as each visitor; the tests in a browser are left out with -short. The usual form has one of the two browsers, another one for
-// another test.
+// visit runs a test as each visitor; the tests in a browser are left out with -short. In the usual form a part of the tests is in a browser, which
+// runs scripts: what a browser does without a script is much like the text.
 func visit(t *testing.T, f func(t *testing.T, as func(*testing.T, http.Handler) visitor)) {
-	other := []string{"with a script", "without a script"}[len(t.Name())%2]
 	for name, of := range visitors {
-		if name == other && !testsize.Long() {
+		usual := name == "without a browser" || name == "with a script" && len(t.Name())%2 == 1
+		if !usual && !testsize.Long() {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
@@ -68,15 +68,15 @@ func mayBrowse(t *testing.T, visitor string) {
 }
 
 // visitEach runs each of many tests of one kind as each visitor. A visit in a browser takes thirty times as long as one by text, so the usual
-// form has every second test in a browser, by turns in the one and in the other, in the order of their names.
+// form has every fourth test in a browser, by turns in the one and in the other, in the order of their names.
 func visitEach(t *testing.T, names []string, f func(t *testing.T, name string, as func(*testing.T, http.Handler) visitor)) {
-	turn := map[string]int{"without a script": 0, "with a script": 2}
+	turn := map[string]int{"without a script": 0, "with a script": 4}
 	slices.Sort(names)
 	for who, of := range visitors {
 		t.Run(who, func(t *testing.T) {
 			mayBrowse(t, who)
 			for i, name := range names {
-				if turn, browses := turn[who]; browses && i%4 != turn && !testsize.Long() {
+				if turn, browses := turn[who]; browses && i%8 != turn && !testsize.Long() {
 					continue
 				}
 				t.Run(name, func(t *testing.T) { f(t, name, of) })

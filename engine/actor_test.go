@@ -124,6 +124,7 @@ func TestAnItemThatIsAddedSeesWhoAddsIt(t *testing.T) {
 }
 
 func TestCallbacksSeeWhoAsksInAnotherProcess(t *testing.T) {
+	t.Parallel()
 	w := newWitness(t)
 	path := filepath.Join(t.TempDir(), "witness.db")
 	e := enginetest.Open(t, sqlite.File(path), engine.Config{}, w)

@@ -24,6 +24,8 @@ import (
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
 	"github.com/tasq-dev/tasq/workflow"
+
+	"github.com/tasq-dev/tasq/internal/testsize"
 )
 
 // beginnings notes the inputs of functions in the order in which they begin.
@@ -310,7 +312,7 @@ func TestTurnsInAFleet(t *testing.T) {
 	a := f.open(engine.Config{Workers: 1}, one)
 	f.open(engine.Config{Workers: 1}, two)
 	require.Eventually(t, func() bool { return f.sql("SELECT count(*) FROM processes WHERE state = 'live'") == 2 }, 10*time.Second, 10*time.Millisecond)
-	runs := startAll(t, a, one, jobsOf("a", 150)...)
+	runs := startAll(t, a, one, jobsOf("a", testsize.Pick(80, 150, 150))...)
 	runs = append(runs, startAll(t, a, one, "b1", "c1")...)
 	close(started)
 	endAll(t, a, runs)

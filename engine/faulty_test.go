@@ -157,6 +157,7 @@ func TestAFaultInTheSQLOfACommandIsItsOwn(t *testing.T) {
 // Wherever a fault meets what is due, that is done when the fault is over, and nothing is counted against it: a timer whose callback
 // runs SQL, and the result of a job. A caller that meets it is refused.
 func TestEachFaultOfWhatIsDueIsTriedAgain(t *testing.T) {
+	t.Parallel()
 	for _, kind := range faultKinds {
 		for place, of := range map[string]func(*faulty) *atomic.Int32{
 			"sql":    func(f *faulty) *atomic.Int32 { return &f.sql },

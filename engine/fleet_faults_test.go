@@ -111,6 +111,7 @@ func (b *bookings) ends(e *engine.Engine, id workitem.CaseID) string {
 
 // The server is restarted under load, as by an administrator and as by a crash. The engines go on by themselves.
 func TestTheServerIsRestarted(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("restarts servers under load, which takes seconds; run without -short")
 	}
@@ -137,6 +138,7 @@ func TestTheServerIsRestarted(t *testing.T) {
 
 // Connections break at random statements, in all ways, under load. The nightly form goes on for longer.
 func TestConnectionsThatBreakUnderLoad(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("breaks connections under load, which takes seconds; run without -short")
 	}
@@ -189,6 +191,7 @@ func randomFaults(seed uint64) func(string) pgproxy.Fault {
 
 // An engine whose connection is lost as it takes a job does it nevertheless, whether the database has given it the job or not.
 func TestAJobIsTakenByACommitThatIsLost(t *testing.T) {
+	t.Parallel()
 	for _, fault := range []pgproxy.Fault{pgproxy.Request, pgproxy.Reply, pgproxy.Late} {
 		t.Run(string(fault), func(t *testing.T) {
 			f := newFleet(t)
@@ -280,7 +283,7 @@ func TestALostReplyIsNoLie(t *testing.T) {
 	f.sql("CREATE TABLE effects (n int, effect text)")
 	var done []workitem.CaseID
 	failed := 0
-	for n := range 30 {
+	for n := range testsize.Pick(10, 30, 30) {
 		p.Decide(atCommitOf("start transfer", []pgproxy.Fault{pgproxy.Reply, pgproxy.Request}[n%2]))
 		r, err := e.Do(t.Context(), workflow.Start("transfer", []byte(fmt.Sprint(n))))
 		if err == nil {

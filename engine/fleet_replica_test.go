@@ -7,16 +7,22 @@ import (
 
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/internal/pgtest"
+
+	"github.com/tasq-dev/tasq/internal/testsize"
 )
 
 // The primary is killed under load, and its standby is promoted. If it is a synchronous one, all that was acknowledged is there and comes to
 // its end, each effect once. If not, the last of it may be gone, as if it had never been asked for: what is there is consistent, each of its
-// effects is there once, and the engines go on.
+// effects is there once, and the engines go on. The usual form has the synchronous one.
 func TestAStandbyIsPromoted(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("starts two servers and kills one under load, which takes seconds; run without -short")
 	}
 	for name, synchronous := range map[string]bool{"synchronous": true, "asynchronous": false} {
+		if !synchronous && !testsize.Long() {
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			pair := pgtest.Replicated(t, synchronous)

@@ -21,6 +21,8 @@ import (
 	"github.com/tasq-dev/tasq/store/postgres"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
+
+	"github.com/tasq-dev/tasq/internal/testsize"
 )
 
 // fleetOf is a database that several engines have open.
@@ -143,7 +145,7 @@ func TestEnginesShareTheWork(t *testing.T) {
 		engines = append(engines, f.open(engine.Config{Workers: 2}, w))
 	}
 	f.until("SELECT count(*) FROM tasq.processes WHERE state = 'live'", exactly(3))
-	const n = 150
+	n := testsize.Pick(80, 150, 150)
 	ids := make([]workitem.CaseID, n)
 	var starts sync.WaitGroup
 	for i := range n {

@@ -190,6 +190,7 @@ func broadcast(ctx context.Context, e workflow.Doer, topic string, value any, op
 
 // A key stands for its command as it was: the same kind with other values is another command, on every path.
 func TestAKeyWithOtherValuesIsRefused(t *testing.T) {
+	t.Parallel()
 	ctx := t.Context()
 	w := oneTask("keyed")
 	path := filepath.Join(t.TempDir(), "keys.db")

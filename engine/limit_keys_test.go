@@ -86,6 +86,7 @@ func TestOneKeyOfALimitIsSet(t *testing.T) {
 }
 
 func TestAKeyOfALimitThatCannotBeSet(t *testing.T) {
+	t.Parallel()
 	var calls []string
 	e := enginetest.New(t, forEach(&calls), builder.MustFunc("all", func(context.Context, int) (int, error) { return 0, nil },
 		builder.Limits(builder.Takes(limit.Resource("all", 1), 1))))

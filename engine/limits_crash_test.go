@@ -52,6 +52,7 @@ func limitedStore(path string) store.Opener {
 // A process is killed at its n-th commit, while runs hold shared slots, take of a shared rate and wait for both. All runs that it has acknowledged
 // end, no second sees more calls than the rate admits, not the one of the kill either, and the rows say that no slot is taken.
 func TestKillAtEveryCommitOfSharedLimits(t *testing.T) {
+	t.Parallel() // it waits for engines to notice that one is dead
 	for _, where := range []string{"sqlite", "postgres"} {
 		t.Run(where, func(t *testing.T) {
 			cut{first: 25, last: 60, every: 12, nightly: 1}.each(t, func(t *testing.T, path string, n int, moment string) {

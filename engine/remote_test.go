@@ -356,6 +356,7 @@ func TestAHandlerThatHangsDoesNotRefuseARemoteCommand(t *testing.T) {
 
 // A command of another process whose SQL undoes its transaction is refused, and answered, once; others that came with it are done.
 func TestARemoteCommandThatUndoesItsTransactionIsRefused(t *testing.T) {
+	t.Parallel()
 	b := builder.New[prompt]("bad")
 	b.Path(b.Start(), builder.Task(b, "t", builder.Work[any, any]{OnEnabled: func(ctx context.Context, a *activities.Activation) error {
 		_, err := a.DB().ExecContext(ctx, undoing)
@@ -398,6 +399,7 @@ func (f outageInbox) Open(ctx context.Context, o store.Options) (store.Store, er
 
 // A command that comes while the store fails is done when it works again, once.
 func TestARemoteCommandWaitsForTheStore(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "waits.db")
 	f := &outage{Opener: sqlite.File(path)}
 	e := enginetest.Open(t, outageInbox{f}, engine.Config{}, oneTask("ours"))

@@ -150,6 +150,7 @@ var retryHosts = map[string]func(*testing.T, retry.Policy, attempt) retryOutcome
 // A policy with filters means the same wherever it is given: as many calls, after the same waits, with the same failure
 // at the end.
 func TestAPolicyMeansTheSameEverywhere(t *testing.T) {
+	t.Parallel()
 	for name, c := range retryCases() {
 		for host, run := range retryHosts {
 			t.Run(name+"/"+host, func(t *testing.T) {

@@ -23,6 +23,7 @@ import (
 // A loop of automatic tasks is stopped after some thousand rounds, long before it has taken memory; one that leaves goes
 // on, also if it has gone round as often in its life.
 func TestALoopOfAutomaticTasks(t *testing.T) {
+	t.Parallel()
 	var rounds, most int
 	b := builder.New[struct{}]("loop")
 	work := builder.Task(b, "work", builder.Work[struct{}, struct{}]{Auto: true, Join: builder.Xor, Split: builder.Xor})
@@ -108,6 +109,7 @@ func TestATaskOfManyAutomaticItemsIsNoRunaway(t *testing.T) {
 
 // A loop in which each round is a command, and takes no time, ends on a clock that stands still: the tests would hang otherwise.
 func TestALoopThatTakesNoTime(t *testing.T) {
+	t.Parallel()
 	b := builder.New[any]("tick")
 	wait := builder.Task(b, "wait", builder.Work[any, any]{
 		Join: builder.Xor, Split: builder.Xor, Timers: []activities.Timer{activities.Escalate("at-once", 0,

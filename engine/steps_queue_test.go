@@ -212,6 +212,7 @@ func TestNoStepIsCalledBeforeTheOneBeforeItIsDurable(t *testing.T) {
 
 // The store fails while a function returns: its last step and its end are both handed in until they are stored, once.
 func TestTheLastStepIsSettledWithItsFunction(t *testing.T) {
+	t.Parallel()
 	for faults := int64(1); faults <= 4; faults++ {
 		t.Run(fmt.Sprint(faults), func(t *testing.T) {
 			t.Parallel()

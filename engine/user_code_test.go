@@ -126,6 +126,7 @@ func TestACommitOfTheMiddlewareThatDoesNotReturnIsLogged(t *testing.T) {
 }
 
 func TestAMiddlewareThatDoesNotReturnRefusesTheCommandOfAnotherProcess(t *testing.T) {
+	t.Parallel()
 	for name, way := range waysOut() {
 		t.Run(name, func(t *testing.T) {
 			f, path := sayer(), filepath.Join(t.TempDir(), "echo.db")

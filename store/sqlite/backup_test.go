@@ -22,6 +22,7 @@ func backup(t *testing.T, s store.Store, to string, o store.BackupOptions) error
 
 // A copy holds what was acknowledged when it began, also while the owner writes: commits between its steps change nothing.
 func TestABackupIsACopyOfOneMoment(t *testing.T) {
+	t.Parallel()
 	path, w := opened(t)
 	edit(t, path, "CREATE TABLE large (x); INSERT INTO large SELECT zeroblob(30000000)") // several steps
 	to := filepath.Join(filepath.Dir(path), "copy.db")
@@ -91,6 +92,7 @@ func TestABackupWritesOverNothing(t *testing.T) {
 
 // A copy that is canceled ends at the next step, and of a damaged file there is none.
 func TestABackupThatEndsEarly(t *testing.T) {
+	t.Parallel()
 	path, w := opened(t)
 	require.NoError(t, w.Store.Close())
 	edit(t, path, "CREATE TABLE large (x, y); INSERT INTO large SELECT zeroblob(30000000), 1; INSERT INTO large VALUES ('a', 2), ('b', 3); "+

@@ -19,7 +19,7 @@ import (
 // a damaged one. The moment in which the file is shorter than its first page says is short: nightly runs look for it longer.
 func TestAReaderWhileTheFileIsMade(t *testing.T) {
 	t.Parallel()
-	rounds := testsize.Pick(5, 20, 2000)
+	rounds := testsize.Pick(2, 20, 2000)
 	for range rounds {
 		path := filepath.Join(t.TempDir(), "cases.db")
 		ctx, cancel := context.WithCancel(t.Context())

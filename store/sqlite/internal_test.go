@@ -38,6 +38,7 @@ func openFile(t *testing.T) *Store {
 }
 
 func TestDurabilityIsSetByHand(t *testing.T) {
+	t.Parallel()
 	s := openFile(t)
 	check := func() {
 		for pragma, want := range map[string]int64{"synchronous": 2, "page_size": 4096, "cache_size": -32768,

@@ -62,6 +62,7 @@ func rows(t *testing.T, s *Store) int64 {
 
 // Once a log has some length, it grows a megabyte at a time: few commits wait until the file system has a new length.
 func TestTheLogHasRoom(t *testing.T) {
+	t.Parallel()
 	s := openFile(t)
 	lengths := grow(t, s, 600)
 	require.Greater(t, lengths[599], int64(2<<20))
@@ -71,6 +72,7 @@ func TestTheLogHasRoom(t *testing.T) {
 
 // What a crash leaves, with zeros at the end of the log, is read like any other log, and written on.
 func TestALogWithRoomOutlivesACrash(t *testing.T) {
+	t.Parallel()
 	s := openFile(t)
 	grow(t, s, 300)
 	copied := filepath.Join(t.TempDir(), "copy.db")
@@ -97,6 +99,7 @@ func readFile(t *testing.T, path string) string {
 
 // Another program may cut the log off, as a checkpoint of sqlite3 does on request. Then room is created again.
 func TestALogThatWasCutOffGetsRoomAgain(t *testing.T) {
+	t.Parallel()
 	s := openFile(t)
 	grow(t, s, 200)
 	other, err := sql.Open("sqlite", s.path)
@@ -112,6 +115,7 @@ func TestALogThatWasCutOffGetsRoomAgain(t *testing.T) {
 
 // Nothing is kept where no one waits for the disk, and no error of it reaches a commit.
 func TestALogThatIsLeftAlone(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "n.db")
 	s, err := File(path, LoseLastCommits()).Open(t.Context(), store.Options{})
 	require.NoError(t, err)

@@ -39,6 +39,7 @@ func lost(t *testing.T, s store.Store, text string) {
 }
 
 func TestFilesThatAreTakenAwayStopTheStore(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		take func(t *testing.T, path string)
 		text string
@@ -79,6 +80,7 @@ func TestAnIdleStoreNoticesThatItsFileIsGone(t *testing.T) {
 
 // The log of a file that has taken the place of the database is not removed when the store closes.
 func TestALostStoreLeavesTheFilesOfItsSuccessor(t *testing.T) {
+	t.Parallel()
 	path, w := opened(t)
 	require.NoError(t, os.Rename(path, path+".old"))
 	require.NoError(t, os.Rename(path+"-wal", path+".old-wal"))
@@ -104,6 +106,7 @@ func TestAFileThatIsPutBack(t *testing.T) {
 
 // VACUUM makes a file smaller, and SQLite knows that.
 func TestVacuumIsNoDamage(t *testing.T) {
+	t.Parallel()
 	path, w := opened(t)
 	edit(t, path, "CREATE TABLE large (x); INSERT INTO large SELECT zeroblob(1000000); PRAGMA wal_checkpoint")
 	sqlite.LookNext(w.Store)
@@ -121,6 +124,7 @@ func TestVacuumIsNoDamage(t *testing.T) {
 }
 
 func TestALockFileThatIsRemovedIsMadeAnew(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "cases.db")
 	var log bytes.Buffer
 	s, err := sqlite.File(path).Open(t.Context(), store.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
@@ -144,6 +148,7 @@ func TestALockFileThatIsRemovedIsMadeAnew(t *testing.T) {
 // A second engine gets in only between the removal of the lock file and the next look. The first one finds its token
 // in the database before it writes anything more.
 func TestASecondOwnerStopsTheFirst(t *testing.T) {
+	t.Parallel()
 	path, w := opened(t)
 	require.NoError(t, os.Remove(path+".lock"))
 	cmd, out := start(t, "hold", path)

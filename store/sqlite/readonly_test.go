@@ -122,6 +122,7 @@ func TestALogWithoutItsFileIsRefusedAndLeft(t *testing.T) {
 }
 
 func TestAReaderCannotWrite(t *testing.T) {
+	t.Parallel()
 	path, _ := closed(t)
 	s := reader(t, path)
 	defer s.Close()
@@ -133,6 +134,7 @@ func TestAReaderCannotWrite(t *testing.T) {
 }
 
 func TestAnEmptyFileHasNoCasesYet(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "empty.db")
 	require.NoError(t, os.WriteFile(path, nil, 0o644))
 	refused := func(err error) {
@@ -194,6 +196,7 @@ func TestAnErrorSaysWhatIsDamagedAndWhatToDo(t *testing.T) {
 }
 
 func TestWhoOwnsAFileIsSaid(t *testing.T) {
+	t.Parallel()
 	path, w := written(t)
 	_, err := sqlite.File(path).Open(t.Context(), store.Options{})
 	require.ErrorIs(t, err, store.ErrOwned)
