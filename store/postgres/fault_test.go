@@ -15,6 +15,8 @@ import (
 	"github.com/tasq-dev/tasq/store/postgres"
 	"github.com/tasq-dev/tasq/store/storetest"
 	"github.com/tasq-dev/tasq/workitem"
+
+	"github.com/tasq-dev/tasq/internal/testsize"
 )
 
 func TestOneEngineAtATime(t *testing.T) {
@@ -116,7 +118,7 @@ func TestConnectionsThatTheServerEnds(t *testing.T) {
 	require.NoError(t, err)
 	defer admin.Close(context.Background())
 	failed := 0
-	for range 20 {
+	for range testsize.Pick(6, 20, 20) {
 		_, err := admin.Exec(t.Context(), "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "+
 			"WHERE datname = current_database() AND pid <> pg_backend_pid()")
 		require.NoError(t, err)

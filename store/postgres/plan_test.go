@@ -15,6 +15,8 @@ import (
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/store/storetest"
 	"github.com/tasq-dev/tasq/workitem"
+
+	"github.com/tasq-dev/tasq/internal/testsize"
 )
 
 // manyCases is how many copies of a case there are in a grown database: so many that the server's planner reads no table whole that has an
@@ -241,7 +243,8 @@ func TestFreeingTheJobsOfADeadEngineReadsEachOnce(t *testing.T) {
 	w := storetest.NewWorld(t, sharedOpener{postgres.Open(dsn)}, 1)
 	var root workitem.CaseID
 	w.Update(func(b *storetest.Batch) { root = b.Start(`1`) })
-	grow(t, dsn, root, 4*manyCases)
+	n := testsize.Pick(manyCases, 4*manyCases, 4*manyCases) // five portions, and twenty
+	grow(t, dsn, root, n)
 	c, err := pgx.Connect(t.Context(), dsn)
 	require.NoError(t, err)
 	defer c.Close(context.Background())
@@ -261,5 +264,5 @@ func TestFreeingTheJobsOfADeadEngineReadsEachOnce(t *testing.T) {
 	var left int
 	require.NoError(t, c.QueryRow(t.Context(), "SELECT count(*) FROM tasq.jobs WHERE holder > 0").Scan(&left))
 	require.Zero(t, left)
-	require.Less(t, readByAll(t, w, c)-before, 8*4*manyCases) // the statement of this test among it
+	require.Less(t, readByAll(t, w, c)-before, 8*n) // the statement of this test among it
 }

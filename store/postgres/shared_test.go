@@ -23,7 +23,7 @@ import (
 // Many programs that open an empty database at once make its tables once, and all of them are there.
 func TestManyStoresOpenAnEmptyDatabaseAtOnce(t *testing.T) {
 	t.Parallel()
-	n := testsize.Pick(24, 64, 64)
+	n := testsize.Pick(12, 64, 64)
 	dsn := pgtest.Database(t)
 	stores, errs := make([]store.Store, n), make([]error, n)
 	var all sync.WaitGroup
