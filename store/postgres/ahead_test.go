@@ -11,7 +11,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tasq-dev/tasq/internal/pgtest"
 	"github.com/tasq-dev/tasq/internal/pgtest/pgproxy"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/postgres"
@@ -24,7 +23,7 @@ const askForNumber = "BEGIN; SELECT pg_current_xact_id()"
 // The updates of a busy engine do not ask for the number of their transaction: the commit before did.
 func TestABusyEngineBeginsItsTransactionsAhead(t *testing.T) {
 	t.Parallel()
-	p, dsn := pgproxy.New(t, pgtest.Database(t))
+	p, dsn := pgproxy.New(t, prepared.Database(t))
 	w := storetest.NewWorld(t, postgres.Open(dsn, postgres.KeepAhead(time.Hour)), 1)
 	var asked atomic.Int64
 	p.Decide(func(statement string) pgproxy.Fault {
@@ -54,7 +53,7 @@ func TestABusyEngineBeginsItsTransactionsAhead(t *testing.T) {
 // The server's statistics, by which it vacuums and analyzes, have the work of an engine that is busy without a pause.
 func TestTheStatisticsHaveTheWorkOfABusyEngine(t *testing.T) {
 	t.Parallel()
-	dsn := pgtest.Database(t)
+	dsn := prepared.Database(t)
 	w := storetest.NewWorld(t, postgres.Open(dsn, postgres.KeepAhead(time.Hour)), 1)
 	admin, err := pgx.Connect(t.Context(), dsn)
 	require.NoError(t, err)
@@ -83,7 +82,7 @@ func TestATransactionThatWasBegunAheadEnds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dsn := pgtest.Database(t)
+			dsn := prepared.Database(t)
 			w := storetest.NewWorld(t, postgres.Open(dsn, postgres.KeepAhead(after.keep)), 1)
 			w.Update(func(b *storetest.Batch) { b.Start(`1`) })
 			after.do(w)
@@ -105,7 +104,7 @@ func TestATransactionThatWasBegunAheadEnds(t *testing.T) {
 // An update that appends nothing, and so needs no number, is durable too when it follows one that began a transaction ahead.
 func TestAnUpdateWithoutEntriesIsDurableBehindOneThatBeganAhead(t *testing.T) {
 	t.Parallel()
-	opener := postgres.Open(pgtest.Database(t), postgres.KeepAhead(time.Hour))
+	opener := postgres.Open(prepared.Database(t), postgres.KeepAhead(time.Hour))
 	w := storetest.NewWorld(t, opener, 1)
 	leave, ok := opener.(interface {
 		Leave(ctx context.Context, command json.RawMessage) error
@@ -141,7 +140,7 @@ func TestAnUpdateWithoutEntriesIsDurableBehindOneThatBeganAhead(t *testing.T) {
 // The connection of a transaction that was begun ahead is lost: one update may find that out, and nothing of it happened.
 func TestAConnectionIsLostWithATransactionThatWasBegunAhead(t *testing.T) {
 	t.Parallel()
-	dsn := pgtest.Database(t)
+	dsn := prepared.Database(t)
 	w := storetest.NewWorld(t, postgres.Open(dsn, postgres.KeepAhead(time.Hour)), 1)
 	var id workitem.CaseID
 	w.Update(func(b *storetest.Batch) { id = b.Start(`1`) })

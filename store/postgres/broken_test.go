@@ -10,7 +10,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tasq-dev/tasq/internal/pgtest"
 	"github.com/tasq-dev/tasq/internal/pgtest/pgproxy"
 	"github.com/tasq-dev/tasq/internal/testsize"
 	"github.com/tasq-dev/tasq/store"
@@ -92,7 +91,7 @@ func TestConnectionsThatBreakInACommit(t *testing.T) {
 }
 
 func breakCommits(t *testing.T, fault pgproxy.Fault, at []statement) {
-	p, dsn := pgproxy.New(t, pgtest.Database(t))
+	p, dsn := pgproxy.New(t, prepared.Database(t))
 	w := storetest.NewWorld(t, sharedOpener{postgres.Open(dsn, postgres.Patience(answers, time.Minute))}, 1)
 	var id workitem.CaseID
 	w.Update(func(b *storetest.Batch) {
@@ -145,7 +144,7 @@ func TestConnectionsThatBreakInATick(t *testing.T) {
 }
 
 func breakTicks(t *testing.T, fault pgproxy.Fault, texts []string) {
-	direct := pgtest.Database(t)
+	direct := prepared.Database(t)
 	p, dsn := pgproxy.New(t, direct)
 	w := storetest.NewWorld(t, sharedOpener{postgres.Open(dsn, postgres.Patience(answers, time.Minute))}, 1)
 	var id workitem.CaseID
@@ -186,7 +185,7 @@ func number(t *testing.T, dsn, query string, args ...any) (n int64) {
 // The outcome of a commit is asked for until the server is back.
 func TestTheOutcomeOfACommitIsAwaited(t *testing.T) {
 	t.Parallel()
-	p, dsn := pgproxy.New(t, pgtest.Database(t))
+	p, dsn := pgproxy.New(t, prepared.Database(t))
 	w := storetest.NewWorld(t, sharedOpener{postgres.Open(dsn)}, 1)
 	var id workitem.CaseID
 	w.Update(func(b *storetest.Batch) { id = b.Start(`1`) })
@@ -210,7 +209,7 @@ func TestTheOutcomeOfACommitIsAwaited(t *testing.T) {
 // An engine that cannot find out what became of a commit says so, and leaves what it held: it may hold jobs that it does not know of.
 func TestACommitOfUnknownOutcomeFreesItsJobs(t *testing.T) {
 	t.Parallel()
-	direct := pgtest.Database(t)
+	direct := prepared.Database(t)
 	p, dsn := pgproxy.New(t, direct)
 	w := storetest.NewWorld(t, sharedOpener{postgres.Open(dsn, postgres.Patience(answers, time.Second))}, 1)
 	w.Update(func(b *storetest.Batch) { b.Start(`1`) })

@@ -8,7 +8,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tasq-dev/tasq/internal/pgtest"
 	"github.com/tasq-dev/tasq/store/postgres"
 	"github.com/tasq-dev/tasq/store/storetest"
 )
@@ -21,7 +20,7 @@ func TestTheStatementsOfTheManual(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../docs/postgres.md")
 	require.NoError(t, err)
-	w := storetest.NewWorld(t, sharedOpener{postgres.Open(pgtest.Database(t))}, 1)
+	w := storetest.NewWorld(t, sharedOpener{postgres.Open(prepared.Database(t))}, 1)
 	w.Update(func(b *storetest.Batch) {
 		b.Start(`1`)
 		found := documented.FindAllSubmatch(text, -1)

@@ -9,19 +9,19 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tasq-dev/tasq/internal/pgtest"
 	"github.com/tasq-dev/tasq/internal/pgtest/pgproxy"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/postgres"
 	"github.com/tasq-dev/tasq/store/storetest"
 	"github.com/tasq-dev/tasq/workitem"
 
+	"github.com/tasq-dev/tasq/internal/pgtest"
 	"github.com/tasq-dev/tasq/internal/testsize"
 )
 
 func TestOneEngineAtATime(t *testing.T) {
 	t.Parallel()
-	dsn := pgtest.Database(t)
+	dsn := prepared.Database(t)
 	w := storetest.NewWorld(t, postgres.Open(dsn), 1)
 	w.Update(func(b *storetest.Batch) { b.Start(`1`) })
 	_, err := postgres.Open(dsn).Open(t.Context(), store.Options{})
@@ -78,7 +78,7 @@ func effects(t *testing.T, w *storetest.World) (n int) {
 // without being acknowledged, and nothing twice.
 func TestTheOutcomeOfALostCommitIsFoundOut(t *testing.T) {
 	t.Parallel()
-	p, dsn := pgproxy.New(t, pgtest.Database(t))
+	p, dsn := pgproxy.New(t, prepared.Database(t))
 	w := storetest.NewWorld(t, postgres.Open(dsn), 1)
 	var id workitem.CaseID
 	w.Update(func(b *storetest.Batch) {
@@ -110,7 +110,7 @@ func TestTheOutcomeOfALostCommitIsFoundOut(t *testing.T) {
 // The server ends the connections, at any moment: what was acknowledged is there, and what failed is not.
 func TestConnectionsThatTheServerEnds(t *testing.T) {
 	t.Parallel()
-	dsn := pgtest.Database(t)
+	dsn := prepared.Database(t)
 	w := storetest.NewWorld(t, postgres.Open(dsn), 1)
 	var id workitem.CaseID
 	w.Update(func(b *storetest.Batch) { id = b.Start(`1`) })
@@ -133,7 +133,7 @@ func TestConnectionsThatTheServerEnds(t *testing.T) {
 
 func TestAnEngineWhosePlaceWasTakenStops(t *testing.T) {
 	t.Parallel()
-	direct := pgtest.Database(t)
+	direct := prepared.Database(t)
 	p, dsn := pgproxy.New(t, direct)
 	w := storetest.NewWorld(t, postgres.Open(dsn), 1)
 	var id workitem.CaseID
@@ -151,7 +151,7 @@ func TestAnEngineWhosePlaceWasTakenStops(t *testing.T) {
 
 func TestAnEngineThatWasDeclaredDeadCannotCommit(t *testing.T) {
 	t.Parallel()
-	dsn := pgtest.Database(t)
+	dsn := prepared.Database(t)
 	w := storetest.NewWorld(t, postgres.Open(dsn), 1)
 	var id workitem.CaseID
 	w.Update(func(b *storetest.Batch) { id = b.Start(`1`) })
@@ -170,7 +170,7 @@ func TestAnEngineThatWasDeclaredDeadCannotCommit(t *testing.T) {
 // Errors of the server that concern the whole transaction undo it; others undo what the savepoint did.
 func TestWhatErrorsOfTheUsersSQLUndo(t *testing.T) {
 	t.Parallel()
-	w := storetest.NewWorld(t, postgres.Open(pgtest.Database(t)), 1)
+	w := storetest.NewWorld(t, postgres.Open(prepared.Database(t)), 1)
 	fail := func(code string) func(*storetest.Batch) error {
 		return func(b *storetest.Batch) error {
 			b.Start(`1`)
@@ -203,7 +203,7 @@ func TestWhatErrorsOfTheUsersSQLUndo(t *testing.T) {
 // Another program that takes the next revision of a stream by force makes the commit fail as a whole.
 func TestAnEntryAtARevisionThatIsTakenIsAConflict(t *testing.T) {
 	t.Parallel()
-	dsn := pgtest.Database(t)
+	dsn := prepared.Database(t)
 	w := storetest.NewWorld(t, postgres.Open(dsn), 1)
 	var id, other workitem.CaseID
 	w.Update(func(b *storetest.Batch) { id, other = b.Start(`1`), b.Start(`2`) })

@@ -94,7 +94,7 @@ func TestARoleWithoutTheRightToMakeTables(t *testing.T) {
 // What a deferred constraint refuses is the fault of the command that did it: the others of the transaction happen.
 func TestADeferredConstraintFailsItsOwnCommand(t *testing.T) {
 	t.Parallel()
-	w := storetest.NewWorld(t, postgres.Open(pgtest.Database(t)), 1)
+	w := storetest.NewWorld(t, postgres.Open(prepared.Database(t)), 1)
 	var id workitem.CaseID
 	w.Update(func(b *storetest.Batch) {
 		id = b.Start(`1`)
@@ -128,7 +128,7 @@ func TestADeferredConstraintFailsItsOwnCommand(t *testing.T) {
 // A root case that another transaction has locked for long is named, so that the commands on other cases can go on without it.
 func TestALockedCaseIsNamed(t *testing.T) {
 	t.Parallel()
-	dsn := pgtest.Database(t)
+	dsn := prepared.Database(t)
 	w := storetest.NewWorld(t, sharedOpener{postgres.Open(dsn)}, 1)
 	var id, other workitem.CaseID
 	w.Update(func(b *storetest.Batch) { id, other = b.Start(`1`), b.Start(`2`) })
@@ -154,7 +154,7 @@ func TestALockedCaseIsNamed(t *testing.T) {
 // became of it at once, and not when their pause is over.
 func TestTheFirstCommitAfterQuietNotifies(t *testing.T) {
 	t.Parallel()
-	o := sharedOpener{postgres.Open(pgtest.Database(t))}
+	o := sharedOpener{postgres.Open(prepared.Database(t))}
 	a, b := storetest.NewWorld(t, o, 1), storetest.NewWorld(t, o, 2)
 	dying, other := fleetOf(t, a), fleetOf(t, b)
 	news, err := dying.Tick(t.Context(), store.Standing{})
