@@ -6,24 +6,23 @@ import (
 )
 
 // An or-join with a token in some of its inputs, and none in the others, starts unless another input can still get a
-// token while the marked ones keep theirs. Whether that can happen is a question about all futures of the case. It is
-// answered by a ladder, each rung of which costs more than the one before and leaves less to the next:
+// token while the marked ones keep theirs. Whether that can happen is a question about all futures of the case. The
+// following steps answer it. Each costs more than the one before, and is tried only if that gave no answer:
 //
-//	walk     a lone token, or a busy task, has a way to an empty input that asks nothing of other tokens: wait
-//	reach    no token and no busy task has any way to an empty input: start
-//	project  no empty input can be marked even if tokens were never used up: start
-//	plan     try the run that this suggests: if it marks an empty input, wait
-//	forward  explore the futures, with what is irrelevant to the question left out, within a budget
-//	backward explore the pasts of "the marked inputs and one more", within a budget
+//	walk     a single token, or a busy task, has a path to an empty input that needs no other token: wait
+//	reach    no token and no busy task has any path to an empty input: start
+//	project  no empty input can be marked even if tokens were never consumed: start
+//	plan     execute the run that project suggests: if it marks an empty input, wait
+//	forward  explore the futures, without what is irrelevant to the question, within a budget
+//	backward explore the predecessors of "the marked inputs and one more", within a budget
 //
-// Past both budgets the join waits and says that it is undecided.
+// If both budgets are exhausted, the join waits and is reported as undecided.
 //
-// What counts as a future. Tasks start and complete as they do in a case, whatever their predicates, with these rules:
+// Tasks start and complete in a future as they do in a case, whatever their predicates, with these rules:
 //
 //   - The join itself does not start.
-//   - What counts is the marking that is reached: a marked input that a region empties on the way may be marked again
-//     by then, and has kept its token. So YAWL defines it: the marked inputs and one more can be covered in the reset
-//     net.
+//   - Only the reached marking counts: if a region empties a marked input on the way, and it is marked again, it has
+//     kept its token. This is YAWL's definition: the marked inputs and one more can be covered in the reset net.
 //   - A busy task does not start again before it completes or is canceled.
 //   - An xor-join may take any one of its tokens. Other or-joins are treated as xor-joins: so a join waits for a token
 //     that stands before another or-join.
@@ -36,32 +35,32 @@ import (
 // [growth]. The slice and the searches rely on that. A task being busy is worth at least as much as the tokens that it
 // took: idle, it could only take them and be busy.
 
-// orJoin is what is known of an or-join before any case runs. It is worked out when the join is first asked about: in a
-// large net with many or-joins it is much, and verification, or a short case, never asks about most of them.
+// orJoin is what can be computed for an or-join from the net alone. It is computed when the join is first decided: for
+// a large net with many or-joins it is expensive, and verification, or a short case, never decides most of them.
 type orJoin struct {
 	slice
 	task  TaskID
-	held  int       // bytes, about; guarded by the net's lock
+	held  int       // approximate size in bytes; guarded by the net's lock
 	ways  []way     // by input; nil if there would be too many
-	ready sync.Once // the searches need more than the rungs before them; most joins never need one
+	ready sync.Once // for what only the searches need; most joins never need one
 }
 
-// orJoins is what a net knows of its or-joins. A large net with thousands of them has thousands of large slices: so
-// much is kept at a time, and what was given up is worked out again when it is asked for.
+// orJoins is a cache of what is computed for the or-joins of a net. A large net with thousands of or-joins has
+// thousands of large slices, so the cache is bounded, and evicted slices are computed again when they are needed.
 type orJoins struct {
 	known []atomic.Pointer[orJoin] // by task
 	mu    sync.Mutex
 	kept  []TaskID // oldest first
-	bytes int      // of what is kept, about
+	bytes int      // approximate size of what is kept
 }
 
-// maxKept bounds the bytes of all that a net keeps.
+// maxKept bounds the size of the cache in bytes.
 const maxKept = 32 << 20
 
-// several reports whether a task is an or-join with several inputs. With one there is nothing further to wait for.
+// several reports whether a task is an or-join with several inputs. With one there is nothing else to wait for.
 func (n *Net) several(t TaskID) bool { return n.def.Tasks[t].Join == Or && len(n.tasks[t].inputs) > 1 }
 
-// orJoin returns what is known of an or-join with several inputs. It serves on even when the net gives it up.
+// orJoin returns what is computed for an or-join with several inputs. The value stays valid after its eviction.
 func (n *Net) orJoin(t TaskID) *orJoin {
 	if j := n.joins.known[t].Load(); j != nil {
 		return j
@@ -70,7 +69,7 @@ func (n *Net) orJoin(t TaskID) *orJoin {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	j := l.known[t].Load()
-	if j == nil { // or else another goroutine has made it in the meantime
+	if j == nil { // else another goroutine has stored it meanwhile
 		j = &orJoin{slice: newSlice(n, t), task: t}
 		if j.inputs*j.cells() <= maxWays {
 			j.ways = make([]way, j.inputs)
@@ -82,7 +81,7 @@ func (n *Net) orJoin(t TaskID) *orJoin {
 	return j
 }
 
-// grow notes that one or-join has come to hold more, and gives up others for it.
+// grow records that an or-join uses more memory, and evicts others.
 func (l *orJoins) grow(j *orJoin, bytes int) {
 	if l.known[j.task].Load() != j {
 		return
@@ -96,7 +95,7 @@ func (l *orJoins) grow(j *orJoin, bytes int) {
 	}
 }
 
-// prepare makes an or-join ready for searches.
+// prepare computes what only the searches need.
 func (j *orJoin) prepare(n *Net) {
 	j.ready.Do(func() {
 		j.addMoves(n)
@@ -113,22 +112,23 @@ func (n *Net) OrJoinScope(t TaskID) (tasks []TaskID, conditions []ConditionID) {
 	return j.tasks, j.places
 }
 
-// takesOne reports whether a token in any one input lets a task start; an or-join is treated as an xor-join.
+// takesOne reports whether a token in any one input enables a task; an or-join is treated as an xor-join.
 func takesOne(n *Net, t TaskID) bool {
 	return n.def.Tasks[t].Join != And || len(n.tasks[t].inputs) == 1
 }
 
-// searches keeps the memory of finished searches: deciding allocates nothing in the long run.
+// searches reuses the memory of finished searches, so that decisions do not allocate.
 var searches = sync.Pool{New: func() any { return new(search) }}
 
-// decideOrJoin decides an or-join that has tokens in some of its inputs and none in others, and says what that cost.
+// decideOrJoin decides an or-join with tokens in some of its inputs and none in others, and returns the cost of the
+// decision.
 func (n *Net) decideOrJoin(t TaskID, m Marking, busy Bits) (Decision, int) {
 	s := searches.Get().(*search)
 	defer searches.Put(s)
 	fresh := n.joins.known[t].Load() == nil
 	j := n.orJoin(t)
 	if s.load(j, m, busy); fresh {
-		s.work += j.cells() // for making it
+		s.work += j.cells() // computing it is part of the cost
 	}
 	switch s.arrives(n, m) {
 	case yes:
@@ -139,7 +139,7 @@ func (n *Net) decideOrJoin(t TaskID, m Marking, busy Bits) (Decision, int) {
 	return Decision{Undecided: true}, s.work
 }
 
-// answer is what a rung of the ladder says of the question whether an empty input can still get a token.
+// answer is the answer of one step to the question whether an empty input can still get a token.
 type answer uint8
 
 const (
@@ -148,7 +148,7 @@ const (
 	no
 )
 
-// arrives climbs the ladder.
+// arrives tries the steps in order.
 func (s *search) arrives(n *Net, m Marking) answer {
 	if a := s.look(n); a != unknown {
 		return a

@@ -1,16 +1,16 @@
 package net
 
-// backward asks the question from its end. The states that answer it are those above one of a few: the marked inputs
-// with a token each, and one more input with one. So are the states from which a move leads there, for more tokens
-// never make less possible; and theirs. The set of least pasts grows until one of them lies below the case, or until
-// nothing new is added.
+// backward searches from the goal. The states that answer the question are those that cover one of a few: the marked
+// inputs with a token each, and one more input with one. So do the states from which a move leads there, since more
+// tokens never make less possible, and so on. The set of minimal predecessors grows until the state of the case covers
+// one of them, or until nothing new is added.
 //
-// Where some cells are sensitive, more tokens can make less possible. The search then takes members of several inputs
-// to be spared by all regions, which can only add futures: that it finds none is an answer, and that it finds one is if
-// it can be run as it is.
+// If there are sensitive cells, more tokens can make less possible. The search then assumes that regions spare members
+// of several inputs, which can only add futures. So if it finds none there is none; if it finds one, the run is
+// executed without that assumption before it counts.
 //
-// It finds its way through much concurrency that has nothing to do with the question, and ends even where a loop adds
-// tokens without bound.
+// Concurrency that is irrelevant to the question does not slow it down, and it ends even if a loop adds tokens without
+// bound.
 func (s *search) backward() answer {
 	s.full, s.allowed = false, s.work+workBudget
 	s.pasts.reset(len(s.now))
@@ -42,7 +42,7 @@ func (s *search) backward() answer {
 	return no
 }
 
-// retreat adds the least pasts of one state, and reports whether the case is above one. That one is the last.
+// retreat adds the minimal predecessors of a state, and reports whether the case covers one. That one is the last.
 func (s *search) retreat(i int32) bool {
 	copy(s.begun, s.pasts.state(i))
 	for c := range s.j.cells() {
@@ -69,14 +69,14 @@ func (s *search) retreat(i int32) bool {
 	return false
 }
 
-// undo makes the least state from which a move leads above the given one. There is none if the move empties what must
-// hold more than the move puts there, or if what must be there cannot be.
+// undo computes the minimal state from which a move leads to a state that covers the given one. There is none if the
+// move empties a cell that must have more than the move puts there, or if what must be there cannot be.
 func (s *search) undo(m *move) bool {
 	own := len(s.j.places) + int(m.task)
 	v := s.next
 	copy(v, s.begun)
 	if m.phase != starts && v[own] > 0 {
-		return false // it has just ended, and is idle
+		return false // after the move the task is idle
 	}
 	for _, c := range m.puts {
 		if v[c] > 0 {
@@ -114,7 +114,7 @@ func (s *search) undo(m *move) bool {
 	return true
 }
 
-// fresh reports whether no known past is below the one that was made.
+// fresh reports whether the new predecessor covers no known one.
 func (s *search) fresh() bool {
 	trait := s.next.trait()
 	s.work += s.pasts.len() >> 1

@@ -2,17 +2,17 @@ package net
 
 import "slices"
 
-// maxLoops bounds the loops that are looked at for a state.
+// maxLoops bounds the number of loops that are examined for a state.
 const maxLoops = 4
 
-// forward explores the futures of the case, depth first, at every state what is nearest to the goal first. A state is
-// not added if one that is known covers it.
+// forward explores the futures of the case depth first, and at every state the moves nearest to the goal first. A state
+// is not added if a known one covers it.
 //
-// Where something can be done eagerly, that is all that is done: see [group]. But a state with nothing new behind its
-// eager moves may lie on a loop, and is then expanded in full, or else the rest would never be tried.
+// If a state has an eager group, only that is executed: see [group]. But a state whose eager moves lead to nothing new
+// may be on a loop. It is then expanded fully, because its other moves would otherwise never be tried.
 //
-// With accelerate, a state that covers one on its own path shows a loop that adds tokens, and can add any number of
-// them: those counts become many. A loop that empties a condition adds nothing to it in the end, however often it runs.
+// With accelerate, a state that covers one on its own path shows a loop that can add any number of tokens: those counts
+// become many. A loop that empties a condition adds nothing to it, however often it runs.
 func (s *search) forward(accelerate bool) answer {
 	s.enter(accelerate)
 	for len(s.stack) > 0 {
@@ -39,15 +39,15 @@ func (s *search) forward(accelerate bool) answer {
 	return no
 }
 
-// frame is a state on the way that is being explored.
+// frame is a state on the current path.
 type frame struct {
 	state   int32
 	options int  // where its own options begin
-	some    bool // it led to something new
+	some    bool // it has led to something new
 	phase   expansion
 }
 
-// expansion is how a state has been expanded so far.
+// expansion is how far a state has been expanded.
 type expansion uint8
 
 const (
@@ -77,14 +77,14 @@ func (s *search) uncounted() bool {
 	return false
 }
 
-// measure finds how far every move is from the goal: the length of the shortest chain of moves that ends there.
+// measure computes the distance of every move from the goal: the length of the shortest chain of moves to it.
 func (s *search) measure() {
 	const infinite = 1 << 30
 	s.far = sized(s.far, len(s.j.moves))
 	for i := range s.far {
 		s.far[i] = infinite
 	}
-	s.emptied = cleared(s.emptied, s.j.cells()) // the cells that were met
+	s.emptied = cleared(s.emptied, s.j.cells()) // the visited cells
 	s.emptied.Add(s.toward)
 	s.queue = append(s.queue[:0], int32(s.toward))
 	for at, depth := 0, int32(0); at < len(s.queue); depth++ {
@@ -105,7 +105,7 @@ func (s *search) measure() {
 	}
 }
 
-// prepare lists the options of a state for its phase. Chains are followed at once, which may answer the question.
+// prepare collects the moves of a state for its phase. Chains are followed at once, which may answer the question.
 func (s *search) prepare(top *frame) bool {
 	copy(s.begun, s.states.state(top.state))
 	switch top.phase {
@@ -119,7 +119,7 @@ func (s *search) prepare(top *frame) bool {
 	return false
 }
 
-// take makes the nearest option, and reports whether it answers the question.
+// take executes the nearest move, and reports whether it answers the question.
 func (s *search) take(top *frame) bool {
 	k := s.options[len(s.options)-1]
 	s.options = s.options[:len(s.options)-1]
@@ -133,8 +133,8 @@ func (s *search) take(top *frame) bool {
 	return false
 }
 
-// chains makes every eager move that leaves no choice, once, and goes on with what that put out: a token goes all
-// along a chain of tasks.
+// chains executes every eager move without a choice, once, and continues with the tokens that it put: a token moves
+// along a whole chain of tasks.
 func (s *search) chains(top *frame) bool {
 	copy(s.next, s.begun)
 	s.trail, s.queue = s.trail[:0], s.queue[:0]
@@ -188,7 +188,7 @@ func (s *search) list() {
 	}
 }
 
-// option adds the moves of a group to the options that begin somewhere: the nearer to the goal, the later.
+// option adds the moves of a group to a list of options, sorted by decreasing distance to the goal.
 func (s *search) option(g group, from int) {
 	far := s.far
 	for k := g.from; k < g.to; k++ {
@@ -200,7 +200,7 @@ func (s *search) option(g group, from int) {
 	}
 }
 
-// add keeps the state that was made, and goes on with it, unless a known one covers it.
+// add keeps the new state and continues with it, unless a known one covers it.
 func (s *search) add(top *frame) {
 	trait := s.next.trait()
 	s.work += s.states.len() >> 1
@@ -217,8 +217,8 @@ func (s *search) add(top *frame) {
 	s.stack = append(s.stack, frame{state: state, options: len(s.options)})
 }
 
-// inflate sets the counts to many that a loop on the way to the state adds to. It looks at the shortest loops only,
-// which come up again as long as they add something.
+// inflate sets the counts to many to which a loop on the path to the state adds. It examines only the shortest loops;
+// others become shortest once these add nothing.
 func (s *search) inflate(parent int32, trait uint64) {
 	noted := int32(-1) // from there on, what was emptied is known
 	loops := 0

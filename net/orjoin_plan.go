@@ -5,13 +5,13 @@ import (
 	"slices"
 )
 
-// plan tries the one future that the projection suggests. Of every cell it is known which task marked it first, and by
-// which token that task ran. Followed back from the nearest empty input, that is a few tasks. If they can be run, and
-// that answers the question, no state was kept or compared. If they cannot, for a token would be needed twice, or a
-// region empties it, nothing is known.
+// plan executes the one future that the projection suggests. The projection has recorded for every cell which task
+// marked it first, and by which token that task ran. Traced back from the nearest empty input, these are a few tasks.
+// If they can be executed and that answers the question, no state was stored or compared. If they cannot, since a token
+// would be needed twice or a region empties it, the question stays open.
 //
-// Worked case: an or-join waits for a loop, a hundred tasks away, that one token can leave. The search goes through as
-// many states as there are tasks on the way, and compares each with those before it; the plan makes as many moves.
+// For example, an or-join waits for a loop, a hundred tasks away, that one token can leave. A search explores as many
+// states as there are tasks on the way, and compares each with those before it; the plan executes as many moves.
 func (s *search) plan() answer {
 	s.planned, s.aims = cleared(s.planned, len(s.order)), sized(s.aims, len(s.order))
 	s.runs = s.runs[:0]
@@ -22,7 +22,7 @@ func (s *search) plan() answer {
 			if !s.schedule(int32(w<<6 + k)) {
 				return unknown
 			}
-			left = s.planned[w] & (1<<k - 1) // a task wants only what was marked before it
+			left = s.planned[w] & (1<<k - 1) // a task needs only what was marked before it
 		}
 	}
 	slices.Reverse(s.runs)
@@ -35,17 +35,17 @@ func (s *search) plan() answer {
 	return s.follow()
 }
 
-// step is a task that the projection found able to run, and the cell that let it: itself if it is busy.
+// step is a task that the projection can run, and the cell that enables it: the task itself if it is busy.
 type step struct{ task, by int32 }
 
-// run is a planned task: the move that it starts with, and the one that it ends with. They may be one.
+// run is a planned task: its first move and its last one, which may be the same.
 type run struct {
 	first, last int32
 	harmful     bool // it empties something
 	abandoned   bool
 }
 
-// nearest is the empty input that the projection marked first.
+// nearest returns the empty input that the projection marked first.
 func (s *search) nearest() int32 {
 	nearest := int32(s.toward)
 	for i := range s.j.inputs {
@@ -64,7 +64,7 @@ func (s *search) want(cell int32) {
 	}
 }
 
-// schedule adds the run of a planned task, and plans what that needs. It reports whether the task has such moves.
+// schedule adds the run of a planned task, and plans what it needs. It reports whether the task has such moves.
 func (s *search) schedule(k int32) bool {
 	t := s.order[k]
 	r := run{first: -1, last: -1, harmful: s.j.harmful.Has(int(t.task))}
@@ -94,7 +94,7 @@ func (s *search) schedule(k int32) bool {
 	return true
 }
 
-// follow runs the plan.
+// follow executes the plan.
 func (s *search) follow() answer {
 	s.full, s.allowed = false, s.work+planBudget
 	s.next = sized(s.next, len(s.now))
@@ -115,9 +115,9 @@ func (s *search) follow() answer {
 	}
 }
 
-// pick chooses what runs next; -1 if nothing can, or the plan costs more than it is worth. What empties something runs
-// as soon as there is nothing for it to empty, and else when nothing else is left. The rest runs in the order in which
-// it was found, from some run on.
+// pick returns the next run; -1 if none is possible, or the plan costs too much. A run that empties something is
+// executed as soon as there is nothing to empty, or else when no other run is left. The others are executed in the
+// order in which they were found.
 func (s *search) pick(from int) int {
 	desperate := -1
 	for _, i := range s.emptying {
@@ -140,7 +140,7 @@ func (s *search) pick(from int) int {
 	return desperate
 }
 
-// ready reports whether a run can be made.
+// ready reports whether a run is possible.
 func (s *search) ready(i int32) bool {
 	s.work++
 	r := &s.runs[i]

@@ -6,8 +6,8 @@ import (
 	"math/bits"
 )
 
-// The budgets of the searches. A full one takes some milliseconds, however large the net is: a state of a large net is
-// long, and copying and comparing such states is counted too.
+// The budgets of the searches. A search that uses all of it takes some milliseconds, however large the net is, since
+// the cost of copying and comparing long states is counted too.
 const (
 	forwardBudget  = 1000    // states
 	backwardBudget = 1000    // minimal pasts
@@ -24,11 +24,11 @@ const (
 // search is the memory of one decision.
 type search struct {
 	j        *orJoin
-	marked   Bits   // cells that hold something
-	free     Bits   // like marked, without inputs of the join that hold a single token
+	marked   Bits   // cells with tokens
+	free     Bits   // like marked, without inputs of the join that have a single token
 	goal     []bool // by input: whether a token in it answers the question
 	keep     []bool // by input: whether it must keep a token
-	markable Bits   // cells that could be marked if tokens were never used up
+	markable Bits   // cells that could be marked if tokens were never consumed
 	active   Bits   // tasks of the slice that could run then
 	need     []int32
 	queue    []int32
@@ -36,26 +36,26 @@ type search struct {
 	order    []step  // the tasks that could run, in the order in which the projection found them
 	source   []int32 // by markable cell: which of them marked it first, or -1 if it is marked now
 	planned  Bits    // those that are planned to run
-	aims     []int32 // by planned one: the cell that is wanted of it
+	aims     []int32 // by planned task: the cell that it has to mark
 	runs     []run   // the plan
 	emptying []int32 // its runs that empty something
 
-	now        state // where the searches begin
-	next       state // a state in the making
-	begun      state // a state that is being expanded
+	now        state // the initial state of the searches
+	next       state // a new state
+	begun      state // the state that is being expanded
 	states     states
 	trail      []int32 // the moves that lead to next from the state that is being expanded
-	stack      []frame // the way that is being explored
-	options    []int32 // moves that are still to be tried, of all states on the way
-	far        []int32 // by move: how many there are from it to the goal
-	toward     int     // the input that the search tries to get to first
+	stack      []frame // the current path
+	options    []int32 // moves still to be tried, of all states on the path
+	far        []int32 // by move: its distance from the goal
+	toward     int     // the input that the search tries to reach first
 	accelerate bool    // whether counts may become many
 	emptied    Bits    // cells that a loop empties
 	pasts      states
-	stamps     []int32 // by group, or by move: for which state it was last looked at
-	full       bool    // a count ran over
+	stamps     []int32 // by group, or by move: the state for which it was last examined
+	full       bool    // a count overflowed
 	work       int     // words copied and compared for this decision
-	allowed    int     // what work may come to in this search
+	allowed    int     // the bound of work in this search
 }
 
 // state is a number for every cell, padded to whole words.
@@ -90,8 +90,8 @@ func (l *states) add(v state, parent int32, moves []int32) int32 {
 	return int32(len(l.parent) - 1)
 }
 
-// trait has a bit for every 64th cell that holds something. A state can only be above another if it has all its bits:
-// most comparisons end there.
+// trait has a bit for every 64th cell with tokens. A state can only cover another one if it has all bits of it, which
+// decides most comparisons.
 func (v state) trait() uint64 {
 	const high = 0x8080808080808080
 	bits := uint64(0)
@@ -110,8 +110,8 @@ func (l *states) between(i int32) []int32 {
 	return l.moves[l.from[i]:]
 }
 
-// above reports whether every number of v is at least that of w, eight of them at a time: no number has the highest
-// bit of its byte, so it is free to show a borrow.
+// above reports whether every number of v is at least that of w. It compares eight numbers at a time: their highest
+// bits are unused, and record the borrows of one subtraction.
 func (s *search) above(v, w state) bool {
 	const high = 0x8080808080808080
 	for i := 0; i+8 <= len(v); i += 8 {
@@ -125,7 +125,7 @@ func (s *search) above(v, w state) bool {
 	return true
 }
 
-// covers reports whether every future of w is one of v too: v is above w, and agrees with it in the sensitive cells.
+// covers reports whether every future of w is one of v too: v is above w, and equal to it in the sensitive cells.
 func (s *search) covers(v, w state) bool {
 	if !s.above(v, w) {
 		return false
@@ -139,16 +139,16 @@ func (s *search) covers(v, w state) bool {
 	return true
 }
 
-// exhausted reports whether a search that knows so many states has run out of its budget.
+// exhausted reports whether a search with that many states has exhausted its budget.
 func (s *search) exhausted(states, budget int) bool {
 	s.work += len(s.now) >> 3
 	return s.full || states > budget || s.work > s.allowed
 }
 
-// marked lists the cells that hold something.
+// marked returns the cells with tokens.
 func (v state) marked() iter.Seq[int32] { return v.over(nil) }
 
-// over lists the cells that hold more than those of a state below, or of the empty one.
+// over returns the cells with more tokens than another state, or than the empty one.
 func (v state) over(w state) iter.Seq[int32] {
 	return func(yield func(int32) bool) {
 		for i := 0; i+8 <= len(v); i += 8 {
@@ -167,7 +167,7 @@ func (v state) over(w state) iter.Seq[int32] {
 	}
 }
 
-// unstamp forgets which moves or groups were looked at.
+// unstamp forgets which moves or groups were examined.
 func (s *search) unstamp(size int) {
 	s.stamps = sized(s.stamps, size)
 	for i := range s.stamps {
@@ -175,7 +175,7 @@ func (s *search) unstamp(size int) {
 	}
 }
 
-// load takes in the question.
+// load sets the question.
 func (s *search) load(j *orJoin, m Marking, busy Bits) {
 	s.j, s.work = j, 0
 	s.marked, s.free = cleared(s.marked, j.cells()), cleared(s.free, j.cells())
@@ -201,7 +201,7 @@ func (s *search) load(j *orJoin, m Marking, busy Bits) {
 	}
 }
 
-// begin makes the state where the searches begin.
+// begin makes the initial state of the searches.
 func (s *search) begin(m Marking) {
 	s.now = sized(s.now, (s.j.cells()+7)&^7)
 	clear(s.now)
@@ -232,9 +232,9 @@ func sized[S ~[]E, E any](list S, n int) S {
 	return list[:n]
 }
 
-// project finds what could be marked if tokens were never used up and no region emptied anything, and so which tasks a
-// search needs to look at. Tasks with a region run when nothing else is left: what is marked without them can be marked
-// before they do harm.
+// project computes what could be marked if tokens were never consumed and no region emptied anything, and so which
+// tasks a search has to consider. Tasks with a region run only when nothing else is left: what can be marked without
+// them can be marked before they empty anything.
 func (s *search) project(n *Net) answer {
 	j := s.j
 	j.prepare(n)
@@ -266,7 +266,7 @@ func (s *search) project(n *Net) answer {
 	return no
 }
 
-// spread runs the tasks that a cell lets run.
+// spread runs the tasks that a cell enables.
 func (s *search) spread(cell int32) {
 	if t := cell - int32(len(s.j.places)); t >= 0 {
 		s.able(step{task: t, by: cell})
@@ -279,7 +279,7 @@ func (s *search) spread(cell int32) {
 	}
 }
 
-// able runs a task now, or later if it does harm.
+// able runs a task now, or later if it has a region.
 func (s *search) able(t step) {
 	if s.j.harmful.Has(int(t.task)) {
 		s.later = append(s.later, t)
@@ -311,7 +311,7 @@ func (s *search) activate(at step) {
 	}
 }
 
-// enabled reports whether a move can be made. A busy task does not start.
+// enabled reports whether a move is possible. A busy task does not start.
 func (s *search) enabled(m *move, v state) bool {
 	if m.phase != ends && v[len(s.j.places)+int(m.task)] > 0 {
 		return false
@@ -324,7 +324,7 @@ func (s *search) enabled(m *move, v state) bool {
 	return true
 }
 
-// make makes a move, and reports whether it answers the question.
+// make executes a move, and reports whether it answers the question.
 func (s *search) make(m *move, v state) bool {
 	for _, c := range m.takes {
 		if v[c] != many {
@@ -367,7 +367,7 @@ func (d *shed) loses(v state) bool {
 	return true
 }
 
-// arrived reports whether a state has the join's tokens still in place, and one in a further input.
+// arrived reports whether a state has the tokens in the join's marked inputs, and one in another input.
 func (s *search) arrived(v state) bool {
 	more := false
 	for i := range s.j.inputs {

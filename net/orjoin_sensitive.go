@@ -2,16 +2,16 @@ package net
 
 import "slices"
 
-// Tokens can be a disadvantage. A region takes the private inputs of an and-join of several inputs only if all inputs
-// are marked, for only then is the member enabled. With one token less, the rest survives the region.
+// More tokens can make less possible. A region removes the private inputs of an and-join of several inputs only if all
+// its inputs are marked, since only then the member is enabled. With one token less, the others survive the region.
 //
-// Worked case: M, an and-join of p and q, and R cancel each other. With tokens in p and q, whichever completes first
-// takes the other's chance away. With a token in q taken away by another task before R completes, the one in p stays.
+// For example, M, an and-join of p and q, and R cancel each other. With tokens in p and q, whichever completes first
+// disables the other. If another task takes the token in q before R completes, the one in p stays.
 //
-// The cells in which fewer tokens can make more possible are sensitive: the inputs of such a member, and the busy
-// tasks that decide whether these tokens are taken. What can lower their count belongs to the slice, though it leads
-// nowhere near the join: see [growth]. In the searches a state stands for another only if both agree in all sensitive
-// cells.
+// The cells in which fewer tokens can make more possible are sensitive: the inputs of such a member, and the busy tasks
+// that decide whether these tokens are taken. Tasks that can lower their counts belong to the slice, even if no path
+// leads from them to the join: see [growth]. In the searches one state covers another only if both are equal in all
+// sensitive cells.
 
 // conditional reports whether the region of a task empties private inputs of a member only if all inputs of the member
 // are marked.
@@ -30,10 +30,10 @@ type growth struct {
 	n     *Net
 	join  TaskID
 	found []int        // sensitive nodes, conditions numbered first, in the order in which they were found
-	known map[int]bool // the same
+	known map[int]bool // the same nodes as a set
 }
 
-// grow adds everything that the slice depends on, the inputs of the join being there.
+// grow adds everything that the slice depends on; the inputs of the join are in it already.
 func (s *slice) grow(n *Net, join TaskID) {
 	g := &growth{slice: s, n: n, join: join}
 	for place, node := 0, 0; place < len(s.places) || node < len(g.found); {
@@ -73,7 +73,7 @@ func (g *growth) admit(t TaskID) {
 	}
 }
 
-// senseMember notes that the region of a task of the slice asks whether all inputs of a member are marked.
+// senseMember records that the effect of a task's region depends on whether all inputs of a member are marked.
 func (g *growth) senseMember(u TaskID) {
 	g.sense(len(g.n.conditions) + int(u))
 	for _, c := range g.n.tasks[u].inputs {
@@ -92,7 +92,7 @@ func (g *growth) sense(node int) {
 }
 
 // follow adds the tasks that can lower the count of a sensitive cell. Those that start from a sensitive condition are
-// sensitive too: a busy one does not start again.
+// sensitive too, since a busy one does not start again.
 func (g *growth) follow(node int) {
 	if t := node - len(g.n.conditions); t >= 0 {
 		for _, owner := range g.n.tasks[t].namedBy {
@@ -112,7 +112,7 @@ func (g *growth) follow(node int) {
 	}
 }
 
-// mask has all bits of every sensitive cell set. It is nil if there are none.
+// mask returns a state with all bits of every sensitive cell set; nil if there are none.
 func (s *slice) mask(conditions int) state {
 	if len(s.sensitive) == 0 {
 		return nil
@@ -128,12 +128,12 @@ func (s *slice) mask(conditions int) state {
 	return mask
 }
 
-// maxSensitive bounds the sensitive outputs of an or-split whose choices are all tried.
+// maxSensitive bounds the sensitive outputs of an or-split for which all choices are tried.
 const maxSensitive = 6
 
-// choices are the sets of cells that an end of a task can put tokens into. Where more tokens never make less possible,
-// the full choice of an or-split stands for all, and a choice outside the slice for none. A sensitive output may be
-// better left empty. The second result is false if some choices were left out.
+// choices returns the sets of cells into which the completion of a task can put tokens. If more tokens never make less
+// possible, the full choice of an or-split represents all others, and one outside of the slice represents none. A
+// sensitive output may be better left empty. The second result is false if some choices were left out.
 func (s *slice) choices(n *Net, i int32) ([][]int32, bool) {
 	t := s.tasks[i]
 	outs, split := s.outs[i], n.def.Tasks[t].Split
@@ -166,7 +166,7 @@ func (s *slice) choices(n *Net, i int32) ([][]int32, bool) {
 	return sets, true
 }
 
-// couplings are the nodes that are sensitive in some slice, perhaps: the inputs of every and-join of several inputs that
+// couplings returns the nodes that may be sensitive in some slice: the inputs of every and-join of several inputs that
 // a region names, and the tasks that start from them.
 func (n *Net) couplings() Bits {
 	found := NewBits(len(n.conditions) + len(n.tasks))
@@ -184,8 +184,8 @@ func (n *Net) couplings() Bits {
 	return found
 }
 
-// influenced lists the nodes whose slices a node belongs to as well: its successors and, of those that are sensitive
-// perhaps, what it takes tokens from or cancels. See [growth.follow].
+// influenced returns the nodes whose slices include a node: its successors and, for nodes that may be sensitive, what
+// it takes tokens from or cancels. See [growth.follow].
 func (n *Net) influenced(coupled Bits, node int) []int {
 	list := successors(n, node)
 	t := node - len(n.conditions)

@@ -2,22 +2,23 @@ package net
 
 import "slices"
 
-// slice is the part of a net that an or-join's decision depends on: the conditions and tasks from which there is a
-// way to one of its inputs, not through the join itself. Nothing outside can help a token there: a task that leads
-// nowhere near can only take tokens away or cancel. Where that helps, the task belongs to the slice: see [growth].
+// slice is the part of a net on which the decision of an or-join depends: the conditions and tasks with a path to one
+// of its inputs that does not pass the join itself. Nothing outside can put a token into an input: a task without such
+// a path can only take tokens away or cancel. Where that makes more possible, the task belongs to the slice: see
+// [growth].
 //
-// It is renumbered into cells: first the conditions, the join's inputs leading, then the tasks. A state of the search
-// is a number for every cell: the tokens of a condition, and 1 for a busy task.
+// Its nodes are numbered as cells: first the conditions, starting with the join's inputs, then the tasks. A state of
+// the search has a number for every cell: the tokens of a condition, and 1 for a busy task.
 type slice struct {
-	inputs  int           // how many inputs the join has: the cells below
+	inputs  int           // the number of inputs of the join, which are the first cells
 	places  []ConditionID // by cell
 	tasks   []TaskID      // by cell, less len(places)
 	cell    []int32       // by TaskID: its cell, or -1
 	spot    []int32       // by ConditionID: its cell, or -1
-	need    []int32       // by task of the slice: how many inputs must be marked before it starts
+	need    []int32       // by task of the slice: the number of inputs that must be marked before it starts
 	feeds   [][]int32     // by condition: the tasks of the slice that it feeds, as indexes of tasks
 	outs    [][]int32     // by task of the slice: its outputs, as cells
-	fused   []bool        // by task of the slice: whether it starts and ends in one move
+	fused   []bool        // by task of the slice: whether its start and its completion are one move
 	harmful Bits          // tasks of the slice with a region in it
 	moves   []move
 	first   []int32 // by task of the slice, and one more: where its moves begin
@@ -26,13 +27,13 @@ type slice struct {
 	into    [][]int32 // by cell: the moves that put something into it
 	busy    Bits      // the tasks, by TaskID
 
-	sensitive map[int]bool // by node, conditions numbered first: see [growth]
+	sensitive map[int]bool // by node, conditions first: see [growth]
 	exact     state        // a mask of the sensitive cells; nil if there are none
 	partial   bool         // some choices of an or-split were left out: see [slice.choices]
 }
 
-// move is a step of the search. A task that may be caught halfway, by a region that cancels it or that empties what it
-// took or puts out, has moves for its start and its end; for any other they are one.
+// move is a step of the search. A task that a region can affect while it is busy, by canceling it or by emptying what
+// it took or puts out, has separate moves for its start and its completion; any other task has one move for both.
 type move struct {
 	task   int32 // index of tasks
 	phase  phase
@@ -51,7 +52,7 @@ const (
 	ends
 )
 
-// shed is what a region takes from an idle member: the tokens in its private inputs.
+// shed is the effect of a region on an idle member: the loss of the tokens in its private inputs.
 type shed struct {
 	member  int32 // cell
 	private []int32
@@ -60,15 +61,15 @@ type shed struct {
 
 // group is moves that take the same tokens and differ in what they put out: the flows of an xor-split.
 //
-// An eager group may be taken at once in any search, and nothing else tried before: no other task can use the tokens
-// that it takes, and nothing can take away what it puts out. Every future that has its token still in place is then
-// no richer than the one that has moved it.
+// A search may execute an eager group at once, and nothing else before it: no other task can use the tokens that it
+// takes, and nothing can take away what it puts. So every future in which its token is still in place has no more
+// possibilities than the one in which the group was executed.
 type group struct {
 	from, to int32 // of moves
 	eager    bool
 }
 
-// maxFused bounds the moves of a task that starts and ends at once: one for each pair of an input and an output.
+// maxFused bounds the moves of a task whose start and completion are one move: one for each pair of an input and an output.
 const maxFused = 16
 
 func newSlice(n *Net, join TaskID) slice {
@@ -97,14 +98,14 @@ func (s *slice) addPlace(c ConditionID) {
 
 func (s *slice) cells() int { return len(s.places) + len(s.tasks) }
 
-// bytes is what a slice holds, about, before it is ready for searches; moreBytes what it holds more when it is.
+// bytes returns the approximate size of a slice without what only searches need; moreBytes the size of that.
 func (s *slice) bytes() int {
 	return 4*(len(s.cell)+len(s.spot)+s.cells()) + min(s.inputs*s.cells(), maxWays)/4
 }
 
 func (s *slice) moreBytes() int { return 160*len(s.moves) + 100*s.cells() }
 
-// link notes the flows within the slice.
+// link records the flows within the slice.
 func (s *slice) link(n *Net) {
 	s.feeds = make([][]int32, len(s.places))
 	for i, t := range s.tasks {
@@ -121,7 +122,7 @@ func (s *slice) link(n *Net) {
 	}
 }
 
-// inside lists the cells of those conditions that are in the slice.
+// inside returns the cells of those conditions that are in the slice.
 func (s *slice) inside(conditions []ConditionID) []int32 {
 	var cells []int32
 	for _, c := range conditions {
@@ -173,14 +174,14 @@ func (s *slice) addMoves(n *Net) {
 	}
 }
 
-// region is what a task's cancellation region does within the slice, as the resets and sheds of a move.
+// region returns the effect of a task's cancellation region within the slice, as the resets and sheds of a move.
 func (s *slice) region(n *Net, t TaskID) move {
 	resets := s.inside(n.tasks[t].region)
 	var sheds []shed
 	for _, u := range n.tasks[t].regionTasks {
 		cell := s.cell[u]
 		if cell < 0 || u == t {
-			continue // not in the slice; or itself, which has just ended
+			continue // not in the slice, or the task itself, which is idle after the move
 		}
 		resets = append(resets, cell)
 		if n.several(u) {
@@ -198,7 +199,7 @@ func (s *slice) region(n *Net, t TaskID) move {
 	return move{resets: resets, sheds: sheds}
 }
 
-// addTask adds the moves of a task, in groups. What may be lost, or is sensitive, is frail.
+// addTask adds the moves of a task, in groups. Cells whose tokens may be lost, or are sensitive, are frail.
 func (s *slice) addTask(n *Net, i int32, effect move, frail Bits) {
 	t := s.tasks[i]
 	own := s.cell[t]
@@ -207,8 +208,8 @@ func (s *slice) addTask(n *Net, i int32, effect move, frail Bits) {
 	s.partial = s.partial || !all
 	plain := len(effect.resets)+len(effect.sheds) == 0
 
-	// A task runs in one move if it could as well start as late as it ends, for its tokens are safe where they are;
-	// or end as early as it starts, for they are safe where they go.
+	// A task needs only one move if its start can be delayed until its completion, since its tokens are safe where they
+	// are, or if its completion can directly follow its start, since they are safe where they go.
 	late, early := !anyFrail(frail, takes), plain && !anyFrail(frail, puts)
 	fused := !frail.Has(int(own)) && (late || early) && len(takes)*len(puts) <= maxFused
 
@@ -222,7 +223,7 @@ func (s *slice) addTask(n *Net, i int32, effect move, frail Bits) {
 			s.addGroup(i, whole, from, puts, plain && !anyFrail(frail, puts) && s.exclusive(from))
 			continue
 		}
-		// With several ways to start, one taken at once would keep the others waiting until the end.
+		// If there are several ways to start, an eager one would keep the others waiting until the end.
 		start := move{task: i, phase: starts}
 		s.addGroup(i, start, from, [][]int32{{own}}, !frail.Has(int(own)) && len(takes) == 1 && s.exclusive(from))
 	}
@@ -240,13 +241,13 @@ func (s *slice) addGroup(i int32, m move, takes []int32, puts [][]int32, eager b
 	s.groups = append(s.groups, group{from: from, to: int32(len(s.moves)), eager: eager})
 }
 
-// exclusive reports whether only one task can use what is in the cells; the join's inputs must keep their tokens.
+// exclusive reports whether only one task can use the tokens in the cells; the join's inputs must keep their tokens.
 func (s *slice) exclusive(cells []int32) bool {
 	return !slices.ContainsFunc(cells, func(p int32) bool { return int(p) < s.inputs || len(s.feeds[p]) > 1 })
 }
 
-// alternatives is each cell by itself, or all at once. The full choice of an or-split stands for all its choices: more
-// tokens never make less possible.
+// alternatives returns each cell by itself, or all at once. The full choice of an or-split represents all its choices,
+// since more tokens never make less possible.
 func alternatives(cells []int32, one bool) [][]int32 {
 	if !one {
 		return [][]int32{cells}

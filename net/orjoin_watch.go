@@ -7,18 +7,19 @@ import (
 	"github.com/tasq-dev/tasq/net/internal/graph"
 )
 
-// watches says which or-joins a change may matter to: those whose slice holds the condition or the busy task, so those
-// that can be reached from there. (Any way to an input of a join comes to one without passing the join first.) What
-// matters because of sensitive cells alone, see [growth], may be said of some joins more than it is true of.
+// watches finds the or-joins that a change may affect: those whose slice has the condition or the busy task, which are
+// those that can be reached from there. (Any path to an input of a join reaches one without passing the join first.)
+// For changes that matter only because of sensitive cells, see [growth], it may return too many joins.
 //
-// A row of bits for every node, made in one pass over the net, is small: a net of 3,000 or-joins and 27,000 nodes needs
-// 10 MB, where lists of or-joins would take 160. Where it is not small either, each question is a walk through the net.
+// A row of bits for every node, computed in one pass over the net, is small: a net of 3,000 or-joins and 27,000 nodes
+// needs 10 MB, where lists of or-joins would need 160. If the rows would be too large, each question is a walk through
+// the net.
 type watches struct {
 	made  sync.Once
-	joins []TaskID       // those with several inputs, as numbered in the rows
+	joins []TaskID       // those with several inputs; the index is the bit in the rows
 	own   map[TaskID]int // their numbers
-	words int            // of a row
-	rows  Bits           // by node, conditions first; nil if that would be too much
+	words int            // in a row
+	rows  Bits           // by node, conditions first; nil if they would be too large
 
 	coupled Bits // see [Net.couplings]
 }
@@ -26,7 +27,7 @@ type watches struct {
 // maxWatches bounds the words of all rows.
 const maxWatches = 4 << 20
 
-// watched returns the watches, made when first asked for.
+// watched returns the watches, which are computed on the first call.
 func (n *Net) watched() *watches {
 	n.watches.made.Do(func() { n.watches.fill(n) })
 	return &n.watches
@@ -48,7 +49,7 @@ func (w *watches) fill(n *Net) {
 	}
 }
 
-// spread fills the rows: those of successors first, and all nodes of a circle alike.
+// spread fills the rows: those of successors first, and all nodes of a cycle alike.
 func (w *watches) spread(n *Net) {
 	for _, circle := range w.circles(n) {
 		row := w.row(circle[0])
@@ -66,7 +67,7 @@ func (w *watches) spread(n *Net) {
 	}
 }
 
-// circles lists the sets of nodes that influence each other, those that others influence first.
+// circles returns the sets of nodes that influence each other; those that others influence come first.
 func (w *watches) circles(n *Net) [][]int {
 	component := graph.Components(len(n.conditions)+len(n.tasks), func(x int) []int { return n.influenced(w.coupled, x) })
 	sets := make([][]int, slices.Max(component))
@@ -78,8 +79,8 @@ func (w *watches) circles(n *Net) [][]int {
 
 func (w *watches) row(node int) Bits { return w.rows[node*w.words : (node+1)*w.words] }
 
-// AddWatchers adds the or-joins, among those with several inputs, whose decision may change when the tokens of some
-// conditions do, or when some tasks become busy or idle. The set that it adds to must have room for all tasks.
+// AddWatchers adds the or-joins with several inputs whose decision may change when the tokens of the given conditions
+// change, or when the given tasks become busy or idle. The set that it adds to must have room for all tasks.
 func (n *Net) AddWatchers(to, conditions, busy Bits) {
 	w := n.watched()
 	if w.rows == nil {

@@ -2,20 +2,20 @@ package net
 
 import "sync"
 
-// way says from where an input of the join can be reached: sets of cells, see [slice]. It is found when the input is
-// first asked about.
+// way has the cells from which an input of the join can be reached, see [slice]. It is computed when the input is first
+// examined.
 type way struct {
 	known sync.Once
-	walk  Bits // by a lone token, with no harm to the other inputs
+	walk  Bits // by a single token, without emptying the other inputs
 	reach Bits // by any path of flows
 }
 
-// maxWays bounds the inputs of a join times the cells of its slice: beyond, as with a join of ten thousand branches,
-// the ways are not kept but gone each time, those to all empty inputs at once. That also costs less than looking
-// through them.
+// maxWays bounds the inputs of a join times the cells of its slice. Above it, as for a join of ten thousand branches,
+// the ways are not stored but computed each time, for all empty inputs at once. That also costs less than looking
+// through all of them.
 const maxWays = 1 << 18
 
-// look is the rungs walk and reach: a few bit operations, mostly.
+// look executes the steps walk and reach; mostly, these are a few bit operations.
 func (s *search) look(n *Net) answer {
 	if s.j.ways == nil {
 		return s.lookAround(n)
@@ -41,7 +41,7 @@ func (s *search) look(n *Net) answer {
 	return a
 }
 
-// lookAround is look without the help of ways that are known.
+// lookAround is look without stored ways.
 func (s *search) lookAround(n *Net) answer {
 	s.aims = s.aims[:0]
 	for i := range s.j.inputs {
@@ -62,9 +62,9 @@ func (s *search) lookAround(n *Net) answer {
 	return no
 }
 
-// wayTo collects the cells from which a token can get to one of some inputs. With lone set, only through tasks that
-// need no other token and whose regions leave the join's inputs alone. Such a way may lead through a busy task too:
-// then that task is the nearer source.
+// wayTo returns the cells from which a token can reach one of the given inputs. With lone set, it follows only tasks
+// that need no other token and whose regions do not empty the join's inputs. Such a path may pass a busy task: then
+// that task is the nearer source.
 func (s *search) wayTo(n *Net, found Bits, lone bool, inputs ...int32) {
 	j := s.j
 	s.emptied = cleared(s.emptied, len(j.places)) // the places that were queued, and are not inputs
