@@ -34,16 +34,16 @@ type actPage struct {
 	Hidden               []Link
 	Fields               []field
 	Seldom               []field // further options
-	Unfolded             bool    // they are shown: one of them is filled in
+	Unfolded             bool    // they are shown, since one of them is filled in
 	Do                   string
 	Danger               bool
 	Preview              []string
 	Checks               bool // there is a button that shows the preview
 
-	fresh bool // nothing was filled in yet
+	fresh bool // the form is empty as it was first shown
 }
 
-// newKey is an idempotency key: a form that is sent twice does one thing.
+// newKey returns an idempotency key for a form: if the form is sent twice, the command is executed once.
 func newKey() string {
 	var b [12]byte
 	_, _ = rand.Read(b[:]) // it never fails
@@ -57,10 +57,10 @@ func (s *Site) actForm(w http.ResponseWriter, r *http.Request) {
 	s.showForm(w, r, http.StatusOK, nil)
 }
 
-// maxForm bounds what a form brings along.
+// maxForm bounds the size of a sent form.
 const maxForm = api.MaxBody
 
-// act has the command of a form done.
+// act executes the command of a form.
 func (s *Site) act(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	if err := r.ParseForm(); err != nil {
@@ -96,7 +96,7 @@ func (s *Site) act(w http.ResponseWriter, r *http.Request) {
 	}
 	result, err := s.Backend.Do(r.Context(), c)
 	if c.Kind == workflow.KindRemove && errors.Is(err, store.ErrNotFound) {
-		err = nil // the form was sent twice: what was removed has no keys any more
+		err = nil // the form was sent twice: the first request removed the case with its keys
 	}
 	if err != nil {
 		s.refusedForm(w, r, err)
@@ -105,7 +105,7 @@ func (s *Site) act(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, s.after(r, &c, result), http.StatusSeeOther)
 }
 
-// refusedForm answers with the form and what is wrong with the command.
+// refusedForm answers with the form and the error of the command.
 func (s *Site) refusedForm(w http.ResponseWriter, r *http.Request, err error) {
 	if tookLong(err) {
 		s.answer(w, r, s.failed(&Request{Context: r.Context(), Request: r}, err))
@@ -115,7 +115,7 @@ func (s *Site) refusedForm(w http.ResponseWriter, r *http.Request, err error) {
 	s.showForm(w, r, status, err)
 }
 
-// allowed refuses a command that the user may not have done, and answers then.
+// allowed answers with an error if the user may not send a command.
 func (s *Site) allowed(w http.ResponseWriter, r *http.Request, kind, target string) bool {
 	u := access.UserOf(r.Context())
 	if u.Allowed(kind, target) {
@@ -126,7 +126,7 @@ func (s *Site) allowed(w http.ResponseWriter, r *http.Request, kind, target stri
 	return false
 }
 
-// after is the page that follows a command.
+// after returns the page that follows a command.
 func (s *Site) after(r *http.Request, c *workflow.Command, result workflow.Result) string {
 	word := r.Form.Get("kind")
 	switch {
@@ -149,7 +149,7 @@ func (s *Site) after(r *http.Request, c *workflow.Command, result workflow.Resul
 	return s.Link("/cases/"+c.Case.String(), "done", word)
 }
 
-// alertOf is the message after a command; the word is that of its form.
+// alertOf returns the message after a command; word is that of its form.
 func alertOf(word string) *Alert {
 	if word == "bulk" {
 		return &Alert{Class: "good", Text: "The action has started."}
@@ -161,10 +161,10 @@ func alertOf(word string) *Alert {
 	return &Alert{Class: "good", Text: a.title + ": done."}
 }
 
-// sayCodes are the codes of the sentences that are errors.
+// sayCodes are the codes of messages that are errors.
 var sayCodes = map[int]string{http.StatusNotFound: "not-found", http.StatusForbidden: codeNotAllowed, http.StatusBadRequest: "bad-command"}
 
-// say answers with a page of a sentence.
+// say answers with a page of one sentence.
 func (s *Site) say(w http.ResponseWriter, r *http.Request, status int, title, text string) {
 	m := message{Title: title, Links: []Link{{Text: "Overview", Href: s.Link("/")}}, HTTP: status, Code: sayCodes[status]}
 	if text != "" {
@@ -178,7 +178,7 @@ func (s *Site) answer(w http.ResponseWriter, r *http.Request, p *Page) {
 	s.write(w, r, p)
 }
 
-// showForm answers with the form of a command, with what is in it already.
+// showForm answers with the form of a command, filled with the given values.
 func (s *Site) showForm(w http.ResponseWriter, r *http.Request, status int, problem error, preview ...string) {
 	word := r.Form.Get("kind")
 	a, ok := actions[word]
@@ -215,7 +215,7 @@ func (s *Site) showForm(w http.ResponseWriter, r *http.Request, status int, prob
 	s.answer(w, r, &Page{Title: a.title, Status: status, Parts: []Part{{ID: "act", Template: "act", Data: p}}})
 }
 
-// capital is a word with a capital letter at its beginning.
+// capital returns a word with its first letter in upper case.
 func capital(word string) string { return strings.ToUpper(word[:1]) + word[1:] }
 
 func (s *Site) back(a *action, id string) string {
@@ -234,14 +234,14 @@ func (s *Site) back(a *action, id string) string {
 	return s.Link("/" + a.target + "s/" + id)
 }
 
-// target says in words what the command is about.
+// target describes what the command is about.
 func (s *Site) target(ctx context.Context, a *action, id string, p *actPage) error {
 	return s.Backend.View(ctx, func(v store.Reader) error {
 		req := &Request{Context: ctx, R: v}
 		switch a.target {
 		case "case":
 			var key workitem.CaseID
-			_ = key.UnmarshalText([]byte(id)) // no id is that of no case
+			_ = key.UnmarshalText([]byte(id)) // an invalid id matches no case
 			found, err := v.Cases(ctx, store.CaseFilter{ID: key})
 			if err != nil || len(found) == 0 || key.IsZero() {
 				return orMissing(err, "case", id)
@@ -252,7 +252,7 @@ func (s *Site) target(ctx context.Context, a *action, id string, p *actPage) err
 			}
 		case "item":
 			var key workitem.ID
-			_ = key.UnmarshalText([]byte(id)) // no id is that of no item
+			_ = key.UnmarshalText([]byte(id)) // an invalid id matches no item
 			it, err := findItem(req, key)
 			if err != nil || key.IsZero() {
 				return orMissing(err, "work item", id)
@@ -288,7 +288,7 @@ func orMissing(err error, what, id string) error {
 	return err
 }
 
-// places offers the names of a case's net: to take from what has tokens or is under way, to put into anything.
+// places returns the names of a case's net for a move: as the source those with tokens or started, as the target all.
 func (p *actPage) places(ctx context.Context, v store.Reader, id workitem.CaseID) error {
 	tree, err := v.Tree(ctx, id)
 	if err != nil {
@@ -319,16 +319,16 @@ func (p *actPage) places(ctx context.Context, v store.Reader, id workitem.CaseID
 	return nil
 }
 
-// maxPreview is how many changes a preview has.
+// maxPreview bounds the number of changes in a preview.
 const maxPreview = 20
 
-// checkedForm answers with the form of a command and what it would change.
+// checkedForm answers with the form of a command and a preview of its changes.
 func (s *Site) checkedForm(w http.ResponseWriter, r *http.Request, a *action, c workflow.Command) {
 	if !a.checks {
 		s.say(w, r, http.StatusBadRequest, "This command has no check", "")
 		return
 	}
-	c.Key = "" // it is for the command itself
+	c.Key = "" // the dry run must not use up the key
 	preview, err := s.preview(r, c)
 	if err != nil {
 		s.refusedForm(w, r, err)
@@ -337,7 +337,7 @@ func (s *Site) checkedForm(w http.ResponseWriter, r *http.Request, a *action, c 
 	s.showForm(w, r, http.StatusOK, nil, preview...)
 }
 
-// preview says what the command would change, if the backend knows.
+// preview describes what the command would change, if the backend supports that.
 func (s *Site) preview(r *http.Request, c workflow.Command) ([]string, error) {
 	b, ok := s.Backend.(source.Previewer)
 	if !ok {
@@ -368,7 +368,7 @@ func (s *Site) preview(r *http.Request, c workflow.Command) ([]string, error) {
 	return lines, nil
 }
 
-// maskOf hides what the user of a request may not see.
+// maskOf masks what the user of a request may not see.
 func (s *Site) maskOf(ctx context.Context) mask.Mask {
 	if s.Mask == nil {
 		return nil

@@ -13,20 +13,20 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// action is a command as a form. Its word is what addresses name it by.
+// action is a command as a form. Its word is its name in addresses.
 type action struct {
 	kind   workflow.Kind
 	act    workitem.Action // of a command on an item
 	target string          // the parameter that names what it is about
 	title  string
-	do     string // the text of its button
+	do     string // the label of its button
 	about  string
 	danger bool
-	shows  bool // what it would change can be shown before
-	checks bool // and depends on the fields, so that there is a button for it
+	shows  bool // a preview of its changes can be shown
+	checks bool // the preview depends on the fields, so it has a button
 	fields []field
 
-	schedule string // what is asked of a schedule; "" for other commands
+	schedule string // the command on a schedule; "" for other commands
 }
 
 var (
@@ -39,7 +39,7 @@ var (
 	messageField = field{Name: "reason", Label: "Message", Hint: "A sentence for people."}
 )
 
-// actions are the commands that the pages have, by their words.
+// actions are the commands of the pages, by word.
 var actions = map[string]action{
 	"start": {kind: workflow.KindStart, target: "workflow", title: "Start a case", do: "Start the case", checks: true, fields: startFields},
 	"cancel": {kind: workflow.KindCancel, target: "case", title: "Cancel the case", do: "Cancel the case", danger: true, shows: true,
@@ -122,14 +122,14 @@ func (a *action) word() string {
 	return string(a.kind)
 }
 
-// command makes the command of a filled form.
+// command returns the command of a filled form.
 func (a *action) command(form url.Values, actor string) (workflow.Command, error) {
 	c := workflow.Command{Kind: a.kind, Action: a.act, Actor: actor, Key: form.Get("key"), Event: form.Get("event"), Workflow: form.Get("workflow"),
 		LimitKey: form.Get("limitKey"), From: strings.TrimSpace(form.Get("from")), To: strings.TrimSpace(form.Get("to"))}
 	if err := a.aim(&c, form.Get(a.target)); err != nil {
 		return c, err
 	}
-	for _, f := range a.fields { // a program may send less than a browser does
+	for _, f := range a.fields { // a program may send fewer fields than a browser
 		if f.Required && strings.TrimSpace(form.Get(f.Name)) == "" {
 			return c, &fieldError{f.Name, fmt.Errorf("%q is missing: %w", f.Label, workflow.ErrBadCommand)}
 		}
@@ -177,7 +177,7 @@ func (a *action) command(form url.Values, actor string) (workflow.Command, error
 	return c, c.Check()
 }
 
-// aim sets what the command is about.
+// aim sets the subject of the command.
 func (a *action) aim(c *workflow.Command, id string) (err error) {
 	switch a.target {
 	case "case":

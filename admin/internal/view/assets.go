@@ -20,7 +20,7 @@ type asset struct {
 	data []byte
 }
 
-// assets are the files by names that change with their content, so that a browser may keep them.
+// assets are the files by names that contain a hash of the content, so that browsers can cache them without end.
 type assets struct {
 	files map[string]asset
 	names map[string]string // by the plain name
@@ -33,7 +33,7 @@ func loadAssets() assets {
 	for _, name := range []string{"style.css", "script.js", "icon.svg"} {
 		data, err := assetFiles.ReadFile("assets/" + name)
 		if err != nil {
-			panic(err) // it is part of the binary
+			panic(err) // cannot happen: the file is embedded
 		}
 		if name == "style.css" {
 			data = append([]byte(svg.CSS), data...)

@@ -19,10 +19,11 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// maxTargets bounds one action of the pages.
+// maxTargets bounds the targets of one bulk action of the pages.
 const maxTargets = 10_000
 
-// selection is what an action on many things is about: a filter, up to the newest thing that the user has seen.
+// selection is the targets of a bulk action: a filter, up to the newest target that the user has seen. What matches
+// later is not included.
 type selection struct {
 	Targets []string
 	Until   string
@@ -30,7 +31,7 @@ type selection struct {
 	What    string
 }
 
-// ofCases reports whether an action is on cases; otherwise it is on the items of incidents.
+// ofCases reports whether the action is on cases; otherwise it is on the items of incidents.
 func ofCases(kind workflow.Kind) bool {
 	return kind == workflow.KindResume || kind == workflow.KindSuspend || kind == workflow.KindCancel || kind == workflow.KindRedrive
 }
@@ -38,7 +39,7 @@ func ofCases(kind workflow.Kind) bool {
 // bulkNames are the parameters of the filters.
 var bulkNames = []string{"workflow", "task", "incident", "code", "state", "fingerprint", "older", "newer", "key", "label", "suspended"}
 
-// choose finds the targets. until is the newest id that counts, "" for all.
+// choose finds the targets. until is the newest id that is included, "" for all.
 func (s *Site) choose(r *http.Request, kind workflow.Kind, until string) (sel *selection, err error) {
 	err = s.bounded(r, func(ctx context.Context) error {
 		sel, err = s.matching(ctx, r, kind, until)
@@ -111,14 +112,15 @@ func (sel *selection) check() error {
 	return nil
 }
 
-// bulkForm answers with the form of an action on many things.
+// bulkForm answers with the form of a bulk action.
 func (s *Site) bulkForm(w http.ResponseWriter, r *http.Request) {
 	r.Form = r.URL.Query()
 	r.Form.Set("once", newKey())
 	s.showBulk(w, r, http.StatusOK, nil)
 }
 
-// bulkAction finds what an action on many things does; false if that is none, or the user may not, and the request is answered.
+// bulkAction returns a bulk action by its word; false if there is none, or the user may not execute it, and the request
+// is answered.
 func (s *Site) bulkAction(w http.ResponseWriter, r *http.Request) (action, bool) {
 	a := actions[r.Form.Get("kind")]
 	switch a.kind {
@@ -169,7 +171,7 @@ func (s *Site) showBulk(w http.ResponseWriter, r *http.Request, status int, prob
 	}
 	p.Hidden = append(p.Hidden, Link{Text: "until", Href: sel.Until})
 	fields := slices.Clone(a.fields)
-	if len(sel.Targets) > 1 { // one is confirmed by the button, as on its own page
+	if len(sel.Targets) > 1 { // one target needs only the button, as on its own page
 		fields = append(fields, field{Name: "confirm", Label: "Type the number " + n + " to confirm", Required: true})
 	}
 	for _, f := range fields {
@@ -184,12 +186,12 @@ func (s *Site) showBulk(w http.ResponseWriter, r *http.Request, status int, prob
 	s.answer(w, r, &Page{Title: p.Title, Status: status, Parts: []Part{{ID: "act", Template: "act", Data: p}}})
 }
 
-// confirmed reports whether a number that was typed is that of the targets. For one target none is asked for.
+// confirmed reports whether the user has typed the number of targets. One target needs no confirmation.
 func confirmed(targets int, typed string) bool {
 	return typed == strconv.Itoa(targets) && targets > 0 || typed == "" && targets == 1
 }
 
-// startBulk starts an action on many things. The right to each is checked before.
+// startBulk starts a bulk action. The user's permission for each target is checked before.
 func (s *Site) startBulk(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	if err := r.ParseForm(); err != nil {
@@ -228,16 +230,16 @@ func (s *Site) startBulk(w http.ResponseWriter, r *http.Request) {
 	s.toBulk(w, r, run)
 }
 
-// toBulk leads to the progress of an action that has begun.
+// toBulk redirects to the progress of a bulk action that has started.
 func (s *Site) toBulk(w http.ResponseWriter, r *http.Request, run workitem.CaseID) {
 	http.Redirect(w, r, s.Link("/bulk/"+run.String(), "done", "bulk"), http.StatusSeeOther)
 }
 
-// formLabel is the label of an action on many things that has the key of the form that began it.
+// formLabel is the label of a bulk action with the idempotency key of its form.
 const formLabel = "form"
 
-// refusedBulk answers with the form and what is wrong with it, unless the form was sent twice: the first one may have changed what
-// matches, and its action is the answer.
+// refusedBulk answers with the form and its error, unless the form was sent twice: the first request may have changed
+// what matches, so the answer is its action.
 func (s *Site) refusedBulk(w http.ResponseWriter, r *http.Request, status int, problem error) {
 	var begun []*state.Case
 	once := r.Form.Get("once")

@@ -19,7 +19,7 @@ var posts = map[string]func(s *Site, w http.ResponseWriter, r *http.Request){
 	"/bulk": (*Site).startBulk,
 }
 
-// button is a link to the form of a command; none if the user may not have it done.
+// button returns a link to the form of a command; none if the user may not send it.
 func (s *Site) button(r *Request, all []Link, text, word, id string) []Link {
 	a := actions[word]
 	if !r.User.Allowed(string(a.kind), id) {
@@ -28,7 +28,7 @@ func (s *Site) button(r *Request, all []Link, text, word, id string) []Link {
 	return append(all, Link{Text: text, Href: s.actLink(word, a.target, id), Danger: a.danger})
 }
 
-// actLink is the address of the form of a command.
+// actLink returns the address of the form of a command.
 func (s *Site) actLink(word, param, id string) string { return s.Link("/act", "kind", word, param, id) }
 
 func (s *Site) caseButtons(r *Request, c *state.Case) (all []Link) {
@@ -57,7 +57,8 @@ func (s *Site) caseButtons(r *Request, c *state.Case) (all []Link) {
 	return all
 }
 
-// forkButton begins a fresh case from the past state that is shown. A fork is of a root case, which has not ended then.
+// forkButton returns the button that starts a new case from the past state that is shown. Only a root case that has not
+// ended in that state can be forked.
 func (s *Site) forkButton(r *Request, c *shown) []Link {
 	id := c.c.ID.String()
 	if !c.c.Parent.IsZero() || c.c.State.Final() || !r.User.Allowed(string(workflow.KindFork), id) {
@@ -101,12 +102,12 @@ func (s *Site) jobButtons(r *Request, j *state.Job) (all []Link) {
 	return all
 }
 
-// waitButtons are what helps against a wait: what is in the way first.
+// waitButtons returns the commands for a wait, those against its block first.
 func (s *Site) waitButtons(r *Request, w *why.Wait) []Link {
 	return append(s.blockButtons(r, w), s.kindButtons(r, w)...)
 }
 
-// blockButtons take away what keeps due work from beginning.
+// blockButtons returns the commands that remove what blocks due work.
 func (s *Site) blockButtons(r *Request, w *why.Wait) (all []Link) {
 	switch {
 	case w.Suspended != nil:
@@ -123,7 +124,7 @@ func (s *Site) blockButtons(r *Request, w *why.Wait) (all []Link) {
 	return all
 }
 
-// incidentButtons decide an incident: what it is about is tried again.
+// incidentButtons returns the commands that resolve an incident.
 func (s *Site) incidentButtons(r *Request, w *why.Wait) (all []Link) {
 	switch {
 	case !w.Child.IsZero():
@@ -139,7 +140,7 @@ func (s *Site) incidentButtons(r *Request, w *why.Wait) (all []Link) {
 	return s.button(r, all, "Give up…", "give-up", item)
 }
 
-// retryButton has what a listed incident is about tried again. A child case is resumed on its own page.
+// retryButton returns the command that retries the subject of a listed incident. A child case is resumed on its own page.
 func (s *Site) retryButton(r *Request, i *store.Incident) []Link {
 	switch {
 	case !i.Child.IsZero():
@@ -152,7 +153,7 @@ func (s *Site) retryButton(r *Request, i *store.Incident) []Link {
 	return nil
 }
 
-// kindButtons do what is waited for, or do without it.
+// kindButtons returns the commands that do what is waited for, or skip it.
 func (s *Site) kindButtons(r *Request, w *why.Wait) (all []Link) {
 	item := w.Item.String()
 	switch {
@@ -183,7 +184,7 @@ func (s *Site) eventButton(r *Request, w *why.Wait) []Link {
 	return []Link{{Text: "Send it…", Href: s.Link("/act", "kind", "send", "case", id, "event", w.Name)}}
 }
 
-// groupButtons act on all incidents of a group.
+// groupButtons returns the bulk actions on all incidents of a group.
 func (s *Site) groupButtons(r *Request, g *group) (all []Link) {
 	words := []string{"retry", "skip", "give-up"}
 	switch again := g.All[0].Job.Again(); {
@@ -203,7 +204,7 @@ func (s *Site) groupButtons(r *Request, g *group) (all []Link) {
 	return all
 }
 
-// listButtons act on all cases that the filters select.
+// listButtons returns the bulk actions on all cases that match the filters.
 func (s *Site) listButtons(r *Request) (all []Link) {
 	if s.Bulk == nil {
 		return nil

@@ -30,14 +30,14 @@ type caseHead struct {
 
 type badge struct{ Class, Text string }
 
-// former says that a past state is shown.
+// former says which past state is shown.
 type former struct {
 	Place string
 	Time  time.Time
 	Now   string
 }
 
-// shown is a case as it is, or was at an entry of its history.
+// shown is a case in its present state, or at an entry of its history.
 type shown struct {
 	c      *state.Case
 	tree   *state.Tree
@@ -68,7 +68,7 @@ func (s *Site) oneCase(r *Request) (*Page, error) {
 	return p, err
 }
 
-// show reads a case and a part of its history, and rebuilds the state that is asked for.
+// show reads a case and a part of its history, and rebuilds the requested state.
 func (s *Site) show(r *Request, id workitem.CaseID) (*shown, error) {
 	root, err := r.R.Root(r, id)
 	if err != nil {
@@ -90,14 +90,14 @@ func (s *Site) show(r *Request, id workitem.CaseID) (*shown, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.c = c.tree.Case(id); c.c == nil { // the id of a work item has a root, too; and a child case begins later than its root
+	if c.c = c.tree.Case(id); c.c == nil { // id is that of a work item, or of a child case that was created after the shown state
 		return nil, fmt.Errorf("case %s: %w", id, store.ErrNotFound)
 	}
 	c.answer, err = s.explain(r, c)
 	return c, err
 }
 
-// now is the time of what is shown.
+// now returns the time of the shown state.
 func (c *shown) now(r *Request) time.Time {
 	if c.past {
 		return c.film.at().At
@@ -105,7 +105,7 @@ func (c *shown) now(r *Request) time.Time {
 	return r.Now
 }
 
-// explain says what the case waits for, or waited for then.
+// explain returns what the case waits for in the shown state.
 func (s *Site) explain(r *Request, c *shown) (*why.Answer, error) {
 	if c.past {
 		return why.Explain(why.Input{Tree: c.tree, Case: c.c.ID, Now: c.film.at().At, Here: r.Mask.Here(why.Here{})}), nil
@@ -127,7 +127,7 @@ func (s *Site) caseTop(r *Request, c *shown) caseHead {
 		h.Badges = append(h.Badges, badge{"suspended", "suspended"})
 	}
 	identity := r.Mask.Case(c.c)
-	if identity.Key != "" { // people know a case by it
+	if identity.Key != "" { // the business key is what people know the case by
 		h.Title = printable.Line(identity.Key)
 	}
 	for _, name := range slices.Sorted(maps.Keys(identity.Labels)) {
@@ -154,7 +154,7 @@ func (s *Site) caseTop(r *Request, c *shown) caseHead {
 	return h
 }
 
-// badges count what needs attention.
+// badges counts what needs attention.
 func badges(a *why.Answer) []badge {
 	var retries, incidents int
 	for _, w := range a.Waits {
@@ -186,23 +186,23 @@ func counted(n int, what string) string {
 type whyData struct {
 	Title, Text string
 	Waits       []waitData
-	Holds       []string // what the case holds of limits
+	Holds       []string // the limits that the case holds
 }
 
 type waitData struct {
 	Kind, Word, Name, Href, Text string
 	Times                        []Cell
-	Holders                      []Link // the cases that hold what it waits for
+	Holders                      []Link // the cases that hold the limit it waits for
 	Buttons                      []Link
 }
 
-// words are the kinds of waits for people.
+// words are the names of the kinds of waits.
 var words = map[why.Kind]string{why.Person: "waits for a user", why.Worker: "waits for a worker", why.Running: "under way", why.Retry: "another attempt",
 	why.Delay: "waits for a time", why.Timer: "timer", why.Event: "waits for an event", why.Topic: "waits for a broadcast", why.Child: "waits for a child case", why.Turn: "waits for its turn",
 	why.Join:     "join waits",
 	why.Incident: "needs a decision", why.Stuck: "cannot go on"}
 
-// maxWaits is how many waits are shown in full.
+// maxWaits bounds the number of waits that are shown in full.
 const maxWaits = 24
 
 func (s *Site) whyPart(r *Request, c *shown) whyData {
@@ -261,7 +261,7 @@ func (s *Site) wait(r *Request, c *shown, w *why.Wait) waitData {
 // maxHolders is how many of the cases that hold a limit have a link on the page of a case that waits for it.
 const maxHolders = 10
 
-// holders are links to the cases that hold slots which a case waits for.
+// holders returns links to the cases that hold a limit which the case waits for.
 func (s *Site) holders(w *why.Wait) (all []Link) {
 	for i := range w.Limits {
 		for _, id := range w.Limits[i].HeldBy {
@@ -274,7 +274,7 @@ func (s *Site) holders(w *why.Wait) (all []Link) {
 	return all
 }
 
-// plain is a text about a wait without the line of its id, which the page has as a link.
+// plain returns the text of a wait without the line with its id, for which the page has a link.
 func plain(text string) string {
 	var lines []string
 	for line := range strings.Lines(text) {
@@ -290,7 +290,7 @@ func plain(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// children lists the child cases.
+// children returns the child cases.
 func (s *Site) children(c *shown) *Table {
 	t := &Table{ID: "children", Head: []string{"case", "as", "workflow", "state", "created", "ended", "failure"},
 		Empty: &Empty{Text: "The case has no child cases."}}

@@ -9,7 +9,7 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Table is a list. A narrow screen shows each row as a card.
+// Table is a list. On a narrow screen each row is shown as a card.
 type Table struct {
 	ID    string
 	Title string
@@ -20,31 +20,31 @@ type Table struct {
 	Note  string
 }
 
-// Row is one thing of a list.
+// Row is a row of a list.
 type Row struct {
 	ID    string
 	Cells []Cell
 }
 
-// Cell is what a row shows in a column. The kinds are those of the template "cell".
+// Cell is the content of a row in one column. Its kinds are those of the template "cell".
 type Cell struct {
 	Kind  string
 	Text  string
 	Href  string
 	Title string
 	Time  time.Time
-	Label string // the column, for narrow screens
+	Label string // the name of the column, for narrow screens
 	Num   bool
 }
 
 // Empty says why a list is empty, and what to do.
 type Empty struct {
 	Text    string
-	Command string // that makes something to show
-	Drop    []Link // links that drop the filters
+	Command string // a command that creates something to show
+	Drop    []Link // links that drop filters
 }
 
-// Link is a text that leads somewhere.
+// Link is a text with an address.
 type Link struct {
 	Text, Href string
 	Current    bool
@@ -52,7 +52,7 @@ type Link struct {
 	Danger     bool
 }
 
-// Pager leads to the neighbors of a page of rows.
+// Pager links to the previous and the next page of a list.
 type Pager struct {
 	First, Next string
 	Text        string
@@ -65,7 +65,7 @@ func at(t time.Time) Cell   { return Cell{Kind: "time", Time: t} }
 
 func link(s, href string) Cell { return Cell{Kind: "link", Text: s, Href: href} }
 
-// number is a count; a zero is less conspicuous than others.
+// number is a count; zero is displayed less prominently.
 func number(n int64) Cell {
 	if n == 0 {
 		return Cell{Kind: "muted", Text: "0", Num: true}
@@ -73,7 +73,7 @@ func number(n int64) Cell {
 	return Cell{Kind: "text", Text: thousands(n), Num: true}
 }
 
-// countLink is a count that leads to what is counted.
+// countLink is a count with a link to a list of what is counted.
 func countLink(n int64, href string) Cell {
 	if n == 0 {
 		return number(0)
@@ -81,7 +81,7 @@ func countLink(n int64, href string) Cell {
 	return Cell{Kind: "link", Text: thousands(n), Href: href, Num: true}
 }
 
-// payload is the beginning of a payload, in one line.
+// payload is the beginning of a payload, on one line.
 func payload(raw []byte) Cell {
 	if len(raw) == 0 {
 		return text("")
@@ -97,7 +97,7 @@ func failure(f *workitem.Failure) Cell {
 	return Cell{Kind: "bad", Text: printable.Line(printable.Brief([]byte(whole), 90)), Title: printable.Line(printable.Brief([]byte(whole), 400))}
 }
 
-// short is the end of an id, which differs from id to id; the whole of it is the title.
+// short is the last part of an id, which is random; the title has the whole id.
 func short(id string) string {
 	if len(id) < 8 {
 		return id
@@ -120,7 +120,7 @@ func thousands(n int64) string {
 	return s
 }
 
-// row makes a row; each cell gets the label of its column.
+// row returns a row; each cell gets the label of its column.
 func (t *Table) row(id string, cells ...Cell) {
 	for i := range cells {
 		cells[i].Label = t.Head[i]
@@ -128,7 +128,7 @@ func (t *Table) row(id string, cells ...Cell) {
 	t.Rows = append(t.Rows, Row{ID: id, Cells: cells})
 }
 
-// Shown is the table without the columns that have nothing in any row.
+// Shown returns the table without empty columns.
 func (t Table) Shown() Table {
 	var keep []int
 	for i := range t.Head {
@@ -154,14 +154,14 @@ func (t Table) Shown() Table {
 	return t
 }
 
-// Column is the head of a column.
+// Column is the header of a column.
 type Column struct {
 	Name   string
-	Hidden string // what a column without a name is called where one cannot see it
-	Num    bool   // of numbers, which are aligned at their ends
+	Hidden string // the name for screen readers of a column without a visible name
+	Num    bool   // of numbers, which are right-aligned
 }
 
-// Columns are the heads of the table.
+// Columns returns the headers of the table.
 func (t Table) Columns() []Column {
 	all := make([]Column, len(t.Head))
 	for i, name := range t.Head {
@@ -173,7 +173,7 @@ func (t Table) Columns() []Column {
 	return all
 }
 
-// hidden names a column by what its cells are.
+// hidden names a column by the kind of its cells.
 func (t Table) hidden(i int) string {
 	for _, r := range t.Rows {
 		switch r.Cells[i].Kind {
@@ -186,7 +186,7 @@ func (t Table) hidden(i int) string {
 	return "more"
 }
 
-// Zero reports whether the cell is a count of nothing.
+// Zero reports whether the cell is a count of zero.
 func (c Cell) Zero() bool { return c.Num && c.Kind == "muted" }
 
 func (c *Cell) empty() bool { return c.Text == "" && c.Time.IsZero() }
@@ -199,7 +199,7 @@ func took(from, to time.Time) Cell {
 	return Cell{Kind: "text", Text: printable.Took(to.Sub(from)), Num: true}
 }
 
-// queueName is how a queue is shown.
+// queueName returns the displayed name of a queue.
 func queueName(q string) string {
 	if q == "" {
 		return "default"

@@ -19,11 +19,11 @@ type message struct {
 	Title string
 	Lines []string
 	Links []Link
-	Code  string // of an error: stable, as in the API
-	HTTP  int    // the status that comes with it
+	Code  string // the stable code of an error, as in the API
+	HTTP  int    // the HTTP status
 }
 
-// failed is the page of an error: what it is, and what to do.
+// failed returns the page of an error: what it is, and what to do.
 func (s *Site) failed(r *Request, err error) *Page {
 	m := message{Title: "This page cannot be shown", Lines: []string{err.Error()}, Links: []Link{{Text: "Overview", Href: s.Link("/")}}}
 	status := http.StatusInternalServerError
@@ -53,12 +53,12 @@ func (s *Site) failed(r *Request, err error) *Page {
 	return &Page{Title: m.Title, Status: status, Parts: []Part{{ID: "message", Template: "message", Data: m}}}
 }
 
-// tookLong reports whether an error is that the time of a page is over.
+// tookLong reports whether an error says that the timeout of a page has expired.
 func tookLong(err error) bool {
 	return errors.Is(err, errBusy) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// Refused answers a request that is not let through. The page has no style and no links: those are refused, too.
+// Refused answers a request without access. The page has no style sheet and no links, since these would be refused too.
 func (s *Site) Refused(w http.ResponseWriter, status int, text string) {
 	m := message{Title: "Access denied", Lines: []string{text}, Code: codeNotAllowed, HTTP: status}
 	var b bytes.Buffer
@@ -68,13 +68,13 @@ func (s *Site) Refused(w http.ResponseWriter, status int, text string) {
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
-	_, _ = w.Write(b.Bytes()) // a client that is gone needs nothing
+	_, _ = w.Write(b.Bytes()) // the client may have gone
 }
 
-// codeNotAllowed is the code of what a user may not see or do.
+// codeNotAllowed is the code for what a user may not see or do.
 const codeNotAllowed = "not-allowed"
 
-// nowhere answers for an address that no page has.
+// nowhere answers requests for unknown addresses.
 func (s *Site) nowhere(w http.ResponseWriter, r *http.Request) {
 	s.say(w, r, http.StatusNotFound, "There is no page at this address", "Use the navigation above. The address may have been truncated when it was copied.")
 }

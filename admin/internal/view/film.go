@@ -14,25 +14,26 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// filmPart is how many entries of a history a page reads, and its slider leads through. Longer histories are shown in parts.
+// filmPart is the number of entries of a history that a page reads and its slider covers. Longer histories are shown in
+// parts.
 const filmPart = 500
 
-// film is a part of the history of a tree, entry by entry, and which of them is shown.
+// film is a part of the history of a tree, with the entry that is shown.
 type film struct {
 	entries []*store.Entry // oldest first
-	n       int            // the entry that is shown, from 1
+	n       int            // the index of the shown entry, from 1
 	earlier *store.Entry   // the one before the part; nil if the part begins with the first
 	later   *store.Entry   // the one after the part; nil if the part ends with the newest
 }
 
-// whole reports whether the part is all of the history, so that its entries can be numbered.
+// whole reports whether the part is the whole history, so that its entries can be numbered.
 func (f *film) whole() bool { return f.earlier == nil && f.later == nil }
 
-// past reports whether the entry that is shown is not the newest.
+// past reports whether the shown entry is not the newest.
 func (f *film) past() bool { return f.n < len(f.entries) || f.later != nil }
 
-// readFilm reads the part of a history that a request is about: the newest one, that which ends with the entry that the request names as part, or
-// the one around the position that it asks for.
+// readFilm reads the requested part of a history: the newest, the one that ends with the entry in the parameter part,
+// or the one around a requested position.
 func readFilm(r *Request, root workitem.CaseID) (*film, error) {
 	q := query.Of(r.Form, r.Now)
 	seq, n, part := q.Moment().Seq, q.Number("entry"), q.Number("part")
@@ -61,7 +62,7 @@ func readFilm(r *Request, root workitem.CaseID) (*film, error) {
 	return f, nil
 }
 
-// newestFilm is the part that ends with the newest entry, or with the one at a position.
+// newestFilm reads the part that ends with the newest entry, or with the one at a position.
 func newestFilm(r *Request, root workitem.CaseID, until int64) (*film, error) {
 	entries, err := r.R.Journal(r, store.JournalFilter{Root: root, Desc: true, Until: until, Limit: filmPart + 1})
 	if err != nil {
@@ -79,7 +80,7 @@ func newestFilm(r *Request, root workitem.CaseID, until int64) (*film, error) {
 	return f, err
 }
 
-// filmAround is the part in whose middle a position is.
+// filmAround reads the part with a position in its middle.
 func filmAround(r *Request, root workitem.CaseID, seq int64) (*film, error) {
 	f, err := newestFilm(r, root, seq)
 	if err != nil {
@@ -100,7 +101,7 @@ func filmAround(r *Request, root workitem.CaseID, seq int64) (*film, error) {
 	return f, nil
 }
 
-// next is the entry of a history after a position; nil if there is none.
+// next returns the entry of a history after a position; nil if there is none.
 func next(r *Request, root workitem.CaseID, seq int64) (*store.Entry, error) {
 	found, err := r.R.Journal(r, store.JournalFilter{Root: root, After: seq, Limit: 1})
 	if err != nil || len(found) == 0 {
@@ -111,7 +112,7 @@ func next(r *Request, root workitem.CaseID, seq int64) (*store.Entry, error) {
 
 func (f *film) at() *store.Entry { return f.entries[f.n-1] }
 
-// failing reports whether an entry brought a failure.
+// failing reports whether an entry contains a failure.
 func failing(e *store.Entry) bool {
 	for _, c := range e.Changes {
 		switch c := c.(type) {
@@ -136,13 +137,13 @@ func failing(e *store.Entry) bool {
 	return false
 }
 
-// slider leads through the history.
+// slider moves through the history.
 type slider struct {
 	N, Of                  int
 	Place                  string // which entry is shown, in words
 	Prev, Next             string
 	Fail, NextFail         string
-	Part                   int64 // the last entry of the part; 0 if the part is the whole history
+	Part                   int64 // the position of the last entry of the part; 0 if the part is the whole history
 	Earlier, Later, Newest string
 	Tab                    string
 	Ticks                  template.HTML
@@ -195,7 +196,7 @@ func lastFailing(entries []*store.Entry) int {
 	return -1
 }
 
-// place says which entry is shown. Those of a long history have no number: it is not counted.
+// place says which entry is shown. The entries of a long history have no numbers, since counting them would take too long.
 func (f *film) place() string {
 	words := fmt.Sprintf("entry %d of %d", f.n, len(f.entries))
 	if !f.whole() {
@@ -224,10 +225,10 @@ func describe(r *Request, c *shown, e *store.Entry) string {
 	return strings.Join(fields, " ")
 }
 
-// maxTicks is how many marks the slider has; more could not be distinguished.
+// maxTicks bounds the number of marks on the slider; more could not be distinguished.
 const maxTicks = 240
 
-// ticks marks the entries below the slider: what people did, and failures.
+// ticks returns marks for the entries below the slider: commands of people, and failures.
 func ticks(entries []*store.Entry) template.HTML {
 	var b strings.Builder
 	b.WriteString(`<svg viewBox="0 0 1000 9" preserveAspectRatio="none" aria-hidden="true">`)
@@ -249,5 +250,5 @@ func ticks(entries []*store.Entry) template.HTML {
 		fmt.Fprintf(&b, `<rect class="%s" x="%d" y="%d" width="2" height="%d"/>`, class, x-1, 9-high, high)
 	}
 	b.WriteString(`</svg>`)
-	return template.HTML(b.String()) // #nosec: numbers and constants alone
+	return template.HTML(b.String()) // only numbers and constants
 }

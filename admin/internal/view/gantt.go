@@ -21,7 +21,7 @@ const (
 	chartRows  = 40
 )
 
-// gantt draws when items waited and were worked on. The table has the same.
+// gantt draws when items waited and were worked on. The table has the same data.
 func gantt(items []*store.ItemRow, from, ended, now time.Time) template.HTML {
 	items = slices.Clone(items[:min(len(items), chartRows)])
 	slices.Reverse(items)
@@ -54,15 +54,15 @@ func gantt(items []*store.ItemRow, from, ended, now time.Time) template.HTML {
 		bar(&b, it, 24+chartRow*i, x, end)
 	}
 	b.WriteString(`</svg>`)
-	return template.HTML(b.String()) // #nosec: all texts are escaped
+	return template.HTML(b.String()) // all texts are escaped
 }
 
-// axisMark is the time of a mark after so many parts of the whole.
+// axisMark returns the time of a mark, after a number of parts of the whole.
 func axisMark(whole time.Duration, i, parts int) time.Duration {
 	return (whole * time.Duration(i) / time.Duration(parts)).Round(grain(whole))
 }
 
-// grain is how exactly the marks of a chart are written.
+// grain returns the precision of the times at the marks.
 func grain(whole time.Duration) time.Duration {
 	switch {
 	case whole < 20*time.Millisecond:

@@ -12,26 +12,26 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// group are incidents of one cause: of one task of a workflow, with one kind and one failure code. These are also what an action on all
-// of them selects.
+// group is a set of incidents with one cause: the same task of a workflow, kind and failure code. A bulk action on a
+// group selects by these.
 type group struct {
 	Workflow, Task, Kind, Code string
 	Where                      string // the workflow and its task
 	Since, Last                Cell
 	All                        []incident
-	texts                      map[string]int // the messages of the failures, with how many have each
+	texts                      map[string]int // the messages of the failures, with their counts
 }
 
-// incident is one of a group, with its case.
+// incident is an incident of a group, with its case.
 type incident struct {
 	*store.Incident
 	of *state.Case
 }
 
-// maxGrouped bounds the incidents that are looked at.
+// maxGrouped bounds the number of incidents that are read.
 const maxGrouped = 10_000
 
-// incidentGroups sorts incidents by cause, the most frequent first.
+// incidentGroups groups incidents by cause, the largest groups first.
 func incidentGroups(r *Request, f store.IncidentFilter) ([]*group, error) {
 	f.Limit = maxGrouped
 	type key struct{ workflow, task, kind, code string }
@@ -67,7 +67,7 @@ func incidentGroups(r *Request, f store.IncidentFilter) ([]*group, error) {
 	return groups, nil
 }
 
-// caseOf is a case with the identity that the user may see. It remembers cases in known, unless that is nil.
+// caseOf returns a case with the identity that the user may see. It caches cases in known, if that is not nil.
 func caseOf(r *Request, known map[workitem.CaseID]*state.Case, id workitem.CaseID) (*state.Case, error) {
 	if c := known[id]; c != nil {
 		return c, nil
@@ -76,7 +76,7 @@ func caseOf(r *Request, known map[workitem.CaseID]*state.Case, id workitem.CaseI
 	if err != nil {
 		return nil, err
 	}
-	c := &state.Case{ID: id} // it was removed a moment ago
+	c := &state.Case{ID: id} // it has been removed meanwhile
 	if len(found) > 0 {
 		c = r.Mask.Case(found[0])
 	}
@@ -86,7 +86,7 @@ func caseOf(r *Request, known map[workitem.CaseID]*state.Case, id workitem.CaseI
 	return c, nil
 }
 
-// message is what the failure of an incident says, in one line.
+// message returns the message of an incident's failure, on one line.
 func (i incident) message() string {
 	if i.Failure == nil {
 		return ""
@@ -94,8 +94,8 @@ func (i incident) message() string {
 	return printable.Line(printable.Brief([]byte(i.Failure.Message), 200))
 }
 
-// cause says in one line what the incidents have in common: the code, and the message if all have the same. Of several messages it is
-// what most of them share, such as "no funds for …".
+// cause says on one line what the incidents have in common: the code, and the message if all have the same. Otherwise
+// it is the pattern that most messages share, such as "no funds for …".
 func (g *group) cause() string {
 	code := g.Code
 	if code == "" {
@@ -127,7 +127,7 @@ func (g *group) cause() string {
 	}
 }
 
-// pattern is a message without what differs from one failure to the next: the words with digits, such as numbers, ids and addresses.
+// pattern returns a message without its variable parts: words with digits, such as numbers, ids and addresses.
 func pattern(message string) string {
 	words := strings.Fields(message)
 	for i, word := range words {

@@ -13,15 +13,15 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// measures are what the heat of a net can show, the first without being asked for.
+// measures are what the colors of a net can show; the first is the default.
 var measures = []string{"live", "failures", "wait", "time"}
 
-// sampled is how many of the newest work items durations are computed of.
+// sampled is the number of the newest work items from which durations are computed.
 const sampled = 1000
 
-// heat is what is known of the tasks of a net.
+// heat is the statistics of the tasks of a net.
 type heat struct {
-	by     string // one of measures
+	by     string // an element of measures
 	counts []store.Count
 	tasks  map[string]*taskHeat
 }
@@ -30,13 +30,14 @@ type taskHeat struct {
 	live, failed int64
 	oldest       time.Time // of the live items
 	waited       durations // of the newest that have started: from when they were due
-	took         durations // of the newest that completed: from their start
+	took         durations // of the newest that completed, from their start
 }
 
-// durations are sorted, the shortest first.
+// durations are sorted in ascending order.
 type durations []time.Duration
 
-// readHeat reads how the tasks of a net stand: their counts, the oldest live item of each, and how long the newest work items waited and took. What it reads is bounded by the number of tasks, however many items there are.
+// readHeat reads how the tasks of a net stand: their counts, the oldest live item of each, and how long the newest work
+// items waited and took. What it reads is bounded by the number of tasks, however many items there are.
 func readHeat(r *Request, n *net.Net, d *store.Definition, live *liveCounts) (*heat, error) {
 	h := &heat{by: r.Form.Get("heat"), counts: live.counts, tasks: make(map[string]*taskHeat)}
 	if !slices.Contains(measures, h.by) {
@@ -72,7 +73,7 @@ func (h *heat) readTimes(r *Request, flow string) error {
 		if it.Due.After(due) {
 			due = it.Due
 		}
-		t.waited = append(t.waited, max(it.Started.Sub(due), 0)) // a person may begin before it is due
+		t.waited = append(t.waited, max(it.Started.Sub(due), 0)) // a person may start an item before it is due
 		if it.State == workitem.Completed {
 			t.took = append(t.took, it.Ended.Sub(it.Started))
 		}
@@ -84,7 +85,7 @@ func (h *heat) readTimes(r *Request, flow string) error {
 	return err
 }
 
-// quantile is the duration that so many percent do not exceed; 0 without any.
+// quantile returns the duration that the given percentage does not exceed; 0 if there are none.
 func (d durations) quantile(percent int) time.Duration {
 	if len(d) == 0 {
 		return 0
@@ -92,7 +93,7 @@ func (d durations) quantile(percent int) time.Duration {
 	return d[(len(d)*percent+99)/100-1]
 }
 
-// cells are the median and the p95.
+// cells returns cells for the median and the p95.
 func (d durations) cells() []Cell {
 	cells := []Cell{text(""), text("")}
 	for i, percent := range []int{50, 95} {
@@ -103,7 +104,7 @@ func (d durations) cells() []Cell {
 	return cells
 }
 
-// value is what the color of a task is of, and the text of its badge; the badge is empty where there is nothing to show.
+// value returns the number for the color of a task, and the text of its badge; "" for no badge.
 func (h *heat) value(task string) (v float64, badge string) {
 	t := h.tasks[task]
 	switch {
@@ -119,17 +120,17 @@ func (h *heat) value(task string) (v float64, badge string) {
 	return 0, ""
 }
 
-// shades is how many colors heat has.
+// shades is the number of colors.
 const shades = 4
 
-// netPart is a net with the heat of its tasks.
+// netPart is a net with the statistics of its tasks.
 type netPart struct {
 	SVG     template.HTML
 	Choices []Link
 	Note    string
 }
 
-// heatNotes say what the colors and numbers are.
+// heatNotes explain the colors and numbers.
 var heatNotes = map[string]string{
 	"live":     "The numbers are live work items of running cases.",
 	"failures": "The numbers are failed work items, including those that were retried, of all versions of the workflow.",
@@ -139,7 +140,7 @@ var heatNotes = map[string]string{
 		thousands(sampled)),
 }
 
-// netOf draws a net with the heat of its tasks: the task with the most has the strongest color.
+// netOf draws a net with colored tasks: the task with the highest number has the strongest color.
 func (s *Site) netOf(r *Request, n *net.Net, d *store.Definition, h *heat) (netPart, error) {
 	p := netPart{Note: heatNotes[h.by] + " The stronger its color, the more a task has. A task leads to its items."}
 	for _, by := range measures {
@@ -170,7 +171,7 @@ func (s *Site) netOf(r *Request, n *net.Net, d *store.Definition, h *heat) (netP
 // heatWords follow a number of a task.
 var heatWords = map[string]string{"live": "live work items", "failures": "failed work items", "wait": "until half of the items started", "time": "for half of the items"}
 
-// taskTable has a line for each task.
+// taskTable returns a table with a row for each task.
 func (s *Site) taskTable(n *net.Net, d *store.Definition, h *heat) *Table {
 	t := &Table{ID: "tasks", Title: "Tasks", Head: []string{"task", "kind", "live here", "oldest live", "waiting", "started", "completed", "failed", "canceled",
 		"waited p50", "waited p95", "took p50", "took p95"}, Note: fmt.Sprintf("The states count the items of all versions of the workflow. An item waits from when it is due "+

@@ -41,7 +41,7 @@ func failureDetails(f *workitem.Failure) json.RawMessage {
 	return f.Details
 }
 
-// pathID reads the id of a path.
+// pathID parses an id in a path.
 func pathID[T any](r *Request, what string, id *workitem.Key[T]) error {
 	if err := id.UnmarshalText([]byte(r.PathValue("id"))); err != nil || id.IsZero() {
 		return fmt.Errorf("%s %q: %w", what, r.PathValue("id"), store.ErrNotFound)
@@ -49,7 +49,7 @@ func pathID[T any](r *Request, what string, id *workitem.Key[T]) error {
 	return nil
 }
 
-// item shows a work item with all its attempts.
+// item is the page of a work item with all its attempts.
 func (s *Site) item(r *Request) (*Page, error) {
 	var id workitem.ID
 	if err := pathID(r, "work item", &id); err != nil {
@@ -98,7 +98,7 @@ func (s *Site) item(r *Request) (*Page, error) {
 		Part{ID: "steps", Template: "tablepart", Data: steps})}, nil
 }
 
-// workOf lists the jobs and the steps of an item.
+// workOf returns the jobs and the steps of an item.
 func (s *Site) workOf(r *Request, id workitem.ID) (jobs, steps *Table, err error) {
 	jobs = &Table{ID: "jobs", Title: "Jobs", Head: []string{"job", "kind", "of", "state", "due", "try", "queue", "worker", "failure"},
 		Empty: &Empty{Text: "The item has no job: it is for a person, or ended before a job was created."}}
@@ -120,7 +120,7 @@ func (s *Site) workOf(r *Request, id workitem.ID) (jobs, steps *Table, err error
 
 func findItem(r *Request, id workitem.ID) (*store.ItemRow, error) {
 	found, err := r.R.Items(r, store.ItemFilter{ID: id})
-	if err == nil && (len(found) == 0 || id.IsZero()) { // a filter takes the zero id for none
+	if err == nil && (len(found) == 0 || id.IsZero()) { // a filter ignores the zero id
 		err = fmt.Errorf("work item %s: %w", id, store.ErrNotFound)
 	}
 	if err != nil {
@@ -129,10 +129,10 @@ func findItem(r *Request, id workitem.ID) (*store.ItemRow, error) {
 	return found[0], nil
 }
 
-// maxAttempts bounds the attempts that are shown.
+// maxAttempts bounds the number of attempts that are shown.
 const maxAttempts = 100
 
-// attempts are the items that an item replaces, itself, and those that replace it, oldest first.
+// attempts returns the predecessors of an item, the item, and its successors, oldest first.
 func attempts(r *Request, it *store.ItemRow) ([]*store.ItemRow, error) {
 	chain := []*store.ItemRow{it}
 	for before := it.Predecessor; !before.IsZero() && len(chain) < maxAttempts; {
@@ -155,7 +155,7 @@ func attempts(r *Request, it *store.ItemRow) ([]*store.ItemRow, error) {
 	return chain, nil
 }
 
-// crumb leads to a case, by the business key if it has one.
+// crumb returns a link to a case, named by its business key if it has one.
 func (s *Site) crumb(c *state.Case) Link {
 	name := short(c.ID.String())
 	if c.Key != "" {
@@ -164,7 +164,7 @@ func (s *Site) crumb(c *state.Case) Link {
 	return Link{Text: name, Href: s.Link("/cases/" + c.ID.String())}
 }
 
-// job shows a job with its steps.
+// job is the page of a job with its steps.
 func (s *Site) job(r *Request) (*Page, error) {
 	var id workitem.JobID
 	if err := pathID(r, "job", &id); err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// incidents are what waits for a person, by cause.
+// incidents is the page of the incidents by cause.
 func (s *Site) incidents(r *Request) (*Page, error) {
 	l := s.listing(r, "/incidents", "Incidents")
 	l.head.About = "Work that needs a decision by a person: work items without further attempts, abandoned jobs, and undecided or-joins."
@@ -64,7 +64,7 @@ type groupData struct {
 	More               *Link // the page with all of them; nil if they are all here
 }
 
-// How many incidents of a group are listed: beside other groups, and if it is the only one.
+// The number of incidents of a group that are listed: beside other groups, and if it is the only one.
 const (
 	maxOfGroup = 5
 	maxOfOnly  = 200
@@ -100,7 +100,7 @@ func (s *Site) groupData(r *Request, g *group, i, most int) (groupData, error) {
 	return d, nil
 }
 
-// doctor says how the database and the engine stand.
+// doctor is the page of the state of the database and the engine.
 func (s *Site) doctor(r *Request) (*Page, error) {
 	overdue, err := r.R.Jobs(r, store.JobFilter{States: []state.JobState{state.JobPending, state.JobWaiting}, Due: r.Now.Add(-10 * time.Second),
 		Page: store.Page{Limit: pageSize}})
@@ -151,8 +151,8 @@ func (s *Site) doctor(r *Request) (*Page, error) {
 		{ID: "checks", Template: "tablepart", Data: checks}, {ID: "stranded", Template: "tablepart", Data: stranded}, {ID: "overdue", Template: "tablepart", Data: t}}}, nil
 }
 
-// definitions reports the live cases whose definition the engine was not opened with, so that nothing of them happens. A process
-// that only reads has no definitions.
+// definitions lists the live cases whose definition the engine was not opened with, so that nothing happens in them. A
+// process that only reads has no definitions.
 func (s *Site) definitions(r *Request, add func(name, word, found string)) error {
 	here := s.Backend.Here()
 	if here.Definition == nil {
@@ -176,7 +176,7 @@ func (s *Site) definitions(r *Request, add func(name, word, found string)) error
 	return nil
 }
 
-// ownWork reports what is late in the engine itself. A database that is only read does not say.
+// ownWork lists late work of the engine itself. A read-only database has no such information.
 func (s *Site) ownWork(add func(name, word, found string)) {
 	b, ok := s.Backend.(source.Inspector)
 	if !ok {
@@ -191,7 +191,7 @@ func (s *Site) ownWork(add func(name, word, found string)) {
 	}
 }
 
-// audit is who did what, the newest first: the journal without what no one asked for by name.
+// audit is the page of who did what, newest first: the journal without the engine's own commands.
 func (s *Site) audit(r *Request) (*Page, error) {
 	l := s.listing(r, "/audit", "Audit", "entry", "at", "by", "command", "case", "changes")
 	l.head.About = "Commands with an actor, newest first."
@@ -219,7 +219,7 @@ func (s *Site) audit(r *Request) (*Page, error) {
 	return p, nil
 }
 
-// commandCell is a command in words, with the label of its item instead of the id.
+// commandCell is a command in words, with the label of its item instead of its id.
 func (s *Site) commandCell(r *Request, command string) Cell {
 	words := strings.Fields(command)
 	c := text("")
@@ -238,7 +238,8 @@ func (s *Site) commandCell(r *Request, command string) Cell {
 	return c
 }
 
-// named lists the newest entries that have a name, below a position or, for 0, from the end; reached is where to go on, 0 at the beginning.
+// named returns the newest entries with an actor, before a position or, for 0, from the end; reached is where the next
+// page begins, 0 at the beginning of the journal.
 func named(r *Request, by string, before int64) (found []*store.Entry, reached int64, err error) {
 	found, err = r.R.Journal(r, store.JournalFilter{Desc: true, After: before, By: by, Named: true, Limit: pageSize + 1})
 	if err != nil || len(found) <= pageSize {
@@ -248,7 +249,7 @@ func named(r *Request, by string, before int64) (found []*store.Entry, reached i
 	return found, found[pageSize-1].Seq, nil
 }
 
-// search leads to the one thing that a word names, or lists what it may name.
+// search redirects to the one thing that a word identifies, or lists what it may mean.
 func (s *Site) search(r *Request) (*Page, error) {
 	word := strings.TrimSpace(r.Form.Get("q"))
 	l := s.listing(r, "/search", "Search", "kind", "what", "state", "created")
@@ -275,7 +276,7 @@ func (s *Site) search(r *Request) (*Page, error) {
 	return p, nil
 }
 
-// foundRow shows something that a word names.
+// foundRow is the row of a search result.
 func (s *Site) foundRow(l *listing, m *store.Match, word string) {
 	switch m.Kind {
 	case "workflow":
@@ -294,7 +295,7 @@ func (s *Site) foundRow(l *listing, m *store.Match, word string) {
 	}
 }
 
-// help lists the keys and the signs.
+// help lists the keyboard shortcuts and the signs.
 func (s *Site) help(*Request) (*Page, error) {
 	data := struct{ Keys, Signs []Link }{
 		Keys: []Link{{Text: "/", Href: "search"}, {Text: "g o", Href: "overview"}, {Text: "g w", Href: "workflows"}, {Text: "g c", Href: "cases"},

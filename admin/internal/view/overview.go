@@ -22,13 +22,13 @@ type tile struct {
 	Chart template.HTML
 }
 
-// line is a number of things, with a link to them.
+// line is a count with a link to what is counted.
 type line struct {
 	N, Text, Href, State string
 }
 
-// glanced is how many live items of a queue, and jobs of a state, the table of the queues counts: the page is read again at changes, and each row costs. The page of
-// the limits looks at more.
+// glanced bounds the number of live items of a queue, and of jobs of a state, that the table of queues counts: the page
+// is read again at each change, and each row costs. The page of limits counts further.
 const glanced = 100
 
 // overview is the first page: what runs, and what needs a person.
@@ -70,7 +70,7 @@ func (s *Site) overview(r *Request) (*Page, error) {
 		{ID: "recent", Template: "tablepart", Data: recent}}}, nil
 }
 
-// lastDay is what ended in the last 24 hours.
+// lastDay counts what ended in the last 24 hours.
 func (s *Site) lastDay(r *Request) (tile, error) {
 	since := r.Now.Add(-23 * time.Hour)
 	ended, err := r.R.Ended(r, store.RateFilter{Since: since, Hourly: true})
@@ -83,7 +83,7 @@ func (s *Site) lastDay(r *Request) (tile, error) {
 	return t, err
 }
 
-// countLines are the numbers of one kind of thing by state; states that nothing is in are left out.
+// countLines returns the counts of one kind of thing by state, without zeros.
 func (s *Site) countLines(counts []store.Count, what, path string, words []string) []line {
 	var lines []line
 	count := counter(counts, what, "")
@@ -95,7 +95,7 @@ func (s *Site) countLines(counts []store.Count, what, path string, words []strin
 	return lines
 }
 
-// needs lists what does not go on by itself.
+// needs lists what does not continue without a person.
 func (s *Site) needs(r *Request, counts []store.Count) ([]line, error) {
 	var lines []line
 	groups, err := incidentGroups(r, store.IncidentFilter{})
@@ -126,7 +126,7 @@ func (s *Site) needs(r *Request, counts []store.Count) ([]line, error) {
 	return append(lines, closed...), err
 }
 
-// closed are the queues that are paused and the limits that are set to 0: what needs them does not go on.
+// closed lists the paused queues and the limits that are set to 0, which block what needs them.
 func (s *Site) closed(r *Request) (lines []line, err error) {
 	settings, err := r.R.Settings(r)
 	if err != nil {
@@ -146,7 +146,7 @@ func (s *Site) closed(r *Request) (lines []line, err error) {
 	return lines, err
 }
 
-// flowTable has a line for each workflow.
+// flowTable returns a table with a row for each workflow.
 func (s *Site) flowTable(r *Request, counts []store.Count) (*Table, error) {
 	defs, err := r.R.Definitions(r)
 	if err != nil {
@@ -154,7 +154,7 @@ func (s *Site) flowTable(r *Request, counts []store.Count) (*Table, error) {
 	}
 	names := make(map[string]bool)
 	for _, d := range defs {
-		if !strings.HasPrefix(d.Name, "tasq-") { // of the engine itself: actions on many things, schedules
+		if !strings.HasPrefix(d.Name, "tasq-") { // workflows of the engine itself: bulk actions, schedules
 			names[d.Name] = true
 		}
 	}
@@ -191,7 +191,7 @@ func (s *Site) flowTable(r *Request, counts []store.Count) (*Table, error) {
 	return t, nil
 }
 
-// dayOf is what ended of cases in the last 24 hours, by workflow: of one, or with "" of all.
+// dayOf counts the cases that ended in the last 24 hours, by workflow: of one workflow, or of all for "".
 func dayOf(r *Request, workflow string) (map[string]store.Rate, error) {
 	rates, err := store.Rates(r, store.ViewerOf(r.R), store.RateFilter{Workflow: workflow, Cases: true, Since: r.Now.Add(-23 * time.Hour)})
 	day := make(map[string]store.Rate)
@@ -201,7 +201,7 @@ func dayOf(r *Request, workflow string) (map[string]store.Rate, error) {
 	return day, err
 }
 
-// dayCells are how many cases of a workflow completed and failed, and how long they took.
+// dayCells returns how many cases of a workflow completed and failed, and how long they took.
 func (s *Site) dayCells(name string, day store.Rate) []Cell {
 	return []Cell{countLink(int64(day.Done), s.Link("/stats", "workflow", name, "newer", dayPeriod)),
 		countLink(int64(day.Failed), s.Link("/cases", "workflow", name, "state", "failed")), tookCell(day.P50, day.Done), tookCell(day.P95, day.Done)}

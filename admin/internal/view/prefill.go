@@ -7,13 +7,14 @@ import (
 	"github.com/tasq-dev/tasq/store"
 )
 
-// maxPrefill is how many bytes of an input a form has; it is sent twice.
+// maxPrefill bounds the size in bytes of an input that a form contains, since it is sent twice.
 const maxPrefill = 16 << 10
 
-// prefill shows the input of an item in the form of a retry, so that it can be changed. What is masked or long is not shown: the form would send the mask,
-// or a part of the input, as the new input.
+// prefill puts the input of an item into the form of a retry, so that it can be changed. It leaves out an input that is
+// masked or too long: the form would send the mask, or a part of the input, as the new input.
 //
-// The form remembers the input beside the field, see [changed]: an item whose input was not changed is retried with the input that it has.
+// The form also contains the original input, see [changed]: an item whose input was not changed is retried with exactly
+// the input that it has.
 func (p *actPage) prefill(it, shown *store.ItemRow, fresh bool) {
 	if len(it.Input) == 0 || len(it.Input) > maxPrefill || !bytes.Equal(it.Input, shown.Input) {
 		return
@@ -31,7 +32,7 @@ func (p *actPage) prefill(it, shown *store.ItemRow, fresh bool) {
 	}
 }
 
-// indented is JSON in lines. Numbers and texts stay as they were written.
+// indented indents JSON. Numbers and strings keep their form.
 func indented(data json.RawMessage) string {
 	var b bytes.Buffer
 	if json.Indent(&b, data, "", "  ") != nil {
@@ -40,7 +41,7 @@ func indented(data json.RawMessage) string {
 	return b.String()
 }
 
-// changed reports whether JSON differs from what it was by more than spaces.
+// changed reports whether two JSON texts differ by more than white space.
 func changed(text, was string) bool {
 	var a, b bytes.Buffer
 	return json.Compact(&a, []byte(text)) != nil || json.Compact(&b, []byte(was)) != nil || !bytes.Equal(a.Bytes(), b.Bytes())

@@ -47,7 +47,7 @@ func (s *Site) schedules(r *Request) (*Page, error) {
 
 func (s *Site) scheduleLink(name string) string { return s.Link("/schedules/" + escapePath(name)) }
 
-// zoned is a tick in the zone of its schedule.
+// zoned is a tick in the time zone of its schedule.
 func zoned(t time.Time, d *schedules.Description) string {
 	if zone, err := time.LoadLocation(d.Zone); err == nil {
 		t = t.In(zone)
@@ -65,7 +65,7 @@ func outcome(d *schedules.Description) Cell {
 	return stateOf(d.Outcome)
 }
 
-// scheduleButtons are the words of the commands on a schedule, with the texts that lead to their forms.
+// scheduleButtons are the words of the commands on a schedule, with the labels of their buttons.
 var scheduleButtons = []struct{ word, text string }{{"schedule-run", "Run now…"}, {"schedule-pause", "Pause…"}, {"schedule-resume", "Resume…"},
 	{"schedule-backfill", "Backfill…"}, {"schedule-remove", "Remove…"}}
 
@@ -105,7 +105,7 @@ func (s *Site) schedule(r *Request) (*Page, error) {
 		{ID: "changes", Template: "tablepart", Data: changesOf(d)}}}, nil
 }
 
-// ticks are those before and after now, the latest first.
+// ticks returns the ticks before and after now, latest first.
 func (s *Site) ticks(d *schedules.Description) *Table {
 	t := &Table{ID: "ticks", Title: "Ticks", Head: []string{"tick, " + d.Zone, "when", "run", ""}, Empty: &Empty{Text: "There are no further ticks."}}
 	for k := len(d.Next) - 1; k >= 0; k-- {
@@ -140,7 +140,8 @@ func changesOf(d *schedules.Description) *Table {
 	return t
 }
 
-// onSchedule has a command on a schedule done. Those commands are for the schedule as it is, so they are made when they are sent.
+// onSchedule executes a command on a schedule. Such a command depends on the present state of the schedule, so it is
+// made when the form is sent.
 func (s *Site) onSchedule(w http.ResponseWriter, r *http.Request, a *action) {
 	u, name := access.UserOf(r.Context()), r.Form.Get("schedule")
 	if !s.allowed(w, r, schedules.Name, name) {
@@ -171,7 +172,7 @@ func (s *Site) onSchedule(w http.ResponseWriter, r *http.Request, a *action) {
 	http.Redirect(w, r, s.Link(next, "done", r.Form.Get("kind")), http.StatusSeeOther)
 }
 
-// timeOf reads a time of a form, whose zone is UTC if it names none.
+// timeOf parses a time in a form; without a time zone it is UTC.
 func timeOf(form url.Values, name string) (time.Time, error) {
 	text := form.Get(name)
 	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02 15:04", time.DateOnly} {

@@ -16,20 +16,20 @@ import (
 	"github.com/tasq-dev/tasq/store"
 )
 
-// Site makes the pages of one backend.
+// Site renders the pages for one backend.
 type Site struct {
 	Backend source.Backend
-	Prefix  string                         // before every path: "" or "/tasq"
-	Mask    func(u *access.User) mask.Mask // what a user sees of payloads; nil is all
-	Bulk    *bulk.Bulk                     // runs actions on many things; nil if the engine has none
+	Prefix  string                         // the prefix of every path: "" or "/tasq"
+	Mask    func(u *access.User) mask.Mask // masks what a user may not see; nil shows everything
+	Bulk    *bulk.Bulk                     // runs bulk actions; nil if the engine has none
 	Log     *slog.Logger
 	Timeout time.Duration // of one page
-	Past    *past.Memory  // of the cases whose histories are looked at
-	views   chan struct{} // bounds the views at a time
+	Past    *past.Memory  // cache of past states
+	views   chan struct{} // limits the number of concurrent views
 	assets  assets
 }
 
-// maxViews is how many pages are made at a time.
+// maxViews is the number of pages that are made at the same time.
 const maxViews = 4
 
 // New completes a site.
@@ -42,26 +42,26 @@ func New(s *Site) *Site {
 	return s
 }
 
-// Page is what a request is answered with.
+// Page is the answer to a request.
 type Page struct {
 	Title  string
-	Nav    string // the entry of the navigation that is the present one
+	Nav    string // the present entry of the navigation
 	Status int    // 0 is 200
 	Parts  []Part
-	Live   bool // it changes while one looks
+	Live   bool // it is updated while it is open
 	Past   bool // it shows a past state
 	User   *access.User
-	Alert  *Alert // what came of the command that led here
+	Alert  *Alert // the result of the command before it
 	Search string
-	Open   int // incidents
+	Open   int // the number of open incidents
 	Now    time.Time
 	site   *Site
 	self   *url.URL
-	html   map[string]template.HTML // by part
-	seen   string                   // names the HTML of all parts
+	html   map[string]template.HTML // the rendered parts, by id
+	seen   string                   // a hash of all parts
 }
 
-// Part is an element of a page that can be replaced alone.
+// Part is an element of a page that can be replaced separately.
 type Part struct {
 	ID       string
 	Template string
@@ -74,7 +74,7 @@ type Alert struct {
 	Text  string
 }
 
-// Request is what a page is made for.
+// Request is the request for a page.
 type Request struct {
 	context.Context
 	*http.Request
@@ -85,10 +85,10 @@ type Request struct {
 	Form url.Values
 }
 
-// build makes the content of a page.
+// build returns the content of a page.
 type build func(s *Site, r *Request) (*Page, error)
 
-// Routes are the patterns of the pages with their handlers, below the prefix.
+// Routes returns the handlers of the pages by pattern, without the prefix.
 func (s *Site) Routes() map[string]http.HandlerFunc {
 	routes := map[string]http.HandlerFunc{"GET /assets/{name}": s.assets.serve, "GET /act": s.actForm, "GET /bulk": s.bulkForm, "GET /": s.nowhere}
 	for pattern, b := range builds {
@@ -101,7 +101,7 @@ func (s *Site) Routes() map[string]http.HandlerFunc {
 	return routes
 }
 
-// builds are the pages by their paths.
+// builds are the pages by path.
 var builds = map[string]build{
 	"/{$}":              (*Site).overview,
 	"/workflows":        (*Site).workflows,
@@ -138,7 +138,7 @@ func (s *Site) page(b build) http.HandlerFunc {
 	}
 }
 
-// Make makes a page; what goes wrong is a page, too.
+// Make makes a page; an error becomes a page too.
 func (s *Site) Make(r *http.Request, b build) *Page {
 	user := access.UserOf(r.Context())
 	ctx, cancel := context.WithTimeout(r.Context(), s.Timeout)
@@ -161,7 +161,7 @@ func (s *Site) Make(r *http.Request, b build) *Page {
 	return p
 }
 
-// view makes a page in one view, when there is room for one.
+// view makes a page in one view of the store. It waits until fewer than maxViews are open.
 func (s *Site) view(r *Request, b build) (p *Page, err error) {
 	leave, err := s.enter(r.Context)
 	if err != nil {
@@ -183,7 +183,7 @@ func (s *Site) view(r *Request, b build) (p *Page, err error) {
 	return p, err
 }
 
-// enter waits until there is room for another view; leave gives the room back.
+// enter waits until another view may be opened; call leave after it.
 func (s *Site) enter(ctx context.Context) (leave func(), err error) {
 	select {
 	case s.views <- struct{}{}:
@@ -193,7 +193,7 @@ func (s *Site) enter(ctx context.Context) (leave func(), err error) {
 	}
 }
 
-// bounded looks at what a form is about: when there is room for a view, and for as long as a page may take.
+// bounded reads what a form is about, with the same limits as a page.
 func (s *Site) bounded(r *http.Request, look func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeout(r.Context(), s.Timeout)
 	defer cancel()
@@ -205,7 +205,7 @@ func (s *Site) bounded(r *http.Request, look func(ctx context.Context) error) er
 	return look(ctx)
 }
 
-// redirect is a page that is elsewhere.
+// redirect redirects to another page.
 func redirect(to string) *Page { return &Page{Status: http.StatusSeeOther, Title: to} }
 
 // Link is a path of the site, whose parts are escaped, with a query.

@@ -10,13 +10,14 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Sizes of the small chart, in units of its own: it is as wide as there is room.
+// Sizes of the small chart, in units of its view box: it is scaled to the available width.
 const (
 	sparkStep = 10 // from one hour to the next
 	sparkHigh = 48
 )
 
-// spark draws how many work items completed and failed in each hour from a time until now, and counts them. It is empty if none did.
+// spark draws how many work items completed and failed in each hour from a time until now, and counts them. It is empty
+// if none did.
 func spark(ended []store.Ended, since, now time.Time) (chart template.HTML, done, failed int64) {
 	since = since.UTC().Truncate(time.Hour)
 	type hour struct{ done, failed int64 }

@@ -15,7 +15,7 @@ import (
 	"github.com/tasq-dev/tasq/workflow"
 )
 
-// startFields are those of the form that starts a case; those that are seldom wanted are the last.
+// startFields are the fields of the form that starts a case; rarely used ones come last.
 var startFields = []field{
 	{Name: "payload", Label: "Input, as JSON", Hint: "Leave empty for no input.", Wide: true},
 	{Name: "businessKey", Label: "Business key", Hint: "Identifies the case in searches. Leave empty for the key that the workflow computes."},
@@ -34,19 +34,19 @@ var startFields = []field{
 	{Seldom: true, Name: "queue", Label: "Queue of its jobs", Hint: "The default is the queue of each task and function."},
 }
 
-// fieldError is for a field of a form whose value cannot be understood.
+// fieldError is an error about one field of a form.
 type fieldError struct {
 	name string
 	err  error
 }
 
-// Error is what is wrong with the value.
+// Error returns the message.
 func (e *fieldError) Error() string { return e.err.Error() }
 
 // Unwrap returns the error without the field.
 func (e *fieldError) Unwrap() error { return e.err }
 
-// fieldOf is the name of the field that an error is about; "" if it is about the command as a whole.
+// fieldOf returns the name of the field that an error is about; "" for the command as a whole.
 func fieldOf(err error) string {
 	if named := (*fieldError)(nil); errors.As(err, &named) {
 		return named.name
@@ -60,7 +60,7 @@ func fieldOf(err error) string {
 	return ""
 }
 
-// fill sets the fields of the form to what was typed. What is wrong is at the field that it is about, or above the form.
+// fill sets the fields of the form to the values that were typed. An error is shown at its field, or above the form.
 func (p *actPage) fill(a *action, form url.Values, problem error) {
 	at := fieldOf(problem)
 	for _, f := range a.fields {

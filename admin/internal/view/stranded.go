@@ -12,16 +12,17 @@ import (
 	"github.com/tasq-dev/tasq/store"
 )
 
-// maxExamined is how many live root cases the doctor looks at, the oldest first: what does not go on grows old. Each costs less than 0.2 ms.
+// maxExamined is the number of live root cases that the page examines, oldest first, since stranded cases grow old.
+// Each costs less than 0.2 ms.
 const maxExamined = 200
 
-// maxStrands is how many of the stranded cases are listed.
+// maxStrands bounds the number of stranded cases that are listed.
 const maxStrands = 50
 
-// longWaited is how long an event without a deadline is waited for before it is offered to be looked for.
+// longWaited is the wait for an event without a deadline after which the page offers to list such cases.
 const longWaited = "1d"
 
-// inTime is a viewer for an examination, which looks at no other case once a time has passed.
+// inTime is a viewer for an examination that stops after a time.
 type inTime struct {
 	store.Viewer
 	time context.Context
@@ -35,7 +36,7 @@ func (v *inTime) View(ctx context.Context, f func(store.Reader) error) error {
 	return v.Viewer.View(ctx, f)
 }
 
-// stranded lists the live stranded cases by themselves, with what moves each.
+// stranded lists the stranded live cases, with what repairs each.
 func (s *Site) stranded(r *Request) (*Table, error) {
 	t := &Table{ID: "stranded", Title: "Stranded cases", Head: []string{"case", "workflow", "cause", "since", "why", "at the command line"},
 		Empty: &Empty{Text: "Every live case is active, or waits for a person or an event."}}
@@ -50,7 +51,7 @@ func (s *Site) stranded(r *Request) (*Table, error) {
 	} else {
 		search.Older = r.Now.Sub(before)
 	}
-	half, cancel := context.WithTimeout(r, s.Timeout/2) // the rest is for the page, however large the nets are
+	half, cancel := context.WithTimeout(r, s.Timeout/2) // the rest of the time is for the page
 	defer cancel()
 	for found, err := range why.Stranded(r, &inTime{store.ViewerOf(r.R), half}, search) {
 		if errors.Is(err, why.ErrMore) {
@@ -69,7 +70,7 @@ func (s *Site) stranded(r *Request) (*Table, error) {
 	return t, nil
 }
 
-// strandRow adds a case that does not go on; its page has the forms that repair it.
+// strandRow adds a stranded case; its page has the forms that repair it.
 func (s *Site) strandRow(t *Table, found *why.Strand) {
 	id := found.Case.String()
 	since := text("")

@@ -16,10 +16,10 @@ import (
 // tabNames are the parts of a case, in their order.
 var tabNames = []string{"items", "steps", "jobs", "events", "history", "data", "children"}
 
-// maxRows is how many rows a tab has; lists have all.
+// maxRows bounds the number of rows of a tab; the lists have all.
 const maxRows = 200
 
-// caseTabs is the tab that is chosen, below the links to all of them.
+// caseTabs is the selected tab, below the links to all of them.
 func (s *Site) caseTabs(r *Request, c *shown) ([]Part, error) {
 	chosen := orElse(r.Form.Get("tab"), "items")
 	if !slices.Contains(tabNames, chosen) {
@@ -66,13 +66,13 @@ func (s *Site) caseTabs(r *Request, c *shown) ([]Part, error) {
 	return append(parts, more...), err
 }
 
-// caseData are the payloads of a case, and the commands that show it elsewhere.
+// caseData is the payloads of a case, and the commands that show the same on the command line.
 type caseData struct {
 	Payloads []payloadPart
 	Commands string
 }
 
-// commandLines are the commands of tasq that show the case at a command line, at the moment that is shown.
+// commandLines returns the commands of tasq that show the case at the shown position.
 func commandLines(c *shown) string {
 	id := c.c.ID.String()
 	if c.past {
@@ -81,13 +81,13 @@ func commandLines(c *shown) string {
 	return strings.Join([]string{"tasq show " + id, "tasq why " + id, "tasq history " + id}, "\n")
 }
 
-// itemTab lists the items of the case, those of its present activations if the past is shown.
+// itemTab lists the items of the case; of a past state, those of its latest activations.
 func (s *Site) itemTab(r *Request, c *shown) ([]Part, error) {
 	t := &Table{ID: "items", Head: []string{"item", "state", "try", "queue", "by", "created", "took", "input or failure"},
 		Empty: &Empty{Text: "The case has no work items."}}
 	var items []*store.ItemRow
 	switch {
-	case c.past, !c.film.whole(): // all items of a long history are not looked through for the newest
+	case c.past, !c.film.whole(): // reading all items of a long history to find the newest would take too long
 		for _, it := range slices.Backward(c.c.Items.Slice()) {
 			items = append(items, &store.ItemRow{Item: it, Root: c.c.Root, Workflow: c.c.Workflow})
 		}
@@ -169,7 +169,7 @@ type historyPart struct {
 }
 
 type historyEntry struct {
-	N           int64 // its number, or, in a history that is not counted, its position
+	N           int64 // its number or, in a history that is not counted, its position
 	Seq         int64
 	At          time.Time
 	Command, By string
@@ -212,12 +212,12 @@ func (s *Site) history(r *Request, c *shown) (historyPart, error) {
 	return p, nil
 }
 
-// historyLink leads to the history up to an entry.
+// historyLink returns a link to the history up to an entry.
 func (s *Site) historyLink(c *shown, e *store.Entry) string {
 	return s.Link("/cases/"+c.c.ID.String(), "tab", "history", "at", strconv.FormatInt(e.Seq, 10))
 }
 
-// findNamed finds the items and jobs that entries name and that were created before them.
+// findNamed finds the items and jobs in entries that were created before these entries.
 func findNamed(r *Request, st *story.Story, entries []*store.Entry) error {
 	known := make(map[[16]byte]bool)
 	for _, e := range entries {

@@ -16,7 +16,7 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// escapePath makes a name a part of a path.
+// escapePath escapes a name as a path segment.
 func escapePath(name string) string { return url.PathEscape(name) }
 
 func escapeQuery(name string) string { return url.QueryEscape(name) }
@@ -41,7 +41,7 @@ func (s *Site) workflows(r *Request) (*Page, error) {
 		if d.Code {
 			code = "yes"
 		}
-		if i == 0 || defs[i-1].Name != d.Name { // the cases that have ended are counted by workflow
+		if i == 0 || defs[i-1].Name != d.Name { // ended cases are counted by workflow, not by version
 			ended = number(live.ended(d.Name))
 		}
 		l.table.row("", link(d.Name, s.definitionLink(d.Name, d.Fingerprint)), text(d.Version), number(int64(len(d.Net.Tasks))), text(code),
@@ -53,7 +53,7 @@ func (s *Site) workflows(r *Request) (*Page, error) {
 	return l.page("There are no workflows yet. They appear when a program opens an engine with them. For an example:", "tasq demo -serve"), nil
 }
 
-// liveCounts are the numbers of live cases and items by definition.
+// liveCounts has the numbers of live cases and items by definition.
 type liveCounts struct {
 	counts  []store.Count
 	cases   map[string]int64            // by fingerprint
@@ -61,8 +61,8 @@ type liveCounts struct {
 	several []string                    // workflows with more than one definition
 }
 
-// readLive counts what is live of definitions: all of each workflow. The cases of a workflow that has one definition are counted already; only
-// those of others have to be looked at.
+// readLive counts the live cases and items of definitions. The cases of a workflow with one definition are counted by
+// the database; only those of others have to be read.
 func readLive(r *Request, defs []*store.Definition) (*liveCounts, error) {
 	counts, err := r.R.Counts(r)
 	l := &liveCounts{counts: counts, cases: make(map[string]int64), items: make(map[string]map[string]int64)}
@@ -99,9 +99,9 @@ func readLive(r *Request, defs []*store.Definition) (*liveCounts, error) {
 	return l, err
 }
 
-// add counts what is live of a definition.
+// add counts the live cases and items of a definition.
 func (l *liveCounts) add(print, what, task, word string, n int64) {
-	live := word == workitem.Initialized.String() || word == workitem.Started.String() // a case that goes on is started, too
+	live := word == workitem.Initialized.String() || word == workitem.Started.String() // a started case has the same name
 	switch {
 	case !live:
 	case what == "case":
@@ -111,7 +111,7 @@ func (l *liveCounts) add(print, what, task, word string, n int64) {
 	}
 }
 
-// ended is how many cases of a workflow have ended.
+// ended returns how many cases of a workflow have ended.
 func (l *liveCounts) ended(name string) (n int64) {
 	for _, c := range l.counts {
 		if c.What == "case" && c.Workflow == name && c.State != state.CaseStarted.String() {
@@ -125,7 +125,7 @@ func (s *Site) definitionLink(name, fingerprint string) string {
 	return s.Link("/workflows/"+escapePath(name), "fingerprint", fingerprint)
 }
 
-// workflow shows one definition: its net, with what is under way, and its tasks.
+// workflow is the page of a definition: its net, with what is in progress, and its tasks.
 func (s *Site) workflow(r *Request) (*Page, error) {
 	name, print := r.PathValue("name"), r.Form.Get("fingerprint")
 	defs, err := r.R.Definitions(r)
@@ -201,7 +201,7 @@ func labeled(label string, c Cell) Cell {
 	return c
 }
 
-// draw makes a picture for a page. It is the one place where HTML is not made by a template: net/svg escapes all texts.
+// draw renders an SVG for a page. It is the only place where HTML is not made by a template: net/svg escapes all texts.
 func draw(n *net.Net, o svg.Options) (template.HTML, error) {
 	o.Steady, o.NoStyle, o.NoLegend, o.Width = true, true, true, -1
 	var b strings.Builder

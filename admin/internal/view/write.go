@@ -21,7 +21,7 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"sign": sign, "iso": iso, "utc": utc, "lower": strings.ToLower, "pretty": pretty, "thousands": thousands,
 }).ParseFS(templateFiles, "templates/*.html"))
 
-// signs are the marks of states: no state is shown by its color alone.
+// signs are the marks of states, so that no state is shown by color alone.
 var signs = map[string]string{
 	"started": "▶", "running": "▶", "completed": "✓", "done": "✓", "failed": "✕", "canceled": "⊘", "initialized": "○", "enabled": "○",
 	"pending": "○", "waiting": "◔", "disabled": "–", "incident": "!", "retry": "↻", "person": "☺", "worker": "⚙", "delay": "◔", "timer": "◔",
@@ -34,10 +34,10 @@ func iso(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z")
 
 func utc(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") }
 
-// maxPayload is how much of a payload is shown; the API has all of it.
+// maxPayload bounds the part of a payload that is shown; the API returns all of it.
 const maxPayload = 16 << 10
 
-// pretty is a payload for people: indented where that changes nothing else.
+// pretty formats a payload: indented, if that changes only white space.
 func pretty(raw []byte) string {
 	if len(raw) > maxPayload {
 		return strings.ToValidUTF8(string(raw[:maxPayload]), "\uFFFD") + "…"
@@ -49,7 +49,7 @@ func pretty(raw []byte) string {
 	return b.String()
 }
 
-// write writes a page: whole, or, asked for by the script, its parts as JSON.
+// write writes a page: complete or, for the script, its parts as JSON.
 func (s *Site) write(w http.ResponseWriter, r *http.Request, p *Page) {
 	status := p.Status
 	if status == 0 {
@@ -76,12 +76,12 @@ func (s *Site) write(w http.ResponseWriter, r *http.Request, p *Page) {
 	send(w, r, status, b.Bytes())
 }
 
-// send writes a body, compressed where the client takes that and it is worth it.
+// send writes a body, compressed if the client accepts that and it helps.
 func send(w http.ResponseWriter, r *http.Request, status int, body []byte) {
 	w.Header().Add("Vary", "Accept-Encoding")
 	if len(body) < 1<<10 || !strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
 		w.WriteHeader(status)
-		_, _ = w.Write(body) // a client that is gone needs nothing
+		_, _ = w.Write(body) // the client may have gone
 		return
 	}
 	w.Header().Set("Content-Encoding", "gzip")
@@ -96,7 +96,7 @@ func (s *Site) broken(w http.ResponseWriter, err error) {
 	http.Error(w, "the page cannot be written; the log of the program says why", http.StatusInternalServerError)
 }
 
-// render makes the HTML of each part. The templates have escaped whatever is in it.
+// render renders each part. The templates escape the data.
 func (p *Page) render() error {
 	p.html = make(map[string]template.HTML, len(p.Parts))
 	sum := fnv.New64a()
@@ -112,28 +112,28 @@ func (p *Page) render() error {
 	return nil
 }
 
-// Part is the HTML of a part.
+// Part returns the HTML of a part.
 func (p *Page) Part(part Part) template.HTML { return p.html[part.ID] }
 
-// Link is a path of the site.
+// Link returns the address of a path of the site.
 func (p *Page) Link(path string) string { return p.site.Prefix + path }
 
-// Asset is the path of a file, with a name that changes with its content.
+// Asset returns the address of a file, with a name that contains a hash of its content.
 func (p *Page) Asset(name string) string {
 	return p.site.Prefix + "/assets/" + p.site.assets.named(name)
 }
 
-// Entries are those of the navigation.
+// Entries returns the entries of the navigation.
 func (p *Page) Entries() []Link {
 	return p.entries("Overview", "/", "Workflows", "/workflows", "Cases", "/cases", "Items", "/items", "Jobs", "/jobs", "Schedules", "/schedules", "Incidents", "/incidents")
 }
 
-// More are the entries of the navigation that are folded.
+// More returns the folded entries of the navigation.
 func (p *Page) More() []Link {
 	return p.entries("Steps", "/steps", "Events", "/events", "Statistics", "/stats", "Limits", "/limits", "Doctor", "/doctor", "Audit", "/audit", "Help", "/help")
 }
 
-// Folded is the folded entry that is the present one; "" if it is none.
+// Folded returns the present entry if it is a folded one; "" if it is not.
 func (p *Page) Folded() string {
 	for _, e := range p.More() {
 		if e.Current {
@@ -143,7 +143,7 @@ func (p *Page) Folded() string {
 	return ""
 }
 
-// entries are links by pairs of a text and a path.
+// entries returns links from pairs of a text and a path.
 func (p *Page) entries(pairs ...string) []Link {
 	var entries []Link
 	for i := 0; i < len(pairs); i += 2 {
@@ -163,10 +163,10 @@ func (p *Page) entries(pairs ...string) []Link {
 	return entries
 }
 
-// Acts reports whether the user may have anything done.
+// Acts reports whether the user may send any command.
 func (p *Page) Acts() bool { return p.User.May != nil }
 
-// Stream is where the script gets the changes of this page; "" if it does not change.
+// Stream returns the address from which the script gets changes of this page; "" if it does not change.
 func (p *Page) Stream() string {
 	if !p.Live || p.Past {
 		return ""
