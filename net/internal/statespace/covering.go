@@ -6,14 +6,14 @@ import (
 	"github.com/tasq-dev/tasq/net"
 )
 
-// accelerate looks for ancestors that the next state, which move k makes of state i, covers, and sets the count of the
-// places with more tokens to [Omega] where the moves from the ancestor can be repeated without end. The next state is
-// given in packed form too.
+// accelerate looks for ancestors that the next state covers, where move k of state i makes the next state. It sets the
+// counts of the places with more tokens to [Omega] if the moves from the ancestor can be repeated without end. The next
+// state is also given in packed form.
 func (x *Search) accelerate(i, k int32, packed []uint64) Covering {
 	var found Covering
 	var grown []int32
 	if over, _ := x.sys.Complete(x.next); over {
-		return found // nothing is repeated after the end
+		return found // nothing happens after the end
 	}
 	back, tries := 64+2*len(x.sys.Moves), MaxCoverings
 	for from := i; from >= 0 && back > 0 && tries > 0; from = x.States.parent[from] {
@@ -39,14 +39,15 @@ func (x *Search) accelerate(i, k int32, packed []uint64) Covering {
 	return found
 }
 
-// MaxCoverings bounds how many loops that end in one state are looked at; the way back is bounded too. A loop that is
-// missed so comes again, a little longer, and if it is always missed the search ends by its own budget.
+// MaxCoverings bounds the number of loops that are examined for one state; the length of the path back is bounded too.
+// A missed loop is found again when it is a little longer, and if it is always missed, the search ends by its own
+// budget.
 const MaxCoverings = 16
 
-// repeatable reports whether the moves from state from to state i, and then move k, do the same when the grown places
-// hold more. Each test that a move makes is one of "enough here" (more is enough too), "nothing here" and "this or-join
-// may fire". An inhibitor arc from a grown place comes out the same if that place is never empty on the
-// way; so does the question which routing task must run first.
+// repeatable reports whether the moves from state from to state i, and then move k, have the same effect with more
+// tokens in the grown places. A move tests for enough tokens (more are enough too), for an empty place, or whether an
+// or-join may fire. An inhibitor arc from a grown place has the same result if that place is never empty on the way; so
+// has the test which routing task must run first.
 func (x *Search) repeatable(from, i, k int32, grown []int32) bool {
 	if x.sys.Disturbs(&x.sys.Moves[k], grown) {
 		return false
@@ -72,7 +73,7 @@ func (x *Search) repeatable(from, i, k int32, grown []int32) bool {
 	return true
 }
 
-// Disturbs reports whether a move may act otherwise when the places hold more, inhibitor arcs apart.
+// Disturbs reports whether a move may have another effect when the places have more tokens, apart from inhibitor arcs.
 func (sys *System) Disturbs(m *Move, grown []int32) bool {
 	for _, p := range grown {
 		if slices.Contains(m.Resets, p) || m.OrJoin >= 0 && sys.Decider.DependsOn(m, p) {

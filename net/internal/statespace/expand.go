@@ -10,7 +10,7 @@ func (x *Search) pack(state []uint64, counts []uint8) {
 	}
 }
 
-// expand makes every move that state i allows.
+// expand executes every move that state i allows.
 func (x *Search) expand(i int32) {
 	if i == maskAfter {
 		x.makeMasks()
@@ -33,7 +33,7 @@ func (x *Search) expand(i int32) {
 	}
 	undecided := x.sys.Undecided()
 	moved := x.sys.urgentAt && x.sweep(i, true)
-	if moved || x.sys.Undecided() > undecided && x.sys.urgentAt { // whether a move that is not urgent may be made is not known
+	if moved || x.sys.Undecided() > undecided && x.sys.urgentAt { // an undecided urgent move may block the moves that are not urgent
 		return
 	}
 	if !x.sweep(i, false) && x.Deadlock < 0 && x.sys.Undecided() == undecided {
@@ -41,7 +41,7 @@ func (x *Search) expand(i int32) {
 	}
 }
 
-// expandStubborn makes only the moves of state i that are in its stubborn set.
+// expandStubborn executes only the moves of state i in its stubborn set.
 func (x *Search) expandStubborn(i int32) {
 	moves := x.stubborn.moves(x.now, x.at)
 	for _, k := range moves {
@@ -52,7 +52,7 @@ func (x *Search) expandStubborn(i int32) {
 	}
 }
 
-// sweep tries the moves of state i, urgent ones or the others, and reports whether there was one.
+// sweep tries the moves of state i, urgent ones or the others, and reports whether one was possible.
 func (x *Search) sweep(i int32, urgent bool) bool {
 	moved, only := false, int32(-1)
 	try := func(list []int32) {
@@ -74,7 +74,7 @@ func (x *Search) sweep(i int32, urgent bool) bool {
 	return moved
 }
 
-// make makes a move and notes where it leads.
+// make executes a move, and records the state that it leads to.
 func (x *Search) make(i, k int32) {
 	m := &x.sys.Moves[k]
 	x.Fired[k] = true
@@ -127,7 +127,7 @@ func (x *Search) make(i, k int32) {
 	}
 }
 
-// widen makes room for more than one token in a place, if the search is to continue behind those and there is memory.
+// widen makes room for more than one token per place, if the search continues behind second tokens and there is memory.
 func (x *Search) widen() bool {
 	if !x.BeyondUnsafe {
 		return false
@@ -142,7 +142,7 @@ func (x *Search) widen() bool {
 	return true
 }
 
-// noteSecondToken notes a second token in a place, unless one is known.
+// noteSecondToken records a second token in a place, unless one is known.
 func (x *Search) noteSecondToken(c SecondToken) {
 	if !x.isUnsafe.Has(int(c.Place)) {
 		x.isUnsafe.Add(int(c.Place))
@@ -150,7 +150,7 @@ func (x *Search) noteSecondToken(c SecondToken) {
 	}
 }
 
-// noteSecondTokens notes the second tokens of a new state: where the move to it put some, and where they pile up.
+// noteSecondTokens records the second tokens of a new state: where the last move put some, and where they pile up.
 func (x *Search) noteSecondTokens(id int32, m *Move, grown []int32) {
 	note := func(p int32) {
 		if x.next[p] > 1 && !x.sys.isOpen(p) {
@@ -165,7 +165,7 @@ func (x *Search) noteSecondTokens(id int32, m *Move, grown []int32) {
 	}
 }
 
-// reached notes that a move leads to a state.
+// reached records that a move leads to a state.
 func (x *Search) reached(id int32, m *Move) {
 	x.edges = push(x.edges, id)
 	for _, a := range m.Out {
@@ -173,7 +173,7 @@ func (x *Search) reached(id int32, m *Move) {
 	}
 }
 
-// after makes a move on a packed copy of the state that is expanded.
+// after executes a move on a packed copy of the state that is expanded.
 func (x *Search) after(m *Move, state []uint64) Outcome {
 	if x.States.log == 0 && len(m.Resets)+len(m.MemberResets) == 0 && m.OrJoin < 0 && x.Observer == nil {
 		return x.afterSafe(m, state)
@@ -197,7 +197,7 @@ func (x *Search) after(m *Move, state []uint64) Outcome {
 	return out
 }
 
-// afterSafe is after for a move that only takes and puts, in a system where a place is a bit.
+// afterSafe is after for a move that only takes and puts, in a system with one bit per place.
 func (x *Search) afterSafe(m *Move, state []uint64) Outcome {
 	for _, a := range m.In {
 		state[a.Place>>6] &^= 1 << (a.Place & 63)

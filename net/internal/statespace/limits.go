@@ -1,22 +1,22 @@
 package statespace
 
-// Limit names what a search ran out of. The zero value is NoLimit.
+// Limit is the exhausted budget of a search. The zero value is NoLimit.
 type Limit uint8
 
 // The limits.
 const (
-	NoLimit     Limit = iota // the search came to its end
-	LimitStates              // as many states as allowed were looked at
-	LimitTime                // the time allowed passed
-	LimitMemory              // the memory allowed is used up
-	LimitGrowth              // somewhere there were more tokens than can be counted
+	NoLimit     Limit = iota // the search is complete
+	LimitStates              // the number of explored states
+	LimitTime                // the time
+	LimitMemory              // the memory
+	LimitGrowth              // a count of tokens overflowed
 	LimitOrJoin              // an or-join could not be decided within its own budget
 )
 
-// Budget bounds a search. A search that found something goes on for more states only, to find what else there is.
+// Budget bounds a search. After the first violation, a search continues only for MoreStates, to find others.
 type Budget struct {
-	States     int         // to look at in all
-	MoreStates int         // to look at once something is found
+	States     int         // to explore in all
+	MoreStates int         // to explore after the first violation
 	Bytes      int         // of memory
-	Late       func() bool // reports whether the time is over; nil if it is not limited
+	Late       func() bool // reports whether the time is over; nil if there is no limit
 }

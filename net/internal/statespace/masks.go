@@ -1,20 +1,20 @@
 package statespace
 
-// Long searches make most of their moves by masks. A move that only takes and puts, in a safe system of few places,
-// clears some bits of a few words and sets others: one pass over the words makes it, sees whether a place gets a second
-// token, and hashes the result.
+// Long searches execute most moves by masks. A move that only takes and puts, in a safe system of few places, clears
+// some bits of a few words and sets others: one pass over the words executes it, detects a second token, and hashes the
+// result.
 const (
-	maskWords = 8   // the widest states for which it pays
-	maskAfter = 256 // states to look at before masks are made, since most searches end before
+	maskWords = 8   // the maximum size of states for which masks pay
+	maskAfter = 256 // states to explore before masks are made, since most searches end earlier
 )
 
-// moveMasks holds for each move the words to clear and the words to set, one after the other.
+// moveMasks has for each move the words to clear and the words to set, one after the other.
 type moveMasks struct {
 	words []uint64
 	can   []bool // by move
 }
 
-// makeMasks makes the masks, if the system has moves that can be made so.
+// makeMasks makes the masks, if the system has moves that allow them.
 func (x *Search) makeMasks() {
 	w := x.States.width
 	if x.States.log != 0 || x.Observer != nil || w > maskWords {
@@ -46,8 +46,8 @@ func (l *moveMasks) of(k int32, width int) (take, put []uint64) {
 	return l.words[at : at+width], l.words[at+width : at+2*width]
 }
 
-// makeByMask makes a move from state i into the room behind the last state, and keeps the result if it is new. It is
-// not ok, and does nothing, if a place would get a second token.
+// makeByMask executes a move from state i in the memory after the last state, and keeps the result if it is new. If a
+// place would get a second token, it does nothing, and ok is false.
 func (x *Search) makeByMask(i, k int32) (id int32, ok bool) {
 	take, put := x.masks.of(k, x.States.width)
 	next := x.States.room()

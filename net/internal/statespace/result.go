@@ -10,13 +10,13 @@ func (x *Search) Violated() bool {
 	return x.Deadlock >= 0 || x.Improper >= 0 || len(x.SecondTokens) > 0 || len(x.Coverings) > 0
 }
 
-// Undecided reports whether the search found nothing and has not come to an end.
+// Undecided reports whether the search found nothing and is not complete.
 func (x *Search) Undecided() bool {
 	return (x.Limit == LimitStates || x.Limit == LimitMemory) && !x.Violated()
 }
 
-// Exact reports whether the search has seen all that can happen: it is whole, and no place that is tested for emptiness
-// was taken for unbounded.
+// Exact reports whether the search has seen every possible behavior: it is complete, and no place that is tested for
+// emptiness was taken for unbounded.
 func (x *Search) Exact() bool {
 	if !x.whole || len(x.SecondTokens) > 0 && !x.BeyondUnsafe {
 		return false
@@ -32,24 +32,24 @@ func (x *Search) Exact() bool {
 }
 
 // Conclusive reports whether the search shows from which states a run can complete. It does not if it has not continued
-// behind a second token; nor where completion means that no token is left and counts were taken for unbounded, for such
-// a count is never 0 again.
+// behind a second token, nor if a complete state has no tokens and counts were taken for unbounded, since such a count
+// is never 0 again.
 func (x *Search) Conclusive() bool { return x.Exact() && (x.sys.End >= 0 || !x.unbounded()) }
 
-// unbounded reports whether counts of places that are not open were taken for unbounded. A state then stands for many,
-// and some of those may be deadlocks where others are not.
+// unbounded reports whether counts of places that are not open were taken for unbounded. A state then represents many,
+// some of which may be deadlocks while others are not.
 func (x *Search) unbounded() bool {
 	return slices.ContainsFunc(x.Coverings, func(p Covering) bool {
 		return slices.ContainsFunc(p.Places, func(q int32) bool { return !x.sys.isOpen(q) })
 	})
 }
 
-// Settled reports whether the search has found whatever there is to find.
+// Settled reports whether the search has found everything.
 func (x *Search) Settled() bool {
 	return x.Exact() && (!x.unbounded() || x.Deadlock >= 0 || x.Hopeless >= 0)
 }
 
-// findHopeless walks backwards from the complete states: from a state that this does not reach no run completes.
+// findHopeless walks backwards from the complete states. No run completes from a state that it does not reach.
 func (x *Search) findHopeless() {
 	if !x.Conclusive() {
 		return
@@ -91,13 +91,13 @@ func (x *Search) findHopeless() {
 	}
 }
 
-// Faultless reports whether the search was whole and found nothing wrong.
+// Faultless reports whether the search is complete and has found no violation.
 func (x *Search) Faultless() bool { return x.AlwaysCompletes() && !slices.Contains(x.Fired, false) }
 
-// AlwaysCompletes reports whether the search was whole and found nothing wrong but moves that never fire.
+// AlwaysCompletes reports whether the search is complete and has found no violation except moves that never fire.
 func (x *Search) AlwaysCompletes() bool { return x.Exact() && !x.Violated() && x.Hopeless < 0 }
 
-// RunTo lists the moves to a state.
+// RunTo returns the moves to a state.
 func (x *Search) RunTo(state int32) []int32 {
 	path := x.States.Path(state)
 	moves := make([]int32, 0, len(path))
@@ -107,7 +107,7 @@ func (x *Search) RunTo(state int32) []int32 {
 	return moves
 }
 
-// Suspects lists runs to what the search has found.
+// Suspects returns runs to the violations of the search.
 func (x *Search) Suspects() [][]int32 {
 	var runs [][]int32
 	for _, state := range []int32{x.Improper, x.Deadlock, x.Hopeless} {
@@ -127,7 +127,7 @@ func (x *Search) Suspects() [][]int32 {
 // Loop is a loop on a path of states: the moves from one step of the path to a later one.
 type Loop struct{ From, To int }
 
-// LoopsOn lists the loops on a path of states that make counts unbounded, in the order of their ends. (Coverings are
+// LoopsOn returns the loops on a path of states that make counts unbounded, in the order of their ends. (Coverings are
 // sorted by their states, and a state has at most one.)
 func (x *Search) LoopsOn(path []int32) []Loop {
 	var loops []Loop

@@ -2,28 +2,28 @@ package statespace
 
 import "github.com/tasq-dev/tasq/net"
 
-// Search explores the states of a system breadth first and notes the first state with each kind of violation. When it
-// has seen all states it also knows the moves that never fire, and the states from which no run can complete.
+// Search explores the states of a system breadth first, and records the first state with each kind of violation. Once
+// it has seen all states, it also knows the moves that never fire, and the states from which no run can complete.
 //
-// Unbounded places. A state that covers an ancestor, that is, holds all of its tokens and more, by moves that would do
-// the same with the extra tokens there, can be covered again without end: the places with more tokens get the count
-// [Omega], as in the coverability graph of Karp and Miller. Moves that may act otherwise with more tokens are a reset of
-// such a place, an inhibitor arc from it, and an or-join that depends on it; with one of those on the way nothing is
-// concluded, and the search goes on until it is done or out of budget.
+// Unbounded places: a state covers an ancestor if it has all of its tokens and more. If the moves between them have the
+// same effect with the additional tokens, they can be repeated without end, and the places with more tokens get the
+// count [Omega], as in the coverability graph of Karp and Miller. A reset of such a place, an inhibitor arc from it, or
+// an or-join that depends on it may have another effect; if one of those is on the way, the search concludes nothing,
+// and continues until it is complete or its budget is exhausted.
 type Search struct {
 	sys    *System
 	States *Space
 	limits Budget
-	// FirstOnly stops at the first violation. It is for systems that only have to be shown free of any.
+	// FirstOnly stops at the first violation. It is for systems that only have to be proved free of any.
 	FirstOnly bool
 	// BeyondUnsafe continues behind second tokens in places of a system that must be safe.
 	BeyondUnsafe bool
 	masks        moveMasks
 	Observer     Observer // is called for every state and move; nil for none
-	// stubborn leaves out moves that are not needed to find deadlocks and improper completion; nil to make them all. The
-	// search is then never taken for whole.
+	// stubborn leaves out moves that are not needed to find deadlocks and improper completion; nil to execute all. The
+	// search then never counts as complete.
 	stubborn *stubborn
-	// NoOmega never sets a count to [Omega]: every state is one that a run leads to.
+	// NoOmega never sets a count to [Omega], so that a run leads to every state.
 	NoOmega bool
 
 	now, next    []uint8  // the state that is expanded, and a successor, unpacked
@@ -39,21 +39,21 @@ type Search struct {
 	Improper     int32         // first improper completion; -1 if none
 	SecondTokens []SecondToken // second tokens in places of a system that must be safe, the first one for each place
 	isUnsafe     net.Bits      // those places
-	Hopeless     int32         // first state from which no run completes; -1 if none. Known only after a whole search
-	Limit        Limit         // what the last call of Run or Resume ran out of
+	Hopeless     int32         // first state from which no run completes; -1 if none. Only known after a complete search
+	Limit        Limit         // the exhausted budget of the last call of Run or Resume
 	whole        bool          // every state was seen, and every question was decided
-	overflow     bool          // somewhere there were more tokens than can be counted
+	overflow     bool          // a count of tokens overflowed
 	expanded     int32         // states that were expanded
-	Stop         int           // states to look at in all, once something was found; 0 before that
+	Stop         int           // states to explore in all, once something was found; 0 before that
 	bytes        int           // of memory that it may use
 	fitting      int           // states that these suffice for
-	room         int           // states that there is memory for while one state is looked at
+	room         int           // the number of states that memory suffices for while one state is expanded
 	outOfMemory  bool          // it does not continue behind second tokens, for lack of memory
-	work         int           // words copied since the clock was last looked at
+	work         int           // words copied since the last check of the clock
 }
 
-// SecondToken is a second token in a place: in a state, or, if the search does not continue behind it, after a move that
-// is made in that state. The move is -1 otherwise.
+// SecondToken is a second token in a place: in a state, with the move -1, or after a move from that state if the search
+// does not continue behind it.
 type SecondToken struct {
 	State, Move, Place int32
 }
@@ -73,7 +73,7 @@ type Covering struct {
 	Places          []int32
 }
 
-// NewSearch makes a search that has not begun. See [Search.Run].
+// NewSearch returns a search that has not begun. See [Search.Run].
 func NewSearch(sys *System, lim Budget) *Search {
 	x := &Search{sys: sys, States: newSpace(sys.Places, sys.narrow()), limits: lim, Deadlock: -1, Improper: -1, Hopeless: -1}
 	x.now, x.next = make([]uint8, sys.Places), make([]uint8, sys.Places)
@@ -102,7 +102,7 @@ func (x *Search) Run(states, bytes int) {
 	x.Resume(states, bytes)
 }
 
-// Resume continues the search until so many states were looked at in all, or that many bytes are taken.
+// Resume continues the search until that many states were explored in all, or that many bytes are used.
 func (x *Search) Resume(states, bytes int) {
 	x.bound(states, bytes)
 	for x.Limit = NoLimit; int(x.expanded) < x.States.Len(); x.expanded++ {
@@ -141,23 +141,23 @@ func (x *Search) Resume(states, bytes int) {
 	}
 }
 
-// bound sets how many states the search may look at, and how much memory it may take.
+// bound sets the numbers of states and bytes that the search may use.
 func (x *Search) bound(states, bytes int) {
 	x.bytes, x.fitting = bytes, bytes/(8*x.States.width+bytesBeside)
 	x.room = min(states, x.fitting) + min(x.fitting, maxSuccessors)
 	x.States.most = x.room + 2 // the first state, and the scratch state behind the last
 }
 
-// bytesBeside is what a state takes besides its counts: the way to it, its entry in the table, and the moves from it.
+// bytesBeside is the memory for a state besides its counts: the path to it, its entry in the table, and its edges.
 const bytesBeside = 48
 
-// One state of a large net may have more successors than there is room or time for.
+// One state of a large net may have more successors than memory or time allow.
 const (
 	maxSuccessors = 1 << 14
 	maxWork       = 1 << 20
 )
 
-// stopped reports whether there is no more room or time, also in the middle of a state.
+// stopped reports whether the memory or the time is exhausted, also while one state is expanded.
 func (x *Search) stopped() bool {
 	if x.work += x.States.width; x.work > maxWork {
 		x.work = 0

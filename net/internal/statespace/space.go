@@ -6,16 +6,16 @@ import (
 	"slices"
 )
 
-// Space is a set of states with the path to each: an arena of packed states, a hash table of their numbers, and for
-// every state the one that it was first reached from. In a search breadth first that path is a shortest one.
+// Space is a set of states with a path to each: an array of packed states, a hash table of their numbers, and for every
+// state the one from which it was first reached. In a breadth-first search that path is a shortest one.
 //
-// A place takes one bit where it holds at most one token, and eight otherwise.
+// A place takes one bit if it has at most one token in all states, and eight otherwise.
 type Space struct {
 	places int
 	field  uint // bits a place: 1 or 8
 	log    uint // the same as a power of two: 0 or 3
 	width  int  // words a state
-	most   int  // states that there is room for; there may be a few more
+	most   int  // the number of states that there is memory for; there may be a few more
 	states []uint64
 	parent []int32
 	via    []int32  // the move from the parent
@@ -53,18 +53,18 @@ func (s *Space) widen() {
 	*s = *wide
 }
 
-// Len counts the states.
+// Len returns the number of states.
 func (s *Space) Len() int { return len(s.parent) }
 
 func (s *Space) packed(i int32) []uint64 { return s.states[int(i)*s.width : (int(i)+1)*s.width] }
 
-// get returns what state i holds in a place.
+// get returns the count of a place in state i.
 func (s *Space) get(i int32, place int32) uint8 {
 	at := uint(place) << s.log
 	return uint8(s.states[int(i)*s.width+int(at>>6)] >> (at & 63) & (1<<s.field - 1))
 }
 
-// put changes what a packed state holds in a place.
+// put sets the count of a place in a packed state.
 func (s *Space) put(state []uint64, place int32, count uint8) {
 	at := uint(place) << s.log
 	word := &state[at>>6]
@@ -102,8 +102,7 @@ func (s *Space) loadSafe(dst []int32, i int32, counts []uint8) []int32 {
 	return dst
 }
 
-// scratch returns room for a state behind the last one, holding a copy of state i. [Space.add] keeps it there if
-// it is new.
+// scratch returns a copy of state i in the memory after the last state. [Space.add] keeps it there if it is new.
 func (s *Space) scratch(i int32) []uint64 {
 	next := s.room()
 	for w, word := range s.packed(i) {
@@ -144,7 +143,7 @@ func (s *Space) keep(state []uint64, hash uint32, parent, via int32) (id int32, 
 	return id, true
 }
 
-// push appends to a list that grows by doubling: it is going to be long.
+// push appends to a list, and doubles its capacity when it is full: it will be long.
 func push(list []int32, v int32) []int32 {
 	if len(list) == cap(list) {
 		list = slices.Grow(list, len(list)+16)
@@ -152,8 +151,8 @@ func push(list []int32, v int32) []int32 {
 	return append(list, v)
 }
 
-// find returns the slot of a state in the table, or the free one where it belongs. Most slots on the way differ
-// in their hash, and the states need not be compared.
+// find returns the slot of a state in the table, or a free slot for it. Most other states on the way have another hash,
+// and need not be compared.
 func (s *Space) find(state []uint64, hash uint32) (slot uint32, found bool) {
 	for slot = hash & s.mask; ; slot = (slot + 1) & s.mask {
 		switch e := s.table[slot]; {
@@ -181,7 +180,7 @@ func (s *Space) grow() {
 	}
 }
 
-// Path lists the states from the first one to state i, i included.
+// Path returns the states from the first one to state i, inclusive.
 func (s *Space) Path(i int32) []int32 {
 	n := 0
 	for j := i; j >= 0; j = s.parent[j] {
@@ -212,8 +211,8 @@ func hashState(state []uint64) uint32 {
 	return hashEnd(h)
 }
 
-// grew reports whether a packed state holds everything that state i holds and more, and lists the places with more in
-// dst. Most words of two states on one path are equal.
+// grew reports whether a packed state has all tokens of state i and more, and returns the places with more in dst. Most
+// words of two states on one path are equal.
 func (s *Space) grew(dst []int32, i int32, now []uint64) ([]int32, bool) {
 	dst = dst[:0]
 	one := uint64(1)<<s.field - 1
