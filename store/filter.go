@@ -1,6 +1,7 @@
 package store
 
 import (
+	"slices"
 	"time"
 
 	"github.com/tasq-dev/tasq/store/state"
@@ -47,7 +48,7 @@ type CaseFilter struct {
 }
 
 // ItemFilter selects work items; a zero field selects all. They are listed in the order of their creation; those of one
-// queue by priority, see ItemFilter.ByPriority.
+// queue by priority, see [ItemFilter.ByPriority].
 type ItemFilter struct {
 	Page
 	ID       workitem.ID
@@ -65,9 +66,19 @@ type ItemFilter struct {
 }
 
 // ByPriority reports whether the items are listed by priority, the highest first, and by age within a priority. This is so
-// for the items of one queue, unless Desc is set. A cursor is valid as long as its row exists. With live States the cost
-// of a page is proportional to its size; with final ones, the whole queue is scanned.
-func (f ItemFilter) ByPriority() bool { return f.Queue != nil && !f.Desc }
+// for the items of one queue, unless Desc is set. A cursor is valid as long as its row exists. The cost of a page is
+// proportional to its size.
+//
+// The items of the default queue whatever their state are listed in the order of their creation: that is most of the items of
+// most databases, all of which would have to be sorted, or to be in one more index.
+func (f ItemFilter) ByPriority() bool {
+	return f.Queue != nil && !f.Desc && (*f.Queue != "" || f.live())
+}
+
+// live reports whether the filter selects items in live states only.
+func (f ItemFilter) live() bool {
+	return len(f.States) > 0 && !slices.ContainsFunc(f.States, func(s workitem.State) bool { return !s.Live() })
+}
 
 // JobFilter selects jobs; a zero field selects all. Jobs are listed in the order of their creation, which is that
 // of their ids.

@@ -23,8 +23,8 @@ import (
 // index for the query, if it expects as many rows as there are.
 const manyCases = 5_000
 
-// grow copies the rows of a root case. One in five hundred lives, and one has failed; the others have completed. Somebody
-// asked for the oldest ones.
+// grow copies the rows of a root case. One in five hundred lives, and one has failed; the others have completed. Every second item is in the default
+// queue. Somebody asked for the oldest cases.
 func grow(t *testing.T, dsn string, root workitem.CaseID, n int) {
 	t.Helper()
 	c, err := pgx.Connect(t.Context(), dsn)
@@ -39,7 +39,7 @@ func grow(t *testing.T, dsn string, root workitem.CaseID, n int) {
 	for table, own := range map[string]map[string]string{
 		"journal":    {"root": id(1), "seq": "n * 10 + x.rev", "actor": "CASE WHEN n <= 4000 THEN 'ann' ELSE '' END"},
 		"cases":      {"root": id(1), "id": id(1), "state": state("started", "completed")},
-		"work_items": {"root": id(1), "id": id(2), "case_id": id(1), "state": state("started", "completed")},
+		"work_items": {"root": id(1), "id": id(2), "case_id": id(1), "state": state("started", "completed"), "queue": "CASE n % 2 WHEN 0 THEN x.queue ELSE '' END"},
 		"jobs":       {"root": id(1), "id": id(3), "case_id": id(1), "item": id(2), "state": state("pending", "done"), "holder": "0"},
 		"steps":      {"root": id(1), "id": id(4), "case_id": id(1), "job": id(3), "item": id(2), "owner": id(2)},
 		"messages":   {"root": id(1), "id": id(5), "case_id": id(1)},
@@ -79,7 +79,7 @@ func TestAPageReadsNoWholeTable(t *testing.T) {
 	var root workitem.CaseID
 	w.Update(func(b *storetest.Batch) { root = b.Start(`1`) })
 	grow(t, dsn, root, 4*manyCases)
-	newest, page, queue, empty := store.Page{Desc: true, Limit: 1}, store.Page{Limit: 50}, "editors", "without-work"
+	newest, page, queue, empty, unnamed := store.Page{Desc: true, Limit: 1}, store.Page{Limit: 50}, "editors", "without-work", ""
 	live, failed := []workitem.State{workitem.Initialized, workitem.Started}, []workitem.State{workitem.Failed}
 	var copied workitem.CaseID
 	require.NoError(t, copied.UnmarshalText([]byte("01900000-0007-7000-8000-000000000001")))
@@ -94,6 +94,7 @@ func TestAPageReadsNoWholeTable(t *testing.T) {
 			store.ItemFilter{Page: page, States: live}, store.ItemFilter{Page: page, States: failed}, store.ItemFilter{Case: copied},
 			store.ItemFilter{Page: page, States: live, Queue: &queue}, store.ItemFilter{Root: copied}, store.ItemFilter{Roots: []workitem.CaseID{copied}},
 			store.ItemFilter{Page: page, Workflow: "another"}, store.ItemFilter{Page: page, Queue: &empty},
+			store.ItemFilter{Page: page, Queue: &unnamed},
 		},
 		"jobs": {
 			store.JobFilter{Page: newest}, store.JobFilter{Page: page}, store.JobFilter{Page: page, Workflow: "article"},

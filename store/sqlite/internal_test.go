@@ -174,7 +174,7 @@ func TestQueriesUseTheirIndexes(t *testing.T) {
 	history := plan("SELECT * FROM history WHERE case_id = ? ORDER BY seq, number")
 	require.NotRegexp(t, `SCAN (c|r|j|p)( |;|$)`, history, "it reads the entries of one case")
 	queue, page := "office", store.Page{Limit: 5}
-	live, failed := []workitem.State{workitem.Started}, []workitem.State{workitem.Failed}
+	live, failed, final := []workitem.State{workitem.Started}, []workitem.State{workitem.Failed}, []workitem.State{workitem.Completed, workitem.Canceled}
 	id := workitem.CaseID{1}
 	for index, filters := range map[string][]any{
 		"cases_children": {store.CaseFilter{Root: id}},
@@ -190,6 +190,8 @@ func TestQueriesUseTheirIndexes(t *testing.T) {
 		"work_items_retried":    {store.ItemFilter{Page: page, Attempt: 3}},
 		"work_items_case":       {store.ItemFilter{Case: id, States: []workitem.State{workitem.Completed, workitem.Failed}}},
 		"PRIMARY KEY":           {store.ItemFilter{Page: store.Page{After: "x", Limit: 5}}},
+		"work_items_named":      {store.ItemFilter{Page: page, Queue: &queue}, store.ItemFilter{Page: page, Queue: &queue, States: final}},
+		"jobs_named":            {store.JobFilter{Page: page, Queue: &queue, States: []state.JobState{state.JobPending}}},
 		"jobs_live":             {store.JobFilter{Case: id, States: []state.JobState{state.JobPending}}},
 		"jobs_due":              {store.JobFilter{Due: time.Now(), States: []state.JobState{state.JobPending}}},
 		"jobs_incidents": {store.JobFilter{Kind: state.JobIncident, States: []state.JobState{state.JobWaiting}},
@@ -211,6 +213,19 @@ func TestQueriesUseTheirIndexes(t *testing.T) {
 					require.NotContains(t, got, "TEMP B-TREE", query)
 				}
 			}
+		}
+	}
+}
+
+// Most items of most databases are in the default queue, which has no index: a page of them is read in the order of their ids.
+func TestItemsOfTheDefaultQueueAreNotSorted(t *testing.T) {
+	s, queue := openFile(t), ""
+	for _, states := range [][]workitem.State{nil, {workitem.Completed}, {workitem.Started, workitem.Failed}} {
+		for _, query := range queriesOf(t, s, store.ItemFilter{Page: store.Page{Limit: 5}, Queue: &queue, States: states}) {
+			require.NoError(t, s.w.each("EXPLAIN QUERY PLAN "+strings.ReplaceAll(query, "?", "'x'"), nil, func(r *tables.Row) error {
+				require.NotContains(t, r.Values[3], "TEMP B-TREE", query)
+				return nil
+			}))
 		}
 	}
 }

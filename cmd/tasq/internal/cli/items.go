@@ -18,6 +18,7 @@ func (a *app) items() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "items", Short: "list work items",
 		Long: paragraph("List work items, oldest first; those of one queue (--queue) by priority, the highest first, then oldest first. " +
+			"The default queue is listed by priority only with --state initialized or started. " +
 			"The name of an item consists of its workflow, its child cases, its task, the activation of the task, and its number in " +
 			"the activation."),
 		Example: `  tasq items --state initialized,started --queue editors
