@@ -327,7 +327,7 @@ func (s *scheduler) nextDue() (at time.Time, ok bool) {
 	now := s.d.o.Now()
 	due := min(s.hours.due(now.UnixMicro()), s.waiting.next(), s.gathered(now.UnixMicro()))
 	if wait, limited := s.limits.NextDue(); limited {
-		due = min(due, now.Add(max(wait, 0)).UnixMicro())
+		due = min(due, now.Add(max(wait, 0)+time.Microsecond-1).UnixMicro()) // not before there is room, which may be at any nanosecond
 	}
 	if due == never {
 		return time.Time{}, false
