@@ -140,7 +140,7 @@ func TestAllAnswers(t *testing.T) {
 }
 
 // What a callback asks goes to the kernel with its payload as JSON. A reason that is nil is none.
-func TestWhatAnItemAsks(t *testing.T) {
+func TestRequestsOfItemReachKernel(t *testing.T) {
 	r := new(recorder)
 	it := activities.NewItemScope(r, activities.Place{Task: "a"}, born, activities.CaseInfo{}, &workitem.Item{Task: "a", Generation: 1, Number: 2})
 	require.NoError(t, it.Start())

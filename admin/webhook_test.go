@@ -299,7 +299,7 @@ func (s sender) Do(context.Context, workflow.Command) (workflow.Result, error) {
 }
 
 // A stranger is told what is wrong with the call, and nothing of the house.
-func TestWhatAnErrorSaysToAStranger(t *testing.T) {
+func TestErrorToUnauthenticatedCallerHidesDetails(t *testing.T) {
 	for _, c := range []struct {
 		err    error
 		status int
@@ -340,7 +340,7 @@ func TestErrorsAreJSON(t *testing.T) {
 }
 
 // Whatever is sent, the answer is one of those that are documented, and the token serves at most once.
-func TestWhateverIsSent(t *testing.T) {
+func TestEveryRequestGetsADocumentedAnswer(t *testing.T) {
 	b := start(t, engine.Config{}, 64)
 	token, id := b.token()
 	accepted := 0

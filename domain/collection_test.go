@@ -119,7 +119,7 @@ func TestRecordsBelongToTheTransaction(t *testing.T) {
 	require.Equal(t, []string{"bob"}, collect(t, people.All(ctx, db)))
 }
 
-func TestWhatBreaksItsRulesIsNotWritten(t *testing.T) {
+func TestInvalidRecordIsNotWritten(t *testing.T) {
 	ctx, db := t.Context(), memory(t)
 	err := people.Put(ctx, db, "ann", Address{Zip: "1"})
 	require.Equal(t, []string{"city: required", "zip: len=5"}, broken(t, err))

@@ -123,7 +123,7 @@ func TestAnItemThatIsAddedSeesWhoAddsIt(t *testing.T) {
 	require.Empty(t, row.By)
 }
 
-func TestCallbacksSeeWhoAsksInAnotherProcess(t *testing.T) {
+func TestCallbacksSeeActorOfRemoteCommand(t *testing.T) {
 	t.Parallel()
 	w := newWitness(t)
 	path := filepath.Join(t.TempDir(), "witness.db")

@@ -427,7 +427,7 @@ func TestABatchOutOfItsHoursIsNotOverdue(t *testing.T) {
 }
 
 // The function of a batch knows its jobs, and has no steps.
-func TestWhatABatchKnows(t *testing.T) {
+func TestBatchFunctionHasJobsAndNoSteps(t *testing.T) {
 	var keys []string
 	f := builder.MustBatch("f", 2, time.Second, func(ctx context.Context, inputs []string) ([]builder.Outcome[string], error) {
 		var list []builder.Outcome[string]

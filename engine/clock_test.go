@@ -152,7 +152,7 @@ func TestAClockThatIsSetBackWhileTheWriterIsBusy(t *testing.T) {
 }
 
 // What is due is tried at once when the store takes a command again, however long it was down.
-func TestWhatIsDueIsTriedAtOnceWhenTheStoreWorks(t *testing.T) {
+func TestDueWorkIsRetriedAtOnceWhenStoreRecovers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
 		f := &outage{Opener: sqlite.Memory()}

@@ -123,7 +123,7 @@ func TestACallbackThatFailsUndoesItsCommand(t *testing.T) {
 	}
 }
 
-func TestACallbackThatNeverReturnsIsLeftBehind(t *testing.T) {
+func TestACallbackThatNeverReturnsIsAbandoned(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})
 	late := make(chan error, 1)

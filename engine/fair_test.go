@@ -87,7 +87,7 @@ func TestAQueueTakesTurnsBetweenKeys(t *testing.T) {
 }
 
 // Who only reads the database knows that there are turns, and does not count those that are due before.
-func TestWhoReadsKnowsOfTurns(t *testing.T) {
+func TestReaderKnowsThatQueueIsFair(t *testing.T) {
 	var b beginnings
 	f := builder.MustFunc("f", b.work, builder.FairBy(tenant))
 	inBubble(t, engine.Config{Workers: 1}, func(t *testing.T, e *engine.Engine) {

@@ -18,7 +18,7 @@ import (
 
 // An engine that has lost its connections, and was declared dead meanwhile, finds that out before it commits anything, and takes its jobs
 // again. With the next commit it takes them from their workers, for what those have recorded may be lost: they are done again.
-func TestJobsOfAnEngineThatWasCutOffAreDoneAgain(t *testing.T) {
+func TestJobsOfPartitionedEngineRunAgain(t *testing.T) {
 	f := newFleet(t)
 	p, dsn := pgproxy.New(t, f.dsn)
 	var runs atomic.Int64

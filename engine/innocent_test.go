@@ -153,7 +153,7 @@ func TestResultsOutliveTheSQLOfOthers(t *testing.T) {
 }
 
 // A completion handler whose SQL undoes the transaction of the command that ended the case is called by a job.
-func TestAHandlerThatUndoesTheTransactionIsToldByAJob(t *testing.T) {
+func TestHandlerThatAbortsTheTransactionIsCalledByAJob(t *testing.T) {
 	ctx := t.Context()
 	calls := 0
 	notify := builder.Handler("notify", func(ctx context.Context, c *builder.Completion[int], _ string) error {

@@ -33,7 +33,7 @@ func onProcs(t *testing.T, f func(t *testing.T)) {
 
 // Timers and jobs that are due at one instant act in the order of their creation, whatever the number of processors, and after a
 // restart as before. The nightly form has ten times as many.
-func TestWhatIsDueAtOneInstantActsInTheOrderOfCreation(t *testing.T) {
+func TestJobsDueAtOneTimeActInOrderOfCreation(t *testing.T) {
 	cases := testsize.Pick(50, 100, 1000)
 	for _, crash := range []bool{false, true} {
 		t.Run(fmt.Sprintf("restart %t", crash), func(t *testing.T) {

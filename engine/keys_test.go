@@ -92,7 +92,7 @@ func TestEachCommandOfATransactionKeepsItsKey(t *testing.T) {
 }
 
 // A key whose command was undone alone is free, and those before it stay.
-func TestTheKeyOfACommandThatWasUndoneIsFree(t *testing.T) {
+func TestKeyOfRolledBackCommandIsFree(t *testing.T) {
 	ctx := t.Context()
 	w, _ := function(t, "waits", func(ctx context.Context, _ string) (int, error) { return step.Await[int](ctx, "a") })
 	e := enginetest.New(t, w)

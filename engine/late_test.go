@@ -80,7 +80,7 @@ func (r *refusal) change(_ context.Context, c *activities.Change) error {
 }
 
 // A callback can put a timeout off, but not for good: in the end the item goes without it.
-func TestATimerThatIsRefusedEndsItsItemsAllTheSame(t *testing.T) {
+func TestRefusedTimeoutEndsItsItems(t *testing.T) {
 	again := activities.Retry(retry.Exponential(2, time.Second))
 	for name, c := range map[string]struct {
 		work  func(r *refusal) builder.Work[any, any]

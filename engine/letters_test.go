@@ -188,7 +188,7 @@ func TestAnItemThatIsGivenUpLeavesADeadLetter(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotGivenUpLeavesNoDeadLetter(t *testing.T) {
+func TestNoDeadLetterWithoutGivingUp(t *testing.T) {
 	letters := builder.MustLetters("letters")
 	wait := builder.MustFunc("wait", func(ctx context.Context, fail bool) (int, error) {
 		if fail {

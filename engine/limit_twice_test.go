@@ -33,7 +33,7 @@ func TestAFunctionAndItsStepTakeOfOneLimit(t *testing.T) {
 }
 
 // What could never be admitted together fails the job, and does not wait without end.
-func TestAFunctionAndItsStepTakeMoreThanThereIs(t *testing.T) {
+func TestFunctionAndStepExceedLimit(t *testing.T) {
 	slots := limit.Resource("slots", 3)
 	f := builder.MustFunc("f", func(ctx context.Context, n int) (int, error) {
 		return step.Do(ctx, "ask", func(context.Context) (int, error) { return n, nil }, step.Limits(step.Takes(slots, 2)))

@@ -17,7 +17,7 @@ import (
 )
 
 // What was set of a limit is in force while the definition counts the same; 0 is in force whatever it counts.
-func TestWhatWasSetOfALimitThatIsRedefined(t *testing.T) {
+func TestRedefinedLimitForgetsOverride(t *testing.T) {
 	db := sqlite.File(t.TempDir() + "/limits.db")
 	ten := limit.Rate("x", 10, time.Minute, limit.SlidingWindow)
 	for _, c := range []struct {

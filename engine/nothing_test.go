@@ -117,7 +117,7 @@ func TestAViewOfAContextThatHasEndedIsRefused(t *testing.T) {
 }
 
 // What functions take of limits is kept as long as a case or an engine needs it.
-func TestTakesOfDefinitionsThatAreGoneAreRemoved(t *testing.T) {
+func TestTakesOfRemovedDefinitionsAreDeleted(t *testing.T) {
 	file := sqlite.File(t.TempDir() + "/takes.db")
 	cfg := engine.Config{Logger: slog.New(slog.DiscardHandler)}
 	version := func(v string, n int64) *builder.FuncRef[int, int] {

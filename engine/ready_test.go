@@ -79,7 +79,7 @@ func TestAnEscalationIsCalledOncePerItem(t *testing.T) {
 	require.Equal(t, []string{"t.1.2"}, raised, "only what is still live is escalated")
 }
 
-func TestATimerThatFailsIsPutOffAndThenGivenUp(t *testing.T) {
+func TestFailingTimerIsPostponedAndThenGivenUp(t *testing.T) {
 	calls := 0
 	e, id := timed(t, activities.Timer{Name: "broken", After: time.Minute, Task: func(context.Context, *activities.Activation) error {
 		calls++

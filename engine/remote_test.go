@@ -80,7 +80,7 @@ func TestTheOwnerDoesTheCommandsOfOtherProcesses(t *testing.T) {
 	require.Equal(t, "bad-command", engine.Code(err))
 }
 
-func TestWhatWasLeftIsDoneAtOpening(t *testing.T) {
+func TestPendingCommandsAreExecutedAtOpen(t *testing.T) {
 	a := newArticle(t, builder.Work[prompt, draft]{Run: write})
 	path := filepath.Join(t.TempDir(), "article.db")
 	e, err := engine.Open(t.Context(), sqlite.File(path), a)
@@ -106,7 +106,7 @@ func cases(t testing.TB, e *enginetest.Engine) int {
 
 // A program may share its database with one that has other workflows, such as the command line: neither touches what
 // only the other one can do.
-func TestWhatIsForAnotherProgramIsLeftAlone(t *testing.T) {
+func TestCommandForAnotherProgramStays(t *testing.T) {
 	a := newArticle(t, builder.Work[prompt, draft]{Run: write, Timeout: time.Second})
 	path := filepath.Join(t.TempDir(), "article.db")
 	e, err := engine.Config{Workers: -1}.Open(t.Context(), sqlite.File(path), a)
@@ -146,7 +146,7 @@ func TestWhatIsForAnotherProgramIsLeftAlone(t *testing.T) {
 }
 
 // A command that is not to stay is refused at once by an owner that lacks the case's version, with what to do.
-func TestWhatTheOwnerHasNotLoadedIsRefusedAtOnce(t *testing.T) {
+func TestCommandForUnloadedVersionIsRefusedAtOnce(t *testing.T) {
 	a := newArticle(t, builder.Work[prompt, draft]{Run: write})
 	path := filepath.Join(t.TempDir(), "article.db")
 	e, err := engine.Config{Workers: -1}.Open(t.Context(), sqlite.File(path), a)

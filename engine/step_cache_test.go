@@ -113,7 +113,7 @@ func TestAResumeAfterATransactionOfManyCommandsReadsNothing(t *testing.T) {
 }
 
 // What is remembered is bounded, and what is not is read.
-func TestWhatIsRememberedIsBounded(t *testing.T) {
+func TestStepCacheIsBounded(t *testing.T) {
 	t.Parallel()
 	reads := &stepReads{Opener: sqlite.Memory()}
 	w, _ := function(t, "many", func(ctx context.Context, n int) (int, error) {

@@ -253,7 +253,7 @@ func TestCancelingAWaitingParentCancelsItsChild(t *testing.T) {
 	tree.Each(func(c *state.Case) { require.Equal(t, state.CaseCanceled, c.State) })
 }
 
-func TestWhatWasPaidIsNotPaidAgainByTheNextAttempt(t *testing.T) {
+func TestNextAttemptKeepsCompletedSteps(t *testing.T) {
 	var did tally
 	w, _ := functionWith(t, "order", builder.Work[int, string]{
 		Run: func(ctx context.Context, n int) (string, error) {

@@ -92,7 +92,7 @@ func TestAnEventAtTheDeadline(t *testing.T) {
 	}
 }
 
-func TestWhatAChildReturnsIsWhatItReturns(t *testing.T) {
+func TestCallReturnsResultOfChild(t *testing.T) {
 	zero, _ := function(t, "zero", func(_ context.Context, kind string) (any, error) {
 		return map[string]any{"number": 0, "bool": false, "text": "", "null": nil}[kind], nil
 	})

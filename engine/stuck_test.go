@@ -78,7 +78,7 @@ func TestAStuckRunSaysSo(t *testing.T) {
 
 // A long function outlives any number of crashes, as long as it comes further in between: only a part that takes the process
 // down again and again is given up.
-func TestCrashesOfAJobThatComesFurtherAreForgotten(t *testing.T) {
+func TestRecordedStepResetsCrashCount(t *testing.T) {
 	ctx := t.Context()
 	const parts = 3 * kernel.MaxCrashes
 	begun := make(chan int, 1)
@@ -112,7 +112,7 @@ func TestCrashesOfAJobThatComesFurtherAreForgotten(t *testing.T) {
 }
 
 // Who waits already is told as it happens. An item that a person has started, and works on, is not stuck.
-func TestWhoWaitsForARunThatGetsStuckIsTold(t *testing.T) {
+func TestWaitReturnsWhenRunGetsStuck(t *testing.T) {
 	ctx := t.Context()
 	b := builder.New[int]("stubborn")
 	release := make(chan struct{})

@@ -211,7 +211,7 @@ func TestACaseGoesWithEverything(t *testing.T) {
 
 // Ten thousand cases go in pages; the commands of others are done in between. What cannot be removed is passed over and tried
 // again, and does not keep the rest.
-func TestACaseThatCannotBeRemovedKeepsNobodyElse(t *testing.T) {
+func TestUnremovableCaseDoesNotBlockOthers(t *testing.T) {
 	a := builder.MustFunc("a", echo, builder.Keep(time.Hour))
 	o := &stubborn{Opener: sqlite.Memory()}
 	e := enginetest.Open(t, o, engine.Config{Logger: slog.New(slog.DiscardHandler)}, a)

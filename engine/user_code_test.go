@@ -167,7 +167,7 @@ func (d *dice) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func TestRandomBitsThatAreGoneFailCommandsAlone(t *testing.T) {
+func TestFailedRandomSourceFailsOnlyCommands(t *testing.T) {
 	for says, gone := range map[string]func() error{
 		"no entropy":        func() error { return errors.New("no entropy") },
 		"it panicked: boom": func() error { panic("boom") },

@@ -214,7 +214,7 @@ func TestAskingOftenChangesNothing(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotUsedIsGivenBack(t *testing.T) {
+func TestUnusedAmountIsReturned(t *testing.T) {
 	for _, a := range rates {
 		l := limit.Rate("x", 10, 10*time.Second, a)
 		var s limit.State

@@ -43,7 +43,7 @@ func TestALimitDescribesItself(t *testing.T) {
 	require.Equal(t, "algorithm(99)", limit.Algorithm(99).String())
 }
 
-func TestWhatIsWrongWithALimit(t *testing.T) {
+func TestInvalidLimits(t *testing.T) {
 	breaker := limit.Breaker("b", 0.5, time.Minute, time.Second)
 	change := func(l limit.Limit, f func(*limit.Limit)) limit.Limit { f(&l); return l }
 	for want, l := range map[string]limit.Limit{

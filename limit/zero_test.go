@@ -9,7 +9,7 @@ import (
 )
 
 // What was not made by its function, as after an error that was ignored, says so and admits nothing.
-func TestWhatWasNotMadeAdmitsNothing(t *testing.T) {
+func TestZeroValuesAdmitNothing(t *testing.T) {
 	var noSet *limit.Set
 	var noKeys *limit.Keys
 	for _, l := range []limit.Limiter{noSet, new(limit.Set), noKeys.For("ada"), new(limit.Keys).For("ada")} {

@@ -97,7 +97,7 @@ func TestAProgramThatFails(t *testing.T) {
 	require.ErrorContains(t, err, "line 2999")
 }
 
-func TestWhatIsNoResult(t *testing.T) {
+func TestInvalidResults(t *testing.T) {
 	for script, want := range map[string]string{
 		"true":                      "unexpected end of JSON input",
 		"echo '{\"title\": 1}'":     "cannot unmarshal number",
@@ -195,7 +195,7 @@ func (l *lines) Write(b []byte) (int, error) {
 }
 
 // What a program leaves behind does not hold up its result, and is ended.
-func TestWhatIsLeftBehindIsEnded(t *testing.T) {
+func TestChildProcessesAreEndedWithProgram(t *testing.T) {
 	c := shell(t, `sleep 1000 & echo '"done"'`)
 	c.Clock = virtual.NewClock()
 	got, err := process.Call[string](t.Context(), c, 1)

@@ -53,7 +53,7 @@ func TestCronExpressions(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoCronExpression(t *testing.T) {
+func TestInvalidCronExpressions(t *testing.T) {
 	for expression, want := range map[string]string{
 		"":                  "set either Cron or Every",
 		"* * * *":           "has 4 fields: use minute, hour, day of month, month, day of week",

@@ -38,7 +38,7 @@ func TestAScheduleIsData(t *testing.T) {
 	require.ErrorIs(t, err, schedule.ErrInvalid)
 }
 
-func TestWhatIsWrongWithASchedule(t *testing.T) {
+func TestInvalidSchedules(t *testing.T) {
 	start := utc("2030-01-01 00:00:00")
 	_, err := schedule.Schedule{Cron: "@daily", Every: time.Millisecond, Zone: "x", Start: start, End: start, Jitter: -1, Grace: -1,
 		CatchUpMost: -1, Overlap: 9, CatchUp: 9}.Compile()
@@ -248,7 +248,7 @@ func TestWindows(t *testing.T) {
 	require.Equal(t, "always", schedule.Window{}.String())
 }
 
-func TestWhatIsNoWindow(t *testing.T) {
+func TestInvalidWindows(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                    "use days, times or both: mon-fri 08:00-18:00",
 		"mon tue 08:00-18:00": "use days, times or both",

@@ -196,7 +196,7 @@ func TestACanceledJobRecordsNoFailure(t *testing.T) {
 	require.Len(t, job.Steps(), 1)
 }
 
-func TestWhatWasDoneIsRememberedThoughTheJobIsCanceled(t *testing.T) {
+func TestCompletedStepIsRecordedThoughJobIsCanceled(t *testing.T) {
 	job := steptest.New()
 	ctx, cancel := context.WithCancel(t.Context())
 	out := job.Run(ctx, func(ctx context.Context) error {

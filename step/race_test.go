@@ -62,7 +62,7 @@ func raceOnce(t *testing.T, sent time.Duration, winner int, asleep bool) {
 	require.Equal(t, map[int]bool{winner: true}, seen, "the same on every replay")
 }
 
-func TestWhoLosesARaceWaitsNoLonger(t *testing.T) {
+func TestLoserOfRaceStopsWaiting(t *testing.T) {
 	job := steptest.New()
 	fn := func(ctx context.Context) error {
 		if _, err := step.Race(ctx, "which", awaits(ctx, "e"), sleeps(ctx, "timer", time.Second, 1)); err != nil {
@@ -82,7 +82,7 @@ func TestWhoLosesARaceWaitsNoLonger(t *testing.T) {
 	require.NoError(t, job.Run(t.Context(), fn).Err)
 }
 
-func TestWhoLosesARaceHasItsContextCanceled(t *testing.T) {
+func TestLoserOfRaceHasItsContextCanceled(t *testing.T) {
 	job := steptest.New()
 	job.CrashAt(2, false) // so that there is a replay, on which the loser is not called again
 	n := 0
@@ -106,7 +106,7 @@ func TestWhoLosesARaceHasItsContextCanceled(t *testing.T) {
 	require.Nil(t, job.Step("slow"))
 }
 
-func TestWhoLostDoesNothingNewOnReplay(t *testing.T) {
+func TestLoserOfRaceDoesNothingNewOnReplay(t *testing.T) {
 	for range 50 {
 		job := steptest.New()
 		charged := 0
@@ -215,7 +215,7 @@ func TestChoicesInTheNextAttempt(t *testing.T) {
 	require.Equal(t, calls{"bad": 1, "good": 1, "flaky": 2}, count)
 }
 
-func TestWhoLosesTakesItsBranchesWithIt(t *testing.T) {
+func TestLoserOfRaceCancelsItsBranches(t *testing.T) {
 	job := steptest.New()
 	fn := func(ctx context.Context) error {
 		loser := step.Go(ctx, func(ctx context.Context) (int, error) {

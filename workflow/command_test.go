@@ -127,7 +127,7 @@ func TestFieldsOfOtherKindsAreRefused(t *testing.T) {
 	require.Equal(t, 595, refused, "no kind takes another field than before")
 }
 
-func TestWhatACommandNeeds(t *testing.T) {
+func TestCheckRequiresFieldsOfCommand(t *testing.T) {
 	for _, test := range []struct {
 		c    workflow.Command
 		want string

@@ -100,7 +100,7 @@ func TestPolicyBounds(t *testing.T) {
 	}
 }
 
-func TestWhatAFailureSays(t *testing.T) {
+func TestFailureMethods(t *testing.T) {
 	var none *workitem.Failure
 	require.Equal(t, []any{"", false, time.Duration(0), "", json.RawMessage(nil)},
 		[]any{none.String(), none.Permanent(), none.RetryAfter(), none.FailureCode(), none.FailureDetails()})

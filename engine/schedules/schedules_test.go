@@ -123,7 +123,7 @@ func TestARunIsStartedAtEachTick(t *testing.T) {
 	require.Equal(t, "2030-01-08 08:00:00 +0100 CET", i.Next(b.Now(), 5)[0].String())
 }
 
-func TestWhatIsMissedIsCaughtUpAsThePolicySays(t *testing.T) {
+func TestMissedTicksFollowPolicy(t *testing.T) {
 	for _, c := range []struct {
 		catchUp schedule.CatchUp
 		most    int
@@ -262,7 +262,7 @@ func TestPauseResumeRunAndRemove(t *testing.T) {
 	require.Len(t, b.calls.take(), 1)
 }
 
-func TestWhoDidWhatIsInTheHistory(t *testing.T) {
+func TestHistoryHasActors(t *testing.T) {
 	b, ctx := newBench(t, hourly("digest")), t.Context()
 	id := b.info("digest").Case
 	require.NoError(t, schedules.Pause(ctx, b, "digest", workflow.By("ann"), workflow.Because("the server moves")))
@@ -344,7 +344,7 @@ func TestAWorkflowThatIsNotThereIsWaitedFor(t *testing.T) {
 	require.Equal(t, []time.Time{at(1, 0)}, b.calls.take())
 }
 
-func TestWhatAWorkflowRefusesEndsNoSchedule(t *testing.T) {
+func TestRefusedStartDoesNotEndSchedule(t *testing.T) {
 	b, ctx := newBench(t), t.Context()
 	_, err := schedules.Add(ctx, b, workflow.Scheduled{Schedule: hourly("digest"), Start: workflow.Start("digest", []byte(`{"no":"text"}`))})
 	require.NoError(t, err)

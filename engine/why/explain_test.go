@@ -81,7 +81,7 @@ func TestALeaseThatRanOut(t *testing.T) {
 	require.Contains(t, w.Text, "its lease ran out 1m ago")
 }
 
-func TestWhatKeepsADueJobFromAWorker(t *testing.T) {
+func TestBlocksOfDueJob(t *testing.T) {
 	tree := treeOf(t, &state.ItemOpened{Item: itemOf(1)}, &state.JobOpened{Job: jobOf(1, 1)})
 	at := func(n int) func(string) int { return func(string) int { return n } }
 	for _, c := range []struct {
@@ -167,7 +167,7 @@ func TestTriesOfTimersAndFunctions(t *testing.T) {
 }
 
 // A job that was given up is an incident for as long as the tree has it, and names what was given up.
-func TestWhatAnIncidentSays(t *testing.T) {
+func TestIncidentNamesGivenUpJob(t *testing.T) {
 	open := &state.ItemOpened{Item: itemOf(1)}
 	ended := &state.CaseEnded{Case: root, State: state.CaseCanceled, At: now}
 	for name, c := range map[string]struct {
@@ -213,7 +213,7 @@ func TestWhatAnIncidentSays(t *testing.T) {
 }
 
 // A task that is under way waits for no tokens, and each task says what it is.
-func TestWhatIsSaidOfTasks(t *testing.T) {
+func TestTaskTexts(t *testing.T) {
 	produced := []state.Change{
 		&state.TaskMoved{Case: root, Task: 0, To: state.TaskStarted, Generation: 1, Consumed: []net.ConditionID{0}},
 		&state.TaskMoved{Case: root, Task: 0, To: state.TaskCompleted, Generation: 1},

@@ -132,7 +132,7 @@ func TestATargetWithOtherCasesIsRefused(t *testing.T) {
 	other.Check()
 }
 
-func TestCommandsThatAreNotDoneYetAreNotLost(t *testing.T) {
+func TestPendingCommandsAreNotLost(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.db")
 	w := source(t, sqlite.File(path))
 	require.NoError(t, sqlite.Leave(t.Context(), path, []byte(`{}`)))

@@ -189,7 +189,7 @@ func TestAServerThatSaysNothingIsATimeout(t *testing.T) {
 	require.Equal(t, []string{"generate.1.1 failed timeout", "generate.1.2 initialized"}, b.items())
 }
 
-func TestWhatAPersonHasToMendIsNotTriedAgain(t *testing.T) {
+func TestPermanentFailureIsNotRetried(t *testing.T) {
 	for code, spoil := range map[string]func(*chat.Client){
 		"invalid_api_key": func(c *chat.Client) { c.Key = "wrong" },
 		"model_not_found": func(c *chat.Client) { c.Model = "gpt-none" },

@@ -118,7 +118,7 @@ func TestEachWaitOutlivesTheProcess(t *testing.T) {
 	require.Len(t, w.letters, 1, "one mail")
 }
 
-func TestWhoeverIsLateIsNotVerified(t *testing.T) {
+func TestLateVerificationFails(t *testing.T) {
 	e, w, _, id := start(t)
 	e.Advance(24 * time.Hour)
 	c, err := e.Wait(t.Context(), id)

@@ -115,7 +115,7 @@ func saved(t *testing.T, e *enginetest.Engine) (n int) {
 	return n
 }
 
-func TestWhatWasUndoneIsNotInTheBooks(t *testing.T) {
+func TestRolledBackOrderIsNotSaved(t *testing.T) {
 	s := &shop{failures: 1}
 	e, _, _ := run(t, s)
 	require.Zero(t, saved(t, e))

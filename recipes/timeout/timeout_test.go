@@ -87,7 +87,7 @@ func TestAnAnswerInTimeEndsAllTimers(t *testing.T) {
 	require.Equal(t, []string{"answer.1.1 completed"}, answered(t, time.Hour, 1))
 }
 
-func TestWhoAnswersFirstHasAnswered(t *testing.T) {
+func TestFirstAnswerWins(t *testing.T) {
 	require.Equal(t, []string{"answer.1.1 completed", "answer.1.2 canceled"}, answered(t, 5*time.Hour, 1))
 	require.Equal(t, []string{"answer.1.1 canceled", "answer.1.2 completed"}, answered(t, 5*time.Hour, 2))
 }

@@ -168,7 +168,7 @@ func TestAnEngineThatWasDeclaredDeadCannotCommit(t *testing.T) {
 }
 
 // Errors of the server that concern the whole transaction undo it; others undo what the savepoint did.
-func TestWhatErrorsOfTheUsersSQLUndo(t *testing.T) {
+func TestErrorsOfUserSQLRollBackSavepointOrTransaction(t *testing.T) {
 	t.Parallel()
 	w := storetest.NewWorld(t, postgres.Open(prepared.Database(t)), 1)
 	fail := func(code string) func(*storetest.Batch) error {

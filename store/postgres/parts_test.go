@@ -77,7 +77,7 @@ func (w *parted) end(b *storetest.Batch) {
 }
 
 // What has ended is sent while the commands behind it run. They see it, and all is done together, or not at all.
-func TestWhatHasEndedIsSentBeforeTheCommit(t *testing.T) {
+func TestEndedTreeIsSentBeforeCommit(t *testing.T) {
 	t.Parallel()
 	w := newParted(t)
 	broken := errors.New("a later command")
@@ -106,7 +106,7 @@ func TestWhatHasEndedIsSentBeforeTheCommit(t *testing.T) {
 }
 
 // A tree that has ended and was sent can be removed by a later command.
-func TestWhatWasSentIsRemoved(t *testing.T) {
+func TestTreeSentEarlyCanBeRemoved(t *testing.T) {
 	t.Parallel()
 	w := newParted(t)
 	w.Update(func(b *storetest.Batch) {

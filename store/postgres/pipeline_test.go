@@ -88,7 +88,7 @@ func TestAPipelineFails(t *testing.T) {
 }
 
 // What was begun behind a commit and failed leaves the connection without a transaction.
-func TestWhatIsBehindAPipelineFails(t *testing.T) {
+func TestFailedBeginAfterCommitLeavesNoTransaction(t *testing.T) {
 	t.Parallel()
 	x, queue, _ := newPipeline(t)
 	_, err := x.finish(queue("COMMIT"), queue("BEGIN", "SELECT 1 / 0"))

@@ -195,7 +195,7 @@ func TestAnErrorSaysWhatIsDamagedAndWhatToDo(t *testing.T) {
 	}
 }
 
-func TestWhoOwnsAFileIsSaid(t *testing.T) {
+func TestErrorNamesOwnerOfFile(t *testing.T) {
 	t.Parallel()
 	path, w := written(t)
 	_, err := sqlite.File(path).Open(t.Context(), store.Options{})
@@ -220,7 +220,7 @@ func TestWhoOwnsAFileIsSaid(t *testing.T) {
 	require.ErrorContains(t, err, "a link to a file that is not there")
 }
 
-func TestWhatIsNoPathToAFileIsNamed(t *testing.T) {
+func TestInvalidPathsAreNamed(t *testing.T) {
 	folder := t.TempDir()
 	ring := filepath.Join(folder, "ring")
 	require.NoError(t, os.MkdirAll(filepath.Join(folder, "here"), 0o755))

@@ -81,7 +81,7 @@ func TestAPausedKeyIsPassedOver(t *testing.T) {
 }
 
 // A large request of any key lets others pass to the key that it does not take.
-func TestWhoLeavesForAnotherKeyHoldsUpNoLine(t *testing.T) {
+func TestTicketAdmittedByAnotherKeyBlocksNoLine(t *testing.T) {
 	w := newWorld(t, limit.Resource("slots", 3))
 	of := func(key string, n int64) workitem.Take { return workitem.Take{Limit: "slots", Key: key, N: n} }
 	w.enter(1, of("a", 3))

@@ -197,7 +197,7 @@ func TestIdleKeysAreForgotten(t *testing.T) {
 }
 
 // What a job took is free again, rates included, if nothing was done with it.
-func TestWhatWasNotBegunIsNotCounted(t *testing.T) {
+func TestUndoReturnsRatesToo(t *testing.T) {
 	w := newWorld(t, limit.Rate("r", 1, time.Minute, limit.SlidingWindow), limit.Breaker("b", 1, time.Minute, time.Minute))
 	w.enter(1, workitem.Take{Limit: "r", N: 1}, workitem.Take{Limit: "b", N: 1})
 	w.enter(2, workitem.Take{Limit: "r", N: 1})

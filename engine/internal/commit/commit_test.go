@@ -122,7 +122,7 @@ func TestAnExtensionGetsTheOutcomeOfItsRequest(t *testing.T) {
 	require.Equal(t, 1, recovered, "the store works again")
 }
 
-func TestWhatIsNotExtended(t *testing.T) {
+func TestRequestsWithoutExtension(t *testing.T) {
 	var recovered int
 	a := &added{}
 	w := writer(t, &fakeStore{}, &recovered)

@@ -145,7 +145,7 @@ func TestAnEndlessRaceIsAFault(t *testing.T) {
 
 // The function of an Update locks what it opens, so a tree in memory that is stale is no conflict. If there is one nevertheless, it is
 // reported, and the function is not called again.
-func TestWhatMayNotRunTwiceIsAConflict(t *testing.T) {
+func TestUpdateIsNotRunTwiceAfterConflict(t *testing.T) {
 	s := &fleetStore{newest: map[workitem.CaseID]int64{one: 1, two: 1}}
 	w := writer(t, s, new(int))
 	w.Start()
@@ -166,7 +166,7 @@ func TestWhatMayNotRunTwiceIsAConflict(t *testing.T) {
 }
 
 // A request of a batch that is done again may undo the transaction, too. Those behind it are done nevertheless.
-func TestThoseBehindARequestThatUndoesABatchWhichIsDoneAgain(t *testing.T) {
+func TestRequestsAfterOneThatAbortsARepeatedBatchRun(t *testing.T) {
 	s := &fleetStore{newest: map[workitem.CaseID]int64{one: 1}}
 	s.before = func(update int) {
 		if update == 1 {

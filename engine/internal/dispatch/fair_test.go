@@ -126,7 +126,7 @@ func TestUnreadJobsShareRounds(t *testing.T) {
 }
 
 // A queue without keys pays nothing for them.
-func TestQueuesWithoutKeysPayNothingForTurns(t *testing.T) {
+func TestFairnessCostsNothingWithoutKeys(t *testing.T) {
 	s := &scheduler{d: &Dispatcher{}}
 	n := entry{queue: &jobQueue{}, job: workitem.JobID{1}, unread: true}
 	require.Zero(t, testing.AllocsPerRun(100, func() {

@@ -57,7 +57,7 @@ func TestATicketIsWhatTheFunctionDeclares(t *testing.T) {
 	require.NoError(t, of(3, nil).Err, "the limit as defined admits it: it waits until that is set again")
 }
 
-func TestAJobThatDidNotBeginGivesBackWhatItTook(t *testing.T) {
+func TestEndedJobReturnsItsSlots(t *testing.T) {
 	for _, how := range []outcome{notBegun, succeeded, failed} {
 		g, ready := gateOf(seats(1))
 		first, second := jobOf(g, 1, 1), jobOf(g, 2, 1)

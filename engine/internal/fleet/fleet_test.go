@@ -262,7 +262,7 @@ func TestAFencedEngineTakesAnew(t *testing.T) {
 }
 
 // Jobs that were taken while the store fails are this engine's: they are taken up by the next tick, also if nothing else is free then.
-func TestWhatCouldNotBeTakenUpIsTriedAgain(t *testing.T) {
+func TestTakenJobsAreAdoptedByNextTick(t *testing.T) {
 	w := &world{news: []store.News{{Next: time.Second, Others: 1}}}
 	run(t, w, func(*fleet.Member) {
 		w.refuses, w.free = true, make([]*state.Job, 3)
@@ -278,7 +278,7 @@ func TestWhatCouldNotBeTakenUpIsTriedAgain(t *testing.T) {
 }
 
 // What a failed attempt may have taken is asked for by the next tick, also if nothing is free then.
-func TestWhatMayHaveBeenTakenIsAskedFor(t *testing.T) {
+func TestFailedTakeIsRepeatedByNextTick(t *testing.T) {
 	w := &world{news: []store.News{{Next: time.Second, Others: 1}}}
 	run(t, w, func(*fleet.Member) {
 		w.takes, w.free = errGone, make([]*state.Job, 3)
@@ -294,7 +294,7 @@ func TestWhatMayHaveBeenTakenIsAskedFor(t *testing.T) {
 }
 
 // Root cases that are worked on are refreshed after a hint and after a tick, once at a time; others leave memory.
-func TestWhatOthersChangedIsRefreshed(t *testing.T) {
+func TestChangesOfOtherEnginesAreRefreshed(t *testing.T) {
 	w := &world{news: []store.News{{Next: time.Second, Others: 1, Settled: true}}, roots: []workitem.CaseID{one}}
 	run(t, w, func(m *fleet.Member) {
 		require.True(t, w.others)
@@ -315,7 +315,7 @@ func TestWhatOthersChangedIsRefreshed(t *testing.T) {
 }
 
 // While the store looks, this engine goes on: what it has changed itself, or has no further use for, it does not read again.
-func TestWhatChangedHereMeanwhileIsNotRefreshed(t *testing.T) {
+func TestOwnChangesAreNotRefreshed(t *testing.T) {
 	w := &world{news: []store.News{{Next: time.Second, Settled: true}}, roots: []workitem.CaseID{one, two, three}}
 	run(t, w, func(m *fleet.Member) {
 		w.news = []store.News{{Next: time.Second, Changed: []workitem.CaseID{one, two, three}}}
@@ -329,7 +329,7 @@ func TestWhatChangedHereMeanwhileIsNotRefreshed(t *testing.T) {
 }
 
 // What is set is looked at after a hint, and compared at each tick as long as there are others.
-func TestSettingsThatOthersChangeAreLookedAt(t *testing.T) {
+func TestSettingsOfOtherEnginesAreRead(t *testing.T) {
 	w := &world{news: []store.News{{Next: time.Second, Settings: "a"}}}
 	run(t, w, func(*fleet.Member) {
 		w.await(3 * time.Second)
@@ -345,7 +345,7 @@ func TestSettingsThatOthersChangeAreLookedAt(t *testing.T) {
 }
 
 // A case that is not worked on any more is not asked for.
-func TestWhatIsNotWatchedIsForgotten(t *testing.T) {
+func TestUnwatchedCasesAreForgotten(t *testing.T) {
 	w := &world{news: []store.News{{Next: time.Second}}, roots: []workitem.CaseID{one}}
 	run(t, w, func(*fleet.Member) {
 		w.roots = nil
@@ -357,7 +357,7 @@ func TestWhatIsNotWatchedIsForgotten(t *testing.T) {
 }
 
 // Those who follow the journal look again when it has grown, also from nothing, and as long as entries may appear before its end.
-func TestWhoFollowsTheJournalLooksAgain(t *testing.T) {
+func TestJournalFollowersAreNotified(t *testing.T) {
 	every := func(head int64, settled bool) store.News {
 		return store.News{Head: head, Settled: settled, Next: time.Second}
 	}

@@ -189,7 +189,7 @@ func TestAResumedItemIsDueAsBefore(t *testing.T) {
 }
 
 // The failure of a child case that climbed is resumed from the top: the cases below that it ended go on, the oldest first.
-func TestAFailureThatClimbedIsResumedFromTheTop(t *testing.T) {
+func TestPropagatedFailureIsResumedFromTheRoot(t *testing.T) {
 	child := define(t, "child", "i>c c>e", net.Task{Name: "c"})
 	d := with(define(t, "w", "i>k k>e", net.Task{Name: "k", Kind: net.Composite, Of: []string{"child"}}), "k",
 		workflow.Task{Of: map[string]*workflow.Definition{"child": child},

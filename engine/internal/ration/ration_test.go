@@ -65,7 +65,7 @@ func TestALargeOrderIsNotStarvedBySmallOnes(t *testing.T) {
 }
 
 // An engine that has not asked for three seconds waits no longer, and one that died does not either.
-func TestWhoDoesNotAskWaitsNoLonger(t *testing.T) {
+func TestEngineWithoutOrdersLosesItsPlace(t *testing.T) {
 	for name, leave := range map[string]func(*shelf){
 		"silent": func(s *shelf) { s.now += 3*ration.Again + 1 },
 		"dead":   func(s *shelf) { s.live = []int64{2, 3} },
@@ -83,7 +83,7 @@ func TestWhoDoesNotAskWaitsNoLonger(t *testing.T) {
 }
 
 // Who has got what it asked for, or needs nothing any more, is behind those that come later.
-func TestWhoHasGotItsSlotsWaitsNoLonger(t *testing.T) {
+func TestServedEngineLeavesTheQueue(t *testing.T) {
 	s := &shelf{t: t, l: limit.Resource("gpus", 4), live: []int64{1, 2, 3}}
 	require.EqualValues(t, 4, s.slots(2, 0, 4))
 	require.Zero(t, s.slots(1, 0, 2))
@@ -94,7 +94,7 @@ func TestWhoHasGotItsSlotsWaitsNoLonger(t *testing.T) {
 }
 
 // A limit that was made smaller keeps room only for as much as it has.
-func TestWhoAsksForMoreThanThereIs(t *testing.T) {
+func TestOrderAboveReducedLimit(t *testing.T) {
 	s := &shelf{t: t, l: limit.Resource("gpus", 2), live: []int64{1, 2}}
 	require.Zero(t, s.order(1, ration.Order{Least: 3, Want: 3}).Grant.N)
 	s.l.N = 3
@@ -203,7 +203,7 @@ func TestSlotsAreNeverGivenTwice(t *testing.T) {
 }
 
 // Who looks at a row learns what an engine would that asked last, and changes nothing.
-func TestWhoLooksAtARowLearnsTheWait(t *testing.T) {
+func TestLookReturnsWait(t *testing.T) {
 	in := ration.Situation{Self: 1, Live: []int64{1, 2}, Now: 1e18}
 	slots, calls := limit.Resource("db", 3).Shared(), limit.Calls(10, time.Minute).Shared()
 	wait := func(row []byte, l limit.Limit, n int64) time.Duration {
@@ -227,7 +227,7 @@ func TestWhoLooksAtARowLearnsTheWait(t *testing.T) {
 }
 
 // Who looks learns which cases hold slots, and that a case which holds them waits for nothing.
-func TestWhoLooksAtARowLearnsTheHolders(t *testing.T) {
+func TestLookReturnsHolders(t *testing.T) {
 	in := ration.Situation{Self: 1, Live: []int64{1}, Now: 1e18}
 	crane, of := limit.Resource("crane", 2), ration.Hold{Case: workitem.CaseID{1}, Task: "load", N: 2, Activation: 1}
 	row, until, _, err := ration.Decide(nil, ration.Order{Limit: crane, Least: 2, Want: 2, For: &of}, in)

@@ -178,7 +178,7 @@ func TestCasesAreRemovedWhenTheirTimeHasPassed(t *testing.T) {
 }
 
 // Only the end of a root case that is kept for a time, and of its last job, are reasons to look.
-func TestWhatArrangesForARemoval(t *testing.T) {
+func TestRemovalIsScheduledByEndOfCaseAndLastJob(t *testing.T) {
 	s := newCases(t)
 	s.cleaner.Start(t.Context())
 	require.Empty(t, s.left())

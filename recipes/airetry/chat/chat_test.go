@@ -283,7 +283,7 @@ type trip func(*http.Request) (*http.Response, error)
 
 func (f trip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-func TestWhoStopsTheWaiting(t *testing.T) {
+func TestContextEndsWait(t *testing.T) {
 	silent := trip(func(r *http.Request) (*http.Response, error) {
 		<-r.Context().Done()
 		return nil, context.Cause(r.Context())

@@ -93,7 +93,7 @@ func TestMessagesBeginProcesses(t *testing.T) {
 }
 
 // What the file lacks in its nets is a warning in every form of output, and the verdict says that it is about the rest.
-func TestWhatIsLeftOutIsAWarning(t *testing.T) {
+func TestOmittedElementsAreWarnings(t *testing.T) {
 	model := bpmn(`<process id='p'><startEvent id='s'/><task id='a'/>
 		<task id='orphan'/>` + flows("s-a a-nothing") + `</process>`)
 	out, f := text(t, model)
@@ -167,7 +167,7 @@ func TestParallelFlowsIntoOneEnd(t *testing.T) {
 }
 
 // What is stuck goes on to where it stops, though the other branches have ended: the tasks on the way can start.
-func TestWhatIsStuckStillGoesOn(t *testing.T) {
+func TestStuckBranchRunsToItsDeadlock(t *testing.T) {
 	out, f := text(t, bpmn(`<process id='p'><startEvent id='s'/><exclusiveGateway id='x'/><parallelGateway id='g'/>
 		<task id='a'/><task id='b'/><task id='c'/><parallelGateway id='q'/><endEvent id='e'/><endEvent id='f'/>`+
 		flows("s-g g-x g-e x-a x-b a-q b-c c-q q-f")+`</process>`))

@@ -62,7 +62,7 @@ func bounded(t *testing.T) context.Context {
 	return ctx
 }
 
-func TestAFolderIsRunWithoutWhatIsNoScenario(t *testing.T) {
+func TestScriptOfFolderSkipsOtherFiles(t *testing.T) {
 	strange(t)
 	code, out, errs := call(bounded(t), "script", ".")
 	require.Equal(t, cli.ExitOK, code, errs)
@@ -80,7 +80,7 @@ func TestAFolderIsRunWithoutWhatIsNoScenario(t *testing.T) {
 	}
 }
 
-func TestAFolderIsCheckedWithoutWhatIsNoModel(t *testing.T) {
+func TestCheckOfFolderSkipsOtherFiles(t *testing.T) {
 	strange(t)
 	code, out, errs := call(bounded(t), "check", ".")
 	require.Equal(t, cli.ExitOK, code, out+errs)

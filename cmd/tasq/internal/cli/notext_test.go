@@ -18,7 +18,7 @@ func TestAFilterIsText(t *testing.T) {
 }
 
 // A command with a text that is not UTF-8 is refused before it is left with the program that owns the database, as JSON has no such text.
-func TestWhatIsNoTextReachesNoOwner(t *testing.T) {
+func TestInvalidUTF8IsNotSentToOwner(t *testing.T) {
 	t.Parallel()
 	at := t.TempDir() + "/s.db"
 	e, err := engine.Open(t.Context(), sqlite.File(at), loading(t))

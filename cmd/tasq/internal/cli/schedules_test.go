@@ -120,7 +120,7 @@ func TestACommandOnAScheduleHasAKey(t *testing.T) {
 }
 
 // An add that is sent again with its key changes nothing, and takes back no update that came in between.
-func TestAnAddThatIsSentAgainTakesBackNoUpdate(t *testing.T) {
+func TestRepeatedAddDoesNotRevertUpdate(t *testing.T) {
 	t.Parallel()
 	db := filepath.Join(t.TempDir(), "s.db")
 	scheduleProgram(t, db, engine.Config{})

@@ -114,7 +114,7 @@ func TestWatchedLists(t *testing.T) {
 	}
 }
 
-func TestWhatDoesNotGoWithWatch(t *testing.T) {
+func TestWatchRefusesIncompatibleFlags(t *testing.T) {
 	t.Parallel()
 	path, _, _ := stuck(t)
 	for args, want := range map[string]string{

@@ -15,7 +15,7 @@ import (
 )
 
 // What a server meets is in the structured log: what anyone who reaches the port can cause at DEBUG, its own failures at ERROR.
-func TestWhatTheServerMeetsIsInTheLog(t *testing.T) {
+func TestServerLogsErrors(t *testing.T) {
 	var out bytes.Buffer
 	log := errorLog(slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("the disk is gone") }))
