@@ -6,8 +6,8 @@ import (
 	"github.com/tasq-dev/tasq/store/state"
 )
 
-// takesTurns records the position of a job in a fair queue. The number of earlier due jobs is meaningless then. A process without the engine in
-// which the job waits knows only that the queue is fair.
+// takesTurns records the position of a job in a fair queue. The number of earlier due jobs is meaningless then. A
+// process without the engine in which the job waits knows only that the queue is fair.
 func (v *visit) takesTurns(w *Wait, j *state.Job) {
 	if v.in.Fair != nil {
 		if f, ok := v.in.Fair(j.ID); ok {

@@ -13,8 +13,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// NotLate returns which of the given due jobs wait as their definition says, and so are not late: for the time window of their functions, or for the
-// other jobs of their batch.
+// NotLate returns which of the given due jobs wait as their definition says, and so are not late: for the time window
+// of their functions, or for the other jobs of their batch.
 func NotLate(ctx context.Context, r store.Reader, jobs []*state.Job, now time.Time) (map[workitem.JobID]bool, error) {
 	hours, batches, err := readConditions(ctx, r)
 	if err != nil || len(hours)+len(batches) == 0 {
@@ -85,8 +85,8 @@ func (v *visit) inHours(w *Wait, j *state.Job, at time.Time) bool {
 	return true
 }
 
-// opens says when the window of a function opens, in its time zone: "08:00 Europe/Berlin, when its hours begin (08:00-18:00)". The day is left out
-// if it is today.
+// opens says when the window of a function opens, in its time zone: "08:00 Europe/Berlin, when its hours begin
+// (08:00-18:00)". The day is left out if it is today.
 func opens(w *Wait, now time.Time) string {
 	zone := w.Hours.Location().String()
 	at := w.Until.In(w.Hours.Location())

@@ -10,8 +10,9 @@ import (
 	"github.com/tasq-dev/tasq/workflow"
 )
 
-// ReadLimits adds to the answer of an engine to [workflow.Limits] what only the database has: the cases that hold slots over several tasks. Without an
-// answer, it lists the limits as they are set; the only usage that is known then is that of holds.
+// ReadLimits adds to the answer of an engine to [workflow.Limits] what only the database has: the cases that hold slots
+// over several tasks. Without an answer, it lists the limits as they are set; the only usage that is known then is that
+// of holds.
 func ReadLimits(ctx context.Context, r store.Reader, known []workflow.LimitInfo) ([]workflow.LimitInfo, error) {
 	list := slices.Clone(known)
 	if len(known) == 0 {

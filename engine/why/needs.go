@@ -23,9 +23,9 @@ func (in *Input) readSettings(ctx context.Context, r store.Reader) error {
 	return err
 }
 
-// needs records what a due job needs of limits, if it does not wait for one in this process. A paused limit has no room for any key, except for keys with
-// definitions of their own. For a limit that engines share, its row says whether it has room, and which cases hold it; the usage of any other limit is
-// only known to its engine.
+// needs records what a due job needs of limits, if it does not wait for one in this process. A paused limit has no room
+// for any key, except for keys with definitions of their own. For a limit that engines share, its row says whether it
+// has room, and which cases hold it; the usage of any other limit is only known to its engine.
 func (v *visit) needs(w *Wait, j *state.Job) {
 	for _, t := range v.in.takes(v.c, j) {
 		set, known := v.in.Set[t.Limit]

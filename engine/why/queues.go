@@ -10,8 +10,9 @@ import (
 	"github.com/tasq-dev/tasq/workflow"
 )
 
-// ReadQueues returns the queues as the database has them, for use when no engine answers [workflow.Queues]: those with due jobs, those that are paused, and
-// those whose workers are set. The running jobs, workers, bounds and keys are not known then. It reads each live item and job.
+// ReadQueues returns the queues as the database has them, for use when no engine answers [workflow.Queues]: those with
+// due jobs, those that are paused, and those whose workers are set. The running jobs, workers, bounds and keys are not
+// known then. It reads each live item and job.
 func ReadQueues(ctx context.Context, r store.Reader, now time.Time) ([]workflow.QueueInfo, error) {
 	settings, err := r.Settings(ctx)
 	if err != nil {

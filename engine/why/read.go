@@ -13,30 +13,33 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Here is what the process that asks can do for cases, and what it may show. The zero value is a process that only reads, and shows everything.
+// Here is what the process that asks can do for cases, and what it may show. The zero value is a process that only
+// reads, and shows everything.
 type Here struct {
-	// Definition returns the definition with a fingerprint; nil if this process does not have it. If the function is nil, it is not known what the
-	// process has.
+	// Definition returns the definition with a fingerprint; nil if this process does not have it. If the function is
+	// nil, it is not known what the process has.
 	Definition func(fingerprint string) *workflow.Definition
 	// Workers returns how many jobs of a queue can run at a time here. If the function is nil, that is not known.
 	Workers func(queue string) int
 	// Running returns how many jobs of a queue run here now. If the function is nil, that is not known.
 	Running func(queue string) int
-	// Full returns the bound of running jobs of all queues here if it is reached; 0 if it is not. If the function is nil, that is not known.
-	Full func() int
-	// Limits returns the limits that a due job, or the step of it with that name, waits for; nothing if it does not wait for one. If the function is
+	// Full returns the bound of running jobs of all queues here if it is reached; 0 if it is not. If the function is
 	// nil, that is not known.
+	Full func() int
+	// Limits returns the limits that a due job, or the step of it with that name, waits for; nothing if it does not
+	// wait for one. If the function is nil, that is not known.
 	Limits func(job workitem.JobID, step string) []Limit
-	// Gathered returns how many jobs are in the line of the batch of a due job, and the latest time at which they start; 0 if it is in none. If the
-	// function is nil, that is not known.
+	// Gathered returns how many jobs are in the line of the batch of a due job, and the latest time at which they
+	// start; 0 if it is in none. If the function is nil, that is not known.
 	Gathered func(job workitem.JobID) (there int, due time.Time)
-	// Fair returns the position of a due job in a fair queue; false if it has none here. If the function is nil, that is not known.
+	// Fair returns the position of a due job in a fair queue; false if it has none here. If the function is nil, that
+	// is not known.
 	Fair func(job workitem.JobID) (Fair, bool)
-	// Failing returns since when the store fails when this engine tries to start a due job; zero if it does not fail. If the function is nil, that is
-	// not known.
+	// Failing returns since when the store fails when this engine tries to start a due job; zero if it does not fail.
+	// If the function is nil, that is not known.
 	Failing func(job workitem.JobID) time.Time
-	// Shown masks a key: a business key, with the kind "key" and the name of its workflow, or the key of a limit, with the kind "limit" and the name
-	// of the limit. A nil function shows keys as they are.
+	// Shown masks a key: a business key, with the kind "key" and the name of its workflow, or the key of a limit, with
+	// the kind "limit" and the name of the limit. A nil function shows keys as they are.
 	Shown func(kind, name, text string) string
 }
 
@@ -109,8 +112,8 @@ func ReadOf(ctx context.Context, r store.Reader, tree *state.Tree, id workitem.C
 	return answer, err
 }
 
-// deadLetterOf returns the note about the dead letter of a failed root case from the last entry of its journal: the letter was started in the transaction of
-// the failure, after those of its work items.
+// deadLetterOf returns the note about the dead letter of a failed root case from the last entry of its journal: the
+// letter was started in the transaction of the failure, after those of its work items.
 func deadLetterOf(ctx context.Context, r store.Reader, c *state.Case) (letter string, err error) {
 	if c.State != state.CaseFailed || !c.Parent.IsZero() {
 		return "", nil

@@ -9,10 +9,11 @@ import (
 	"github.com/tasq-dev/tasq/store/state"
 )
 
-// The row of a shared limit is in the store, so every process that can read the store knows when it has room again, and which cases hold slots over
-// several tasks.
+// The row of a shared limit is in the store, so every process that can read the store knows when it has room again, and
+// which cases hold slots over several tasks.
 
-// readRows reads the rows of the limits that jobs and steps of the tree need, as far as their keys are known, and those with holds of cases of the tree.
+// readRows reads the rows of the limits that jobs and steps of the tree need, as far as their keys are known, and those
+// with holds of cases of the tree.
 func (in *Input) readRows(ctx context.Context, r store.Reader) (err error) {
 	var f store.LimitFilter
 	in.Tree.Each(func(c *state.Case) {
@@ -38,7 +39,8 @@ func (in *Input) readRows(ctx context.Context, r store.Reader) (err error) {
 	return err
 }
 
-// look returns whether a limit has room for a job by its row; false if the row does not say that. The only engine of a store knows better.
+// look returns whether a limit has room for a job by its row; false if the row does not say that. The only engine of a
+// store knows better.
 func (v *visit) look(t *store.Takes, set *store.LimitValue, j *state.Job) (out ration.Outlook, known bool) {
 	l := set.Current()
 	if t.Keyed || t.Any != nil || t.N == 0 || !v.counted(l) {
@@ -73,8 +75,8 @@ func (in *Input) limitOf(name, key string) (limit.Limit, bool) {
 	return set.Current(), ok
 }
 
-// counted reports whether rows have the usage of a limit. In a store with a single engine they have it for rates and holds; the engine itself knows
-// the rest.
+// counted reports whether rows have the usage of a limit. In a store with a single engine they have it for rates and
+// holds; the engine itself knows the rest.
 func (v *visit) counted(l limit.Limit) bool {
 	switch one := v.in.Rows.Now == 0; {
 	case one && v.in.Limits != nil:

@@ -140,7 +140,8 @@ func setLimit(name, key string, n int64) string {
 	return line + printable.Arguments(name, strconv.FormatInt(n, 10))
 }
 
-// leftAlone adds due work without a known obstacle that has not started. If other jobs of its queue run, it is not late, but waits for its turn.
+// leftAlone adds due work without a known obstacle that has not started. If other jobs of its queue run, it is not
+// late, but waits for its turn.
 func (l *looking) leftAlone(ctx context.Context, r store.Finder, w *Wait, text string, late time.Time) error {
 	if !w.Since.Before(late) {
 		return nil

@@ -44,7 +44,8 @@ type Strand struct {
 	Repair   string          `json:"repair"` // how to repair it: a command of tasq, or a description
 }
 
-// DefaultLate is the delay from which on due work counts as late: an open engine with a free worker starts it within milliseconds.
+// DefaultLate is the delay from which on due work counts as late: an open engine with a free worker starts it within
+// milliseconds.
 const DefaultLate = 10 * time.Second
 
 // Search configures a search for cases that do not end.
@@ -52,21 +53,23 @@ type Search struct {
 	Here               // what the process that asks can do; the zero value judges only by what is stored
 	Now  time.Time     // the time of the search
 	Late time.Duration // the delay from which on due work counts as late; 0 is DefaultLate
-	// Older leaves out what has waited for less time. It also adds cases that have waited for so long for an event without a deadline, whose sender may
-	// be gone. 0 lists everything except these.
+	// Older leaves out what has waited for less time. It also adds cases that have waited for so long for an event
+	// without a deadline, whose sender may be gone. 0 lists everything except these.
 	Older time.Duration
-	// Most bounds the number of root cases that are examined, oldest first. If there are more, the search ends with [ErrMore]. 0 is no bound.
+	// Most bounds the number of root cases that are examined, oldest first. If there are more, the search ends with
+	// [ErrMore]. 0 is no bound.
 	Most int
 }
 
 // ErrMore says that a search has examined as many cases as Search.Most allows.
 var ErrMore = errors.New("there are more cases to look at")
 
-// Stranded yields the live cases that no run can complete from their present marking, and those that neither work in progress nor a person will move, each with
-// the cause and the repair. Work is in progress if there is a job, a timer or an event for it, or a work item that is offered to a person, unless the
-// case is suspended, its queue is paused or has no workers, a limit is set to 0, or an incident needs a decision. Several root cases are read in one
-// view. A case is not listed as a dead end if the search for a run exceeded its budget. After the live cases come those that have ended and left
-// an incident.
+// Stranded yields the live cases that no run can complete from their present marking, and those that neither work in
+// progress nor a person will move, each with the cause and the repair. Work is in progress if there is a job, a timer
+// or an event for it, or a work item that is offered to a person, unless the case is suspended, its queue is paused or
+// has no workers, a limit is set to 0, or an incident needs a decision. Several root cases are read in one view. A case
+// is not listed as a dead end if the search for a run exceeded its budget. After the live cases come those that have
+// ended and left an incident.
 func Stranded(ctx context.Context, v store.Viewer, s Search) iter.Seq2[Strand, error] {
 	return func(yield func(Strand, error) bool) {
 		x := &examination{Search: s, busy: make(map[string]bool), ways: make(map[string]string)}
@@ -104,7 +107,8 @@ func Stranded(ctx context.Context, v store.Viewer, s Search) iter.Seq2[Strand, e
 // together is the number of root cases that are read in one view.
 const together = 50
 
-// parts yields groups of root cases that are examined in one view. An error comes with the cases before it; it is [ErrMore] if Search.Most is exceeded.
+// parts yields groups of root cases that are examined in one view. An error comes with the cases before it; it is
+// [ErrMore] if Search.Most is exceeded.
 func (x *examination) parts(roots iter.Seq2[workitem.CaseID, error]) iter.Seq2[[]workitem.CaseID, error] {
 	return func(yield func([]workitem.CaseID, error) bool) {
 		var some []workitem.CaseID
@@ -145,8 +149,9 @@ type examination struct {
 // maxWays bounds the number of cached results.
 const maxWays = 10_000
 
-// deadEnd returns why no run completes a case; "" if one does, or if it is not known. The result is cached by the definition, the marking and the started
-// tasks: of a hundred thousand cases most are in a state that others are in too, and the search for a run costs more than everything else.
+// deadEnd returns why no run completes a case; "" if one does, or if it is not known. The result is cached by the
+// definition, the marking and the started tasks: of a hundred thousand cases most are in a state that others are in
+// too, and the search for a run costs more than everything else.
 func (x *examination) deadEnd(c *state.Case) string {
 	x.key = append(append(x.key[:0], c.Fingerprint...), 0)
 	for _, n := range c.Marking {

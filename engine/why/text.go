@@ -79,8 +79,8 @@ func text(w *Wait, now time.Time) string {
 	return line
 }
 
-// Words describes what must happen and what blocks it, without the fields that a page shows separately: the times, the id and the path. now is the time of
-// the answer.
+// Words describes what must happen and what blocks it, without the fields that a page shows separately: the times, the
+// id and the path. now is the time of the answer.
 func (w *Wait) Words(now time.Time) string {
 	line := what(w, time.Time{})
 	if reason := blocked(w, now); reason != "" {

@@ -8,8 +8,8 @@ import (
 	"github.com/tasq-dev/tasq/store"
 )
 
-// Unserved has the live cases of a definition that an engine was not opened with. The engine does not touch them: their jobs and timers do not run, and
-// actions on their work items fail with [NotLoaded].
+// Unserved has the live cases of a definition that an engine was not opened with. The engine does not touch them: their
+// jobs and timers do not run, and actions on their work items fail with [NotLoaded].
 type Unserved struct {
 	Workflow    string
 	Version     string
@@ -18,9 +18,9 @@ type Unserved struct {
 	Items       map[string]int64 // the live work items by task
 }
 
-// ReadUnserved returns the definitions with live cases that an engine was not opened with, by workflow and version. The engine logs each of them when it is
-// opened, at level WARN. Usually a new version of a workflow was deployed without the old one. A process that only reads has no definitions, so the
-// list is empty for the zero value of [Here].
+// ReadUnserved returns the definitions with live cases that an engine was not opened with, by workflow and version. The
+// engine logs each of them when it is opened, at level WARN. Usually a new version of a workflow was deployed without
+// the old one. A process that only reads has no definitions, so the list is empty for the zero value of [Here].
 func ReadUnserved(ctx context.Context, r store.Reader, here Here) ([]Unserved, error) {
 	if here.Definition == nil {
 		return nil, nil

@@ -34,8 +34,8 @@ type WayTask struct {
 	Waits []Wait `json:"waits,omitempty"` // what an enabled or started task waits for
 }
 
-// WayOf returns the shortest run that completes a case, with the waits of its tasks. The answer must be for that case, which must be in the tree. Failures
-// are not considered: a task completes when its work is done.
+// WayOf returns the shortest run that completes a case, with the waits of its tasks. The answer must be for that case,
+// which must be in the tree. Failures are not considered: a task completes when its work is done.
 func WayOf(tree *state.Tree, a *Answer) Way {
 	c := tree.Case(a.Case)
 	w, run := wayFrom(c)

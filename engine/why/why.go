@@ -1,6 +1,6 @@
-// Package why explains what a case waits for: who or what must act next, since when, until when, and why that has not happened yet. [Explain] is a pure
-// function of the state of a tree; [Read] reads that state from any store, also from a read-only one. The engine and the command tasq both use
-// this package, so they give the same answer.
+// Package why explains what a case waits for: who or what must act next, since when, until when, and why that has not
+// happened yet. [Explain] is a pure function of the state of a tree; [Read] reads that state from any store, also from
+// a read-only one. The engine and the command tasq both use this package, so they give the same answer.
 //
 // A wait has a kind, which says who must act, and, if it is overdue, a block, which says what prevents that:
 //
@@ -75,8 +75,8 @@ type Answer struct {
 
 	Tick *workflow.Tick `json:"tick,omitempty"` // the tick of the schedule that started the case; nil if none did
 
-	// Waits are what the case and its descendants wait for: those of the case first, then those of its child cases, each group in the order of
-	// creation. It is empty for a case that has ended and left no work behind.
+	// Waits are what the case and its descendants wait for: those of the case first, then those of its child cases,
+	// each group in the order of creation. It is empty for a case that has ended and left no work behind.
 	Waits []Wait `json:"waits"`
 	More  int    `json:"more,omitempty"` // the number of waits that were left out, see MaxWaits
 
@@ -91,7 +91,8 @@ type Answer struct {
 	// Lost are the tasks of a failed case that were started, and continue if it is resumed.
 	Lost []string `json:"lost,omitempty"`
 
-	// DeadLetter says which case is the dead letter of a failed root case; "" if there is none, or if the case has changed since (see its history).
+	// DeadLetter says which case is the dead letter of a failed root case; "" if there is none, or if the case has
+	// changed since (see its history).
 	DeadLetter string `json:"deadLetter,omitempty"`
 }
 

@@ -8,15 +8,15 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Apply applies a change to the tree. It returns an error if the change cannot follow from the present state, as in a corrupt journal. The tree may be
-// half changed then; [Tree.Rollback] restores it.
+// Apply applies a change to the tree. It returns an error if the change cannot follow from the present state, as in a
+// corrupt journal. The tree may be half changed then; [Tree.Rollback] restores it.
 //
-// Apply decides nothing: the kernel has decided, for example, that a task is enabled, and the change records that. Apply checks only what would leave a
-// state on which no command can run: a negative marking, or a change of something that does not exist. The invariants between the parts of a tree
-// are left to the integrity check.
+// Apply decides nothing: the kernel has decided, for example, that a task is enabled, and the change records that.
+// Apply checks only what would leave a state on which no command can run: a negative marking, or a change of something
+// that does not exist. The invariants between the parts of a tree are left to the integrity check.
 //
-// A case is copied before its first change within a command (own), so that readers of earlier snapshots, and a rollback, keep the old value. Later
-// changes modify the copy.
+// A case is copied before its first change within a command (own), so that readers of earlier snapshots, and a
+// rollback, keep the old value. Later changes modify the copy.
 func (t *Tree) Apply(e Change) error {
 	if o, ok := e.(*CaseOpened); ok {
 		return t.openCase(o.Case)
@@ -81,9 +81,9 @@ func (t *Tree) Apply(e Change) error {
 	return nil
 }
 
-// openCase adds a copy of the case, with its first token, and counts it in its parent. The number of child cases created in an activation gives the
-// next one its name (k.1.3), so it includes those that have ended. A case that a step runs belongs to no task, and is named by its position among
-// all children.
+// openCase adds a copy of the case, with its first token, and counts it in its parent. The number of child cases
+// created in an activation gives the next one its name (k.1.3), so it includes those that have ended. A case that a
+// step runs belongs to no task, and is named by its position among all children.
 func (t *Tree) openCase(given *Case) error {
 	c := *given
 	c.State = CaseStarted
@@ -112,8 +112,8 @@ func (t *Tree) openCase(given *Case) error {
 	return nil
 }
 
-// remove marks a tree whose root case has ended as removed. It must not have jobs, since their work would be lost. The tree stays readable until the
-// end of the command, for observers.
+// remove marks a tree whose root case has ended as removed. It must not have jobs, since their work would be lost. The
+// tree stays readable until the end of the command, for observers.
 func (t *Tree) remove(c *Case) error {
 	if c.ID != t.Root || !c.State.Final() {
 		return fmt.Errorf("case %s is removed, and it is %s; only a root case that has ended can be", c.ID, c.State)
@@ -169,11 +169,13 @@ func (c *Case) resumeTask(e *TaskResumed) error {
 	return nil
 }
 
-// nothing is the output of an item that completed without one. It differs from nil, the output of a task without a completed item.
+// nothing is the output of an item that completed without one. It differs from nil, the output of a task without a
+// completed item.
 var nothing = json.RawMessage("null")
 
-// moveTask changes the state of a task. Three transitions change more than that: enabling begins a new activation, a start takes the tokens that the change
-// lists (which ones an or-join took is a decision that is not repeated here), and completion clears the output of an earlier activation:
+// moveTask changes the state of a task. Three transitions change more than that: enabling begins a new activation, a
+// start takes the tokens that the change lists (which ones an or-join took is a decision that is not repeated here),
+// and completion clears the output of an earlier activation:
 //
 //	activation 1   item completes with 7     task output 7
 //	activation 2   its only item is canceled, the task completes without output     task output nil, not 7
@@ -184,8 +186,8 @@ func (c *Case) moveTask(e *TaskMoved) error {
 		task.Output = nil // of an earlier activation
 	}
 	if e.To == TaskEnabled {
-		// Only queries need the final items of earlier activations, and they read the tables. Dropping them here keeps a case small that loops ten
-		// thousand times.
+		// Only queries need the final items of earlier activations, and they read the tables. Dropping them here keeps
+		// a case small that loops ten thousand times.
 		c.Items.forget(c.Net.TaskName(e.Task))
 		task.Generation, task.Created = e.Generation, 0
 	}
@@ -197,8 +199,9 @@ func (c *Case) moveTask(e *TaskMoved) error {
 	return nil
 }
 
-// openItem adds an item. A replacement is linked from both sides: the policy asks whether a failed item has a successor, and an attempt asks for its
-// predecessor. A predecessor of an earlier activation is no longer in memory; its link is only in the tables.
+// openItem adds an item. A replacement is linked from both sides: the policy asks whether a failed item has a
+// successor, and an attempt asks for its predecessor. A predecessor of an earlier activation is no longer in memory;
+// its link is only in the tables.
 func (t *Tree) openItem(c *Case, it *workitem.Item) error {
 	task, ok := c.Net.TaskByName(it.Task)
 	if !ok {
@@ -223,8 +226,8 @@ func (t *Tree) putItem(c *Case, it *workitem.Item) {
 	t.items.put(it)
 }
 
-// moveItem changes a copy of the item, since a callback or a reader may have the old one. The output of the task is that of the item that completed last,
-// which need not be the one with the highest number.
+// moveItem changes a copy of the item, since a callback or a reader may have the old one. The output of the task is
+// that of the item that completed last, which need not be the one with the highest number.
 func (t *Tree) moveItem(c *Case, e *ItemMoved) error {
 	it := c.Items.Get(e.Item)
 	if it == nil {
@@ -252,8 +255,8 @@ func (t *Tree) moveItem(c *Case, e *ItemMoved) error {
 	return nil
 }
 
-// moveJob changes a copy of the job. A job that has ended is removed from the case, but kept in the changes of the command, so that the store can write its
-// end.
+// moveJob changes a copy of the job. A job that has ended is removed from the case, but kept in the changes of the
+// command, so that the store can write its end.
 func (t *Tree) moveJob(c *Case, e *JobMoved) error {
 	j := c.Jobs.Get(e.Job)
 	if j == nil {
@@ -272,8 +275,8 @@ func (t *Tree) moveJob(c *Case, e *JobMoved) error {
 	return nil
 }
 
-// openStep adds a step. A case has only waiting steps; a run reads the others from the store. So a function of ten thousand steps needs memory only for
-// those that it waits for.
+// openStep adds a step. A case has only waiting steps; a run reads the others from the store. So a function of ten
+// thousand steps needs memory only for those that it waits for.
 func (t *Tree) openStep(c *Case, s *workitem.Step) {
 	if !s.State.Final() {
 		c.Steps.put(s)

@@ -85,7 +85,8 @@ func parseWord(what string, names []string, w string) (int, error) {
 	return 0, fmt.Errorf("%q is not a %s; use one of %s", w, what, strings.Join(names[1:], ", "))
 }
 
-// Task is the latest activation of a task in a case. Earlier activations are in the journal and in the tables; no command depends on them.
+// Task is the latest activation of a task in a case. Earlier activations are in the journal and in the tables; no
+// command depends on them.
 type Task struct {
 	State      TaskState
 	Generation int             // how often the task was enabled
@@ -104,10 +105,12 @@ type Suspension struct {
 	Reason string // "" if none was given
 }
 
-// Case is the state of one case, without its descendants. It is copied before it is changed, so a pointer to it is a snapshot.
+// Case is the state of one case, without its descendants. It is copied before it is changed, so a pointer to it is a
+// snapshot.
 //
-// A case has what the next command may need, and nothing else: the items of the latest activations, the live jobs, the waiting steps, the events that no
-// step has taken. So a case that has looped a thousand times uses the memory of its last round. The integrity check verifies these invariants:
+// A case has what the next command may need, and nothing else: the items of the latest activations, the live jobs, the
+// waiting steps, the events that no step has taken. So a case that has looped a thousand times uses the memory of its
+// last round. The integrity check verifies these invariants:
 //
 //   - a marking has no negative count, and one entry for each condition of the net;
 //   - an item, child case or job of an activation is live only while the activation is the latest and active;
@@ -172,12 +175,14 @@ func (c *Case) Label() string {
 	return workitem.Label(c.ParentTask, c.Generation, c.Number)
 }
 
-// HoldsKey reports whether the case prevents others from having its business key: a root case with a unique key, unless it has failed or was canceled.
+// HoldsKey reports whether the case prevents others from having its business key: a root case with a unique key, unless
+// it has failed or was canceled.
 func (c *Case) HoldsKey() bool {
 	return c.Unique && c.Key != "" && c.Parent.IsZero() && (c.State == CaseStarted || c.State == CaseCompleted)
 }
 
-// Turn returns the job by which a root case waits for the end of the earlier cases with its business key; nil if it does not wait for that.
+// Turn returns the job by which a root case waits for the end of the earlier cases with its business key; nil if it
+// does not wait for that.
 func (c *Case) Turn() *Job {
 	for j := range c.Jobs.All() {
 		if j.Kind == JobStart && j.State == JobWaiting {
@@ -220,8 +225,8 @@ func (c *Case) Step(id workitem.StepID) *workitem.Step {
 	return c.Steps.get(sortKey{id})
 }
 
-// Load sets the items and live jobs of a case that was read from a database. Call it before the case is part of a [Tree], after which only the tree
-// may change it.
+// Load sets the items and live jobs of a case that was read from a database. Call it before the case is part of a
+// [Tree], after which only the tree may change it.
 func (c *Case) Load(items []*workitem.Item, jobs []*Job) {
 	c.Items, c.Jobs = Items{}, Jobs{}
 	for _, it := range items {

@@ -8,7 +8,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Change is one change of a case. The set of implementations is closed. The journal stores changes, so their JSON form is stable.
+// Change is one change of a case. The set of implementations is closed. The journal stores changes, so their JSON form
+// is stable.
 type Change interface {
 	of() workitem.CaseID // the case that it happened to
 }
@@ -22,8 +23,8 @@ type CaseOpened struct{ Case *Case }
 // CaseBegun says that the first work of a case has started.
 type CaseBegun struct{ Case workitem.CaseID }
 
-// CaseEnded says that a case completed, failed or was canceled. Leftover lists the conditions other than the end that were still marked at its
-// completion, which was improper then.
+// CaseEnded says that a case completed, failed or was canceled. Leftover lists the conditions other than the end that
+// were still marked at its completion, which was improper then.
 type CaseEnded struct {
 	Case     workitem.CaseID
 	State    CaseState
@@ -54,11 +55,12 @@ type CaseContinued struct {
 	At   time.Time
 }
 
-// CaseRemoved says that a root case that has ended is removed from the tables and the journal, with its descendants and everything in them, this entry
-// included. It is the last change of its tree.
+// CaseRemoved says that a root case that has ended is removed from the tables and the journal, with its descendants and
+// everything in them, this entry included. It is the last change of its tree.
 type CaseRemoved struct{ Case workitem.CaseID }
 
-// TaskMoved says that a task changed its state. For an enabling it has the new generation, for a start the conditions from which a token was taken.
+// TaskMoved says that a task changed its state. For an enabling it has the new generation, for a start the conditions
+// from which a token was taken.
 type TaskMoved struct {
 	Case       workitem.CaseID
 	Task       net.TaskID
@@ -68,7 +70,8 @@ type TaskMoved struct {
 	Lost       bool // a started task is canceled because its case fails
 }
 
-// TaskResumed says that an activation continues that had failed, or that had ended because its case failed. Its tokens are already consumed.
+// TaskResumed says that an activation continues that had failed, or that had ended because its case failed. Its tokens
+// are already consumed.
 type TaskResumed struct {
 	Case       workitem.CaseID
 	Task       net.TaskID
@@ -82,8 +85,8 @@ type Produced struct {
 	Into []net.ConditionID
 }
 
-// TokensMoved says that a person corrected the marking of a case: a token was taken from each condition of the first list, and put into each of the
-// second.
+// TokensMoved says that a person corrected the marking of a case: a token was taken from each condition of the first
+// list, and put into each of the second.
 type TokensMoved struct {
 	Case workitem.CaseID
 	From []net.ConditionID

@@ -2,8 +2,8 @@ package state
 
 import "github.com/tasq-dev/tasq/workitem"
 
-// saves has cases as they were before a command. Most commands change one or two cases, for which searching a list is faster and smaller than a map; a
-// command that ends a thousand cases gets a map.
+// saves has cases as they were before a command. Most commands change one or two cases, for which searching a list is
+// faster and smaller than a map; a command that ends a thousand cases gets a map.
 type saves struct {
 	list []save
 	ids  map[workitem.CaseID]struct{} // of the list; nil while it is short
@@ -66,8 +66,9 @@ func (c *changes) merge(later changes) {
 	c.mail.merge(later.mail)
 }
 
-// changed collects the newest value of each element that a command changes, in the order of the first change. So a store writes one row for an item that
-// was opened, started and completed in one command, and rows are in the order of ids.
+// changed collects the newest value of each element that a command changes, in the order of the first change. So a
+// store writes one row for an item that was opened, started and completed in one command, and rows are in the order of
+// ids.
 type changed[T listed] struct {
 	list []T
 	at   map[sortKey]int // positions in list; nil while there are few

@@ -11,16 +11,19 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// The stored form of changes and of the parts of a case. Every store uses it, and it is readable without this program: one JSON object per change, with
-// names of tasks, conditions and states, and times as microseconds since 1970 (UTC). The start of a task reads
+// The stored form of changes and of the parts of a case. Every store uses it, and it is readable without this program:
+// one JSON object per change, with names of tasks, conditions and states, and times as microseconds since 1970 (UTC).
+// The start of a task reads
 //
 //	{"e":"task","task":"draft","to":"started","gen":1,"from":["start"]}
 //
-// The keys are defined here for writing, and in codec_scan.go for reading. Zero values are left out, and so is "case" if it is the root case, which
-// the entry has already: most changes are of the root case, and a third of their bytes would be its id.
+// The keys are defined here for writing, and in codec_scan.go for reading. Zero values are left out, and so is "case"
+// if it is the root case, which the entry has already: most changes are of the root case, and a third of their bytes
+// would be its id.
 //
-// Encoding is written by hand, since every command encodes its changes on the writer's goroutine, and reflection would take four times as long. So is
-// decoding, since a past state is rebuilt from the whole history; JSON in any other form is left to encoding/json.
+// Encoding is written by hand, since every command encodes its changes on the writer's goroutine, and reflection would
+// take four times as long. So is decoding, since a past state is rebuilt from the whole history; JSON in any other form
+// is left to encoding/json.
 
 // The values of "e", by which a change is named.
 const (
@@ -50,15 +53,15 @@ const (
 // ErrCorrupt says that stored data cannot be decoded.
 var ErrCorrupt = errors.New("the database is damaged, or is not a Tasq database")
 
-// Micros returns a time as it is stored: microseconds since 1970. Times of the years -290,000 to 290,000, also the zero time, are restored exactly if they
-// were truncated to microseconds.
+// Micros returns a time as it is stored: microseconds since 1970. Times of the years -290,000 to 290,000, also the zero
+// time, are restored exactly if they were truncated to microseconds.
 func Micros(t time.Time) int64 { return t.UnixMicro() }
 
 // FromMicros returns the time that [Micros] has encoded, in UTC.
 func FromMicros(us int64) time.Time { return time.UnixMicro(us).UTC() }
 
-// AppendChanges appends the changes of a command as a JSON array. The tree provides the names of tasks and conditions, so it must have the case of every
-// change. Payloads (inputs, outputs, details) must be JSON, and are copied unchanged.
+// AppendChanges appends the changes of a command as a JSON array. The tree provides the names of tasks and conditions,
+// so it must have the case of every change. Payloads (inputs, outputs, details) must be JSON, and are copied unchanged.
 func AppendChanges(dst []byte, changes []Change, t *Tree) []byte {
 	dst = append(dst, '[')
 	for i, e := range changes {

@@ -11,8 +11,8 @@ import (
 	"github.com/tasq-dev/tasq/net"
 )
 
-// AppendMarking appends a marking as a JSON object from names of conditions to numbers of tokens. Empty conditions are left out, so it is short also for a
-// large net.
+// AppendMarking appends a marking as a JSON object from names of conditions to numbers of tokens. Empty conditions are
+// left out, so it is short also for a large net.
 func AppendMarking(dst []byte, n *net.Net, m net.Marking) []byte {
 	dst = append(dst, '{')
 	first := true
@@ -56,8 +56,9 @@ type taskWire struct {
 	Lost    bool            `json:"lost"`
 }
 
-// AppendTasks appends the tasks of a case as a JSON object from the name of a task to its state, its generation ("gen"), the number of items created in it
-// ("created"), its output, and whether the failure of the case ended it ("lost"). A task that was never enabled is left out.
+// AppendTasks appends the tasks of a case as a JSON object from the name of a task to its state, its generation
+// ("gen"), the number of items created in it ("created"), its output, and whether the failure of the case ended it
+// ("lost"). A task that was never enabled is left out.
 func AppendTasks(dst []byte, n *net.Net, tasks []Task) []byte {
 	dst = append(dst, '{')
 	first := true

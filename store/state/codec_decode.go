@@ -92,8 +92,8 @@ func (m *micros) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// DecodeChanges decodes what [AppendChanges] has encoded for a command on the tree of the root case. The error wraps [ErrCorrupt], and shows the invalid
-// change.
+// DecodeChanges decodes what [AppendChanges] has encoded for a command on the tree of the root case. The error wraps
+// [ErrCorrupt], and shows the invalid change.
 func DecodeChanges(data []byte, root workitem.CaseID, nets Nets) ([]Change, error) {
 	s := scanners.Get().(*scanner)
 	defer scanners.Put(s)

@@ -7,8 +7,9 @@ import (
 	"sync"
 )
 
-// scanner decodes changes in exactly the form of [AppendChanges], without spaces and with the keys of [wire], in a quarter of the time of encoding/json.
-// For any other text it sets odd, and encoding/json decodes the text or reports the error.
+// scanner decodes changes in exactly the form of [AppendChanges], without spaces and with the keys of [wire], in a
+// quarter of the time of encoding/json. For any other text it sets odd, and encoding/json decodes the text or reports
+// the error.
 type scanner struct {
 	data []byte
 	at   int

@@ -7,7 +7,7 @@
 //	├── parcel 1  (of ship)    a case of its own, with a net of its own
 //	└── parcel 2  (of ship)
 //
-// A command produces a list of [Change] values, and [Tree.Apply] is the only code that turns changes into state: the kernel uses it while it decides, a
-// store to recover, and the integrity check to rebuild a case from its journal. [AppendChanges] and [DecodeChanges] are the stored form of
-// changes, the same in every store.
+// A command produces a list of [Change] values, and [Tree.Apply] is the only code that turns changes into state: the
+// kernel uses it while it decides, a store to recover, and the integrity check to rebuild a case from its journal.
+// [AppendChanges] and [DecodeChanges] are the stored form of changes, the same in every store.
 package state

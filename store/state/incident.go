@@ -7,7 +7,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Subject is the subject of an incident besides its owner. It is the input of its job. The zero value means that the owner is the whole subject.
+// Subject is the subject of an incident besides its owner. It is the input of its job. The zero value means that the
+// owner is the whole subject.
 type Subject struct {
 	Case workitem.CaseID `json:"case,omitzero"` // the child case that failed
 	Job  *GivenUp        `json:"job,omitempty"` // the job that was given up
@@ -23,7 +24,8 @@ type GivenUp struct {
 	Attempt int             `json:"attempt,omitempty"` // how often it was tried
 }
 
-// Again reports whether the job can be repeated by itself. The run of a work item cannot: the item is retried instead, as a new one.
+// Again reports whether the job can be repeated by itself. The run of a work item cannot: the item is retried instead,
+// as a new one.
 func (g *GivenUp) Again() bool { return g != nil && g.Kind != JobRun }
 
 // SubjectOf returns the subject of an incident. The error wraps [ErrCorrupt].

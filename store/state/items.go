@@ -22,8 +22,8 @@ type activation struct {
 	tally      workitem.Tally
 }
 
-// few is the number of items up to which they are counted each time. The policy asks for the tally at every end of an item, so counting n items each time
-// would take n² steps.
+// few is the number of items up to which they are counted each time. The policy asks for the tally at every end of an
+// item, so counting n items each time would take n² steps.
 const few = 64
 
 // Get returns an item; nil if there is none with that id.
@@ -51,8 +51,8 @@ func (l Items) snapshot() Items {
 	return Items{List: l.List.snapshot(), tallies: l.tallies}
 }
 
-// put adds an item, or replaces the one with its id. Once there are many items, it builds the tallies, and then updates them: the old state of the item is
-// subtracted, the new one added.
+// put adds an item, or replaces the one with its id. Once there are many items, it builds the tallies, and then updates
+// them: the old state of the item is subtracted, the new one added.
 func (l *Items) put(it *workitem.Item) {
 	before := l.get(sortKey{it.ID})
 	l.List.put(it)
@@ -89,8 +89,9 @@ func (l *Items) activation(task string, generation int) (int, bool) {
 	})
 }
 
-// forget drops the final items of a task. An activation that ends cancels its items in the same command, so there should be no live ones when the next
-// begins; but live ones are kept, so that this does not depend on the order of the changes of a command.
+// forget drops the final items of a task. An activation that ends cancels its items in the same command, so there
+// should be no live ones when the next begins; but live ones are kept, so that this does not depend on the order of the
+// changes of a command.
 func (l *Items) forget(task string) {
 	first, _ := l.activation(task, 0)
 	if l.tallies != nil && (first == len(l.tallies) || l.tallies[first].task != task) {

@@ -44,8 +44,8 @@ const (
 	JobStart = "start" // the first tasks of a case that begins later, in a transaction
 	JobTell  = "tell"  // a completion handler of the workflow, in a transaction
 
-	// JobIncident needs a decision of a person: it is live until its work is retried, skipped or ended. Its name is the kind of incident, its failure the
-	// cause, and its owner the blocked work.
+	// JobIncident needs a decision of a person: it is live until its work is retried, skipped or ended. Its name is the
+	// kind of incident, its failure the cause, and its owner the blocked work.
 	JobIncident = "incident"
 )
 
@@ -65,7 +65,8 @@ const (
 var IncidentKinds = []string{IncidentAttempts, IncidentCase, IncidentCrash, IncidentResult, IncidentTimer, IncidentFunction, IncidentHandler,
 	IncidentOrJoin}
 
-// Job is work of a worker, or work at a later time, owned by a work item, an activation of a task, or a case. It is canceled with its owner.
+// Job is work of a worker, or work at a later time, owned by a work item, an activation of a task, or a case. It is
+// canceled with its owner.
 type Job struct {
 	ID         workitem.JobID
 	Case       workitem.CaseID
@@ -98,8 +99,8 @@ func (j *Job) Owned(task string, generation int) bool {
 	return j.Task == task && j.Generation == generation
 }
 
-// Jobs is the live jobs of a case, in two orders: by id, which is the order of creation, and by item, since the end of an item ends its jobs, and a
-// task may have a hundred thousand of them.
+// Jobs is the live jobs of a case, in two orders: by id, which is the order of creation, and by item, since the end of
+// an item ends its jobs, and a task may have a hundred thousand of them.
 type Jobs struct {
 	List[*Job]
 	byItem List[*jobOfItem]

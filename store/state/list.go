@@ -9,12 +9,13 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// List is an ordered collection of a case: its work items, or its live jobs, ordered by id, which is the order of their creation. The zero value is
-// empty.
+// List is an ordered collection of a case: its work items, or its live jobs, ordered by id, which is the order of their
+// creation. The zero value is empty.
 //
-// It is a persistent data structure: a copy of a List is a snapshot that costs nothing, and shares memory until one of them changes. The elements are in
-// parts of at most [partSize], and a change copies only its part and the list of parts. So in a case of 100,000 items the completion of one copies
-// the list of 391 parts and one of them, and not 100,000 elements.
+// It is a persistent data structure: a copy of a List is a snapshot that costs nothing, and shares memory until one of
+// them changes. The elements are in parts of at most [partSize], and a change copies only its part and the list of
+// parts. So in a case of 100,000 items the completion of one copies the list of 391 parts and one of them, and not
+// 100,000 elements.
 //
 //	snapshot   parts ─▶ [p0][p1][p2]         p0, p1 and p2 are shared
 //	                     │   │   │
@@ -95,7 +96,8 @@ func (l List[T]) get(k sortKey) T {
 	return nil
 }
 
-// find returns the part and the position of a key, or where to insert it: in the last part whose first key is not greater, or in the first part.
+// find returns the part and the position of a key, or where to insert it: in the last part whose first key is not
+// greater, or in the first part.
 func (l List[T]) find(k sortKey) (p, i int, ok bool) {
 	switch len(l.parts) {
 	case 0:
@@ -166,8 +168,9 @@ func (l *List[T]) put(v T) {
 	own.of = slices.Insert(own.of, i, v)
 }
 
-// split makes room for an element at position i of a full part: a new part after it, or two halves. Ids increase with time, so nearly all elements are
-// added at the end. There the full part stays full: a list of n elements has n/partSize parts, and not twice as many half-empty ones.
+// split makes room for an element at position i of a full part: a new part after it, or two halves. Ids increase with
+// time, so nearly all elements are added at the end. There the full part stays full: a list of n elements has
+// n/partSize parts, and not twice as many half-empty ones.
 func (l *List[T]) split(p, i int) (int, int) {
 	if i == partSize && p == len(l.parts)-1 {
 		return p + 1, 0
@@ -184,8 +187,8 @@ func (l *List[T]) split(p, i int) (int, int) {
 	return p, i
 }
 
-// remove removes the element with a key, if it exists. Empty parts are dropped. Half-empty neighbours are not joined, since a list that shrinks (live jobs,
-// waiting steps) will mostly be empty soon.
+// remove removes the element with a key, if it exists. Empty parts are dropped. Half-empty neighbours are not joined,
+// since a list that shrinks (live jobs, waiting steps) will mostly be empty soon.
 func (l *List[T]) remove(k sortKey) {
 	p, i, found := l.find(k)
 	if !found {

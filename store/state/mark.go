@@ -2,7 +2,8 @@ package state
 
 import "github.com/tasq-dev/tasq/workitem"
 
-// Mark is a savepoint within a command: what the command did after it can be undone alone. Its cost depends only on what is done after it.
+// Mark is a savepoint within a command: what the command did after it can be undone alone. Its cost depends only on
+// what is done after it.
 type Mark struct {
 	saved   saves   // before the mark; those after it are in the tree
 	changes changes // likewise
@@ -16,8 +17,8 @@ func (t *Tree) Mark() Mark {
 	return m
 }
 
-// Keep ends a mark, and keeps the changes after it. A case that was changed before and after the mark was saved twice; the earlier value, from the beginning
-// of the command, is kept.
+// Keep ends a mark, and keeps the changes after it. A case that was changed before and after the mark was saved twice;
+// the earlier value, from the beginning of the command, is kept.
 func (t *Tree) Keep(m Mark) {
 	for _, s := range t.saved.list {
 		if !m.saved.has(s.id) {

@@ -7,8 +7,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Message is an event that was sent to a case. It is kept until a step takes it; steps take the oldest first. A message that is never taken stays with the
-// case.
+// Message is an event that was sent to a case. It is kept until a step takes it; steps take the oldest first. A message
+// that is never taken stays with the case.
 type Message struct {
 	ID    workitem.MessageID
 	Case  workitem.CaseID

@@ -9,15 +9,16 @@ import (
 
 // Tree is a root case with all its descendants: the unit that a command changes, completely or not at all.
 //
-// A command is between [Tree.Begin] and either [Tree.End] or [Tree.Rollback]. A case is copied before its first change, so the cost of a rollback depends only
-// on what was changed:
+// A command is between [Tree.Begin] and either [Tree.End] or [Tree.Rollback]. A case is copied before its first change,
+// so the cost of a rollback depends only on what was changed:
 //
 //	Begin                  root ── A, B          saved: nothing
 //	change an item of A    root ── A', B         saved: A
 //	open C below A         root ── A' ── C, B    saved: A, C (was not there)
 //	Rollback               root ── A, B          what was saved is put back, the latest first or not: each case is saved once
 //
-// A tree is used by one goroutine at a time. Its cases can be read by others at any time: a *Case is never changed after its command has ended.
+// A tree is used by one goroutine at a time. Its cases can be read by others at any time: a *Case is never changed
+// after its command has ended.
 type Tree struct {
 	Root  workitem.CaseID
 	root  *Case                     // nil before it is opened
@@ -124,7 +125,8 @@ func (t *Tree) each(c *Case, f func(*Case)) {
 	}
 }
 
-// Item returns a work item in memory and its case; nil if there is none with that id. It looks in the root first, since most trees have no other case.
+// Item returns a work item in memory and its case; nil if there is none with that id. It looks in the root first, since
+// most trees have no other case.
 func (t *Tree) Item(id workitem.ID) (*Case, *workitem.Item) {
 	if t.root != nil {
 		if it := t.root.Item(id); it != nil {
@@ -134,7 +136,8 @@ func (t *Tree) Item(id workitem.ID) (*Case, *workitem.Item) {
 	return t.itemBelow(id)
 }
 
-// itemBelow is Item for the cases below the root. It is a separate function because its loop moves the id to the heap, which Item avoids for the root.
+// itemBelow is Item for the cases below the root. It is a separate function because its loop moves the id to the heap,
+// which Item avoids for the root.
 func (t *Tree) itemBelow(id workitem.ID) (*Case, *workitem.Item) {
 	for c := range t.holders(id) {
 		if it := c.Item(id); it != nil {
@@ -164,7 +167,8 @@ func (t *Tree) jobBelow(id workitem.JobID) (*Case, *Job) {
 	return nil, nil
 }
 
-// SuspendedBy returns the suspension that applies to a case, and the case that has it: the case itself, or one above it. Both are nil if there is none.
+// SuspendedBy returns the suspension that applies to a case, and the case that has it: the case itself, or one above
+// it. Both are nil if there is none.
 func (t *Tree) SuspendedBy(c *Case) (*Case, *Suspension) {
 	for ; c != nil; c = t.Case(c.Parent) {
 		if c.Suspended != nil {
@@ -174,8 +178,8 @@ func (t *Tree) SuspendedBy(c *Case) (*Case, *Suspension) {
 	return nil, nil
 }
 
-// Snapshot returns the present cases of the tree, the root first, for [NewTree]. Trees that are made from it are independent of this one and of each other,
-// and can be used at the same time. It must not be called within a command.
+// Snapshot returns the present cases of the tree, the root first, for [NewTree]. Trees that are made from it are
+// independent of this one and of each other, and can be used at the same time. It must not be called within a command.
 func (t *Tree) Snapshot() []*Case {
 	all := make([]*Case, 0, t.Len())
 	for c := range t.all() {
@@ -203,8 +207,8 @@ func (t *Tree) reset() {
 	t.changes = changes{}
 }
 
-// End ends a command, and returns the newest value of everything that it changed. The root case always counts as changed, since it has the journal
-// position of the whole tree.
+// End ends a command, and returns the newest value of everything that it changed. The root case always counts as
+// changed, since it has the journal position of the whole tree.
 func (t *Tree) End(seq int64) Dirty {
 	if root := t.own(t.Root); root != nil {
 		root.LastSeq = seq
@@ -228,8 +232,9 @@ func (t *Tree) Rollback() {
 	t.removed = false
 }
 
-// own returns a copy of a case that this command may change; nil if there is no such case. The copy shares what is large (items, jobs, steps, events), of
-// which only the changed parts are copied later. The marking and the tasks are small arrays, and are copied completely.
+// own returns a copy of a case that this command may change; nil if there is no such case. The copy shares what is
+// large (items, jobs, steps, events), of which only the changed parts are copied later. The marking and the tasks are
+// small arrays, and are copied completely.
 func (t *Tree) own(id workitem.CaseID) *Case {
 	c := t.Case(id)
 	if c == nil || t.saved.has(id) {

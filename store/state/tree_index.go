@@ -11,8 +11,9 @@ import (
 // manyCases is the number of cases from which on a tree has an index of items and jobs, instead of searching each case.
 const manyCases = 16
 
-// holders returns the cases that may have an item or job: all cases of a small tree, or the one that the index of a large tree has. The index is built by
-// the first search. It may have entries of what no longer exists, but never lacks one that exists, or a command would not find its item.
+// holders returns the cases that may have an item or job: all cases of a small tree, or the one that the index of a
+// large tree has. The index is built by the first search. It may have entries of what no longer exists, but never lacks
+// one that exists, or a command would not find its item.
 func (t *Tree) holders(id [16]byte) iter.Seq[*Case] {
 	if len(t.cases) < manyCases {
 		return t.all()
@@ -27,7 +28,8 @@ func (t *Tree) holders(id [16]byte) iter.Seq[*Case] {
 	}
 }
 
-// findOwners builds the index. It is built again after as many additions as the tree has elements, so its amortised cost per addition is constant.
+// findOwners builds the index. It is built again after as many additions as the tree has elements, so its amortised
+// cost per addition is constant.
 func (t *Tree) findOwners() {
 	t.owners = make(map[[16]byte]workitem.CaseID, 2*len(t.cases))
 	for c := range t.all() {
@@ -41,7 +43,8 @@ func (t *Tree) findOwners() {
 	t.ownersLimit = 2*len(t.owners) + 1024
 }
 
-// noteOwner adds an item or job that was opened. An entry of what no longer exists is harmless, since the case is searched too.
+// noteOwner adds an item or job that was opened. An entry of what no longer exists is harmless, since the case is
+// searched too.
 func (t *Tree) noteOwner(id [16]byte, c workitem.CaseID) {
 	if t.owners == nil {
 		return
@@ -60,8 +63,9 @@ type siblings struct {
 
 func siblingsOf(c *Case) siblings { return siblings{c.Parent, c.ParentTask, c.Generation} }
 
-// ChildTally counts the child cases of an activation of a composite task by state. The policy asks for it at every end of a child: to count n children n
-// times would take n² steps, so the tally of many is kept and updated (recount), also by a rollback.
+// ChildTally counts the child cases of an activation of a composite task by state. The policy asks for it at every end
+// of a child: to count n children n times would take n² steps, so the tally of many is kept and updated (recount), also
+// by a rollback.
 func (t *Tree) ChildTally(parent workitem.CaseID, task string, generation int) workitem.Tally {
 	b := siblings{parent, task, generation}
 	if kept := t.tallies[b]; kept != nil {
@@ -81,8 +85,8 @@ func (t *Tree) ChildTally(parent workitem.CaseID, task string, generation int) w
 	return tally
 }
 
-// Children yields the child cases of an activation of a composite task, latest first. A loop may have created many in earlier activations. The number
-// created in the present one is known, so the search ends when it has found as many:
+// Children yields the child cases of an activation of a composite task, latest first. A loop may have created many in
+// earlier activations. The number created in the present one is known, so the search ends when it has found as many:
 //
 //	children    k.1.1  k.1.2  k.2.1  call.5  k.2.2     present activation 2, of which 2 were made
 //	                          ◀──────────────────      k.2.2, k.2.1, and nothing is left to look for
@@ -121,8 +125,8 @@ func (t *Tree) recount(c *Case, from, to workitem.State) {
 	}
 }
 
-// InOrder returns the given cases that are in the tree, in the order of [Tree.Each]. It compares their paths from the root instead of visiting the whole
-// tree, which may have thousands of cases when a command has touched two.
+// InOrder returns the given cases that are in the tree, in the order of [Tree.Each]. It compares their paths from the
+// root instead of visiting the whole tree, which may have thousands of cases when a command has touched two.
 func (t *Tree) InOrder(ids iter.Seq[workitem.CaseID]) []*Case {
 	var list []*Case
 	for id := range ids {

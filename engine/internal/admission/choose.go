@@ -6,9 +6,9 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// A take from a pool names several keys (Take.Any), and is granted by one of them, the first with room. Takes of several limits with the same
-// keys form a group: all of a group are granted by the same key. If no key has room for the whole group, the ticket waits in one line per key,
-// and continues when any of them has room:
+// A take from a pool names several keys (Take.Any), and is granted by one of them, the first with room. Takes of
+// several limits with the same keys form a group: all of a group are granted by the same key. If no key has room for
+// the whole group, the ticket waits in one line per key, and continues when any of them has room:
 //
 //	take 1: requests, any of {a, b}  ┐ a group    key a: requests full        ──▶ waits in requests/a
 //	take 2: tokens,   any of {a, b}  ┘            key b: requests ok, tokens full ──▶ waits in tokens/b
@@ -20,7 +20,8 @@ func (at lineKey) serves(t *workitem.Take) bool {
 	return t.Limit == at.limit && (len(t.Any) == 0 && t.Key == at.key || slices.Contains(t.Any, at.key))
 }
 
-// beside returns the line that would grant a take if the line at grants another take of the ticket: that of the same key, if the pool has it.
+// beside returns the line that would grant a take if the line at grants another take of the ticket: that of the same
+// key, if the pool has it.
 func beside(t *workitem.Take, at lineKey) lineKey {
 	if slices.Contains(t.Any, at.key) {
 		return lineKey{t.Limit, at.key}
@@ -41,8 +42,9 @@ func (t *Ticket[T]) together(i, k int) bool {
 	return i == k || len(t.Takes[i].Any) > 0 && (i < t.Own) == (k < t.Own) && slices.Equal(t.Takes[i].Any, t.Takes[k].Any)
 }
 
-// choose finds, for each take of a ticket, the line that grants it. If they do not all have room, it returns the lines in which the ticket has
-// to wait. full reports whether a line has no room for an amount; Enter and Try differ only in it.
+// choose finds, for each take of a ticket, the line that grants it. If they do not all have room, it returns the lines
+// in which the ticket has to wait. full reports whether a line has no room for an amount; Enter and Try differ only in
+// it.
 func (g *Gate[T]) choose(t *Ticket[T], full func(l *line[T], n int64) bool) (held []holding[T], wait []*line[T]) {
 	held = make([]holding[T], len(t.Takes))
 	for i := range t.Takes {
@@ -56,7 +58,8 @@ func (g *Gate[T]) choose(t *Ticket[T], full func(l *line[T], n int64) bool) (hel
 	return held, nil
 }
 
-// chooseKey finds the key that grants the group of take i. The search begins at another key each time, so that keys with room share the load.
+// chooseKey finds the key that grants the group of take i. The search begins at another key each time, so that keys
+// with room share the load.
 func (g *Gate[T]) chooseKey(t *Ticket[T], i int, held []holding[T], full func(l *line[T], n int64) bool) (wait []*line[T]) {
 	keys := t.Takes[i].Any
 	if len(keys) == 0 {
@@ -87,8 +90,8 @@ func (g *Gate[T]) chooseKey(t *Ticket[T], i int, held []holding[T], full func(l 
 	return wait
 }
 
-// chosen returns how much earlier takes of the ticket need of a line: if the function and its step both take 1 of a line, the line must have room
-// for 2.
+// chosen returns how much earlier takes of the ticket need of a line: if the function and its step both take 1 of a
+// line, the line must have room for 2.
 func (t *Ticket[T]) chosen(held []holding[T], l *line[T]) (n int64) {
 	for i := range held {
 		if held[i].line == l && !t.isHold(i) {
@@ -111,7 +114,8 @@ func (g *Gate[T]) firstFull(t *Ticket[T], i int, key string, held []holding[T], 
 	return nil
 }
 
-// known calls f with each existing line that could grant a take of the ticket. It creates no lines: one that does not exist has no waiters.
+// known calls f with each existing line that could grant a take of the ticket. It creates no lines: one that does not
+// exist has no waiters.
 func (g *Gate[T]) known(t *Ticket[T], f func(*line[T])) {
 	for i := range t.Takes {
 		p := &t.Takes[i]

@@ -1,14 +1,15 @@
-// Package admission applies limits to due jobs: it decides which of them may start. A job without room waits as a value in the line of a
-// limit; it occupies no worker and no goroutine.
+// Package admission applies limits to due jobs: it decides which of them may start. A job without room waits as a value
+// in the line of a limit; it occupies no worker and no goroutine.
 //
 //	Enter ──▶ all limits have room ──▶ acquired ──▶ Begin ──▶ Release (or Undo, if the work did not start)
 //	  ▲            │
 //	  │            └─▶ line of the first limit without room, in the order of the queue
 //	  └── Ready ◀── a release, a timer, a change of the limit
 //
-// A ticket acquires everything at once or nothing, so tickets cannot deadlock. Ready reserves nothing: a ready job has to Enter again,
-// and may have to wait again. The rules of each kind of limit are functions in package limit; this package has the lines and timers. Limits
-// that several engines share are in shared.go, limits that cases hold in holds.go.
+// A ticket acquires everything at once or nothing, so tickets cannot deadlock. Ready reserves nothing: a ready job has
+// to Enter again, and may have to wait again. The rules of each kind of limit are functions in package limit; this
+// package has the lines and timers. Limits that several engines share are in shared.go, limits that cases hold in
+// holds.go.
 package admission
 
 import (
@@ -23,7 +24,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Ticket is the request of one attempt of a job, or of one of its steps, for everything that it needs of limits. It belongs to one gate.
+// Ticket is the request of one attempt of a job, or of one of its steps, for everything that it needs of limits. It
+// belongs to one gate.
 type Ticket[T any] struct {
 	Job   workitem.JobID
 	Takes []workitem.Take
@@ -69,15 +71,16 @@ type Options[T any] struct {
 	Wake   func()             // called without the lock when time has made jobs ready
 	Limits []limit.Limit      // with distinct names
 
-	// Shared reports whether the store grants a limit to all engines; nil if it grants none. Ask is called with the lock when there are Orders.
+	// Shared reports whether the store grants a limit to all engines; nil if it grants none. Ask is called with the
+	// lock when there are Orders.
 	Shared func(limit.Limit) bool
 	Ask    func()
 
-	// Again is the interval at which the store is asked again for slots that cases hold, since another engine can end a hold; limit.Unknown if
-	// there is no other engine.
+	// Again is the interval at which the store is asked again for slots that cases hold, since another engine can end a
+	// hold; limit.Unknown if there is no other engine.
 	Again time.Duration
-	// Check is called with the lock when a hold has to wait for the holds of other cases. It must not block: it arranges that those which have
-	// ended are passed to End. Nil if there are no holds.
+	// Check is called with the lock when a hold has to wait for the holds of other cases. It must not block: it
+	// arranges that those which have ended are passed to End. Nil if there are no holds.
 	Check func(limit, key string, holds []ration.Hold)
 }
 
@@ -111,14 +114,16 @@ func New[T any](o Options[T]) *Gate[T] {
 	return g
 }
 
-// epoch is the time of the gate at its start. It keeps times positive if a clock without a monotonic reading is set back to before the start.
+// epoch is the time of the gate at its start. It keeps times positive if a clock without a monotonic reading is set
+// back to before the start.
 const epoch = 1 << 60
 
-// now returns nanoseconds of the monotonic clock. If rates used wall time, a machine whose clock is set forward would admit a second time.
+// now returns nanoseconds of the monotonic clock. If rates used wall time, a machine whose clock is set forward would
+// admit a second time.
 func (g *Gate[T]) now() int64 { return epoch + int64(g.o.Clock.Now().Sub(g.start)) }
 
-// Enter acquires everything that a ticket needs. If there is no room, or an earlier ticket waits, it queues the ticket, and Ready is called
-// when there may be room.
+// Enter acquires everything that a ticket needs. If there is no room, or an earlier ticket waits, it queues the ticket,
+// and Ready is called when there may be room.
 func (g *Gate[T]) Enter(t *Ticket[T]) bool {
 	now := g.now()
 	held, wait := g.choose(t, func(l *line[T], n int64) bool { return l.ahead(g, t) || l.wait(now, n) > 0 })
@@ -130,7 +135,8 @@ func (g *Gate[T]) Enter(t *Ticket[T]) bool {
 	return true
 }
 
-// Try acquires everything that a ticket needs, or nothing. Unlike Enter it does not queue the ticket, and so must not overtake any that wait.
+// Try acquires everything that a ticket needs, or nothing. Unlike Enter it does not queue the ticket, and so must not
+// overtake any that wait.
 func (g *Gate[T]) Try(t *Ticket[T]) bool {
 	now := g.now()
 	held, wait := g.choose(t, func(l *line[T], n int64) bool { return len(l.list) > 0 || l.wait(now, n) > 0 })
@@ -141,7 +147,8 @@ func (g *Gate[T]) Try(t *Ticket[T]) bool {
 	return true
 }
 
-// take acquires the takes of a ticket from the chosen lines. Those of holds are only counted here: begin acquired them for the case.
+// take acquires the takes of a ticket from the chosen lines. Those of holds are only counted here: begin acquired them
+// for the case.
 func (g *Gate[T]) take(t *Ticket[T], held []holding[T], now int64) {
 	for i := range held {
 		h := &held[i]
@@ -156,9 +163,9 @@ func (g *Gate[T]) take(t *Ticket[T], held []holding[T], now int64) {
 // Held reports whether the ticket has acquired what it needs.
 func (t *Ticket[T]) Held() bool { return t.held != nil }
 
-// Begin records that the work of an admitted job begins now, which may be later than Enter. A sliding window counts it from now on: if it
-// counted from Enter, a slow start could put more than N starts into one window. Begin reports false if a grant of the store has expired
-// meanwhile; the job then has to Enter again.
+// Begin records that the work of an admitted job begins now, which may be later than Enter. A sliding window counts it
+// from now on: if it counted from Enter, a slow start could put more than N starts into one window. Begin reports false
+// if a grant of the store has expired meanwhile; the job then has to Enter again.
 func (g *Gate[T]) Begin(t *Ticket[T]) bool {
 	if t.held == nil {
 		return true
@@ -213,8 +220,8 @@ func (g *Gate[T]) end(t *Ticket[T], unused bool, give func(*line[T], limit.Grant
 	}
 }
 
-// Pass advances the lines of a ticket that was made ready and does not enter, because its queue is paused or its hours are over. Without it the
-// tickets behind it would wait although there is room. A nil ticket has no lines.
+// Pass advances the lines of a ticket that was made ready and does not enter, because its queue is paused or its hours
+// are over. Without it the tickets behind it would wait although there is room. A nil ticket has no lines.
 func (g *Gate[T]) Pass(t *Ticket[T]) {
 	if t == nil || g.stopped {
 		return
@@ -242,8 +249,8 @@ func (g *Gate[T]) Withdraw(t *Ticket[T]) {
 	}
 }
 
-// Split moves the takes from an index on, with their grants, from an admitted ticket to a new one: those of a step are released when the
-// step ends, and not with the attempt. It returns nil if there are none.
+// Split moves the takes from an index on, with their grants, from an admitted ticket to a new one: those of a step are
+// released when the step ends, and not with the attempt. It returns nil if there are none.
 func (g *Gate[T]) Split(t *Ticket[T], from int) *Ticket[T] {
 	if t == nil || t.held == nil || from >= len(t.Takes) {
 		return nil
@@ -253,9 +260,9 @@ func (g *Gate[T]) Split(t *Ticket[T], from int) *Ticket[T] {
 	return rest
 }
 
-// Commit replaces the estimated amount that a ticket acquired of a rate by the amount used, as tokens of a model after its answer. A surplus
-// is free again if it still counts; an excess is a debt that delays later tickets. It reports false if the ticket has acquired nothing of a
-// rate with that name.
+// Commit replaces the estimated amount that a ticket acquired of a rate by the amount used, as tokens of a model after
+// its answer. A surplus is free again if it still counts; an excess is a debt that delays later tickets. It reports
+// false if the ticket has acquired nothing of a rate with that name.
 func (g *Gate[T]) Commit(t *Ticket[T], name string, used int64) bool {
 	for i := range t.held {
 		if t.Takes[i].Limit != name {
@@ -310,9 +317,9 @@ func (g *Gate[T]) LimitOf(name, key string) (limit.Limit, bool) {
 	return *l, true
 }
 
-// Change replaces the definition of a limit, and all definitions of single keys of it. What is acquired stays counted: after a change from 5
-// slots to 3, two of five running jobs have to end before anything else starts. It reports false if there is no limit of that name, or
-// nothing changes.
+// Change replaces the definition of a limit, and all definitions of single keys of it. What is acquired stays counted:
+// after a change from 5 slots to 3, two of five running jobs have to end before anything else starts. It reports false
+// if there is no limit of that name, or nothing changes.
 func (g *Gate[T]) Change(to limit.Limit, keys map[string]limit.Limit) bool {
 	def := g.limits[to.Name]
 	if def == nil || *def == to && maps.EqualFunc(g.keys[to.Name], keys, func(a *limit.Limit, b limit.Limit) bool { return *a == b }) {

@@ -10,15 +10,16 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// A case can hold slots over several tasks. The row of the limit in the store records them under the id of the case, and not under that of an
-// engine: so they survive the engine that ordered them, and any engine that continues the case finds them.
+// A case can hold slots over several tasks. The row of the limit in the store records them under the id of the case,
+// and not under that of an engine: so they survive the engine that ordered them, and any engine that continues the case
+// finds them.
 //
 //	a job of the first task waits in the line ── it is first ──────────▶ order ──▶ the case is in the row ──▶ ready
 //	                                         └── the case has the hold ──▶ ready, at any position in the line
 //	the last task or the case ends ──▶ End ──▶ order ──▶ the case is not in the row ──▶ the next job
 //
-// If an engine stops between the end of the last task and the order, the row keeps a hold that has ended. So an engine that waits for the
-// holds of other cases checks from time to time whether these have ended (Options.Check).
+// If an engine stops between the end of the last task and the order, the row keeps a hold that has ended. So an engine
+// that waits for the holds of other cases checks from time to time whether these have ended (Options.Check).
 
 // holdKey identifies a hold.
 type holdKey struct {
@@ -38,8 +39,8 @@ func keyOf(limit string, h *ration.Hold) holdKey { return holdKey{limit, h.Case,
 // isHold reports whether the case, and not the attempt, keeps what take i acquires.
 func (t *Ticket[T]) isHold(i int) bool { return i < len(t.Holds) }
 
-// has reports whether a case is known to have a hold of a limit. A hold of an earlier activation does not count: another engine may have ended
-// it since.
+// has reports whether a case is known to have a hold of a limit. A hold of an earlier activation does not count:
+// another engine may have ended it since.
 func (g *Gate[T]) has(limit string, h *ration.Hold) bool {
 	known, ok := g.holds[keyOf(limit, h)]
 	return ok && known.Activation >= h.Activation
@@ -55,8 +56,8 @@ func (g *Gate[T]) holdIn(t *Ticket[T], l *line[T]) *ration.Hold {
 	return nil
 }
 
-// waitOf returns how long a place has to wait for room in its line; l is the line, or the copy of it on which advance counts. A hold of which
-// nothing is known has to be ordered, so its wait is unknown.
+// waitOf returns how long a place has to wait for room in its line; l is the line, or the copy of it on which advance
+// counts. A hold of which nothing is known has to be ordered, so its wait is unknown.
 func (g *Gate[T]) waitOf(p *place[T], l *line[T], now int64) time.Duration {
 	switch {
 	case p.hold == nil:
@@ -67,8 +68,9 @@ func (g *Gate[T]) waitOf(p *place[T], l *line[T], now int64) time.Duration {
 	return limit.Unknown
 }
 
-// begin records that a case has a hold, and makes the job ready that waits for it. If no job waits for it any more, since it was canceled
-// while the order was on its way, the new hold is ended. A hold that the case had before the order stays.
+// begin records that a case has a hold, and makes the job ready that waits for it. If no job waits for it any more,
+// since it was canceled while the order was on its way, the new hold is ended. A hold that the case had before the
+// order stays.
 func (g *Gate[T]) begin(l *line[T], h ration.Hold, had bool) {
 	p := l.placeOf(&h)
 	switch {
@@ -81,8 +83,8 @@ func (g *Gate[T]) begin(l *line[T], h ration.Hold, had bool) {
 	}
 }
 
-// nextHold returns the hold to order next: the preferred one, or that of the first ticket in the line. It is nil if the first ticket waits for
-// slots of its attempt.
+// nextHold returns the hold to order next: the preferred one, or that of the first ticket in the line. It is nil if the
+// first ticket waits for slots of its attempt.
 func (l *line[T]) nextHold() *ration.Hold {
 	h := l.share.preferred
 	l.share.preferred = nil
@@ -96,9 +98,10 @@ func (l *line[T]) nextHold() *ration.Hold {
 	return &of
 }
 
-// prefer looks for a waiting ticket whose case has its hold already, by the row of the limit, and orders that hold next. This happens if
-// another engine, or an earlier process, ran the previous attempt of the job. Such a ticket must not wait its turn, since the tickets before it
-// may wait for this very hold to end. The order confirms that the hold still exists, and sets its activation.
+// prefer looks for a waiting ticket whose case has its hold already, by the row of the limit, and orders that hold
+// next. This happens if another engine, or an earlier process, ran the previous attempt of the job. Such a ticket must
+// not wait its turn, since the tickets before it may wait for this very hold to end. The order confirms that the hold
+// still exists, and sets its activation.
 func (g *Gate[T]) prefer(l *line[T], held []ration.Hold) {
 	for i := range held {
 		if p := l.placeOf(&held[i]); p != nil && !g.has(l.at.limit, p.hold) {
@@ -118,8 +121,8 @@ func (l *line[T]) placeOf(h *ration.Hold) *place[T] {
 	return l.list[i]
 }
 
-// checkAgain is the interval at which the holds that block a line are checked. It is longer than that of orders because a check reads the
-// cases.
+// checkAgain is the interval at which the holds that block a line are checked. It is longer than that of orders because
+// a check reads the cases.
 const checkAgain = 5 * ration.Again
 
 // waitForHolds makes the first ticket of a line wait for the end of other holds.
@@ -143,8 +146,8 @@ func (l *line[T]) heldBy() []workitem.CaseID {
 	return ration.Cases(l.share.others)
 }
 
-// forget drops what is known of the holds of a ticket whose job has ended here, if there are other engines: from now on one of them may end
-// the hold, and this engine would not notice.
+// forget drops what is known of the holds of a ticket whose job has ended here, if there are other engines: from now on
+// one of them may end the hold, and this engine would not notice.
 func (g *Gate[T]) forget(t *Ticket[T]) {
 	if g.o.Again == limit.Unknown {
 		return

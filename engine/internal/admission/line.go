@@ -10,9 +10,9 @@ import (
 	"github.com/tasq-dev/tasq/limit"
 )
 
-// line is the state and the waiting queue of a limit for one key. A job that needs several limits waits in one line at a time, so
-// that it does not block jobs that only need the other limits. It loses nothing by that, since lines are ordered by the jobs'
-// positions in their job queue.
+// line is the state and the waiting queue of a limit for one key. A job that needs several limits waits in one line at
+// a time, so that it does not block jobs that only need the other limits. It loses nothing by that, since lines are
+// ordered by the jobs' positions in their job queue.
 type line[T any] struct {
 	def    *limit.Limit
 	at     lineKey
@@ -76,8 +76,8 @@ func (g *Gate[T]) lineOf(at lineKey) *line[T] {
 // leastLines is the number of lines below which idle lines are not dropped.
 const leastLines = 1024
 
-// forgetIdle drops idle lines, whose state equals that of new ones, when the number of lines has doubled since the last time. So
-// the cost is amortized, and memory is proportional to the number of recently used keys.
+// forgetIdle drops idle lines, whose state equals that of new ones, when the number of lines has doubled since the last
+// time. So the cost is amortized, and memory is proportional to the number of recently used keys.
 func (g *Gate[T]) forgetIdle() {
 	if len(g.lines) < g.keep {
 		return
@@ -112,8 +112,8 @@ func (t *Ticket[T]) placeIn(l *line[T]) *place[T] {
 	return nil
 }
 
-// park makes a ticket wait in lines until one of them has room. It advances the ticket's other lines, since one of them may have reserved
-// room for it.
+// park makes a ticket wait in lines until one of them has room. It advances the ticket's other lines, since one of them
+// may have reserved room for it.
 func (g *Gate[T]) park(lines []*line[T], t *Ticket[T], now int64) {
 	g.parked[t.Job] = append(g.parked[t.Job], t)
 	t.places = make([]place[T], len(lines))
@@ -164,9 +164,9 @@ func (g *Gate[T]) remove(t *Ticket[T]) {
 	}
 }
 
-// advance makes as many of the first tickets of a line ready as it has room for, and sets the timer for the next one. A ready
-// ticket acquires its amount later, when a worker is free for it. If the first ticket belongs to a pool and has room in another
-// line, this line advances to the next.
+// advance makes as many of the first tickets of a line ready as it has room for, and sets the timer for the next one. A
+// ready ticket acquires its amount later, when a worker is free for it. If the first ticket belongs to a pool and has
+// room in another line, this line advances to the next.
 func (g *Gate[T]) advance(l *line[T], now int64) {
 	if len(l.list) == 0 {
 		l.disarm()
@@ -248,7 +248,8 @@ func (g *Gate[T]) waits(l *line[T], now int64, wait time.Duration) {
 	g.arm(l, now, wait)
 }
 
-// arm sets the timer of a line. A wait that time alone does not end, as for a slot, needs no timer: a release advances the line.
+// arm sets the timer of a line. A wait that time alone does not end, as for a slot, needs no timer: a release advances
+// the line.
 func (g *Gate[T]) arm(l *line[T], now int64, wait time.Duration) {
 	if wait == limit.Unknown {
 		l.disarm()
@@ -263,7 +264,8 @@ func (g *Gate[T]) arm(l *line[T], now int64, wait time.Duration) {
 	l.stop = g.o.Clock.AfterFunc(wait, func() { g.rung(l, due) })
 }
 
-// rung is called when the timer of a line fires. A timer that is stopped too late fires once more with its old due time, and is ignored.
+// rung is called when the timer of a line fires. A timer that is stopped too late fires once more with its old due
+// time, and is ignored.
 func (g *Gate[T]) rung(l *line[T], due int64) {
 	g.o.Lock.Lock()
 	if l.due == due && !g.stopped {

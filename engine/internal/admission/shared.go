@@ -8,9 +8,9 @@ import (
 	"github.com/tasq-dev/tasq/limit"
 )
 
-// The store grants a limit that engines share: it gives an engine a portion of a rate, to be used within a time, or a number of slots. The line
-// admits jobs from that without asking the store for each. When it runs short, or has something to return, it sends an order; orders of many
-// lines go in one transaction:
+// The store grants a limit that engines share: it gives an engine a portion of a rate, to be used within a time, or a
+// number of slots. The line admits jobs from that without asking the store for each. When it runs short, or has
+// something to return, it sends an order; orders of many lines go in one transaction:
 //
 //	short, or something to return ──▶ Options.Ask ──▶ Orders ──▶ the store ──▶ Settle ──▶ the line advances
 //
@@ -41,7 +41,8 @@ type share struct {
 }
 
 const (
-	// slotsHeld is how long unused slots are kept. A job that follows soon needs no order; another engine waits at most that long for them.
+	// slotsHeld is how long unused slots are kept. A job that follows soon needs no order; another engine waits at most
+	// that long for them.
 	slotsHeld = 250 * time.Millisecond
 	// slotsAgain is the interval at which slots are ordered again that other engines have.
 	slotsAgain = 100 * time.Millisecond
@@ -104,8 +105,8 @@ type correction struct {
 	used int64
 }
 
-// correct records the total amount that a job has used; false if that changes nothing. Once a job has used more than it took, the amount cannot
-// be lowered again.
+// correct records the total amount that a job has used; false if that changes nothing. Once a job has used more than it
+// took, the amount cannot be lowered again.
 func (s *share) correct(g *grant, used int64) bool {
 	used = max(used, 0)
 	if used == g.N || used < g.N && g.owes {
@@ -156,8 +157,8 @@ func (g *Gate[T]) ask(l *line[T]) {
 	}
 }
 
-// visit orders what a ticket needs of line l while it waits in another line. Otherwise it would order one limit after the other, and the first
-// grant could expire before the last arrives.
+// visit orders what a ticket needs of line l while it waits in another line. Otherwise it would order one limit after
+// the other, and the first grant could expire before the last arrives.
 func (g *Gate[T]) visit(l *line[T], n, now int64) {
 	if s := l.share; s != nil && len(l.list) == 0 && n > s.room(now) {
 		s.visit = max(s.visit, n)
@@ -184,9 +185,9 @@ func (g *Gate[T]) Orders(most int) []Order[T] {
 	return all
 }
 
-// order makes the order of a line: the amount that it needs, and everything that it has to return. Slots are not returned one by one: an order
-// has the number that the engine still uses, so a lost order does no harm. A rate is asked for in portions, which double while each is used up
-// in time:
+// order makes the order of a line: the amount that it needs, and everything that it has to return. Slots are not
+// returned one by one: an order has the number that the engine still uses, so a lost order does no harm. A rate is
+// asked for in portions, which double while each is used up in time:
 //
 //	limit 1000 a minute: 1, then 2, 4, ..., at most 1000/20 = 50; for a job that needs 80 at once, 80
 func (l *line[T]) order(now int64) Order[T] {
@@ -232,9 +233,9 @@ func (s *share) close() {
 	s.portion, s.left = limit.Grant{}, 0
 }
 
-// Settle applies the answer of the store to an order. After an error it is unknown whether the store has executed the order. So the line
-// assumes the safe case: nothing was granted, and what the order returned of a rate stays used. Slots and ends of holds are sent again, which
-// is idempotent.
+// Settle applies the answer of the store to an order. After an error it is unknown whether the store has executed the
+// order. So the line assumes the safe case: nothing was granted, and what the order returned of a rate stays used.
+// Slots and ends of holds are sent again, which is idempotent.
 func (g *Gate[T]) Settle(o Order[T], a ration.Answer, err error) {
 	if g.stopped {
 		return
@@ -271,8 +272,9 @@ func (g *Gate[T]) Settle(o Order[T], a ration.Answer, err error) {
 	}
 }
 
-// pollAfter returns the time until the next order, after an answer that granted nothing. It is at most ration.Again, since another engine may
-// return a portion before the rate itself has room, and since the store forgets engines that do not ask.
+// pollAfter returns the time until the next order, after an answer that granted nothing. It is at most ration.Again,
+// since another engine may return a portion before the rate itself has room, and since the store forgets engines that
+// do not ask.
 func pollAfter(wait time.Duration, slots bool) time.Duration {
 	if slots {
 		return slotsAgain
@@ -280,8 +282,9 @@ func pollAfter(wait time.Duration, slots bool) time.Duration {
 	return min(max(wait, 10*time.Millisecond), ration.Again)
 }
 
-// granted adds a granted portion or slots to the share. The time of a portion counts from its order and not from the answer, since the store
-// counts it from a moment between the two. Jobs may take of it for half of that time, so that they have the other half to begin.
+// granted adds a granted portion or slots to the share. The time of a portion counts from its order and not from the
+// answer, since the store counts it from a moment between the two. Jobs may take of it for half of that time, so that
+// they have the other half to begin.
 func (g *Gate[T]) granted(l *line[T], grant limit.Grant, asked, now int64) {
 	s := l.share
 	hold := slotsHeld

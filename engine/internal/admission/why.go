@@ -163,7 +163,8 @@ func (g *Gate[T]) Usage() []Usage {
 	return list
 }
 
-// isFirst reports whether a place is the first of its ticket in the lines of the limit. A ticket that waits for any key of a pool counts once.
+// isFirst reports whether a place is the first of its ticket in the lines of the limit. A ticket that waits for any key
+// of a pool counts once.
 func (p *place[T]) isFirst() bool {
 	for i := range p.t.places {
 		if other := &p.t.places[i]; other.line.at.limit == p.line.at.limit {

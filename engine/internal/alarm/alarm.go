@@ -1,7 +1,8 @@
 // Package alarm calls functions at given times of a wall clock, also if the clock is set, or if the machine sleeps.
 //
-// A timer of the runtime is not enough: it measures elapsed time, and may stop while the machine sleeps. If a timer of one hour starts at 12:00 and
-// the machine sleeps from 12:10 to 12:50, it can fire at 13:40 instead of 13:00. So [Clock] compares the wall clock with the first alarm at least once a second.
+// A timer of the runtime is not enough: it measures elapsed time, and may stop while the machine sleeps. If a timer of
+// one hour starts at 12:00 and the machine sleeps from 12:10 to 12:50, it can fire at 13:40 instead of 13:00. So
+// [Clock] compares the wall clock with the first alarm at least once a second.
 package alarm
 
 import (
@@ -12,12 +13,13 @@ import (
 	"github.com/tasq-dev/tasq/retry"
 )
 
-// tick is the longest time between two looks at the clock while there are alarms. It bounds how late an alarm can be after the clock was set
-// or the machine slept.
+// tick is the longest time between two looks at the clock while there are alarms. It bounds how late an alarm can be
+// after the clock was set or the machine slept.
 const tick = time.Second
 
-// Clock calls functions when a clock reaches their times. It calls them in the order of their times, and those of the same time in the order of
-// the calls of [Clock.At]. All share one timer. Make one with [New]; it is safe for concurrent use.
+// Clock calls functions when a clock reaches their times. It calls them in the order of their times, and those of the
+// same time in the order of the calls of [Clock.At]. All share one timer. Make one with [New]; it is safe for
+// concurrent use.
 type Clock struct {
 	clock   retry.Clock
 	mu      sync.Mutex
@@ -39,8 +41,8 @@ type alarm struct {
 // New returns a Clock without alarms that reads the given clock.
 func New(clock retry.Clock) *Clock { return &Clock{clock: clock} }
 
-// At calls f once the clock shows due, in microseconds since 1970, or later. f must not block: it would delay the alarms after it. stop
-// prevents the call, unless it has begun.
+// At calls f once the clock shows due, in microseconds since 1970, or later. f must not block: it would delay the
+// alarms after it. stop prevents the call, unless it has begun.
 func (a *Clock) At(due int64, f func()) (stop func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -1,12 +1,12 @@
-// Package command executes each kind of [workflow.Command] in a transaction of the writer. All callers use it: typed handles,
-// functions of Update, other processes, the command line and completion handlers.
+// Package command executes each kind of [workflow.Command] in a transaction of the writer. All callers use it: typed
+// handles, functions of Update, other processes, the command line and completion handlers.
 //
 //	Execute ──▶ check ──▶ key used before? ── yes ──▶ the stored result
 //	                        └─ no ──▶ open the tree ──▶ tx.On: mark the command, call the kernel ──▶ result
 //	                                                      └─ the root case has ended: next case with its key, completion handlers
 //
-// Most results are known before the command runs, and are stored with its key by On. A result that the command determines, such as the id of a
-// new item, is stored after it by Remember.
+// Most results are known before the command runs, and are stored with its key by On. A result that the command
+// determines, such as the id of a new item, is stored after it by Remember.
 package command
 
 import (
@@ -315,7 +315,8 @@ func (x *Executor) reclaim(tx *commit.Tx, c *workflow.Command, o commit.Operatio
 	return tx.On(u, o, workflow.Result{Case: root}, func(m *kernel.Machine) error { return m.Reclaim(c.Job) })
 }
 
-// openRoot opens the tree of a command's case. If the command is restricted to a workflow, the case must be a root case of it.
+// openRoot opens the tree of a command's case. If the command is restricted to a workflow, the case must be a root case
+// of it.
 func (x *Executor) openRoot(tx *commit.Tx, c *workflow.Command) (*commit.TreeWrite, error) {
 	u, err := tx.OpenCase(c.Case)
 	if err != nil || c.Workflow == "" {

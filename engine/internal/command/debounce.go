@@ -12,13 +12,14 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// debounce starts a case that begins once there has been no further start with its key for a time. It cancels the case of the previous start if
-// that has not begun:
+// debounce starts a case that begins once there has been no further start with its key for a time. It cancels the case
+// of the previous start if that has not begun:
 //
 //	start          0 s      4 s      8 s          quiet 5 s, longest 10 s
 //	begins at      5 s      9 s     10 s          each cancels the one before; the last is not delayed beyond 10 s after the first start
 //
-// A debounced case that has begun continues beside the new one. A case that holds the key in another way makes the start fail.
+// A debounced case that has begun continues beside the new one. A case that holds the key in another way makes the
+// start fail.
 func (x *Executor) debounce(
 	tx *commit.Tx, fresh *state.Case, d *workflow.Definition, c *workflow.Command, o commit.Operation,
 ) (result workflow.Result, err error) {
@@ -60,8 +61,9 @@ func debounced(fresh *state.Case, since time.Time) ([]byte, error) {
 	return options.Encode()
 }
 
-// makeWay cancels the case that holds a key if it is debounced and has not begun, and returns the time of the first start of its series. begun
-// reports that it has begun, and continues. It returns taken as the error if the case is not debounced.
+// makeWay cancels the case that holds a key if it is debounced and has not begun, and returns the time of the first
+// start of its series. begun reports that it has begun, and continues. It returns taken as the error if the case is not
+// debounced.
 func (x *Executor) makeWay(tx *commit.Tx, taken *workflow.KeyTakenError, o commit.Operation) (first time.Time, begun bool, err error) {
 	u, err := tx.Open(taken.Case)
 	if err != nil {

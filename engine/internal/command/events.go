@@ -85,7 +85,8 @@ func (x *Executor) broadcast(tx *commit.Tx, c *workflow.Command, o commit.Operat
 	return result, tx.Remember(first, o, result)
 }
 
-// waiting returns the root cases that wait for a topic. The index in memory lacks the steps of other engines, so a shared store is queried.
+// waiting returns the root cases that wait for a topic. The index in memory lacks the steps of other engines, so a
+// shared store is queried.
 func (x *Executor) waiting(tx *commit.Tx, topic string) ([]workitem.CaseID, error) {
 	if shared := tx.Shared(); shared != nil {
 		roots, err := shared.Waiting(tx.Context(), topic)
@@ -97,7 +98,8 @@ func (x *Executor) waiting(tx *commit.Tx, topic string) ([]workitem.CaseID, erro
 // tokenSecret is the number of random bytes in a token, after the id of its root case.
 const tokenSecret = 24
 
-// NewToken returns a token that cannot be guessed. It begins with the id of the root case, so that the case is found without an index.
+// NewToken returns a token that cannot be guessed. It begins with the id of the root case, so that the case is found
+// without an index.
 func NewToken(random io.Reader, root workitem.CaseID) (string, error) {
 	buf := make([]byte, len(root)+tokenSecret)
 	copy(buf, root[:])
@@ -107,8 +109,8 @@ func NewToken(random io.Reader, root workitem.CaseID) (string, error) {
 	return base64.RawURLEncoding.EncodeToString(buf), nil
 }
 
-// TokenCase returns the root case in a token. It does not check that the step exists or waits. The error wraps [store.ErrNotFound] if the text has
-// not the form of a token.
+// TokenCase returns the root case in a token. It does not check that the step exists or waits. The error wraps
+// [store.ErrNotFound] if the text has not the form of a token.
 func TokenCase(token string) (workitem.CaseID, error) {
 	buf, err := base64.RawURLEncoding.DecodeString(token)
 	var root workitem.CaseID

@@ -20,9 +20,9 @@ import (
 // maxNesting bounds the depth of completion handlers that end cases which have completion handlers.
 const maxNesting = 20
 
-// RootEnded handles the end of a root case: it starts the next queued case with its business key, starts its dead letter if it failed, and calls
-// its completion handlers. Handlers that need a job get it before the others are called: while the case has jobs it cannot be removed, so a
-// handler cannot remove it before all have been called.
+// RootEnded handles the end of a root case: it starts the next queued case with its business key, starts its dead
+// letter if it failed, and calls its completion handlers. Handlers that need a job get it before the others are called:
+// while the case has jobs it cannot be removed, so a handler cannot remove it before all have been called.
 func (x *Executor) RootEnded(tx *commit.Tx, u *commit.TreeWrite) error {
 	c := kernel.Info(u.Tree.Case(u.Tree.Root))
 	o, err := workflow.OptionsOf(c)
@@ -77,9 +77,9 @@ func (x *Executor) RootEnded(tx *commit.Tx, u *commit.TreeWrite) error {
 	return nil
 }
 
-// errRunGone says that a completion handler failed after an earlier one had removed the case, which the job that repeats the handler would need.
-// The effects of the handlers are rolled back, and jobs call all of them. The command itself is not run again, since it may be part of an
-// Update whose function must not be called twice.
+// errRunGone says that a completion handler failed after an earlier one had removed the case, which the job that
+// repeats the handler would need. The effects of the handlers are rolled back, and jobs call all of them. The command
+// itself is not run again, since it may be part of an Update whose function must not be called twice.
 var errRunGone = errors.New("the run was removed by a completion handler before another one failed")
 
 // callInTx calls a handler in the transaction. If it fails, only its own effects are rolled back, and a job calls it later.
@@ -124,7 +124,8 @@ func (x *Executor) callHandler(tx *commit.Tx, d *workflow.Definition, c activiti
 	return nil
 }
 
-// CallDue calls the handler of a due job. The job is already completed in this transaction, so the handler may remove the case.
+// CallDue calls the handler of a due job. The job is already completed in this transaction, so the handler may remove
+// the case.
 func (x *Executor) CallDue(tx *commit.Tx, u *commit.TreeWrite, j *state.Job) error {
 	c := kernel.Info(u.Tree.Case(u.Tree.Root))
 	d := x.o.Definitions.Definition(c.Fingerprint)

@@ -103,7 +103,8 @@ func (x *Executor) redrive(tx *commit.Tx, c *workflow.Command, o commit.Operatio
 	return result, tx.Remember(u, o, result)
 }
 
-// redriven repeats the original work of a letter. What it does depends on what failed, and on whether the original case still exists:
+// redriven repeats the original work of a letter. What it does depends on what failed, and on whether the original case
+// still exists:
 //
 //	an item failed                               ──▶ retry the item; an error if its case was removed
 //	a case of a single function failed           ──▶ restart it: a new case takes over the completed steps

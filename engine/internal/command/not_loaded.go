@@ -8,11 +8,12 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// A database may have cases of workflows that this engine was not opened with: those of an older version of the program, or of another program.
-// The engine does not touch them.
+// A database may have cases of workflows that this engine was not opened with: those of an older version of the
+// program, or of another program. The engine does not touch them.
 
-// NotLoaded returns a [*kernel.NotLoadedError] if a command is for a case that runs on a definition which this engine was not opened with. Another
-// program may be able to execute it. It returns nil for every other command, also for one that will fail.
+// NotLoaded returns a [*kernel.NotLoadedError] if a command is for a case that runs on a definition which this engine
+// was not opened with. Another program may be able to execute it. It returns nil for every other command, also for one
+// that will fail.
 func (x *Executor) NotLoaded(tx *commit.Tx, c *workflow.Command) error {
 	var root workitem.CaseID
 	var err error

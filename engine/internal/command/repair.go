@@ -38,7 +38,8 @@ func (x *Executor) move(tx *commit.Tx, c *workflow.Command, o commit.Operation) 
 	})
 }
 
-// resume continues a suspended or failed case. The kernel decides which case of the tree that is, so the result is known only after the command.
+// resume continues a suspended or failed case. The kernel decides which case of the tree that is, so the result is
+// known only after the command.
 func (x *Executor) resume(tx *commit.Tx, c *workflow.Command, o commit.Operation) (workflow.Result, error) {
 	u, err := x.openRoot(tx, c)
 	if err != nil {
@@ -110,8 +111,8 @@ func repair(
 	return result, tx.Remember(u, o, result)
 }
 
-// openItem opens the tree of a command's item, and returns the case of the item. If the command is restricted to a task, the item must belong to
-// that.
+// openItem opens the tree of a command's item, and returns the case of the item. If the command is restricted to a
+// task, the item must belong to that.
 func (x *Executor) openItem(tx *commit.Tx, c *workflow.Command) (*commit.TreeWrite, *state.Case, error) {
 	root, err := tx.RootOfItem(c.Item)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// restart starts a new case with the input and options of one that has ended. It runs on the definition that the command names, which may be a
-// newer version.
+// restart starts a new case with the input and options of one that has ended. It runs on the definition that the
+// command names, which may be a newer version.
 func (x *Executor) restart(tx *commit.Tx, c *workflow.Command, o commit.Operation) (workflow.Result, error) {
 	var none workflow.Result
 	u, err := x.openRoot(tx, c)
@@ -58,8 +58,8 @@ func wasDebounced(old *state.Case) bool {
 	return err == nil && !o.Debounced.IsZero()
 }
 
-// optionsAgain returns the options of the new case: those of the old one, the work that it continues, and the trace of the restart. It reports
-// whether the case is queued.
+// optionsAgain returns the options of the new case: those of the old one, the work that it continues, and the trace of
+// the restart. It reports whether the case is queued.
 func optionsAgain(old *state.Case, trace string) (raw json.RawMessage, queued bool, err error) {
 	o, err := workflow.OptionsOf(kernel.Info(old))
 	if err != nil {
@@ -76,8 +76,8 @@ func optionsAgain(old *state.Case, trace string) (raw json.RawMessage, queued bo
 // OneJob reports whether a case is that of a single function (builder.Func), whose steps a new case can take over.
 func OneJob(c *state.Case) bool { return c.Net.NumTasks() == 1 && c.Net.Task(0).Kind == net.Atomic }
 
-// stepsOf returns the steps that the new case takes over: the completed steps of the last job of the old one or, if from is not empty, those
-// before the step with that name.
+// stepsOf returns the steps that the new case takes over: the completed steps of the last job of the old one or, if
+// from is not empty, those before the step with that name.
 func (x *Executor) stepsOf(tx *commit.Tx, old *state.Case, from string) ([]*workitem.Step, error) {
 	var recorded []*workitem.Step
 	if OneJob(old) {

@@ -19,8 +19,8 @@ const maxBatch = 256
 // does not wait: the function may end within this time.
 const lazyWait = 500 * time.Microsecond
 
-// ErrDefer says that a completion handler timed out, or that its SQL aborted the whole transaction. The request is run again with
-// [Tx.Deferred]: a job calls the handler later, so that the handler cannot prevent the end of the case.
+// ErrDefer says that a completion handler timed out, or that its SQL aborted the whole transaction. The request is run
+// again with [Tx.Deferred]: a job calls the handler later, so that the handler cannot prevent the end of the case.
 var ErrDefer = errors.New("a completion handler took its transaction with it")
 
 // commit executes the queued requests in one transaction. Each request fails alone. If one of them makes the store roll back
@@ -44,8 +44,9 @@ func (w *Writer) commit(first *Request) {
 	w.trees.trim()
 }
 
-// settle answers the requests of a transaction that has ended, with or without an error. Requests that were rolled back because of
-// another request or another engine are run again at once; those that must be run again in separate transactions are returned.
+// settle answers the requests of a transaction that has ended, with or without an error. Requests that were rolled back
+// because of another request or another engine are run again at once; those that must be run again in separate
+// transactions are returned.
 func (w *Writer) settle(batch []*Request, err error) (apart []*Request) {
 	for len(batch) > 0 {
 		switch {
@@ -72,8 +73,8 @@ func (w *Writer) settle(batch []*Request, err error) (apart []*Request) {
 	return apart
 }
 
-// parted handles the requests of a transaction whose commit the database rejected. One of them is the cause; running each again in a
-// separate transaction shows which. A request that must not run twice gets the error.
+// parted handles the requests of a transaction whose commit the database rejected. One of them is the cause; running
+// each again in a separate transaction shows which. A request that must not run twice gets the error.
 func (w *Writer) parted(batch []*Request, err error) (apart []*Request) {
 	for _, r := range batch {
 		if r.err == nil {
@@ -177,9 +178,10 @@ func (w *Writer) transact(batch []*Request, more bool) ([]*Request, error) {
 	return batch, err
 }
 
-// othersOf answers the last request of a batch, which ended the transaction, and returns the others, which must be run again. If the
-// store aborted the last one to resolve a deadlock with another program, it is returned as the victim, to be run again in a separate
-// transaction: the other program has proceeded by then, so the deadlock does not occur again.
+// othersOf answers the last request of a batch, which ended the transaction, and returns the others, which must be run
+// again. If the store aborted the last one to resolve a deadlock with another program, it is returned as the victim, to
+// be run again in a separate transaction: the other program has proceeded by then, so the deadlock does not occur
+// again.
 func (w *Writer) othersOf(batch []*Request) (kept []*Request, victim *Request) {
 	last := len(batch) - 1
 	failed := batch[last]
@@ -204,8 +206,8 @@ func (w *Writer) othersOf(batch []*Request) (kept []*Request, victim *Request) {
 	return kept, nil
 }
 
-// answered sends the outcome of a request to its callers. Observers come first, so a caller that queries next finds waits, limits and due jobs
-// as they are after its command.
+// answered sends the outcome of a request to its callers. Observers come first, so a caller that queries next finds
+// waits, limits and due jobs as they are after its command.
 func (w *Writer) answered(r *Request) {
 	if r.err == nil {
 		w.publish(r.tx)
@@ -279,8 +281,8 @@ func (w *Writer) execute(s store.Tx, shared store.SharedTx, r *Request) {
 	}
 }
 
-// attempt runs a request once. In a shared store it locks cases only if a conflict is likely, or a conflict could not be retried.
-// attempt runs a request once. In a shared store it locks cases only if a conflict is likely, or a conflict could not be retried.
+// attempt runs a request once. In a shared store it locks cases only if a conflict is likely, or a conflict could not
+// be retried.
 func (w *Writer) attempt(s store.Tx, shared store.SharedTx, r *Request) {
 	r.tx = &Tx{w: w, s: s, shared: shared, locks: shared != nil && (r.Once || r.separate), now: r.now, ctx: whole(r.ctx), deferred: r.deferred}
 	defer r.tx.gate.End()

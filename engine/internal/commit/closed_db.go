@@ -9,8 +9,8 @@ import (
 	"github.com/tasq-dev/tasq/domain"
 )
 
-// closedDB is the database of a transaction that has ended. A callback that was abandoned, or that kept its Tx, must not write to the next
-// transaction on the same connection.
+// closedDB is the database of a transaction that has ended. A callback that was abandoned, or that kept its Tx, must
+// not write to the next transaction on the same connection.
 var closedDB = sync.OnceValue(func() domain.DB { return sql.OpenDB(closedConnector{}) })
 
 type closedConnector struct{}

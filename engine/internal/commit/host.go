@@ -13,7 +13,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// host is the view of the kernel on a transaction. It is a single pointer, so that its conversion to [kernel.Host] does not allocate.
+// host is the view of the kernel on a transaction. It is a single pointer, so that its conversion to [kernel.Host] does
+// not allocate.
 type host struct{ tx *Tx }
 
 // Definition implements [kernel.Definitions].

@@ -7,8 +7,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// index has the root cases of the items in memory, and the root cases that have not ended. It has a lock, unlike the other state of the
-// writer, because queries read it from their own goroutines.
+// index has the root cases of the items in memory, and the root cases that have not ended. It has a lock, unlike the
+// other state of the writer, because queries read it from their own goroutines.
 type index struct {
 	mu    *sync.RWMutex
 	roots map[workitem.ID]workitem.CaseID
@@ -58,8 +58,8 @@ func (x index) committed(tree *state.Tree) {
 	}
 }
 
-// hasJob reports whether one of the first four jobs of a case is no incident. It runs after each commit, so it does not search a case with
-// many incidents to the end; false then only costs its caller a query.
+// hasJob reports whether one of the first four jobs of a case is no incident. It runs after each commit, so it does not
+// search a case with many incidents to the end; false then only costs its caller a query.
 func hasJob(c *state.Case) bool {
 	const first = 4
 	n := 0

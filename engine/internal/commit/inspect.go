@@ -31,8 +31,8 @@ func (w *Writer) InMemory(ctx context.Context) (cases, steps int, err error) {
 	return cases, steps, err
 }
 
-// CheckSteps compares the cached steps with those in the store. They must be equal. It returns how many it compared. Tests call it after random
-// histories.
+// CheckSteps compares the cached steps with those in the store. They must be equal. It returns how many it compared.
+// Tests call it after random histories.
 func (w *Writer) CheckSteps(ctx context.Context) (n int, err error) {
 	return n, w.Submit(ctx, &Request{Reads: true, Run: func(tx *Tx) error {
 		for root, c := range w.trees.byRoot {

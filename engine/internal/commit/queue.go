@@ -2,8 +2,9 @@ package commit
 
 import "sync"
 
-// queue has the requests that wait for the writer. It is unbounded, so that the writer can queue requests itself without blocking on its own
-// queue. It stays short all the same: a caller waits for its answer before it sends more, and there are at most as many claims as workers.
+// queue has the requests that wait for the writer. It is unbounded, so that the writer can queue requests itself
+// without blocking on its own queue. It stays short all the same: a caller waits for its answer before it sends more,
+// and there are at most as many claims as workers.
 type queue struct {
 	mu     sync.Mutex
 	list   []*Request

@@ -9,8 +9,8 @@ import (
 	"github.com/tasq-dev/tasq/store/state"
 )
 
-// Request is a unit of work for the writer: a command, or several commands of one transaction. Set the exported fields, and pass it
-// to one method of a [Writer] once.
+// Request is a unit of work for the writer: a command, or several commands of one transaction. Set the exported fields,
+// and pass it to one method of a [Writer] once.
 type Request struct {
 	// Run does the work in the transaction of the batch. If it fails, its changes are rolled back, and no others.
 	Run func(*Tx) error
@@ -64,8 +64,9 @@ func (r *Request) begin() bool {
 // isLazy reports whether the commit may wait for further requests.
 func (r *Request) isLazy() bool { return r.Lazy && !r.urgent.Load() }
 
-// Submit queues a request and waits until it is durable. If the context ends while the request is queued, it is withdrawn. If it has begun by
-// then, it may still be committed, and Submit returns without waiting for it, unless it is Held.
+// Submit queues a request and waits until it is durable. If the context ends while the request is queued, it is
+// withdrawn. If it has begun by then, it may still be committed, and Submit returns without waiting for it, unless it
+// is Held.
 func (w *Writer) Submit(ctx context.Context, r *Request) error {
 	if err := w.ask(ctx, r); err != nil {
 		return err

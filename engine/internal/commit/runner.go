@@ -16,15 +16,15 @@ import (
 // ErrCallback says that a callback of the user panicked, took too long, or called the engine.
 var ErrCallback = errors.New("callback failed")
 
-// runner calls callbacks for the writer on a separate goroutine, so that the writer can abandon one that does not return. The goroutine is reused,
-// since a channel send costs less than a new goroutine.
+// runner calls callbacks for the writer on a separate goroutine, so that the writer can abandon one that does not
+// return. The goroutine is reused, since a channel send costs less than a new goroutine.
 //
 //	writer ── f ──▶ goroutine: f() ── err ──▶ writer            in time
 //	writer ── f ──▶ goroutine: f() ...  time is over            the writer fails the command, and starts a new goroutine;
 //	                                                            the old one ends when f returns, if ever
 //
-// A callback may call the kernel, for example to start a child case, which has callbacks too. Those run on the same goroutine, within the time of
-// the outermost one.
+// A callback may call the kernel, for example to start a child case, which has callbacks too. Those run on the same
+// goroutine, within the time of the outermost one.
 type runner struct {
 	limit time.Duration
 	timer *time.Timer
@@ -35,8 +35,8 @@ type runner struct {
 // nestedKey marks the context of a callback.
 type nestedKey struct{}
 
-// NotNested returns an error if a callback calls the engine: the engine waits for the callback, so the call would deadlock. It recognises
-// the callback by its context; one that passes another context blocks until its time is over.
+// NotNested returns an error if a callback calls the engine: the engine waits for the callback, so the call would
+// deadlock. It recognises the callback by its context; one that passes another context blocks until its time is over.
 func NotNested(ctx context.Context) error {
 	if ctx.Value(nestedKey{}) == nil {
 		return nil
@@ -66,7 +66,8 @@ func serveCallbacks(work <-chan func()) {
 	}
 }
 
-// InCallback reports whether it is called from a callback. It searches the whole stack, and is for functions without a context, such as Close.
+// InCallback reports whether it is called from a callback. It searches the whole stack, and is for functions without a
+// context, such as Close.
 func InCallback() bool {
 	calls := make([]uintptr, 64)
 	n := runtime.Callers(1, calls)
@@ -118,8 +119,8 @@ func (r *runner) call(ctx context.Context, f func(context.Context) error) error 
 var errExited = fmt.Errorf("%w: it ended its goroutine (%w), as runtime.Goexit and the FailNow of a test do; let it return "+
 	"an error", ErrCallback, kernel.ErrAbandoned)
 
-// safely converts a panic to an error with the stack. It also replaces an error whose own methods panic, which would otherwise crash the writer
-// when it is formatted.
+// safely converts a panic to an error with the stack. It also replaces an error whose own methods panic, which would
+// otherwise crash the writer when it is formatted.
 func safely(ctx context.Context, f func(context.Context) error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -5,9 +5,10 @@ import (
 	"github.com/tasq-dev/tasq/store/state"
 )
 
-// A transaction can roll back a part of itself: a command of an Update whose function continues after its error, or a failed completion handler.
-// Such a part is a savepoint, and savepoints nest. A savepoint records the state of a tree when it first touches the tree, and not when it
-// begins: in an Update with 10,000 starts, each savepoint costs one tree and not all before it.
+// A transaction can roll back a part of itself: a command of an Update whose function continues after its error, or a
+// failed completion handler. Such a part is a savepoint, and savepoints nest. A savepoint records the state of a tree
+// when it first touches the tree, and not when it begins: in an Update with 10,000 starts, each savepoint costs one
+// tree and not all before it.
 
 // savepoint is a part of a transaction that can be undone alone.
 type savepoint struct {
@@ -36,7 +37,8 @@ func (tx *Tx) Savepoint(f func() error) error {
 	return err
 }
 
-// touch records the state of a tree write for all open savepoints that have not touched it yet. Call it before each change of u.
+// touch records the state of a tree write for all open savepoints that have not touched it yet. Call it before each
+// change of u.
 func (tx *Tx) touch(u *TreeWrite) {
 	for ; u.touched < len(tx.savepoints); u.touched++ {
 		l := &tx.savepoints[u.touched]
@@ -51,8 +53,8 @@ func (tx *Tx) pop() savepoint {
 	return l
 }
 
-// keep ends the innermost savepoint, and keeps its changes. The outer savepoints have recorded the same trees, since touch records for all
-// of them, so they can still roll the changes back.
+// keep ends the innermost savepoint, and keeps its changes. The outer savepoints have recorded the same trees, since
+// touch records for all of them, so they can still roll the changes back.
 func (tx *Tx) keep() {
 	l := tx.pop()
 	for _, p := range l.points {

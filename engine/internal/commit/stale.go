@@ -10,8 +10,9 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Several engines may have a store open. The trees in memory are then a cache, and concurrency control is optimistic: the store refuses a commit
-// if another engine has changed one of the trees that its requests opened, and the requests run again on current trees.
+// Several engines may have a store open. The trees in memory are then a cache, and concurrency control is optimistic:
+// the store refuses a commit if another engine has changed one of the trees that its requests opened, and the requests
+// run again on current trees.
 //
 //	batch: A B C ──▶ commit ──▶ the case of B is stale ──▶ A B C again, with the current tree ──▶ commit
 //	                                                         B in a transaction of its own, with a lock, if the case
@@ -21,8 +22,8 @@ const (
 	// maxTries is the number of runs after which a caller gets the conflict as its error.
 	maxTries = 10
 
-	// hot is the time after a conflict on a root case in which another conflict on it makes requests lock the case. Engines that change one case
-	// all the time then queue for its lock instead of starving each other.
+	// hot is the time after a conflict on a root case in which another conflict on it makes requests lock the case.
+	// Engines that change one case all the time then queue for its lock instead of starving each other.
 	hot = time.Second
 
 	// maxConflicts bounds the number of remembered conflicts.
@@ -34,8 +35,9 @@ func isStale(err error) bool {
 	return errors.As(err, &stale)
 }
 
-// staleOf handles the requests of a transaction that was refused because another engine has changed a case. It returns the requests to run again
-// together, and those to run again each in its own transaction. A request that must not run twice gets the error.
+// staleOf handles the requests of a transaction that was refused because another engine has changed a case. It returns
+// the requests to run again together, and those to run again each in its own transaction. A request that must not run
+// twice gets the error.
 func (w *Writer) staleOf(batch []*Request, err error) (again, apart []*Request) {
 	var stale *store.StaleError
 	errors.As(err, &stale)
@@ -98,8 +100,8 @@ func (c conflicts) note(roots []workitem.CaseID, now time.Time) map[workitem.Cas
 	return repeated
 }
 
-// expect makes the commit depend on a tree that a request opens, also if the request fails: its error may be due to stale state, and the
-// caller must not get it then.
+// expect makes the commit depend on a tree that a request opens, also if the request fails: its error may be due to
+// stale state, and the caller must not get it then.
 func (tx *Tx) expect(tree *state.Tree) {
 	if tx.shared != nil {
 		tx.opened = append(tx.opened, tree.Root)
@@ -117,8 +119,8 @@ func (tx *Tx) openedAny(roots map[workitem.CaseID]bool) bool {
 	return false
 }
 
-// lock locks a root case against other engines before it is opened, if the request locks cases. It drops the tree in memory if that is not
-// current, which cannot happen again while the lock is held.
+// lock locks a root case against other engines before it is opened, if the request locks cases. It drops the tree in
+// memory if that is not current, which cannot happen again while the lock is held.
 func (tx *Tx) lock(root workitem.CaseID) error {
 	if !tx.locks {
 		return nil
@@ -136,8 +138,8 @@ func (tx *Tx) lock(root workitem.CaseID) error {
 // Shared returns the transaction of a store that several engines have open; nil if only this engine has it open.
 func (tx *Tx) Shared() store.SharedTx { return tx.shared }
 
-// raise makes new ids greater than those of a tree. Another engine, whose clock is ahead, may have made these, and a case relies on the ids of its
-// items, jobs and steps being in the order of their creation.
+// raise makes new ids greater than those of a tree. Another engine, whose clock is ahead, may have made these, and a
+// case relies on the ids of its items, jobs and steps being in the order of their creation.
 func raise(ids *workitem.Generator, tree *state.Tree) {
 	tree.Each(func(c *state.Case) {
 		ids.Above(c.ID)

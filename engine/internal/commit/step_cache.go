@@ -10,9 +10,9 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// stepCache has the steps of the job of a tree that was claimed last, so that a function that waits briefly for an event continues without a
-// query. Reading and decoding a thousand steps would block the writer, and all requests behind it, for milliseconds. The cache is a copy of
-// what the store has, and may be dropped at any time.
+// stepCache has the steps of the job of a tree that was claimed last, so that a function that waits briefly for an
+// event continues without a query. Reading and decoding a thousand steps would block the writer, and all requests
+// behind it, for milliseconds. The cache is a copy of what the store has, and may be dropped at any time.
 type stepCache struct {
 	job   workitem.JobID
 	seq   int64            // the last entry of the tree that it includes; 0 if it is empty
@@ -22,8 +22,8 @@ type stepCache struct {
 // maxCachedSteps bounds the number of cached steps of all trees: some megabytes, besides the trees themselves.
 const maxCachedSteps = 20_000
 
-// cacheSteps starts to cache the steps of a job, with those that its claim has read. If the claim is not committed, the tree is evicted
-// together with its cache.
+// cacheSteps starts to cache the steps of a job, with those that its claim has read. If the claim is not committed, the
+// tree is evicted together with its cache.
 func (t *trees) cacheSteps(u *TreeWrite, job workitem.JobID, steps []*workitem.Step) {
 	c := t.byRoot[u.Tree.Root]
 	if c == nil {
@@ -35,8 +35,8 @@ func (t *trees) cacheSteps(u *TreeWrite, job workitem.JobID, steps []*workitem.S
 	t.trimSteps(c)
 }
 
-// updateSteps applies a transaction to the cached steps. Entries that the cache includes already are skipped; after a gap, since another engine
-// has written in between, the cache is dropped.
+// updateSteps applies a transaction to the cached steps. Entries that the cache includes already are skipped; after a
+// gap, since another engine has written in between, the cache is dropped.
 func (t *trees) updateSteps(c *cached, u *TreeWrite) {
 	for entry := range u.entries() {
 		t.applySteps(c, entry)
@@ -95,8 +95,8 @@ func (t *trees) dropSteps(c *cached) {
 	c.steps = stepCache{}
 }
 
-// trimSteps bounds the number of cached steps. It drops those of up to 64 trees in the random order of the map, and in the end those of the
-// newest.
+// trimSteps bounds the number of cached steps. It drops those of up to 64 trees in the random order of the map, and in
+// the end those of the newest.
 func (t *trees) trimSteps(newest *cached) {
 	seen := 0
 	for _, c := range t.byRoot {
@@ -125,8 +125,9 @@ func (t *trees) stepsOf(root workitem.CaseID, job workitem.JobID) ([]*workitem.S
 // longSleep is the time from which on a sleeping case is evicted at once, and not only when the cache is full.
 const longSleep = time.Minute
 
-// sleepsLong reports whether a command has left a case that only waits for time: all its jobs sleep, and none is due within longSleep. A case that
-// waits for an event stays in memory, since the event may come at any moment. Only small cases are examined, so that the check is cheap.
+// sleepsLong reports whether a command has left a case that only waits for time: all its jobs sleep, and none is due
+// within longSleep. A case that waits for an event stays in memory, since the event may come at any moment. Only small
+// cases are examined, so that the check is cheap.
 func sleepsLong(u *TreeWrite) bool {
 	root := u.Tree.Case(u.Tree.Root)
 	suspended := func(e state.Change) bool {

@@ -13,8 +13,9 @@ import (
 	"github.com/tasq-dev/tasq/workflow"
 )
 
-// TreeWrite is everything that a transaction does to one tree. All commands without an idempotency key share one entry of the journal. A command
-// with a key gets an entry of its own with the key, its hash and its result, so that a repeated key can be compared with exactly that command:
+// TreeWrite is everything that a transaction does to one tree. All commands without an idempotency key share one entry
+// of the journal. A command with a key gets an entry of its own with the key, its hash and its result, so that a
+// repeated key can be compared with exactly that command:
 //
 //	Update: Act(1), Act(2), Send(key "k"), Act(3)  ──▶  entry "act 1, act 2"   entry "send", key "k"   entry "act 3"
 type TreeWrite struct {
@@ -88,9 +89,9 @@ type answer struct {
 	Result workflow.Result `json:"result"`
 }
 
-// Remember records the key of a command whose result is only known after it, such as the id of a new item. It uses the entry of the command's
-// changes if no other command shares that, or else a new entry. A command that reached no case (u is nil) has done nothing, and is not
-// recorded.
+// Remember records the key of a command whose result is only known after it, such as the id of a new item. It uses the
+// entry of the command's changes if no other command shares that, or else a new entry. A command that reached no case
+// (u is nil) has done nothing, and is not recorded.
 func (tx *Tx) Remember(u *TreeWrite, o Operation, result workflow.Result) error {
 	if o.Key == "" || u == nil {
 		return nil
@@ -167,8 +168,8 @@ func (tx *Tx) keyed(key string) *store.Entry {
 	return nil
 }
 
-// Answered returns the result of an earlier command with the same idempotency key, and whether there is one. A key that was used for another
-// command is an error.
+// Answered returns the result of an earlier command with the same idempotency key, and whether there is one. A key that
+// was used for another command is an error.
 func (tx *Tx) Answered(o Operation) (workflow.Result, bool, error) {
 	var first answer
 	entry := tx.keyed(o.Key)

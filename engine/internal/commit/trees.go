@@ -7,8 +7,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// trees is a cache of trees. They have the committed state plus the changes of the current batch. If the commit fails, the changed trees are
-// evicted and read again, since there is no other copy of the committed state in memory.
+// trees is a cache of trees. They have the committed state plus the changes of the current batch. If the commit fails,
+// the changed trees are evicted and read again, since there is no other copy of the committed state in memory.
 type trees struct {
 	byRoot map[workitem.CaseID]*cached
 	most   int    // the maximum number of root cases after a commit
@@ -99,8 +99,8 @@ func (t *trees) evict(root workitem.CaseID) {
 	t.index.drop(c.tree)
 }
 
-// trim bounds the size of the cache. It evicts the least recently used of eight random trees: nearly as good as an exact LRU list, and a use of a
-// tree costs nothing.
+// trim bounds the size of the cache. It evicts the least recently used of eight random trees: nearly as good as an
+// exact LRU list, and a use of a tree costs nothing.
 func (t *trees) trim() {
 	for len(t.byRoot) > t.most {
 		var oldest workitem.CaseID

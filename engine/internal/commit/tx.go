@@ -51,8 +51,8 @@ func (tx *Tx) Context() context.Context { return tx.ctx }
 // Now returns the time of the transaction.
 func (tx *Tx) Now() time.Time { return tx.now }
 
-// Deferred reports whether jobs have to call the completion handlers, since one of them has aborted the transaction of this request before. See
-// [ErrDefer].
+// Deferred reports whether jobs have to call the completion handlers, since one of them has aborted the transaction of
+// this request before. See [ErrDefer].
 func (tx *Tx) Deferred() bool { return tx.deferred }
 
 // Depth returns the number of nested callbacks.
@@ -183,8 +183,8 @@ func endsRoot(root workitem.CaseID, changes []state.Change) bool {
 	return false
 }
 
-// KeyHolders lists the other root cases of the same workflow that hold the business key of a case, oldest first, including the changes of
-// the request so far: cases that it has started, failed or removed.
+// KeyHolders lists the other root cases of the same workflow that hold the business key of a case, oldest first,
+// including the changes of the request so far: cases that it has started, failed or removed.
 func (tx *Tx) KeyHolders(c *state.Case) (all []workitem.CaseID, err error) {
 	for other := range tx.writes.withKey(keyOf(c)) {
 		if other.ID != c.ID && other.HoldsKey() {
@@ -201,8 +201,8 @@ func (tx *Tx) KeyHolders(c *state.Case) (all []workitem.CaseID, err error) {
 	return all, err
 }
 
-// KeyStarts lists the other root cases of the workflow of a case that have its business key and were created after a time, oldest first,
-// with what the request has done so far.
+// KeyStarts lists the other root cases of the workflow of a case that have its business key and were created after a
+// time, oldest first, with what the request has done so far.
 func (tx *Tx) KeyStarts(c *state.Case, after time.Time) (all []store.KeyStart, err error) {
 	for other := range tx.writes.withKey(keyOf(c)) {
 		if other.ID != c.ID && other.Created.After(after) {
@@ -235,8 +235,8 @@ func (tx *Tx) Open(root workitem.CaseID) (*TreeWrite, error) {
 	return tx.Create(tree), nil
 }
 
-// OpenCase is like Open, with the id of a root case or one of its descendants. The error wraps [store.ErrNotFound] for the id of
-// anything else, such as a work item, of which the store knows the root as well.
+// OpenCase is like Open, with the id of a root case or one of its descendants. The error wraps [store.ErrNotFound] for
+// the id of anything else, such as a work item, of which the store knows the root as well.
 func (tx *Tx) OpenCase(id workitem.CaseID) (*TreeWrite, error) {
 	if u := tx.writes.of(id); u != nil && u.Tree.Case(id) != nil {
 		return u, u.mustBeThere()

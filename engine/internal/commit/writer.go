@@ -1,5 +1,5 @@
-// Package commit has the writer, the only goroutine that changes cases. It takes requests from a queue, runs several in one transaction of the
-// store, and notifies observers after the commit.
+// Package commit has the writer, the only goroutine that changes cases. It takes requests from a queue, runs several in
+// one transaction of the store, and notifies observers after the commit.
 //
 //	Submit ─▶ queue ─▶ batch: one transaction of the store ─▶ commit ─▶ observers, outcomes
 //	                     │  each request in a savepoint of its own: it fails alone
@@ -50,8 +50,8 @@ type Options struct {
 
 	Holder Holder // nil if no other engine has the store open
 
-	// Fenced is called on the goroutine of the writer when the store reports that this engine no longer owns its jobs, before anything else is
-	// committed. It must not use the writer.
+	// Fenced is called on the goroutine of the writer when the store reports that this engine no longer owns its jobs,
+	// before anything else is committed. It must not use the writer.
 	Fenced func()
 	// RootEnded is called in the transaction when a command has ended a root case.
 	RootEnded func(tx *Tx, u *TreeWrite) error
@@ -61,7 +61,8 @@ type Options struct {
 	Committed func(Size)
 	// Active counts requests: it is called with +1 when one is queued, and with -1 when its outcome is known.
 	Active func(int)
-	// Lost receives every error of the store, and returns the error for callers: [ErrClosed] if another process has taken over the database.
+	// Lost receives every error of the store, and returns the error for callers: [ErrClosed] if another process has
+	// taken over the database.
 	Lost func(error) error
 	// Closed returns the error of requests after the close.
 	Closed func() error
@@ -77,7 +78,8 @@ type Size struct {
 	Bytes    int // encoded size of the changes
 }
 
-// Writer runs requests one after the other. Make one with [New] and start it with [Writer.Start]. Its methods are safe for concurrent use.
+// Writer runs requests one after the other. Make one with [New] and start it with [Writer.Start]. Its methods are safe
+// for concurrent use.
 type Writer struct {
 	o       Options
 	queue   queue
@@ -104,8 +106,8 @@ func New(o Options) *Writer {
 	return w
 }
 
-// keep stores a machine for reuse by the next command. A machine that was lent to a callback is dropped: the command of an abandoned callback may
-// end on the callback's goroutine, where even the assignment would be a data race.
+// keep stores a machine for reuse by the next command. A machine that was lent to a callback is dropped: the command of
+// an abandoned callback may end on the callback's goroutine, where even the assignment would be a data race.
 func (w *Writer) keep(m *kernel.Machine) {
 	if !m.IsLent() {
 		w.machine = m
@@ -133,13 +135,13 @@ func (w *Writer) Stop() { w.runner.stop() }
 // RootOf returns the root case of an item in memory.
 func (w *Writer) RootOf(item workitem.ID) (workitem.CaseID, bool) { return w.trees.index.get(item) }
 
-// GoesOn reports whether a root case is in memory and has not ended. It needs no request and no query. If it reports true, the end of the case is
-// still to come, so observers will be notified of it. If another engine ends the case, [Writer.Forget] drops it, or the next commit on it
-// fails as stale.
+// GoesOn reports whether a root case is in memory and has not ended. It needs no request and no query. If it reports
+// true, the end of the case is still to come, so observers will be notified of it. If another engine ends the case,
+// [Writer.Forget] drops it, or the next commit on it fails as stale.
 func (w *Writer) GoesOn(root workitem.CaseID) bool { return w.trees.index.goesOn(root) }
 
-// HasJob is like GoesOn, and also requires a job that is no incident, so that the case is not stuck. Observers are also notified when a job
-// becomes an incident.
+// HasJob is like GoesOn, and also requires a job that is no incident, so that the case is not stuck. Observers are also
+// notified when a job becomes an incident.
 func (w *Writer) HasJob(root workitem.CaseID) bool { return w.trees.index.hasJob(root) }
 
 // write executes requests until the writer is closed and the queue is empty.
@@ -157,12 +159,12 @@ func (w *Writer) write() {
 	}
 }
 
-// idleWait is the idle time before the writer calls the housekeeping of the store. It is longer than the pause between two commands of one caller,
-// so that a sequence of commands is not delayed by housekeeping.
+// idleWait is the idle time before the writer calls the housekeeping of the store. It is longer than the pause between
+// two commands of one caller, so that a sequence of commands is not delayed by housekeeping.
 const idleWait = 2 * time.Millisecond
 
-// idle waits for a request; nil if there will be none. When the queue has been empty for idleWait, it calls the housekeeping of the store, which
-// writes the tables.
+// idle waits for a request; nil if there will be none. When the queue has been empty for idleWait, it calls the
+// housekeeping of the store, which writes the tables.
 func (w *Writer) idle() *Request {
 	w.patience.Reset(idleWait)
 	defer w.patience.Stop()

@@ -7,9 +7,10 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// writes has the trees of a transaction, in the order in which they were opened. Most transactions have one tree, but an Update may start thousands
-// of cases, each of which looks up its root case and the cases with its business key. So a longer list has indexes: without them, 10,000
-// starts with a business key in batches of 5,000 spent 2.4 s of 9 s of CPU time on searching the list.
+// writes has the trees of a transaction, in the order in which they were opened. Most transactions have one tree, but
+// an Update may start thousands of cases, each of which looks up its root case and the cases with its business key. So
+// a longer list has indexes: without them, 10,000 starts with a business key in batches of 5,000 spent 2.4 s of 9 s of
+// CPU time on searching the list.
 type writes struct {
 	list   []*TreeWrite
 	byRoot map[workitem.CaseID]*TreeWrite // nil while the list is short
@@ -50,8 +51,8 @@ func (w *writes) of(root workitem.CaseID) *TreeWrite {
 	return nil
 }
 
-// withKey yields the root cases of the transaction with a business key, whether they hold it or not. A tree that is being created has no root case
-// yet, and is skipped.
+// withKey yields the root cases of the transaction with a business key, whether they hold it or not. A tree that is
+// being created has no root case yet, and is skipped.
 func (w *writes) withKey(k businessKey) iter.Seq[*state.Case] {
 	return func(yield func(*state.Case) bool) {
 		w.indexKeys()

@@ -10,21 +10,23 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// A job that could not start because the store failed stays with the scheduler. It is tried again after 50 ms at first, later every five
-// seconds, for as long as the engine is open, and at once when the store works again. Its due time does not change, so it keeps its position
-// in the order.
+// A job that could not start because the store failed stays with the scheduler. It is tried again after 50 ms at first,
+// later every five seconds, for as long as the engine is open, and at once when the store works again. Its due time
+// does not change, so it keeps its position in the order.
 
-// retries has the entries that are tried again, by the number of faults that each has met. The entries of a level share one timer. The zero
-// value is empty.
+// retries has the entries that are tried again, by the number of faults that each has met. The entries of a level share
+// one timer. The zero value is empty.
 type retries [fault.Levels]retryLevel
 
-// retryLevel is the entries of one timer. An entry that is added while the timer runs is tried a little early, together with the others.
+// retryLevel is the entries of one timer. An entry that is added while the timer runs is tried a little early, together
+// with the others.
 type retryLevel struct {
 	list  []entry
 	timer *time.Timer
 }
 
-// add adds an entry that has met another fault. If its level has no timer yet, f is called with the level when its wait is over.
+// add adds an entry that has met another fault. If its level has no timer yet, f is called with the level when its wait
+// is over.
 func (r *retries) add(n entry, over func(level int)) {
 	at := min(int(n.faults), fault.Levels-1)
 	n.faults, n.cautious = uint8(min(at+1, fault.Levels-1)), true

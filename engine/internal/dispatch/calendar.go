@@ -4,8 +4,9 @@ import "github.com/tasq-dev/tasq/workitem"
 
 // calendar has the pending jobs by due time, and the suspended jobs that a timer wakes. The lock of the scheduler guards it.
 //
-// Entries are deleted lazily: a job that is canceled or woken early leaves its entry in the heap, and gone records that. The entry is skipped
-// when its time comes. Searching the heap for it would cost O(n) for each canceled timeout, and most timeouts are canceled.
+// Entries are deleted lazily: a job that is canceled or woken early leaves its entry in the heap, and gone records
+// that. The entry is skipped when its time comes. Searching the heap for it would cost O(n) for each canceled timeout,
+// and most timeouts are canceled.
 //
 //	add(job, 9:00)    cancel(job, 9:00)    at 9:00 pop finds the entry, and passes it over
 //	add(job, 9:00)    cancel(job, 9:00)    add(job, 9:00)    at 9:00 pop returns it
@@ -27,8 +28,8 @@ func newCalendar() calendar {
 	return calendar{gone: make(map[dueJob]struct{}), suspended: make(map[workitem.JobID]int64)}
 }
 
-// add adds an entry. If an entry of the same job and time was canceled and is still in the heap, both are returned by pop, and the claim of
-// the second one is refused.
+// add adds an entry. If an entry of the same job and time was canceled and is still in the heap, both are returned by
+// pop, and the claim of the second one is refused.
 func (c *calendar) add(n entry) {
 	delete(c.gone, n.key())
 	c.list.push(n, byDue)
@@ -66,7 +67,8 @@ func (c *calendar) cancel(n dueJob) {
 	}
 }
 
-// compact removes canceled entries from the heap once they are the majority, so that timeouts that never fire do not accumulate.
+// compact removes canceled entries from the heap once they are the majority, so that timeouts that never fire do not
+// accumulate.
 func (c *calendar) compact() {
 	kept := c.list[:0]
 	for i := range c.list {

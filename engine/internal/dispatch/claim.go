@@ -32,18 +32,19 @@ type claim struct {
 	refused error // why the kernel refused the start in the transaction that opened the job
 }
 
-// errGone is the failure of a function that ended its goroutine, as runtime.Goexit does. It is set in a deferred function, since nothing else
-// runs after that.
+// errGone is the failure of a function that ended its goroutine, as runtime.Goexit does. It is set in a deferred
+// function, since nothing else runs after that.
 var errGone = &workitem.Failure{Code: workitem.CodePanic, Retryable: true,
 	Message: "the function ended its goroutine, as runtime.Goexit and the FailNow of a test do; let it return an error"}
 
 var errEndedAtStart = errors.New("the item ended as it started, in a transaction that was done anew")
 
-// claim asks the writer to claim a job, and a worker to run it. It does not wait for the writer, so the job that a command has opened is claimed
-// directly after its commit.
+// claim asks the writer to claim a job, and a worker to run it. It does not wait for the writer, so the job that a
+// command has opened is claimed directly after its commit.
 //
-// The worker starts when the claim is accepted, before it is durable; the claim is committed together with the next request. If a crash
-// loses such a claim, its attempt was not counted. So a job that may have crashed a process before (cautious) waits for the commit.
+// The worker starts when the claim is accepted, before it is durable; the claim is committed together with the next
+// request. If a crash loses such a claim, its attempt was not counted. So a job that may have crashed a process before
+// (cautious) waits for the commit.
 func (d *Dispatcher) claim(n entry) {
 	c := &claim{entry: n, d: d, lease: d.o.Now().Add(d.o.Lease)}
 	if n.batch != nil {
@@ -81,8 +82,8 @@ func (d *Dispatcher) claim(n entry) {
 	}
 }
 
-// accepted starts the worker. It is called again if another request made the transaction roll back and the claim runs again: the worker then
-// just continues, since the state of the job, and so its fence, is the same.
+// accepted starts the worker. It is called again if another request made the transaction roll back and the claim runs
+// again: the worker then just continues, since the state of the job, and so its fence, is the same.
 func (c *claim) accepted(tx *commit.Tx) {
 	if c.latest == nil {
 		return

@@ -91,8 +91,8 @@ func (c *claims) report(change state.Change) {
 	}
 }
 
-// interrupt ends the reports to the run of a job that this change has taken from its worker: later changes are for the next run. A job that is
-// pending again was taken from its worker, or its worker is done with it.
+// interrupt ends the reports to the run of a job that this change has taken from its worker: later changes are for the
+// next run. A job that is pending again was taken from its worker, or its worker is done with it.
 func (c *claims) interrupt(e *state.JobMoved) {
 	r := c.running[e.Job]
 	if !r.holds(e.Fence) {
@@ -145,8 +145,8 @@ func (c *claims) owners(root workitem.CaseID) map[workitem.JobID][16]byte {
 	return owners
 }
 
-// compare updates the runs of a root case after changes of other engines: a run that no longer holds its job is canceled, and any other
-// receives the steps that have ended. tree is nil if the case was removed.
+// compare updates the runs of a root case after changes of other engines: a run that no longer holds its job is
+// canceled, and any other receives the steps that have ended. tree is nil if the case was removed.
 func (c *claims) compare(root workitem.CaseID, tree *state.Tree, steps map[workitem.JobID][]*workitem.Step) {
 	for id, r := range c.running {
 		if r.root != root {

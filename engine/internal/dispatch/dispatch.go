@@ -1,5 +1,5 @@
-// Package dispatch runs what is due. It has an entry for every pending job, claims due jobs in the order of their times, runs them in workers,
-// renews their leases, and sends their results to the writer.
+// Package dispatch runs what is due. It has an entry for every pending job, claims due jobs in the order of their
+// times, runs them in workers, renews their leases, and sends their results to the writer.
 //
 //	Committed ─▶ scheduler: heap by due time ─▶ queues by priority ─▶ claim ─▶ worker ─▶ settle
 //	               ▲                              (Workers, Queues)     │         │         │
@@ -14,7 +14,8 @@
 //	running    worker.go, steps.go     its function runs; heartbeat.go renews its lease
 //	settled    worker.go               a command records the result
 //
-// The package changes no case itself: every change is a request to the writer. If the store fails in between, again.go repeats the request.
+// The package changes no case itself: every change is a request to the writer. If the store fails in between, again.go
+// repeats the request.
 package dispatch
 
 import (
@@ -116,8 +117,8 @@ func (d *Dispatcher) Start() { d.sched.start() }
 // Stop stops claiming jobs. Running ones continue; see [Dispatcher.Finish].
 func (d *Dispatcher) Stop() { d.sched.stop() }
 
-// Finish waits until no job runs: for the grace period, and then, after cancel has ended the contexts of the functions, for one more second.
-// Jobs that still run after that are released, and the attempt does not count.
+// Finish waits until no job runs: for the grace period, and then, after cancel has ended the contexts of the functions,
+// for one more second. Jobs that still run after that are released, and the attempt does not count.
 func (d *Dispatcher) Finish(grace time.Duration, cancel func()) {
 	done := make(chan struct{})
 	go func() {
@@ -169,14 +170,16 @@ func (d *Dispatcher) Full() int {
 // Running returns how many jobs of a queue have workers.
 func (d *Dispatcher) Running(queue string) int { return d.sched.runningOf(queue) }
 
-// LimitOf returns how many jobs of a queue can run here at a time: 0 if the queue is paused here, negative if this engine runs no jobs.
+// LimitOf returns how many jobs of a queue can run here at a time: 0 if the queue is paused here, negative if this
+// engine runs no jobs.
 func (d *Dispatcher) LimitOf(queue string) int {
 	d.sched.mu.Lock()
 	defer d.sched.mu.Unlock()
 	return d.sched.limitOf(queue)
 }
 
-// limitOf returns the number that was set for a queue, up to the largest number in the configuration, or the configured one. The lock is held.
+// limitOf returns the number that was set for a queue, up to the largest number in the configuration, or the configured
+// one. The lock is held.
 func (s *scheduler) limitOf(queue string) int {
 	defined := s.d.definedOf(queue)
 	if n, set := s.workers[queue]; set && defined > 0 {

@@ -14,8 +14,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Due work is sent to the writer as a request without a caller. This file handles requests that fail: after a fault of the store the request
-// is repeated, work that the kernel refuses is postponed, and obsolete work is dropped.
+// Due work is sent to the writer as a request without a caller. This file handles requests that fail: after a fault of
+// the store the request is repeated, work that the kernel refuses is postponed, and obsolete work is dropped.
 
 // fire has the writer do what a due timer is for.
 func (d *Dispatcher) fire(n entry) {
@@ -58,7 +58,8 @@ func (d *Dispatcher) notBegun(n entry, err error) {
 	}
 }
 
-// unwanted reports whether an error says that there is nothing left to do: the job has ended, belongs to another engine, or the engine is closed.
+// unwanted reports whether an error says that there is nothing left to do: the job has ended, belongs to another
+// engine, or the engine is closed.
 func unwanted(err error) bool {
 	return errors.Is(err, commit.ErrClosed) || errors.Is(err, kernel.ErrLeaseLost) || errors.Is(err, store.ErrNotFound) || errors.Is(err, registry.ErrNotLoaded)
 }
@@ -66,8 +67,8 @@ func unwanted(err error) bool {
 // putOff postpones a pending job after the kernel refused its command. That counts as an attempt.
 func (d *Dispatcher) putOff(n entry, cause error) { d.putOffBut(n, cause, kernel.WithoutOwn) }
 
-// putOffBut also determines what happens to the items of a timer that is given up. If the kernel refuses that too, it is repeated with fewer
-// callbacks.
+// putOffBut also determines what happens to the items of a timer that is given up. If the kernel refuses that too, it
+// is repeated with fewer callbacks.
 func (d *Dispatcher) putOffBut(n entry, cause error, insist kernel.Insist) {
 	r := d.onJob(n, "job put off", false, func(m *kernel.Machine) error {
 		attempt := m.JobAttempt(n.job)
@@ -88,8 +89,8 @@ func (d *Dispatcher) putOffBut(n entry, cause error, insist kernel.Insist) {
 	})
 }
 
-// lookAgain takes up a suspended job whose time has not come: the clock was set back since the scheduler looked at it, or the
-// job was woken and suspended again.
+// lookAgain takes up a suspended job whose time has not come: the clock was set back since the scheduler looked at it,
+// or the job was woken and suspended again.
 func (d *Dispatcher) lookAgain(n entry) {
 	var j *state.Job
 	r := &commit.Request{Reads: true, Run: func(tx *commit.Tx) error {

@@ -14,15 +14,16 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// A job that a command opens and that is due at once is claimed in the transaction of that command, if its queue has a free worker and no other
-// due work:
+// A job that a command opens and that is due at once is claimed in the transaction of that command, if its queue has a
+// free worker and no other due work:
 //
 //	start ─┐                          ┌─ worker runs
 //	       ├ one entry, one commit ───┤
 //	claim ─┘                          └─ caller has its answer
 //
-// This saves a request and an entry of the journal. And since the claim is durable before the job runs, each of its runs is counted. It is done
-// for first runs only: a later run has to read the steps of earlier ones, which may be in the same transaction and not yet in the store.
+// This saves a request and an entry of the journal. And since the claim is durable before the job runs, each of its
+// runs is counted. It is done for first runs only: a later run has to read the steps of earlier ones, which may be in
+// the same transaction and not yet in the store.
 
 // Extend implements commit.Extender.
 func (d *Dispatcher) Extend(tx *commit.Tx) (ended func(error), err error) {
@@ -86,8 +87,9 @@ func startsPlainly(def *workflow.Definition, c *state.Case, j *state.Job) bool {
 		(spec.Hooks.OnWorkItemStateChanged == nil || spec.OnlyFailures) && spec.Policy.BuiltIn()
 }
 
-// claimIn claims the job in the transaction that made it due. If the kernel refuses the claim, only the claim is rolled back. That needs a
-// savepoint, which copies the case once more; a claim that hardly anything can refuse does without, and repeats the whole request on failure.
+// claimIn claims the job in the transaction that made it due. If the kernel refuses the claim, only the claim is rolled
+// back. That needs a savepoint, which copies the case once more; a claim that hardly anything can refuse does without,
+// and repeats the whole request on failure.
 func (c *claim) claimIn(tx *commit.Tx) error {
 	claim := func() error {
 		u, err := tx.Open(c.root)

@@ -36,8 +36,9 @@ func functionOf(def *workflow.Definition, w *activities.Work) function {
 	return function{f, def.Tasks[t].Retry}
 }
 
-// failureOf returns the failure with which a job is settled. It evaluates the filters of the retry policy here, on the error that the function
-// returned: the kernel gets only the stored form of the failure, and decides by the result of the filters.
+// failureOf returns the failure with which a job is settled. It evaluates the filters of the retry policy here, on the
+// error that the function returned: the kernel gets only the stored form of the failure, and decides by the result of
+// the filters.
 func (d *Dispatcher) failureOf(def *workflow.Definition, w *activities.Work, err error) *workitem.Failure {
 	failure := workitem.FailureOf(err)
 	f := functionOf(def, w)

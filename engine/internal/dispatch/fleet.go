@@ -14,8 +14,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// This file is for stores that several engines have open. Each job belongs to one engine, which handles it as if it were alone. The others see a
-// job only when it is offered to all.
+// This file is for stores that several engines have open. Each job belongs to one engine, which handles it as if it
+// were alone. The others see a job only when it is offered to all.
 
 // backlog is the number of jobs per worker of a queue that wait here before further ones are offered to other engines.
 const backlog = 2
@@ -93,8 +93,9 @@ func (d *Dispatcher) Filter() store.TakeFilter {
 	return f
 }
 
-// Adopt schedules jobs that belong to this engine from now on. A running one belonged to an engine that died, unless it runs here. Jobs that
-// could not be scheduled because of the error are returned; they belong to this engine, and are passed to Adopt again.
+// Adopt schedules jobs that belong to this engine from now on. A running one belonged to an engine that died, unless it
+// runs here. Jobs that could not be scheduled because of the error are returned; they belong to this engine, and are
+// passed to Adopt again.
 func (d *Dispatcher) Adopt(ctx context.Context, jobs []*state.Job) (left []*state.Job, err error) {
 	if slices.ContainsFunc(jobs, func(j *state.Job) bool { return j.State == state.JobRunning }) {
 		if err := d.learnLosses(ctx); err != nil {
@@ -131,8 +132,9 @@ func (d *Dispatcher) takeOver(ctx context.Context, j *state.Job) error {
 	return nil
 }
 
-// learnLosses waits until Lost has been called, if necessary. The store reports lost commits only at the next commit, but may have released the
-// jobs before. A job that counts as running here would then be left by its worker, and no engine would own it.
+// learnLosses waits until Lost has been called, if necessary. The store reports lost commits only at the next commit,
+// but may have released the jobs before. A job that counts as running here would then be left by its worker, and no
+// engine would own it.
 func (d *Dispatcher) learnLosses(ctx context.Context) error {
 	return d.o.Writer.Submit(ctx, &commit.Request{Reads: true, Run: func(*commit.Tx) error { return nil }})
 }
@@ -144,9 +146,9 @@ func (d *Dispatcher) runs(j *state.Job) bool {
 	return d.sched.claims.of(j.ID).holds(j.Fence)
 }
 
-// Lost takes all running jobs from their workers. The database lacks the last commits of this engine, so a function may continue after a step that
-// was never recorded, and the fence of its job may be used again by another claim. All results of these workers are refused. The engine that
-// owns the job next runs it again.
+// Lost takes all running jobs from their workers. The database lacks the last commits of this engine, so a function may
+// continue after a step that was never recorded, and the fence of its job may be used again by another claim. All
+// results of these workers are refused. The engine that owns the job next runs it again.
 func (d *Dispatcher) Lost() {
 	d.sched.mu.Lock()
 	defer d.sched.mu.Unlock()
@@ -204,9 +206,9 @@ func (d *Dispatcher) Owners(root workitem.CaseID) map[workitem.JobID][16]byte {
 	return s.claims.owners(root)
 }
 
-// Compare updates the dispatcher after other engines have changed a root case; steps are those of its running jobs, and tree is nil if the case was
-// removed. The context of a job that was taken from its worker is canceled, and a run receives the steps that have ended. Parked entries of
-// cases that are no longer suspended are tried again.
+// Compare updates the dispatcher after other engines have changed a root case; steps are those of its running jobs, and
+// tree is nil if the case was removed. The context of a job that was taken from its worker is canceled, and a run
+// receives the steps that have ended. Parked entries of cases that are no longer suspended are tried again.
 func (d *Dispatcher) Compare(root workitem.CaseID, tree *state.Tree, steps map[workitem.JobID][]*workitem.Step) {
 	if d.sched.compare(root, tree, steps) {
 		d.sched.turn()

@@ -17,8 +17,8 @@ import (
 //	          ▲                                                                      │
 //	          └───────────── they begin, there is room ◀─────────────────────────────┘
 //
-// The wait counts from the time at which the first job was due, so a line stores nothing, and a restart does not change it. A job that waits in
-// a line uses no worker and no limits, and does not count as work in progress.
+// The wait counts from the time at which the first job was due, so a line stores nothing, and a restart does not change
+// it. A job that waits in a line uses no worker and no limits, and does not count as work in progress.
 
 // batches has the keys of the lines of jobs that are processed together.
 type batches struct {
@@ -76,7 +76,8 @@ func (b *batches) lineOf(spec *workflow.Batch, input json.RawMessage) *lineKey {
 	return b.all[spec]
 }
 
-// keyOf calls a key function on a goroutine of its own, since a function that ends its goroutine would otherwise end that of the scheduler.
+// keyOf calls a key function on a goroutine of its own, since a function that ends its goroutine would otherwise end
+// that of the scheduler.
 func keyOf(ask askKey, input json.RawMessage) (key string, err error) {
 	err = errGone
 	done := make(chan struct{})
@@ -93,8 +94,8 @@ func keyOf(ask askKey, input json.RawMessage) (key string, err error) {
 	return key, err
 }
 
-// batchOf returns the line of a job; nil if it runs alone. A job that has crashed a process runs alone, so that it cannot crash the others of its
-// batch. The lock is held.
+// batchOf returns the line of a job; nil if it runs alone. A job that has crashed a process runs alone, so that it
+// cannot crash the others of its batch. The lock is held.
 func (s *scheduler) batchOf(c *state.Case, j *state.Job) *lineKey {
 	if !s.d.haveBatches || j.Crashes > 0 {
 		return nil
@@ -120,7 +121,8 @@ func (s *scheduler) leaveLine(job workitem.JobID) {
 	}
 }
 
-// setAside parks the jobs of suspended cases of a tree, since jobs that cannot start must not count for a full batch. The lock is held.
+// setAside parks the jobs of suspended cases of a tree, since jobs that cannot start must not count for a full batch.
+// The lock is held.
 func (s *scheduler) setAside(tree *state.Tree) {
 	if len(s.batches.in) == 0 {
 		return
@@ -156,8 +158,9 @@ func (s *scheduler) takeLines(q *jobQueue) (list []entry) {
 // readAhead is the number of the most urgent jobs of a queue among which unread ones are looked for.
 const readAhead = 256
 
-// choose returns the line whose jobs are to start, and the index of the next job in ready that has no line. A job that was loaded without its case,
-// as all are when an engine is opened, may belong to a batch that starts without being full, so it is read first.
+// choose returns the line whose jobs are to start, and the index of the next job in ready that has no line. A job that
+// was loaded without its case, as all are when an engine is opened, may belong to a batch that starts without being
+// full, so it is read first.
 func (q *jobQueue) choose(now int64) (line *gathering, at int) {
 	line = q.lines.next(now)
 	if line == nil || line.len() >= line.Most {
@@ -175,7 +178,8 @@ func (q *jobQueue) backlog() int {
 	return len(q.ready) + q.lines.batches
 }
 
-// gathered returns when the next line has waited long enough whose jobs cannot start yet; never if there is none. The lock is held.
+// gathered returns when the next line has waited long enough whose jobs cannot start yet; never if there is none. The
+// lock is held.
 func (s *scheduler) gathered(now int64) (due int64) {
 	due = never
 	for _, q := range s.queues {
@@ -266,7 +270,8 @@ func (g *gathering) each(f func(*entry)) {
 	}
 }
 
-// form makes a group of the jobs of a line that can start, and appends them to those that are handed out; false if there are none. The lock is held.
+// form makes a group of the jobs of a line that can start, and appends them to those that are handed out; false if
+// there are none. The lock is held.
 func (s *scheduler) form(q *jobQueue, line *gathering, now int64, next []entry) (_ []entry, begun bool) {
 	g := &group{d: s.d, expected: make(map[workitem.JobID]struct{}), done: make(chan struct{})}
 	q.lines.remove(line)

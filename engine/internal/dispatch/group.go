@@ -16,8 +16,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// group is a batch in one worker. Each job is claimed, wrapped by middleware and settled on a goroutine of its own, as if it were alone. The
-// goroutines meet where the function would be called:
+// group is a batch in one worker. Each job is claimed, wrapped by middleware and settled on a goroutine of its own, as
+// if it were alone. The goroutines meet where the function would be called:
 //
 //	claims ──▶ all are decided ──▶ join, or leave ──▶ all have done so: one call ──▶ each continues with its own outcome
 type group struct {
@@ -68,7 +68,8 @@ func (g *group) leave(job workitem.JobID) {
 	g.callIfComplete()
 }
 
-// join waits for the call, and returns the outcome of a job. If middleware calls the function a second time, the job is alone in that call.
+// join waits for the call, and returns the outcome of a job. If middleware calls the function a second time, the job is
+// alone in that call.
 func (g *group) join(ctx context.Context, spec *workflow.Batch, w *activities.Work) (json.RawMessage, error) {
 	m := &member{ctx: ctx, w: w, spec: spec, outcome: workflow.Done{Err: errGone}}
 	g.mu.Lock()
@@ -101,7 +102,8 @@ func (g *group) callIfComplete() {
 	go g.call(g.members)
 }
 
-// call calls the function for all members. Its context is not derived from those of the members, and ends when all of theirs have ended.
+// call calls the function for all members. Its context is not derived from those of the members, and ends when all of
+// theirs have ended.
 func (g *group) call(members []*member) {
 	defer close(g.done)
 	defer func() { // for panics outside of the function that the builder wraps

@@ -1,8 +1,8 @@
 package dispatch
 
-// handOut appends the jobs that can start: there is a worker, their window is open, and their limits have room. If MaxRunning bounds all queues
-// together, the next job is the most urgent of the first jobs of the queues; otherwise the queue that is looked at first would use up the bound.
-// The lock is held.
+// handOut appends the jobs that can start: there is a worker, their window is open, and their limits have room. If
+// MaxRunning bounds all queues together, the next job is the most urgent of the first jobs of the queues; otherwise the
+// queue that is looked at first would use up the bound. The lock is held.
 func (s *scheduler) handOut(now int64, next []entry) []entry {
 	begun := true
 	if s.d.o.MaxRunning <= 0 {
@@ -66,7 +66,8 @@ func (s *scheduler) begin(q *jobQueue) {
 	s.running++
 }
 
-// mostUrgent returns the queue with a free worker whose first job is the most urgent, except for the given ones; nil if there is none.
+// mostUrgent returns the queue with a free worker whose first job is the most urgent, except for the given ones; nil if
+// there is none.
 func (s *scheduler) mostUrgent(but map[*jobQueue]bool, now int64) (best *jobQueue) {
 	var first *entry
 	for _, q := range s.queues {

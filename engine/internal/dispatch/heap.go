@@ -2,8 +2,8 @@ package dispatch
 
 import "bytes"
 
-// entries is a binary heap with its first entry at index 0. Package container/heap would allocate for each Push and Pop, since it passes entries
-// as interface values.
+// entries is a binary heap with its first entry at index 0. Package container/heap would allocate for each Push and
+// Pop, since it passes entries as interface values.
 type entries []entry
 
 // order reports whether one entry comes before another.
@@ -17,7 +17,8 @@ func byDue(a, b *entry) bool {
 	return bytes.Compare(a.job[:], b.job[:]) < 0
 }
 
-// byPriority orders by urgency, if jobs age, then by priority, then by round, if there are fairness keys, then by due time, then by creation.
+// byPriority orders by urgency, if jobs age, then by priority, then by round, if there are fairness keys, then by due
+// time, then by creation.
 func byPriority(a, b *entry) bool {
 	if a.urgent != b.urgent {
 		return a.urgent < b.urgent
@@ -75,8 +76,8 @@ func (h *entries) pop(before order) entry {
 	return first
 }
 
-// shrink frees memory that a heap no longer needs. If an engine is opened with a million due jobs, they all move at once from the calendar to their
-// queues, and would otherwise use the memory twice.
+// shrink frees memory that a heap no longer needs. If an engine is opened with a million due jobs, they all move at
+// once from the calendar to their queues, and would otherwise use the memory twice.
 func (h *entries) shrink() {
 	const least = 1024
 	if n := len(*h); cap(*h) > least && n < cap(*h)/4 {

@@ -8,7 +8,8 @@ import (
 	"github.com/tasq-dev/tasq/store"
 )
 
-// beat renews the leases of the running jobs, and cancels the context of a job whose lease was lost. It schedules the next beat while any job runs.
+// beat renews the leases of the running jobs, and cancels the context of a job whose lease was lost. It schedules the
+// next beat while any job runs.
 func (d *Dispatcher) beat() {
 	d.sched.mu.Lock()
 	d.sched.beat = nil

@@ -15,8 +15,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// A case that holds slots over several tasks acquires them with the claim of a job of the first task, and keeps them over restarts. Only the state
-// of the case decides whether a hold has ended:
+// A case that holds slots over several tasks acquires them with the claim of a job of the first task, and keeps them
+// over restarts. Only the state of the case decides whether a hold has ended:
 //
 //	the task that began it   withdrawn, canceled or failed in that activation        ended
 //	the task that ends it    completed, canceled or failed since                     ended
@@ -120,8 +120,9 @@ func (s *scheduler) endHold(c *state.Case, h *workflow.Hold, e ration.End) {
 	}
 }
 
-// keyOfHold returns the key of the limit that a case holds, if the limit has keys. For a hold that another engine began, it is computed from the
-// input of the first task. If that no longer exists, the hold stays in the row until a waiting engine checks it.
+// keyOfHold returns the key of the limit that a case holds, if the limit has keys. For a hold that another engine
+// began, it is computed from the input of the first task. If that no longer exists, the hold stays in the row until a
+// waiting engine checks it.
 func (s *scheduler) keyOfHold(c *state.Case, h *workflow.Hold, task string) (key string, ok bool) {
 	if _, known := s.limits.HoldOf(h.Limit.Name, c.ID, task); known {
 		return "", true
@@ -138,7 +139,8 @@ func (s *scheduler) keyOfHold(c *state.Case, h *workflow.Hold, task string) (key
 	return key, ok
 }
 
-// checkHolds finds holds that have ended but are still in the row, since their engine ended before it could remove them. The lock is held.
+// checkHolds finds holds that have ended but are still in the row, since their engine ended before it could remove
+// them. The lock is held.
 func (s *scheduler) checkHolds(name, key string, holds []ration.Hold) {
 	if s.stopping {
 		return
@@ -161,7 +163,8 @@ func (s *scheduler) checkHolds(name, key string, holds []ration.Hold) {
 	}()
 }
 
-// holdEnded reports whether a hold has ended. Without the definition of its workflow, this is only known if the case has ended.
+// holdEnded reports whether a hold has ended. Without the definition of its workflow, this is only known if the case
+// has ended.
 func (d *Dispatcher) holdEnded(name string, h *ration.Hold) (over bool, err error) {
 	err = d.o.Writer.Submit(d.o.Context, &commit.Request{Reads: true, Run: func(tx *commit.Tx) error {
 		u, err := tx.Open(h.Root)

@@ -8,8 +8,9 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// A function can be restricted to a time window. A job that is due outside of it leaves its queue until the window opens, so it uses no worker, and
-// does not block the jobs behind it. The window is part of the definition, so all engines decide the same.
+// A function can be restricted to a time window. A job that is due outside of it leaves its queue until the window
+// opens, so it uses no worker, and does not block the jobs behind it. The window is part of the definition, so all
+// engines decide the same.
 //
 //	due ──▶ queue ──▶ a worker is free ──▶ the window is open ──▶ limits, claim
 //	          ▲                                │ it is closed

@@ -45,8 +45,8 @@ func (s *scheduler) queueOf(name string) *jobQueue {
 	return q
 }
 
-// urgency returns the sort key for jobs that age: the due time, minus Aging for each unit of priority. It does not change while a job waits, since all
-// jobs age at the same rate, so the heap stays ordered.
+// urgency returns the sort key for jobs that age: the due time, minus Aging for each unit of priority. It does not
+// change while a job waits, since all jobs age at the same rate, so the heap stays ordered.
 func (d *Dispatcher) urgency(j *state.Job) int64 {
 	aging := d.o.Aging.Microseconds()
 	if aging <= 0 {
@@ -86,8 +86,8 @@ func (s *scheduler) notifyRoom(q *jobQueue) {
 // Admission is the room that a start has reserved in bounded queues, until it is committed.
 type Admission struct{ taken map[*jobQueue]int }
 
-// Admit reserves room for the jobs that the start in a transaction has opened. The error is a *workflow.FullError, whose channel is closed when there
-// may be room.
+// Admit reserves room for the jobs that the start in a transaction has opened. The error is a *workflow.FullError,
+// whose channel is closed when there may be room.
 func (d *Dispatcher) Admit(tx *commit.Tx, a *Admission) (room <-chan struct{}, err error) {
 	s := &d.sched
 	s.mu.Lock()

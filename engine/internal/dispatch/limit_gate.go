@@ -24,7 +24,8 @@ type limitGate struct {
 	readied bool          // jobs were put back into their queues since the last turn
 }
 
-// ticket returns the ticket of a job, from the holds of its case, the limits of its function, and its input; nil if it needs nothing.
+// ticket returns the ticket of a job, from the holds of its case, the limits of its function, and its input; nil if it
+// needs nothing.
 func (g *limitGate) ticket(job workitem.JobID, holds []caseHold, uses []workflow.Use, input json.RawMessage) *ticket {
 	if len(holds)+len(uses) == 0 {
 		return nil
@@ -59,7 +60,8 @@ func (g *limitGate) ticket(job workitem.JobID, holds []caseHold, uses []workflow
 	return t
 }
 
-// admits returns an error for an amount that a limit can never grant: neither as it is defined, nor as it is now for that key.
+// admits returns an error for an amount that a limit can never grant: neither as it is defined, nor as it is now for
+// that key.
 func (g *limitGate) admits(u *workflow.Use, key string, n int64) error {
 	if most := max(g.capacity(u.Limit.Name, key, u.Any), u.Limit.Capacity()); n > most {
 		return fmt.Errorf("the job takes %d of %s, which admits %d at once: take less, or raise it (tasq limit set %s): %w",
@@ -159,8 +161,8 @@ func (g *limitGate) withStep(of *ticket, job workitem.JobID, st *workitem.Step) 
 	return t
 }
 
-// check checks the takes of a step against the limits that its function declares, and, together with those of the function, against the capacity of
-// the limits: once the step has waited, both are admitted together.
+// check checks the takes of a step against the limits that its function declares, and, together with those of the
+// function, against the capacity of the limits: once the step has waited, both are admitted together.
 func (g *limitGate) check(own, takes []workitem.Take) error {
 	for _, t := range takes {
 		now, ok := g.Limit(t.Limit)

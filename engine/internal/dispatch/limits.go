@@ -14,8 +14,9 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// A job whose function has limits acquires them when it is handed out to a free worker. A job without room leaves its queue for the line of a limit,
-// and comes back when there is room. So it uses no worker, and does not block the jobs behind it.
+// A job whose function has limits acquires them when it is handed out to a free worker. A job without room leaves its
+// queue for the line of a limit, and comes back when there is room. So it uses no worker, and does not block the jobs
+// behind it.
 
 func (s *scheduler) initLimits() {
 	gate := admission.New(admission.Options[entry]{
@@ -111,8 +112,8 @@ func (d *Dispatcher) conditionsOf(c *state.Case, j *state.Job) (f conditions) {
 	return conditions{holdsOf(def, c, t), spec.Limits, spec.Hours, spec.Batch, spec.FairBy, it.Input}
 }
 
-// limitedError stops the claim of a job that was loaded without its case, when it turns out that the job has limits, hours, a fairness key, or a
-// batch.
+// limitedError stops the claim of a job that was loaded without its case, when it turns out that the job has limits,
+// hours, a fairness key, or a batch.
 type limitedError struct{ list []entry }
 
 // Error implements error.
@@ -120,8 +121,8 @@ func (*limitedError) Error() string {
 	return "the job needs limits, has hours, takes turns, or is done with others"
 }
 
-// readNeeds reads the conditions of a job that was loaded without its case. If there are batches, no job of the queue starts before this one was
-// put back, since it may belong to a batch that is being formed.
+// readNeeds reads the conditions of a job that was loaded without its case. If there are batches, no job of the queue
+// starts before this one was put back, since it may belong to a batch that is being formed.
 func (d *Dispatcher) readNeeds(tx *commit.Tx, n *entry) error {
 	u, err := tx.Open(n.root)
 	if err != nil {

@@ -2,7 +2,8 @@ package dispatch
 
 import "container/heap"
 
-// lines orders the lines of a queue by when they may start, so that a turn looks only at the first ones, however many keys there are:
+// lines orders the lines of a queue by when they may start, so that a turn looks only at the first ones, however many
+// keys there are:
 //
 //	a job comes ──▶ waiting, by when it has waited long enough ──▶ complete, by its most urgent job ──▶ form
 //	                   │                                              ▲
@@ -31,8 +32,8 @@ func (l *lines) find(q *jobQueue, at lineKey) *gathering {
 	return g
 }
 
-// place moves a line to its position after its jobs have changed. An empty line is dropped, so that keys which no longer occur use no memory. A line
-// of which a group is being formed has no position.
+// place moves a line to its position after its jobs have changed. An empty line is dropped, so that keys which no
+// longer occur use no memory. A line of which a group is being formed has no position.
 func (l *lines) place(g *gathering) {
 	if g.forming {
 		return
@@ -71,8 +72,8 @@ func (l *lines) next(now int64) *gathering {
 	return l.complete.list[0]
 }
 
-// due returns when the next line has waited long enough; never if there is none. After the clock was set back it may miss lines, but only while
-// another line may start.
+// due returns when the next line has waited long enough; never if there is none. After the clock was set back it may
+// miss lines, but only while another line may start.
 func (l *lines) due(now int64) int64 {
 	l.sort(now)
 	if l.waiting.Len() == 0 {
@@ -81,7 +82,8 @@ func (l *lines) due(now int64) int64 {
 	return l.waiting.list[0].begins
 }
 
-// sort moves lines that have waited long enough to those that may start, and the first of these back if the clock was set back.
+// sort moves lines that have waited long enough to those that may start, and the first of these back if the clock was
+// set back.
 func (l *lines) sort(now int64) {
 	for l.waiting.Len() > 0 && l.waiting.list[0].begins <= now {
 		g := l.waiting.list[0]

@@ -12,10 +12,11 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// loopGuard detects loops that take no time: a task whose timer is due at once, and which its timer enables again. Each round is a separate
-// command, so the bounds of the kernel for one command do not stop it. On a real clock such a loop is work like any other. On a clock that stands,
-// as in tests and scenario files, it would keep the engine busy without end. So the rounds of one task at one time are counted, and after
-// maxRounds the next job of the task is held back until the clock moves.
+// loopGuard detects loops that take no time: a task whose timer is due at once, and which its timer enables again. Each
+// round is a separate command, so the bounds of the kernel for one command do not stop it. On a real clock such a loop
+// is work like any other. On a clock that stands, as in tests and scenario files, it would keep the engine busy without
+// end. So the rounds of one task at one time are counted, and after maxRounds the next job of the task is held back
+// until the clock moves.
 type loopGuard struct {
 	at    int64           // the moment, in microseconds since 1970
 	since map[roundOf]int // the first generation of each task at that time

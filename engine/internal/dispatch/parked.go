@@ -6,9 +6,9 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Due work of a suspended case is parked: it leaves the heaps, so that it is neither retried nor reported as overdue, until a case of its tree is
-// resumed. The scheduler does not know which cases are suspended. It learns that from the claim that the kernel refuses, so each job is parked when
-// it is first due, and again after a restart.
+// Due work of a suspended case is parked: it leaves the heaps, so that it is neither retried nor reported as overdue,
+// until a case of its tree is resumed. The scheduler does not know which cases are suspended. It learns that from the
+// claim that the kernel refuses, so each job is parked when it is first due, and again after a restart.
 
 // parking has the parked entries of each root case.
 type parking map[workitem.CaseID]map[workitem.JobID]entry
@@ -33,8 +33,8 @@ func (p parking) drop(root workitem.CaseID, job workitem.JobID) bool {
 	return parked
 }
 
-// park parks an entry of a suspended case. If the case was resumed before the entry was added, nothing would take it out again, so the kernel is
-// asked once more.
+// park parks an entry of a suspended case. If the case was resumed before the entry was added, nothing would take it
+// out again, so the kernel is asked once more.
 func (d *Dispatcher) park(n entry) {
 	d.sched.mu.Lock()
 	d.sched.parked.put(n)
@@ -70,8 +70,8 @@ func (s *scheduler) unpark(n entry) {
 	}
 }
 
-// goesOn returns the parked entries of a tree, a case of which was resumed, to the calendar. Entries of cases that are still suspended are parked
-// again when they are tried. The lock is held.
+// goesOn returns the parked entries of a tree, a case of which was resumed, to the calendar. Entries of cases that are
+// still suspended are parked again when they are tried. The lock is held.
 func (s *scheduler) goesOn(tree *state.Tree) (changed bool) {
 	for _, n := range s.parked[tree.Root] {
 		s.waiting.putBack(n)

@@ -2,8 +2,8 @@ package dispatch
 
 import "sync"
 
-// pool is a set of goroutines that run one job after the other. A new goroutine for each job would have to grow its stack every time, which costs as
-// much as reading the job's input.
+// pool is a set of goroutines that run one job after the other. A new goroutine for each job would have to grow its
+// stack every time, which costs as much as reading the job's input.
 type pool struct {
 	mu     sync.Mutex
 	idle   []chan *claim // the channels of idle goroutines; the last is used first

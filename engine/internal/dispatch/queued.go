@@ -11,12 +11,13 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// queued is a record of steps for which the function does not wait. It is lazy until the function waits: if the function ends within that time, the
-// record and the result of the job share a commit. After a fault of the store it is repeated, whether or not the function waits.
+// queued is a record of steps for which the function does not wait. It is lazy until the function waits: if the
+// function ends within that time, the record and the result of the job share a commit. After a fault of the store it is
+// repeated, whether or not the function waits.
 //
-// The settlement of the job is queued after it, and could overtake it only after such a fault. So the settlement checks in its transaction that the
-// record is there, and is repeated if it is not. It cannot write the record itself: it may open the next attempt, which takes over the steps
-// from earlier entries of the journal.
+// The settlement of the job is queued after it, and could overtake it only after such a fault. So the settlement checks
+// in its transaction that the record is there, and is repeated if it is not. It cannot write the record itself: it may
+// open the next attempt, which takes over the steps from earlier entries of the journal.
 type queued struct {
 	j     *journal
 	steps []*workitem.Step

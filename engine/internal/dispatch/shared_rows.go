@@ -11,7 +11,8 @@ import (
 	"github.com/tasq-dev/tasq/store"
 )
 
-// sharedRows executes orders on the rows of shared limits, with optimistic concurrency control. If two engines order from one row at once:
+// sharedRows executes orders on the rows of shared limits, with optimistic concurrency control. If two engines order
+// from one row at once:
 //
 //	engine 1   read v4 ── decide ── write v5 ── answer
 //	engine 2     read v4 ── decide ── write refused ── read v5 ── decide ── write v6 ── answer

@@ -7,7 +7,8 @@ import (
 	"github.com/tasq-dev/tasq/limit"
 )
 
-// Limits that engines share are rows of the store. One goroutine sends the orders of all lines to the store; it runs only while there are orders.
+// Limits that engines share are rows of the store. One goroutine sends the orders of all lines to the store; it runs
+// only while there are orders.
 
 // maxOrders is the maximum number of rows in one transaction.
 const maxOrders = 500
@@ -18,7 +19,8 @@ type exchange struct {
 	underWay bool
 }
 
-// isShared reports whether the store grants a limit. An engine that is alone counts slots itself, except for limits that cases hold.
+// isShared reports whether the store grants a limit. An engine that is alone counts slots itself, except for limits
+// that cases hold.
 func (s *scheduler) isShared(l limit.Limit) bool {
 	return s.held[l.Name] || l.InStore && (s.d.o.Fleet || l.Algorithm != limit.Slots)
 }
@@ -68,8 +70,8 @@ func (s *scheduler) exchange() {
 	}
 }
 
-// answer executes orders, by index. An engine that is alone does so in a request to its writer, since a second transaction would have to wait for
-// that of the writer.
+// answer executes orders, by index. An engine that is alone does so in a request to its writer, since a second
+// transaction would have to wait for that of the writer.
 func (d *Dispatcher) answer(orders []admission.Order[entry]) (answers []ration.Answer, err error) {
 	if d.o.Fleet {
 		return d.sched.shared.rows.decide(d.o.Context, orders)

@@ -11,7 +11,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// A step that needs limits waits for them while its function runs on in other branches. Once nothing else can run, the job is suspended, and waits instead:
+// A step that needs limits waits for them while its function runs on in other branches. Once nothing else can run, the
+// job is suspended, and waits instead:
 //
 //	no room ──▶ the step is recorded ──▶ line of the run ──▶ admitted: the step is called
 //	                                          │ no branch has anything else to do
@@ -21,8 +22,8 @@ import (
 //	                                          ▼
 //	                  the job is claimed, and its run hands the step what was taken for it
 //
-// So a job that only waits for limits of its steps uses no worker. A job with several waiting steps has an entry for each; after the first was admitted
-// and has claimed the job, the claims of the others are refused.
+// So a job that only waits for limits of its steps uses no worker. A job with several waiting steps has an entry for
+// each; after the first was admitted and has claimed the job, the claims of the others are refused.
 
 // stepLease is what a step has acquired, or waits for. The lock of the scheduler guards it.
 type stepLease struct {
@@ -131,8 +132,8 @@ func (s *scheduler) turnIfReady() {
 	}
 }
 
-// roomCame reports to a run that a step has acquired its limits. While the run is being suspended, the report is delayed until it is known whether
-// the run continues; at its end, unreported grants are returned.
+// roomCame reports to a run that a step has acquired its limits. While the run is being suspended, the report is
+// delayed until it is known whether the run continues; at its end, unreported grants are returned.
 func (j *journal) roomCame(room func()) {
 	j.mu.Lock()
 	report := !j.ended && !j.suspending
@@ -152,8 +153,9 @@ func (j *journal) admitted() bool {
 	return slices.ContainsFunc(j.leases, func(l *stepLease) bool { return l.t.Held() && !l.begun })
 }
 
-// unasked returns a record that ends the step for which the job was admitted, if the function has ended or suspended without calling the step; nil
-// if it has called it. Without that record the job would be admitted for the step again and again.
+// unasked returns a record that ends the step for which the job was admitted, if the function has ended or suspended
+// without calling the step; nil if it has called it. Without that record the job would be admitted for the step again
+// and again.
 func (j *journal) unasked() []*workitem.Step {
 	j.d.sched.mu.Lock()
 	t := j.reserved
@@ -230,8 +232,8 @@ func (l jobLease) KeyOf(name string) (string, bool) { return l.d.keyOf(l.t, name
 // Commit implements [limit.Taken].
 func (l jobLease) Commit(name string, used int64) error { return l.d.commitUsed(l.t, name, used) }
 
-// entriesOf returns the entries of a pending or suspended job. It is one, except for a job with steps that wait for limits: that has one for each
-// different set of limits, and one for the time of its other steps. The lock is held.
+// entriesOf returns the entries of a pending or suspended job. It is one, except for a job with steps that wait for
+// limits: that has one for each different set of limits, and one for the time of its other steps. The lock is held.
 func (s *scheduler) entriesOf(c *state.Case, j *state.Job, n entry) []entry {
 	n.ticket, n.hours, n.batch, n.turn = s.ticketOf(c, j), s.hoursOf(c, j), s.batchOf(c, j), s.turnOf(c, j, n.queue)
 	if n.turn != nil {

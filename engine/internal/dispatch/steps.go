@@ -22,8 +22,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// journal is the [step.Journal] of one claim of a job. What the function records goes through the writer, with the fence of the claim, and changes of
-// its steps by others come back from the scheduler.
+// journal is the [step.Journal] of one claim of a job. What the function records goes through the writer, with the
+// fence of the claim, and changes of its steps by others come back from the scheduler.
 type journal struct {
 	d      *Dispatcher
 	n      entry
@@ -64,7 +64,8 @@ func (d *Dispatcher) newJournal(n entry, w *activities.Work, cancel context.Canc
 	return j
 }
 
-// relevant returns the steps of this job, without those that failed in an earlier attempt of it, since these are executed again.
+// relevant returns the steps of this job, without those that failed in an earlier attempt of it, since these are
+// executed again.
 func relevant(w *activities.Work) []*workitem.Step {
 	var own []*workitem.Step
 	for _, s := range w.Steps {
@@ -162,7 +163,8 @@ func (j *journal) suspend(begins bool) {
 	}
 }
 
-// Tx implements [step.Journal]. If the function fails, its changes to the database are rolled back, and the failure is recorded.
+// Tx implements [step.Journal]. If the function fails, its changes to the database are rolled back, and the failure is
+// recorded.
 func (j *journal) Tx(
 	ctx context.Context, s *workitem.Step, f func(context.Context, domain.DB) (json.RawMessage, error),
 ) (*workitem.Step, error) {
@@ -221,7 +223,8 @@ func (j *journal) request(command string, f func(*commit.Tx, *kernel.Machine) er
 	}}
 }
 
-// journaled submits a command of a run. After a fault of the store the function waits until the store works, instead of failing.
+// journaled submits a command of a run. After a fault of the store the function waits until the store works, instead of
+// failing.
 func journaled[T any](ctx context.Context, j *journal, command string, f func(*commit.Tx, *kernel.Machine) (T, error)) (
 	result T, err error,
 ) {
@@ -329,8 +332,8 @@ func (j *journal) later(faults int, f func()) {
 	}
 }
 
-// opened receives a step that was recorded. It is called in the order of the commits, whereas the answer of Record arrives when its goroutine is
-// scheduled: a child case that ends in between must not be missed.
+// opened receives a step that was recorded. It is called in the order of the commits, whereas the answer of Record
+// arrives when its goroutine is scheduled: a child case that ends in between must not be missed.
 func (j *journal) opened(s *workitem.Step) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -134,9 +134,9 @@ func (d *Dispatcher) function(ctx context.Context, def *workflow.Definition, w *
 // codeRunaway is the code of a result whose command exceeded the bounds of the kernel.
 const codeRunaway = "runaway"
 
-// settle settles a job with its result. If the kernel refuses the result, the job fails; if it refuses the failure too, or the command exceeds its
-// bounds, which is a fault of the net and not of the work, the job becomes an incident. After a fault of the store the same result is sent again
-// until the store accepts it or the engine closes.
+// settle settles a job with its result. If the kernel refuses the result, the job fails; if it refuses the failure too,
+// or the command exceeds its bounds, which is a fault of the net and not of the work, the job becomes an incident.
+// After a fault of the store the same result is sent again until the store accepts it or the engine closes.
 func (d *Dispatcher) settle(j *journal, output json.RawMessage, failure *workitem.Failure) {
 	n := j.n
 	err := d.submitSettle(j, output, failure)
@@ -206,7 +206,8 @@ func (d *Dispatcher) yield(j *journal) {
 	}
 }
 
-// handIn ends a run by a command, together with the steps that are still to be recorded. It calls done, if not nil, with the changes of the command.
+// handIn ends a run by a command, together with the steps that are still to be recorded. It calls done, if not nil,
+// with the changes of the command.
 func (d *Dispatcher) handIn(j *journal, word string, end func(*kernel.Machine) error, done func([]state.Change)) error {
 	later := j.queued()
 	return d.o.Retrier.Insist(d.o.Context, func() error {
@@ -256,8 +257,8 @@ func (d *Dispatcher) Recover(ctx context.Context) error {
 	}
 }
 
-// takeUp adds the pending jobs to the scheduler. Any of them may have crashed the previous process: it may have run without a durable claim. So each is
-// claimed durably before it runs, and from now on its crashes are counted.
+// takeUp adds the pending jobs to the scheduler. Any of them may have crashed the previous process: it may have run
+// without a durable claim. So each is claimed durably before it runs, and from now on its crashes are counted.
 func (d *Dispatcher) takeUp(ctx context.Context) error {
 	d.sched.mu.Lock()
 	d.sched.waiting.clear()
@@ -294,7 +295,8 @@ func (d *Dispatcher) releaseRunning() {
 	}
 }
 
-// release releases a job that this engine cannot end. If the engine is closing, the next process that opens the store releases it instead.
+// release releases a job that this engine cannot end. If the engine is closing, the next process that opens the store
+// releases it instead.
 func (d *Dispatcher) release(id workitem.JobID, root workitem.CaseID, j *journal) {
 	err := d.o.Writer.Submit(context.Background(), d.onJob(entry{job: id, root: root}, "job release", false, func(m *kernel.Machine) error {
 		return m.Release(id, j.fence.Load(), false)

@@ -1,7 +1,7 @@
-// Package fault handles errors of the store that are not the fault of a command: a full disk, a lost connection, a lock of another
-// program. A command of a caller returns such an error, and the caller can repeat it. A command of the engine itself, such as the result of a
-// job, has no caller, so it is repeated with backoff until the store works or the engine closes. It neither counts as an attempt of a job nor
-// fails one.
+// Package fault handles errors of the store that are not the fault of a command: a full disk, a lost connection, a lock
+// of another program. A command of a caller returns such an error, and the caller can repeat it. A command of the
+// engine itself, such as the result of a job, has no caller, so it is repeated with backoff until the store works or
+// the engine closes. It neither counts as an attempt of a job nor fails one.
 package fault
 
 import (
@@ -40,8 +40,8 @@ const (
 	Levels = 8
 )
 
-// Wait returns the wait after a number of consecutive faults before this one. It is real time, also if the engine has a virtual clock: a full
-// disk does not depend on that.
+// Wait returns the wait after a number of consecutive faults before this one. It is real time, also if the engine has a
+// virtual clock: a full disk does not depend on that.
 func Wait(faults int) time.Duration { return min(lastWait, firstWait<<min(faults, Levels-1)) }
 
 // Retrier repeats commands of the engine itself.
@@ -63,8 +63,8 @@ func (r Retrier) Pause(ctx context.Context, faults int) bool {
 	return false
 }
 
-// Insist calls f until it returns nil or an error that is no fault, and returns that. If the engine closes first, it returns the error of
-// Closed; if the context ends, its cause.
+// Insist calls f until it returns nil or an error that is no fault, and returns that. If the engine closes first, it
+// returns the error of Closed; if the context ends, its cause.
 func (r Retrier) Insist(ctx context.Context, f func() error) error {
 	for faults := 0; ; faults++ {
 		err := f()

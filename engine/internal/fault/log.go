@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Log logs the first fault of a kind, a line per minute while it lasts, and its end: a store that fails for an hour must not fill the log. Make
-// one with [NewLog]; it is safe for concurrent use.
+// Log logs the first fault of a kind, a line per minute while it lasts, and its end: a store that fails for an hour
+// must not fill the log. Make one with [NewLog]; it is safe for concurrent use.
 type Log struct {
 	log  *slog.Logger
 	now  func() time.Time

@@ -1,13 +1,13 @@
-// Package fleet coordinates an engine with the other engines that have the same store open: it sends heartbeats, takes over jobs without an
-// owner, and notices what other engines have committed.
+// Package fleet coordinates an engine with the other engines that have the same store open: it sends heartbeats, takes
+// over jobs without an owner, and notices what other engines have committed.
 //
 //	every second, or ten while all engines are idle   another engine commits
 //	  Tick: a heartbeat ────▶ store                     │ a hint, which may be lost
 //	        ◀── changed cases, dead engines             ▼
 //	  Take: jobs that no engine owns ──▶ Work         Refresh: root cases that callers or jobs of this engine need
 //
-// Hints only save time: whatever a lost hint would have said, the next Tick finds. The package changes no cases and runs no jobs; the writer and
-// the dispatcher do.
+// Hints only save time: whatever a lost hint would have said, the next Tick finds. The package changes no cases and
+// runs no jobs; the writer and the dispatcher do.
 package fleet
 
 import (
@@ -60,7 +60,8 @@ type Options struct {
 	Forget func(roots []workitem.CaseID)
 	// Moved is called when another engine may have committed something.
 	Moved func()
-	// Set is called when another engine may have changed settings, with the digest of the current ones; "" if it is not known.
+	// Set is called when another engine may have changed settings, with the digest of the current ones; "" if it is not
+	// known.
 	Set func(digest string)
 	// Died is called when other engines have died.
 	Died func()
@@ -141,8 +142,8 @@ func (m *Member) wake() {
 	}
 }
 
-// Committed implements commit.Observer. It advances the known position of the root case, so that the next Tick does not take this engine's own
-// change for one of another engine.
+// Committed implements commit.Observer. It advances the known position of the root case, so that the next Tick does not
+// take this engine's own change for one of another engine.
 func (m *Member) Committed(tree *state.Tree, _ []state.Change) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -152,8 +153,9 @@ func (m *Member) Committed(tree *state.Tree, _ []state.Change) {
 	m.began()
 }
 
-// Began is called when a caller begins to wait. Like a commit, it ends a long pause early, so that the next heartbeat announces a short interval:
-// the other engines detect the death of an engine by that interval, and should notice soon if this one dies while it works.
+// Began is called when a caller begins to wait. Like a commit, it ends a long pause early, so that the next heartbeat
+// announces a short interval: the other engines detect the death of an engine by that interval, and should notice soon
+// if this one dies while it works.
 func (m *Member) Began() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -171,7 +173,8 @@ func (m *Member) began() {
 	}
 }
 
-// Saw records that a Refresh has loaded a root case up to a position; 0 if it has failed, so that the next Tick finds it changed again.
+// Saw records that a Refresh has loaded a root case up to a position; 0 if it has failed, so that the next Tick finds
+// it changed again.
 func (m *Member) Saw(root workitem.CaseID, last int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -282,8 +285,8 @@ func (m *Member) refresh(root workitem.CaseID) {
 	}
 }
 
-// tick sends a heartbeat and handles what the store returns. It returns the time until the next heartbeat. An engine that was fenced, because
-// the others took it for dead, has lost its jobs and takes new ones.
+// tick sends a heartbeat and handles what the store returns. It returns the time until the next heartbeat. An engine
+// that was fenced, because the others took it for dead, has lost its jobs and takes new ones.
 func (m *Member) tick(ctx context.Context) (time.Duration, error) {
 	roots := m.watched()
 	m.mu.Lock()
@@ -325,9 +328,9 @@ func (m *Member) tick(ctx context.Context) (time.Duration, error) {
 	return news.Next, nil
 }
 
-// compare refreshes the root cases whose positions in the store differ from the known ones. It skips those that this engine has changed itself
-// during the Tick, since its commit has loaded what others did before, and those that it no longer follows. Most are skipped: they belong to
-// short jobs.
+// compare refreshes the root cases whose positions in the store differ from the known ones. It skips those that this
+// engine has changed itself during the Tick, since its commit has loaded what others did before, and those that it no
+// longer follows. Most are skipped: they belong to short jobs.
 func (m *Member) compare(known map[workitem.CaseID]int64, changed []workitem.CaseID) {
 	if len(changed) == 0 {
 		return
@@ -340,8 +343,8 @@ func (m *Member) compare(known map[workitem.CaseID]int64, changed []workitem.Cas
 	}
 }
 
-// take takes jobs without an owner while this engine has room for more. If the store fails after a job was taken, the job stays with this engine,
-// and the next Tick tries to schedule it again.
+// take takes jobs without an owner while this engine has room for more. If the store fails after a job was taken, the
+// job stays with this engine, and the next Tick tries to schedule it again.
 func (m *Member) take(ctx context.Context) error {
 	m.mu.Lock()
 	free, left := m.free || m.unsure, m.left

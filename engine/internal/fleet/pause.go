@@ -2,8 +2,8 @@ package fleet
 
 import "time"
 
-// pause is the time between two Ticks. It is long while all engines are idle. Activity ends it early, but never before its first part, soon, is
-// over: so a busy engine sends at most one Tick per soon.
+// pause is the time between two Ticks. It is long while all engines are idle. Activity ends it early, but never before
+// its first part, soon, is over: so a busy engine sends at most one Tick per soon.
 //
 //	Tick ── soon ──┬── quiet ── Tick             no activity
 //	               ├── Tick                      activity during soon

@@ -8,9 +8,9 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// keepSteps continues the run of an item where that of its predecessor stopped: the completed steps are copied, as steps of the new job. They are
-// copied and not referenced, so that the record of each run is complete: what an operator repeats in one attempt does not change the record of
-// another.
+// keepSteps continues the run of an item where that of its predecessor stopped: the completed steps are copied, as
+// steps of the new job. They are copied and not referenced, so that the record of each run is complete: what an
+// operator repeats in one attempt does not change the record of another.
 func (m *Machine) keepSteps(id workitem.CaseID, it, predecessor *workitem.Item) error {
 	steps, err := m.host.Steps(predecessor.ID)
 	if err != nil {
@@ -24,11 +24,12 @@ func (m *Machine) keepSteps(id workitem.CaseID, it, predecessor *workitem.Item) 
 	return nil
 }
 
-// Finished returns the steps that a new run may take over: those that the last job of an owner has completed. Tokens are left out, since they stand
-// for events that are still to come, and a used one cannot be used again.
+// Finished returns the steps that a new run may take over: those that the last job of an owner has completed. Tokens
+// are left out, since they stand for events that are still to come, and a used one cannot be used again.
 //
-// The steps of an owner are in the order of their creation, over all its jobs. A reset gives an item another job, whose steps come after those of the
-// first. So a step of another job restarts the list, and the steps of the last job remain.
+// The steps of an owner are in the order of their creation, over all its jobs. A reset gives an item another job, whose
+// steps come after those of the first. So a step of another job restarts the list, and the steps of the last job
+// remain.
 func Finished(steps []*workitem.Step) []*workitem.Step {
 	var done []*workitem.Step
 	for _, s := range steps {

@@ -20,8 +20,8 @@ import (
 //
 // The child belongs to the tree of its parent, so all this is one commit.
 
-// openCallee starts the child case of a step. The step is recorded first, with the id of the case: the case may end during this command, and then has
-// to find the step that waits for it.
+// openCallee starts the child case of a step. The step is recorded first, with the id of the case: the case may end
+// during this command, and then has to find the step that waits for it.
 func (m *Machine) openCallee(id workitem.CaseID, j *state.Job, s *workitem.Step) (*workitem.Step, error) {
 	c := m.tree.Case(id)
 	if c.State.Final() {
@@ -52,15 +52,16 @@ func (m *Machine) openCallee(id workitem.CaseID, j *state.Job, s *workitem.Step)
 	return s, nil
 }
 
-// refuseCallee records that a child case could not be started. That fails the step and not the command: the function asked for the case, and can
-// continue without it or fail. The failure is not retryable, since the same input would be refused again.
+// refuseCallee records that a child case could not be started. That fails the step and not the command: the function
+// asked for the case, and can continue without it or fail. The failure is not retryable, since the same input would be
+// refused again.
 func (m *Machine) refuseCallee(s *workitem.Step, why error) (*workitem.Step, error) {
 	s.State, s.Due, s.Ended, s.Failure = workitem.StepFailed, time.Time{}, m.now, workitem.FailureOf(workitem.Fatal(why))
 	return s, m.emit(&state.StepOpened{Step: s})
 }
 
-// calleeEnded ends the step of a child case that has ended. If the case was canceled, the step is canceled too: the function gets an error that does
-// not count as a failure of its work.
+// calleeEnded ends the step of a child case that has ended. If the case was canceled, the step is canceled too: the
+// function gets an error that does not count as a failure of its work.
 func (m *Machine) calleeEnded(id workitem.CaseID) step {
 	return func() error {
 		child := m.tree.Case(id)

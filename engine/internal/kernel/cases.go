@@ -15,8 +15,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// The life cycle of a case. The hooks in parentheses are those of its definition. For the composite task above it, each change of state is a change
-// of one of its items (childMoved):
+// The life cycle of a case. The hooks in parentheses are those of its definition. For the composite task above it, each
+// change of state is a change of one of its items (childMoved):
 //
 //	createCase ─▶ started (onInitialized)
 //	firstTasks    the tasks behind the start condition are tried
@@ -26,7 +26,8 @@ import (
 //	closeCase     final state, output; its jobs are canceled (onCompleted, onFailed, onCanceled)
 //	childMoved    the parent's hook answers, and its policy judges, unless the end came from above
 //
-// A started case need not have begun: a case whose first work waits for a person has not. Lists of cases that have begun leave those out.
+// A started case need not have begun: a case whose first work waits for a person has not. Lists of cases that have
+// begun leave those out.
 
 // openCase creates a case and returns its beginning: its own onInitialized first, then its first tasks.
 func (m *Machine) openCase(c *state.Case, d *workflow.Definition, input json.RawMessage) ([]step, error) {
@@ -68,8 +69,8 @@ func (m *Machine) firstTasks(id workitem.CaseID) step {
 	}
 }
 
-// startLater begins a case at a later time, by a job of the case itself. So it is canceled with the case, survives a restart like any job, and fails
-// the case if the first tasks cannot be enabled (see giveUp).
+// startLater begins a case at a later time, by a job of the case itself. So it is canceled with the case, survives a
+// restart like any job, and fails the case if the first tasks cannot be enabled (see giveUp).
 func (m *Machine) startLater(id workitem.CaseID, due time.Time) step {
 	return func() error {
 		c := m.tree.Case(id)
@@ -111,8 +112,9 @@ func (m *Machine) openChild(at workitem.CaseID, t net.TaskID, generation int, n 
 	return child.ID, begin, err
 }
 
-// begin records that the first work of a case starts: first for the composite task that runs it, and so on up to the root. It happens once per case. A
-// case that a step runs has a job above it instead of a composite task; that job is already running, so nothing above has to be started.
+// begin records that the first work of a case starts: first for the composite task that runs it, and so on up to the
+// root. It happens once per case. A case that a step runs has a job above it instead of a composite task; that job is
+// already running, so nothing above has to be started.
 func (m *Machine) begin(id workitem.CaseID) step {
 	return func() error {
 		c := m.tree.Case(id)
@@ -142,8 +144,9 @@ func (m *Machine) begin(id workitem.CaseID) step {
 	}
 }
 
-// childMoved notifies a composite task of the change of a child case, and asks its policy if the case has ended. For the composite task, a child case
-// is what a work item is for an atomic task: initialized, started, then in one of the final states.
+// childMoved notifies a composite task of the change of a child case, and asks its policy if the case has ended. For
+// the composite task, a child case is what a work item is for an atomic task: initialized, started, then in one of the
+// final states.
 func (m *Machine) childMoved(id workitem.CaseID, from, to workitem.State, judge bool) step {
 	return func() error {
 		c := m.tree.Case(id)
@@ -205,8 +208,8 @@ func (m *Machine) endCase(id workitem.CaseID, to state.CaseState, failure *worki
 	}
 }
 
-// keepUntil returns the time until which a case is kept. A case that was started with [workflow.Throttle] is kept at least for the window, since it
-// counts against the limit until then.
+// keepUntil returns the time until which a case is kept. A case that was started with [workflow.Throttle] is kept at
+// least for the window, since it counts against the limit until then.
 func keepUntil(c *state.Case, until time.Time) (time.Time, error) {
 	if len(c.Options) == 0 {
 		return until, nil
@@ -222,7 +225,8 @@ func keepUntil(c *state.Case, until time.Time) (time.Time, error) {
 // hook and then its parent answer. An output that reads what was never given makes a failed case of a completed one, by the
 // same step; any other error of it undoes the command.
 //
-// Jobs are canceled after the case has moved and before its hook runs: what the hook schedules is for after the end, and stays.
+// Jobs are canceled after the case has moved and before its hook runs: what the hook schedules is for after the end,
+// and stays.
 func (m *Machine) closeCase(
 	id workitem.CaseID, to state.CaseState, failure *workitem.Failure, before workitem.State, teardown bool,
 ) step {
@@ -286,8 +290,8 @@ func (m *Machine) output(c *state.Case, d *workflow.Definition) (output json.Raw
 	return output, err
 }
 
-// attached returns the live jobs that end with their case: all except the detached ones, which the end of a case has left or a caller has asked to
-// outlive it.
+// attached returns the live jobs that end with their case: all except the detached ones, which the end of a case has
+// left or a caller has asked to outlive it.
 func attached(c *state.Case) []*state.Job {
 	return slices.DeleteFunc(slices.Collect(c.Jobs.All()), func(j *state.Job) bool { return j.Detached })
 }
@@ -303,8 +307,8 @@ func leftover(c *state.Case) []net.ConditionID {
 	return left
 }
 
-// mustBeActive returns an error if an activation has ended, or does not exist yet. The generation distinguishes it from later activations of the same
-// task: a worker that reports on the first round of a loop must not change the second.
+// mustBeActive returns an error if an activation has ended, or does not exist yet. The generation distinguishes it from
+// later activations of the same task: a worker that reports on the first round of a loop must not change the second.
 func (m *Machine) mustBeActive(c *state.Case, t net.TaskID, generation int) error {
 	task := c.Tasks[t]
 	if c.State.Final() || !task.State.Active() || task.Generation != generation {

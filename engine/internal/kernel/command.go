@@ -10,8 +10,9 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Act applies an action to a work item. If the state of the item does not allow the action, it fails before anything happens: the caller decided by
-// what it saw, and has to look again. The route, if not nil, selects the outputs of the task's split if the action completes the task.
+// Act applies an action to a work item. If the state of the item does not allow the action, it fails before anything
+// happens: the caller decided by what it saw, and has to look again. The route, if not nil, selects the outputs of the
+// task's split if the action completes the task.
 func (m *Machine) Act(id workitem.ID, a workitem.Action, payload json.RawMessage, route []string) error {
 	c, it := m.tree.Item(id)
 	if it == nil {
@@ -33,12 +34,12 @@ func (m *Machine) Act(id workitem.ID, a workitem.Action, payload json.RawMessage
 	return m.run(0)
 }
 
-// A caller and a callback that request the same action are treated differently if the item has changed in between. The caller gets a
-// *workitem.TransitionError, since it decided by an old state. The request of a callback is executed after the other callbacks, and is dropped if it
-// no longer applies (see askedAct).
+// A caller and a callback that request the same action are treated differently if the item has changed in between. The
+// caller gets a *workitem.TransitionError, since it decided by an old state. The request of a callback is executed
+// after the other callbacks, and is dropped if it no longer applies (see askedAct).
 
-// OpenItem creates another work item in an active task. A composite or routing task has no items: the error then wraps [ErrNotFound], as for an
-// unknown name.
+// OpenItem creates another work item in an active task. A composite or routing task has no items: the error then wraps
+// [ErrNotFound], as for an unknown name.
 func (m *Machine) OpenItem(at workitem.CaseID, task string, n activities.NewItem) (*workitem.Item, error) {
 	c := m.tree.Case(at)
 	if c == nil {
@@ -65,8 +66,8 @@ func noItems(c *state.Case, task string) error {
 		ErrNotFound)
 }
 
-// Cancel cancels a case. The parent's policy decides what the cancellation of a child case means, as for any end of it. It is not asked about a child
-// that is canceled because its parent ends.
+// Cancel cancels a case. The parent's policy decides what the cancellation of a child case means, as for any end of it.
+// It is not asked about a child that is canceled because its parent ends.
 func (m *Machine) Cancel(id workitem.CaseID, reason *workitem.Failure) error {
 	c := m.tree.Case(id)
 	if c == nil {

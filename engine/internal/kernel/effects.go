@@ -17,12 +17,14 @@ func (m *Machine) effects() activities.Effects {
 	return (*effects)(m)
 }
 
-// effects is the machine as a callback sees it. Every method enters and leaves through the gate, so it fails after the callback was abandoned: it must
-// not even read the tree then, which another command may be changing. A method that opens something does so at once, and returns it. A method that
-// acts on an item only records the request, which is executed after all hooks of the current change.
+// effects is the machine as a callback sees it. Every method enters and leaves through the gate, so it fails after the
+// callback was abandoned: it must not even read the tree then, which another command may be changing. A method that
+// opens something does so at once, and returns it. A method that acts on an item only records the request, which is
+// executed after all hooks of the current change.
 type effects Machine
 
-// A callback works on the tree of the command that called it, and so does the kernel, but never both at once. The gate says which one runs:
+// A callback works on the tree of the command that called it, and so does the kernel, but never both at once. The gate
+// says which one runs:
 //
 //	kernel ──Out──▶ callback runs ──In──▶ an effect: the kernel's code ──Out──▶ callback runs ──In──▶ kernel
 //	                      │ overruns its time

@@ -11,14 +11,14 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// A fork repeats the past of another tree under new ids: each change of its entries becomes a change in the first entry of the fork. So the journal of
-// the fork rebuilds it like any tree, and does not depend on the other tree.
+// A fork repeats the past of another tree under new ids: each change of its entries becomes a change in the first entry
+// of the fork. So the journal of the fork rebuilds it like any tree, and does not depend on the other tree.
 //
 //	other tree    1 opened, enabled   2 item completed   3 job runs    4 ...
 //	fork at 3     opened, enabled, item completed, job runs, job is due again, note        as one entry
 //
-// Changes record decisions, so nothing is decided again: no callback is called, and a completed step is not repeated. What others hold of the past is
-// not valid for the fork: its tokens are new, and the leases of workers are void.
+// Changes record decisions, so nothing is decided again: no callback is called, and a completed step is not repeated.
+// What others hold of the past is not valid for the fork: its tokens are new, and the leases of workers are void.
 
 // fork translates the changes of another tree.
 type fork struct {
@@ -27,8 +27,9 @@ type fork struct {
 	of  workitem.CaseID       // the root case of the other tree
 }
 
-// Fork fills an empty tree, whose root has its id, with the changes of the entries of another root case. seq is the position of the fork. The error wraps
-// [ErrNotFound] if there are no entries, and activities.ErrInactive if the case had ended.
+// Fork fills an empty tree, whose root has its id, with the changes of the entries of another root case. seq is the
+// position of the fork. The error wraps [ErrNotFound] if there are no entries, and activities.ErrInactive if the case
+// had ended.
 func (m *Machine) Fork(of workitem.CaseID, entries []*store.Entry, seq int64) error {
 	if len(entries) == 0 {
 		return fmt.Errorf("case %s was not there at position %d of the journal: %w", of, seq, ErrNotFound)
@@ -219,8 +220,8 @@ func (f *fork) stepOpened(given *workitem.Step) (state.Change, error) {
 //	other case    then ├──── left ────┤ due
 //	fork          now  ├──── left ────┤ now + left
 //
-// The attempt of a job that ran is not used up, since its end is not part of the fork. A job that was due keeps its old due time, so that the jobs of
-// the fork keep their order.
+// The attempt of a job that ran is not used up, since its end is not part of the fork. A job that was due keeps its old
+// due time, so that the jobs of the fork keep their order.
 func (f *fork) begin(then time.Time) (err error) {
 	m := f.m
 	left := func(due time.Time) time.Time {

@@ -26,8 +26,8 @@ func (m *Machine) activation(c *state.Case, t net.TaskID, generation int) *activ
 	return activities.NewActivation(m.effects(), place, m.now, m.info(c), m.tally(c, t, generation))
 }
 
-// taskHook returns the step that calls a hook of an activation; nil if there is none. The argument of the hook is made when the step runs, so its tally
-// includes what earlier hooks have opened.
+// taskHook returns the step that calls a hook of an activation; nil if there is none. The argument of the hook is made
+// when the step runs, so its tally includes what earlier hooks have opened.
 func (m *Machine) taskHook(
 	id workitem.CaseID, t net.TaskID, generation int, what string,
 	hook func(context.Context, *activities.Activation) error,
@@ -42,8 +42,8 @@ func (m *Machine) taskHook(
 	}
 }
 
-// changeHook returns the step that notifies a task of the change of an item or a child case. The details are filled in when it runs, from the tree at
-// that time, in which the item has its output or failure.
+// changeHook returns the step that notifies a task of the change of an item or a child case. The details are filled in
+// when it runs, from the tree at that time, in which the item has its output or failure.
 func (m *Machine) changeHook(
 	id workitem.CaseID, t net.TaskID, generation int, spec *workflow.Task, fill func(*activities.Change),
 ) step {

@@ -24,8 +24,8 @@ import (
 //
 // A child case has a key and labels so that it can be found, but holds no key: its root case does.
 
-// identify sets the business key and the labels of a new case. What the start gave takes precedence over what the definition computes from the input. A
-// unique key that another case holds is an error.
+// identify sets the business key and the labels of a new case. What the start gave takes precedence over what the
+// definition computes from the input. A unique key that another case holds is an error.
 func (m *Machine) identify(c *state.Case, d *workflow.Definition) error {
 	var made workflow.Identity
 	if d.Identity != nil {
@@ -81,8 +81,9 @@ func (m *Machine) throttle(c *state.Case) error {
 // Wish sets how the next Start handles the business key of its case.
 func (m *Machine) Wish(w workflow.Wish) { m.wish = w }
 
-// mayHold returns an error if another case holds the unique key: a committed one, or one of this transaction. If engines share a database, the look-up
-// locks the key until the transaction ends. So if two engines start a case with one key at once, the second waits, and then finds the case of the first.
+// mayHold returns an error if another case holds the unique key: a committed one, or one of this transaction. If
+// engines share a database, the look-up locks the key until the transaction ends. So if two engines start a case with
+// one key at once, the second waits, and then finds the case of the first.
 func (m *Machine) mayHold(c *state.Case) error {
 	if !c.Unique {
 		return nil
@@ -98,12 +99,12 @@ func (m *Machine) mayHold(c *state.Case) error {
 	return &workflow.KeyTakenError{Workflow: c.Workflow, Key: c.Key, Case: holders[0]}
 }
 
-// ErrBefore says that a case would have to wait for one with a greater id, made by an engine whose clock is ahead. Queued cases begin in the order of
-// their ids, so the case has to be started again with a new id.
+// ErrBefore says that a case would have to wait for one with a greater id, made by an engine whose clock is ahead.
+// Queued cases begin in the order of their ids, so the case has to be started again with a new id.
 var ErrBefore = errors.New("the id of the case is below that of one that was started before it")
 
-// queue determines whether a case has to wait for others that hold its key. A run that takes over steps cannot wait, since nothing would store the steps
-// until it begins.
+// queue determines whether a case has to wait for others that hold its key. A run that takes over steps cannot wait,
+// since nothing would store the steps until it begins.
 func (m *Machine) queue(holders []workitem.CaseID) (err error) {
 	for _, id := range slices.Backward(holders) {
 		if m.behind, err = m.host.GoesOn(id); !m.behind && err == nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// A problem that a person has to solve is a job of kind [state.JobIncident], which no engine runs. As a job it ends with the work that it is about, and is
-// listed, counted and filtered like every job.
+// A problem that a person has to solve is a job of kind [state.JobIncident], which no engine runs. As a job it ends
+// with the work that it is about, and is listed, counted and filtered like every job.
 
 // What opens an incident, and what ends it. It also ends when the activation that it belongs to ends, as every job does:
 //
@@ -25,8 +25,8 @@ import (
 //	handler      a handler of the case's end failed for good     it is called again, or the case is resumed
 //	undecided    the search of an or-join ran out of budget      a later look decides it
 //
-// An incident that is not about a work item can also be resolved by running its job again, see [Machine.RetryIncident]. An incident of a detached job is
-// detached too, and keeps the case from being removed by retention.
+// An incident that is not about a work item can also be resolved by running its job again, see [Machine.RetryIncident].
+// An incident of a detached job is detached too, and keeps the case from being removed by retention.
 
 // ofCase returns the child case that an incident is about; zero if it is about none.
 func ofCase(j *state.Job) workitem.CaseID {
@@ -102,8 +102,9 @@ func (m *Machine) jobIncident(c *state.Case, given *state.Job, f *workitem.Failu
 	return m.openIncident(c.ID, taskOf(c, given), j, "")
 }
 
-// RetryIncident repeats a job that was given up: a timer, a scheduled function, a handler. A new job, due now, replaces the incident. The error wraps
-// [ErrNotFound] if there is no such incident, and [workflow.ErrBadCommand] if it is about a work item or a case, which have commands of their own.
+// RetryIncident repeats a job that was given up: a timer, a scheduled function, a handler. A new job, due now, replaces
+// the incident. The error wraps [ErrNotFound] if there is no such incident, and [workflow.ErrBadCommand] if it is about
+// a work item or a case, which have commands of their own.
 func (m *Machine) RetryIncident(id workitem.JobID) error {
 	c, j := m.tree.Job(id)
 	if j == nil || !isIncident(j) {

@@ -13,11 +13,11 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// openItem creates a work item with its jobs, and calls the initialize action and the item's onInitialized at once, instead of by the agenda: the
-// callback that asked for the item gets it complete, and an error of these callbacks.
+// openItem creates a work item with its jobs, and calls the initialize action and the item's onInitialized at once,
+// instead of by the agenda: the callback that asked for the item gets it complete, and an error of these callbacks.
 //
-// An automatic item is started by a recorded request, as if a callback had made it. So all items of an activation exist before the first of them starts,
-// and the policy cannot complete the task with the first.
+// An automatic item is started by a recorded request, as if a callback had made it. So all items of an activation exist
+// before the first of them starts, and the policy cannot complete the task with the first.
 func (m *Machine) openItem(id workitem.CaseID, t net.TaskID, generation int, n activities.NewItem) (*workitem.Item, error) {
 	c := m.tree.Case(id)
 	if err := m.mustBeActive(c, t, generation); err != nil {
@@ -94,8 +94,9 @@ func (m *Machine) runAction(
 	})
 }
 
-// newItem returns a new work item. What its activity does not set comes from the task, and a priority that neither sets from the case, so that the items
-// of an urgent case are urgent. An item that replaces another one is its next attempt, from which the backoff is computed.
+// newItem returns a new work item. What its activity does not set comes from the task, and a priority that neither sets
+// from the case, so that the items of an urgent case are urgent. An item that replaces another one is its next attempt,
+// from which the backoff is computed.
 func (m *Machine) newItem(
 	c *state.Case, t net.TaskID, generation int, spec *workflow.Task, n activities.NewItem,
 ) *workitem.Item {
@@ -122,15 +123,15 @@ func (m *Machine) newItem(
 	return it
 }
 
-// openItemJobs opens the jobs of an item: its run, or the end of its wait, and its timers. The timers count from the time at which the item is due,
-// since a backoff must not use up the time that the work has:
+// openItemJobs opens the jobs of an item: its run, or the end of its wait, and its timers. The timers count from the
+// time at which the item is due, since a backoff must not use up the time that the work has:
 //
 //	now           due = now + backoff         due + timeout
 //	├─────────────┼───────────────────────────┤
 //	item opened   run: a worker may claim it  timer: the item fails
 //
-// An item for a person has no run. If it has to wait, a wake job marks the time from which a person may work on it, and at which watchers are
-// notified.
+// An item for a person has no run. If it has to wait, a wake job marks the time from which a person may work on it, and
+// at which watchers are notified.
 func (m *Machine) openItemJobs(id workitem.CaseID, spec *workflow.Task, it *workitem.Item) error {
 	due := it.Created
 	if !it.Due.IsZero() {
@@ -171,8 +172,8 @@ type move struct {
 	calls    calls
 }
 
-// calls selects the callbacks that a change of an item calls. Each value leaves out one more: a timer that must end an item whose callbacks return
-// errors goes down the list until the item ends (see [Insist]).
+// calls selects the callbacks that a change of an item calls. Each value leaves out one more: a timer that must end an
+// item whose callbacks return errors goes down the list until the item ends (see [Insist]).
 type calls int
 
 const (
@@ -182,7 +183,8 @@ const (
 	nothing          // without any
 )
 
-// A worked case: the work of an item fails, and its task answers by opening a second attempt. The agenda does, in this order:
+// A worked case: the work of an item fails, and its task answers by opening a second attempt. The agenda does, in this
+// order:
 //
 //	Work.Fail                         may refuse the failure
 //	item a.1.1 failed                 its jobs are canceled
@@ -192,8 +194,9 @@ const (
 //
 // Had the policy judged before the hook, the task would have failed before the second attempt was there.
 
-// askedAct executes an action that a callback requested. It does nothing if the item can no longer take the action. A caller would get an error then, as it
-// decided by what it saw. A callback made its request before the other callbacks ran, and an error would roll back a command that did nothing wrong.
+// askedAct executes an action that a callback requested. It does nothing if the item can no longer take the action. A
+// caller would get an error then, as it decided by what it saw. A callback made its request before the other callbacks
+// ran, and an error would roll back a command that did nothing wrong.
 func (m *Machine) askedAct(id workitem.CaseID, item workitem.ID, mv move) step {
 	return func() error {
 		c := m.tree.Case(id)
@@ -209,8 +212,9 @@ func (m *Machine) askedAct(id workitem.CaseID, item workitem.ID, mv move) step {
 	}
 }
 
-// act applies an action to an item whose state allows it. A start first starts the task, if this is its first item: tokens are consumed and competing
-// tasks withdrawn before any work begins. That may end the item itself (onStarted of its task cancels it), so the move has the state that it expects.
+// act applies an action to an item whose state allows it. A start first starts the task, if this is its first item:
+// tokens are consumed and competing tasks withdrawn before any work begins. That may end the item itself (onStarted of
+// its task cancels it), so the move has the state that it expects.
 func (m *Machine) act(id workitem.CaseID, item workitem.ID, mv move) step {
 	return func() error {
 		c := m.tree.Case(id)
@@ -224,14 +228,14 @@ func (m *Machine) act(id workitem.CaseID, item workitem.ID, mv move) step {
 	}
 }
 
-// moveItem runs the action's callback, changes the state, ends the item's jobs, calls the item's hook and then that of its task, and asks the policy
-// if the state is final:
+// moveItem runs the action's callback, changes the state, ends the item's jobs, calls the item's hook and then that of
+// its task, and asks the policy if the state is final:
 //
 //	action's callback ─▶ item moves, jobs end ─▶ item hook ─▶ OnWorkItemStateChanged ─▶ asked actions ─▶ policy
 //
-// The action's callback comes first, since it may refuse the action before anything has happened. Requests that callbacks make in between wait until all
-// hooks have run: a change comes before its consequences. The policy comes last, so that a failed item whose hook has opened a successor does not
-// fail its task.
+// The action's callback comes first, since it may refuse the action before anything has happened. Requests that
+// callbacks make in between wait until all hooks have run: a change comes before its consequences. The policy comes
+// last, so that a failed item whose hook has opened a successor does not fail its task.
 func (m *Machine) moveItem(id workitem.CaseID, item workitem.ID, from workitem.State, mv move) step {
 	return func() error {
 		c := m.tree.Case(id)
@@ -259,8 +263,8 @@ func (m *Machine) moveItem(id workitem.CaseID, item workitem.ID, from workitem.S
 	}
 }
 
-// tearDown cancels an item because its owner ended: no action callback runs, and no policy is asked. Its hooks are called, since they may have to
-// undo something outside of the engine. The reason may be nil.
+// tearDown cancels an item because its owner ended: no action callback runs, and no policy is asked. Its hooks are
+// called, since they may have to undo something outside of the engine. The reason may be nil.
 func (m *Machine) tearDown(id workitem.CaseID, item workitem.ID, reason *workitem.Failure) step {
 	return func() error {
 		c := m.tree.Case(id)
@@ -277,8 +281,8 @@ func (m *Machine) tearDown(id workitem.CaseID, item workitem.ID, reason *workite
 	}
 }
 
-// moved is the common end of every change of an item. It cancels the jobs here and not by a step, so that the hooks do not see them: one of the hooks
-// may open the next attempt, with a job of its own.
+// moved is the common end of every change of an item. It cancels the jobs here and not by a step, so that the hooks do
+// not see them: one of the hooks may open the next attempt, with a job of its own.
 func (m *Machine) moved(
 	c *state.Case, t net.TaskID, spec *workflow.Task, it *workitem.Item, mv move, judge bool,
 ) error {
@@ -326,8 +330,8 @@ func (m *Machine) moved(
 	return nil
 }
 
-// judgeItem asks the policy about the end of an item. It reads the item again, since a hook may have given it a successor, and the activation may have
-// ended in between.
+// judgeItem asks the policy about the end of an item. It reads the item again, since a hook may have given it a
+// successor, and the activation may have ended in between.
 func (m *Machine) judgeItem(id workitem.CaseID, t net.TaskID, generation int, item workitem.ID, to workitem.State) step {
 	return func() error {
 		c := m.tree.Case(id)
@@ -340,8 +344,8 @@ func (m *Machine) judgeItem(id workitem.CaseID, t net.TaskID, generation int, it
 	}
 }
 
-// redo opens a new run for an item that was reset, due now. Its timers are gone with its other jobs, and are not opened again: they counted from when
-// the item was due.
+// redo opens a new run for an item that was reset, due now. Its timers are gone with its other jobs, and are not opened
+// again: they counted from when the item was due.
 func (m *Machine) redo(id workitem.CaseID, item workitem.ID, spec *workflow.Task) step {
 	if !spec.HasWorker() {
 		return nil

@@ -18,8 +18,8 @@ func (m *Machine) openJob(id workitem.CaseID, j *state.Job, it *workitem.Item) e
 	return m.addJob(id, j)
 }
 
-// addJob creates a job of an activation or a case. Ids increase in the order of creation, also within one microsecond. So jobs that are due at the same
-// time act in that order, on every store and after a restart.
+// addJob creates a job of an activation or a case. Ids increase in the order of creation, also within one microsecond.
+// So jobs that are due at the same time act in that order, on every store and after a restart.
 func (m *Machine) addJob(id workitem.CaseID, j *state.Job) error {
 	return m.openJobAs(state.JobPending, id, j)
 }
@@ -49,8 +49,8 @@ func (m *Machine) moveJob(id workitem.CaseID, j *state.Job, set func(*state.JobM
 	return m.emit(e)
 }
 
-// endJob moves a job to a final state, and ends the waits of its steps. Otherwise an event could be taken by a step that no function waits for any
-// more, and a child case would continue although its output is not needed.
+// endJob moves a job to a final state, and ends the waits of its steps. Otherwise an event could be taken by a step
+// that no function waits for any more, and a child case would continue although its output is not needed.
 func (m *Machine) endJob(id workitem.CaseID, j *state.Job, set func(*state.JobMoved)) error {
 	if err := m.moveJob(id, j, set); err != nil {
 		return err

@@ -1,4 +1,5 @@
-// Package kernel is the only package that combines tokens and work items. It is a function that turns a command into changes:
+// Package kernel is the only package that combines tokens and work items. It is a function that turns a command into
+// changes:
 //
 //	(definition, tree of cases, command, now) -> changes, and the callbacks that ran on the way
 //
@@ -60,10 +61,11 @@ var (
 	ErrUnfinished = workflow.ErrUnfinished
 )
 
-// Bounds of one command. A loop of routing or automatic tasks that never waits enables the same task again and again, and reaches MaxActivations.
-// MaxSteps bounds what grows within one activation, such as a callback that answers each item with another one. Both leave room for a task of a
-// hundred thousand automatic items with callbacks, each of which takes up to fifteen steps. The child cases that a composite task begins with are
-// given by its definition, so each adds room according to its number of tasks; those that a callback opens add none.
+// Bounds of one command. A loop of routing or automatic tasks that never waits enables the same task again and again,
+// and reaches MaxActivations. MaxSteps bounds what grows within one activation, such as a callback that answers each
+// item with another one. Both leave room for a task of a hundred thousand automatic items with callbacks, each of which
+// takes up to fifteen steps. The child cases that a composite task begins with are given by its definition, so each
+// adds room according to its number of tasks; those that a callback opens add none.
 const (
 	MaxActivations = 10_000 // of one task of one case
 	MaxSteps       = 2_000_000
@@ -117,8 +119,9 @@ type choice struct {
 	to []string
 }
 
-// touched collects what has changed in a case since its joins were last evaluated. It has conditions and tasks and not joins: which joins they affect is
-// determined once, by the sweep. So a command that empties twenty conditions of one slice evaluates the join behind it once.
+// touched collects what has changed in a case since its joins were last evaluated. It has conditions and tasks and not
+// joins: which joins they affect is determined once, by the sweep. So a command that empties twenty conditions of one
+// slice evaluates the join behind it once.
 type touched struct {
 	conditions net.Bits
 	busy       net.Bits // tasks that were started or ended
@@ -135,8 +138,9 @@ func New(ctx context.Context, host Host, tree *state.Tree, now time.Time, by str
 	return m
 }
 
-// Reuse is like [New], with the memory of a machine whose command has ended; nil is allowed. A machine that a callback has seen is not reused: the callback
-// may have kept it, and would enter through the gate of another command. Machines were a tenth of what a case of one item allocates.
+// Reuse is like [New], with the memory of a machine whose command has ended; nil is allowed. A machine that a callback
+// has seen is not reused: the callback may have kept it, and would enter through the gate of another command. Machines
+// were a tenth of what a case of one item allocates.
 func Reuse(m *Machine, ctx context.Context, host Host, tree *state.Tree, now time.Time, by string) *Machine {
 	if m == nil || m.lent {
 		return New(ctx, host, tree, now, by)
@@ -162,13 +166,14 @@ func (m *Machine) Changes() []state.Change { return m.changes }
 
 // run executes the agenda down to the given length. The outermost run also evaluates the joins that were touched.
 //
-// An inner run is for a callback that opens a child case: the case has to run as far as it can before the call returns. Its base is the length of the
-// agenda at the call, so it executes the steps of the child and leaves the others:
+// An inner run is for a callback that opens a child case: the case has to run as far as it can before the call returns.
+// Its base is the length of the agenda at the call, so it executes the steps of the child and leaves the others:
 //
 //	base ─────────┐
 //	[endCheck try(b) | firstTasks(child) onInitialized(child)]    the inner run ends at the bar
 //
-// The inner run does not sweep. The joins of other cases would otherwise be enabled in the middle of a callback, before the steps that come first.
+// The inner run does not sweep. The joins of other cases would otherwise be enabled in the middle of a callback, before
+// the steps that come first.
 func (m *Machine) run(base int) error {
 	for {
 		for len(m.agenda) > base {
@@ -188,8 +193,8 @@ func (m *Machine) run(base int) error {
 	}
 }
 
-// mayEnable returns an error for an activation that can only be part of an endless loop. A case may loop as often over its life; only this command counts,
-// and only a task with that many generations can have reached the bound in it.
+// mayEnable returns an error for an activation that can only be part of an endless loop. A case may loop as often over
+// its life; only this command counts, and only a task with that many generations can have reached the bound in it.
 func (m *Machine) mayEnable(c *state.Case, t net.TaskID, generation int) error {
 	if generation <= MaxActivations {
 		return nil
@@ -205,8 +210,8 @@ func (m *Machine) mayEnable(c *state.Case, t net.TaskID, generation int) error {
 		"tasks without a way out", ErrRunaway, c.Net.TaskName(t), versioned(c.Workflow, c.Version), MaxActivations)
 }
 
-// then pushes steps so that the first is executed first, before everything on the agenda. It skips nil steps, so that a hook that is not set costs
-// nothing. Several calls push in reverse order: then(c); then(a, b) executes a, b, c.
+// then pushes steps so that the first is executed first, before everything on the agenda. It skips nil steps, so that a
+// hook that is not set costs nothing. Several calls push in reverse order: then(c); then(a, b) executes a, b, c.
 func (m *Machine) then(steps ...step) {
 	for i := len(steps) - 1; i >= 0; i-- {
 		if steps[i] != nil {
@@ -215,8 +220,9 @@ func (m *Machine) then(steps ...step) {
 	}
 }
 
-// emit applies a change to the tree and records it for the journal. The kernel changes nothing in any other way, so the journal rebuilds exactly what the
-// command saw. A change that cannot be applied is a bug of the kernel or a corrupt tree, never an error of the caller.
+// emit applies a change to the tree and records it for the journal. The kernel changes nothing in any other way, so the
+// journal rebuilds exactly what the command saw. A change that cannot be applied is a bug of the kernel or a corrupt
+// tree, never an error of the caller.
 func (m *Machine) emit(e state.Change) error {
 	if err := m.tree.Apply(e); err != nil {
 		return fmt.Errorf("%w: %w", store.ErrCorrupt, err)
@@ -225,8 +231,8 @@ func (m *Machine) emit(e state.Change) error {
 	return nil
 }
 
-// release pushes the actions that callbacks requested, in their order. The step is below the hooks of the current change on the agenda, so all hooks get the
-// change before its consequences begin.
+// release pushes the actions that callbacks requested, in their order. The step is below the hooks of the current
+// change on the agenda, so all hooks get the change before its consequences begin.
 //
 //	item a.1.1 started: onStarted of the item asks "complete a.1.1"
 //	                    OnWorkItemStateChanged of the task: initialized -> started
@@ -283,8 +289,8 @@ func (m *Machine) spec(c *state.Case, t net.TaskID) (*workflow.Task, error) {
 
 // call runs a callback. Its error names the callback and the place where its task was declared.
 //
-// The gate is open during the call (see [Gate]). An abandoned callback may still run when call returns: the gate is locked then, so that it cannot touch a
-// tree that another command works on.
+// The gate is open during the call (see [Gate]). An abandoned callback may still run when call returns: the gate is
+// locked then, so that it cannot touch a tree that another command works on.
 func (m *Machine) call(c *state.Case, t net.TaskID, what string, f func(context.Context) error) error {
 	m.lent = true
 	gate := m.host.Gate()
@@ -326,9 +332,9 @@ func (m *Machine) info(c *state.Case) activities.CaseInfo {
 	return info
 }
 
-// childOutputs returns the outputs of the completed child cases of the latest activation of a composite task, oldest first. It searches backwards and stops
-// at the first child of an earlier activation, since the children of a case are in the order of their creation: otherwise each round of a loop
-// would visit the children of all rounds before it.
+// childOutputs returns the outputs of the completed child cases of the latest activation of a composite task, oldest
+// first. It searches backwards and stops at the first child of an earlier activation, since the children of a case are
+// in the order of their creation: otherwise each round of a loop would visit the children of all rounds before it.
 func (m *Machine) childOutputs(c *state.Case, task string) []activities.ChildOutput {
 	t, ok := c.Net.TaskByName(task)
 	if !ok {
@@ -351,7 +357,8 @@ func (m *Machine) childOutputs(c *state.Case, task string) []activities.ChildOut
 	return list
 }
 
-// Info returns the description of a case for callbacks. It refers to the case without copying, since a *state.Case never changes.
+// Info returns the description of a case for callbacks. It refers to the case without copying, since a *state.Case
+// never changes.
 func Info(c *state.Case) activities.CaseInfo {
 	return activities.CaseInfo{
 		ID: c.ID, Root: c.Root, Parent: c.Parent, ParentTask: c.ParentTask, Workflow: c.Workflow, Version: c.Version,

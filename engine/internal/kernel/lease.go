@@ -12,8 +12,9 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Claim gives a job to a worker: a pending one, or a suspended one that is due. It starts the item of a run. The error wraps [ErrNotDue] if a suspended job
-// has to wait, [ErrLeaseLost] if another worker has the job, and [ErrNotFound] if the job has ended.
+// Claim gives a job to a worker: a pending one, or a suspended one that is due. It starts the item of a run. The error
+// wraps [ErrNotDue] if a suspended job has to wait, [ErrLeaseLost] if another worker has the job, and [ErrNotFound] if
+// the job has ended.
 //
 // The states of a job, and what moves it:
 //
@@ -25,11 +26,11 @@ import (
 //	   └────────────────  waiting ──▶ running
 //	     a step ends              Claim, once it is due
 //
-// Every claim increases the fence. A worker that has lost its lease without noticing has an older one, and its commands are refused: two workers may run
-// the same function for a while, but only one of them can record a result.
+// Every claim increases the fence. A worker that has lost its lease without noticing has an older one, and its commands
+// are refused: two workers may run the same function for a while, but only one of them can record a result.
 //
-// The job moves before the item starts, in one command. If the start ends the item, by a hook or the policy of the task, the job is canceled with it. The
-// result is then nil without an error: there is no work.
+// The job moves before the item starts, in one command. If the start ends the item, by a hook or the policy of the
+// task, the job is canceled with it. The result is then nil without an error: there is no work.
 func (m *Machine) Claim(id workitem.JobID, owner string, lease time.Time) (*activities.Work, error) {
 	c, j := m.tree.Job(id)
 	if j == nil {
@@ -71,8 +72,9 @@ func (m *Machine) Claim(id workitem.JobID, owner string, lease time.Time) (*acti
 	return w, nil
 }
 
-// mayClaim returns why a job cannot be claimed now. A pending job can be claimed before it is due: the dispatcher checks the time, and a person who
-// retries an item does not have to wait. A suspended one cannot, since its steps decide when it continues.
+// mayClaim returns why a job cannot be claimed now. A pending job can be claimed before it is due: the dispatcher
+// checks the time, and a person who retries an item does not have to wait. A suspended one cannot, since its steps
+// decide when it continues.
 func (m *Machine) mayClaim(j *state.Job) error {
 	switch {
 	case j.State == state.JobPending:
@@ -85,11 +87,11 @@ func (m *Machine) mayClaim(j *state.Job) error {
 	return nil
 }
 
-// work returns what the worker of a claim gets. The item is nil for a job that has none. It is made before the claim is applied to the job, so it adds
-// what the claim changes.
+// work returns what the worker of a claim gets. The item is nil for a job that has none. It is made before the claim is
+// applied to the job, so it adds what the claim changes.
 //
-// The attempt of an item counts its predecessors, the run counts the claims of this job: an item in its third attempt whose job was suspended once has
-// attempt 3 and run 1, since a suspended run does not use up an attempt.
+// The attempt of an item counts its predecessors, the run counts the claims of this job: an item in its third attempt
+// whose job was suspended once has attempt 3 and run 1, since a suspended run does not use up an attempt.
 func (m *Machine) work(c *state.Case, j *state.Job, it *workitem.Item) (*activities.Work, error) {
 	w := &activities.Work{Case: Info(c), Job: j.ID, Name: j.Name, Item: it, Input: j.Input, Attempt: j.Attempt + 1,
 		Run: j.Attempt + 1, Fence: j.Fence + 1, Began: j.Created, Queue: j.Queue, Due: j.Due}
@@ -124,8 +126,9 @@ func (m *Machine) traced(w *activities.Work) error {
 	return err
 }
 
-// first returns the first attempt of an item. The items of an activation stay in memory until the task is enabled again, so the chain is complete, except
-// for an oldest link that belongs to an earlier activation, of which only the id is known.
+// first returns the first attempt of an item. The items of an activation stay in memory until the task is enabled
+// again, so the chain is complete, except for an oldest link that belongs to an earlier activation, of which only the
+// id is known.
 func first(c *state.Case, it *workitem.Item) workitem.ID {
 	for !it.Predecessor.IsZero() {
 		before := c.Item(it.Predecessor)
@@ -137,8 +140,9 @@ func first(c *state.Case, it *workitem.Item) workitem.ID {
 	return it.ID
 }
 
-// restarted makes the first item of a restarted case continue the work of the original: its id is the key that outside services have seen, and with the same
-// key they recognise a second request. Further items that a person adds are work of their own.
+// restarted makes the first item of a restarted case continue the work of the original: its id is the key that outside
+// services have seen, and with the same key they recognise a second request. Further items that a person adds are work
+// of their own.
 func restarted(c *state.Case, w *activities.Work) error {
 	if c.Predecessor.IsZero() || w.First != FirstItem(c) {
 		return nil
@@ -158,11 +162,11 @@ func FirstItem(c *state.Case) workitem.ID {
 	return workitem.ID{}
 }
 
-// Settle ends a running job with its result: an output as [Accept] returned it to the worker, which decodes it because the writer's goroutine has no time
-// for that, or a failure. The fence must be that of the claim.
+// Settle ends a running job with its result: an output as [Accept] returned it to the worker, which decodes it because
+// the writer's goroutine has no time for that, or a failure. The fence must be that of the claim.
 //
-// The job ends before its item changes. So the hooks of the item, one of which may open the next attempt, see a tree in which this attempt has ended, and
-// the child cases of its steps too: their cancellation is pushed above the move.
+// The job ends before its item changes. So the hooks of the item, one of which may open the next attempt, see a tree in
+// which this attempt has ended, and the child cases of its steps too: their cancellation is pushed above the move.
 func (m *Machine) Settle(id workitem.JobID, fence int64, output json.RawMessage, failure *workitem.Failure) error {
 	c, j, err := m.held(id, fence)
 	if err != nil {
@@ -186,8 +190,8 @@ func (m *Machine) Settle(id workitem.JobID, fence int64, output json.RawMessage,
 	return m.run(0)
 }
 
-// settleCall ends a call, or postpones it until its next attempt. A call is retried as the same job, unlike a work item, whose attempts are separate items:
-// no net waits for its outcome, and only the last failure is of interest.
+// settleCall ends a call, or postpones it until its next attempt. A call is retried as the same job, unlike a work
+// item, whose attempts are separate items: no net waits for its outcome, and only the last failure is of interest.
 func (m *Machine) settleCall(c *state.Case, j *state.Job, failure *workitem.Failure) error {
 	if failure == nil {
 		if err := m.endJob(c.ID, j, func(e *state.JobMoved) { e.To = state.JobDone }); err != nil {
@@ -211,8 +215,8 @@ func (m *Machine) settleCall(c *state.Case, j *state.Job, failure *workitem.Fail
 	return m.giveUp(c, j, failure)
 }
 
-// giveUp fails a job for good, and opens an incident. The case continues: if it failed, a side effect would break the process. Only the start of a case is
-// different.
+// giveUp fails a job for good, and opens an incident. The case continues: if it failed, a side effect would break the
+// process. Only the start of a case is different.
 func (m *Machine) giveUp(c *state.Case, j *state.Job, failure *workitem.Failure) error {
 	if err := m.endJob(c.ID, j, func(e *state.JobMoved) { e.To, e.Failure = state.JobFailed, failure }); err != nil {
 		return err
@@ -235,10 +239,11 @@ func (m *Machine) giveUp(c *state.Case, j *state.Job, failure *workitem.Failure)
 	return m.run(0)
 }
 
-// Release takes a running job from a worker that is gone. A crash counts: a job that crashes its process more than [MaxCrashes] times without recording a
-// step is given up.
+// Release takes a running job from a worker that is gone. A crash counts: a job that crashes its process more than
+// [MaxCrashes] times without recording a step is given up.
 //
-// The attempt does not count in either case: a crash says nothing about the work, and a policy of three attempts means three results of the function.
+// The attempt does not count in either case: a crash says nothing about the work, and a policy of three attempts means
+// three results of the function.
 func (m *Machine) Release(id workitem.JobID, fence int64, crashed bool) error {
 	c, j, err := m.held(id, fence)
 	if err != nil {
@@ -257,8 +262,8 @@ func (m *Machine) Release(id workitem.JobID, fence int64, crashed bool) error {
 	})
 }
 
-// Reclaim takes a running job from its worker, without the fence: it is pending again, and the results of the worker are refused. The error wraps
-// [ErrLeaseLost] if no worker has the job.
+// Reclaim takes a running job from its worker, without the fence: it is pending again, and the results of the worker
+// are refused. The error wraps [ErrLeaseLost] if no worker has the job.
 func (m *Machine) Reclaim(id workitem.JobID) error {
 	_, j := m.tree.Job(id)
 	if j == nil || j.State != state.JobRunning {
@@ -267,8 +272,8 @@ func (m *Machine) Reclaim(id workitem.JobID) error {
 	return m.Release(id, j.Fence, false)
 }
 
-// held returns a job that a worker holds, and makes it the cause of the changes that follow. Every command of a worker begins with it: this is where fences
-// are checked.
+// held returns a job that a worker holds, and makes it the cause of the changes that follow. Every command of a worker
+// begins with it: this is where fences are checked.
 func (m *Machine) held(id workitem.JobID, fence int64) (*state.Case, *state.Job, error) {
 	m.cause = activities.CauseJob
 	c, j := m.tree.Job(id)
@@ -308,7 +313,8 @@ func (m *Machine) Renew(id workitem.JobID, fence int64, lease time.Time) error {
 	return m.moveJob(c.ID, j, func(e *state.JobMoved) { e.Lease = lease })
 }
 
-// callFailure returns the input of the retry policy of a call. The time counts from the creation of the job, over all its attempts.
+// callFailure returns the input of the retry policy of a call. The time counts from the creation of the job, over all
+// its attempts.
 func callFailure(j *state.Job, f *workitem.Failure, now time.Time) retry.Failure {
 	return retry.Failure{Attempt: j.Attempt, Elapsed: now.Sub(j.Created), Err: f, Name: j.Name}
 }

@@ -17,11 +17,11 @@ import (
 //	topic       a name              no                        every step that waits now, in all cases
 //	token       its text            as its event is           the case whose job made it, once
 //
-// The mailbox of a case is in the order of sending, and its waits are in the order of their beginning, so the n-th event of a name
-// goes to the n-th wait, whichever comes first.
+// The mailbox of a case is in the order of sending, and its waits are in the order of their beginning, so the n-th
+// event of a name goes to the n-th wait, whichever comes first.
 
-// openToken creates a token. As a step it waits until the token is used, but for the job that made it, it is done. So it is the only kind of waiting step
-// that does not keep a job suspended, see wakes.
+// openToken creates a token. As a step it waits until the token is used, but for the job that made it, it is done. So
+// it is the only kind of waiting step that does not keep a job suspended, see wakes.
 func (m *Machine) openToken(s *workitem.Step) (*workitem.Step, error) {
 	text, err := m.host.NewToken(m.tree.Root)
 	if err != nil {
@@ -32,8 +32,9 @@ func (m *Machine) openToken(s *workitem.Step) (*workitem.Step, error) {
 	return s, m.emit(&state.StepOpened{Step: s})
 }
 
-// openWait makes a step wait for an event, or take the oldest one that was sent before. An event is kept until a step takes it, so it does not matter which
-// comes first. The value of a topic is not kept: only steps that already wait get it.
+// openWait makes a step wait for an event, or take the oldest one that was sent before. An event is kept until a step
+// takes it, so it does not matter which comes first. The value of a topic is not kept: only steps that already wait get
+// it.
 func (m *Machine) openWait(id workitem.CaseID, s *workitem.Step) (*workitem.Step, error) {
 	c := m.tree.Case(id)
 	var mail *state.Message
@@ -75,8 +76,8 @@ func (m *Machine) Send(id workitem.CaseID, message *state.Message) error {
 	return nil
 }
 
-// deliver ends the wait of a step. Sending and taking are separate changes even if they happen at once, so that an audit always lists the event with its
-// sender.
+// deliver ends the wait of a step. Sending and taking are separate changes even if they happen at once, so that an
+// audit always lists the event with its sender.
 func (m *Machine) deliver(s *workitem.Step, mail *state.Message) error {
 	err := m.emit(&state.MessageTaken{Case: s.Case, Message: mail.ID, Step: s.ID, At: m.now})
 	if err != nil {
@@ -99,8 +100,9 @@ func orNull(value json.RawMessage) json.RawMessage {
 	return value
 }
 
-// Publish gives the value of a topic to each step in the tree that waits for it, and returns their number. It does not keep the value. It collects the waits
-// before it ends the first one: a child case that continues, and waits for the topic again, gets the next value and not this one.
+// Publish gives the value of a topic to each step in the tree that waits for it, and returns their number. It does not
+// keep the value. It collects the waits before it ends the first one: a child case that continues, and waits for the
+// topic again, gets the next value and not this one.
 func (m *Machine) Publish(topic string, message *state.Message) (int, error) {
 	var waits []*workitem.Step
 	m.tree.Each(func(c *state.Case) {
@@ -123,7 +125,8 @@ func (m *Machine) Publish(topic string, message *state.Message) (int, error) {
 	return len(waits), nil
 }
 
-// Redeem sends the event of a token, once. The error wraps [ErrNotFound] if the token does not exist, was used, or its job has ended.
+// Redeem sends the event of a token, once. The error wraps [ErrNotFound] if the token does not exist, was used, or its
+// job has ended.
 func (m *Machine) Redeem(token string, message *state.Message) error {
 	text, err := json.Marshal(token)
 	if err != nil {

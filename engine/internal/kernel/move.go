@@ -12,17 +12,18 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// wayBudget bounds the states of the search for a way to the end. Each may need a search for an or-join, and all other commands wait meanwhile.
+// wayBudget bounds the states of the search for a way to the end. Each may need a search for an or-join, and all other
+// commands wait meanwhile.
 const wayBudget = 2_000
 
-// Move takes the tokens of a condition or a task, and puts tokens into a condition or before a task. A started task has consumed its tokens, so it is
-// canceled with everything that it owns. A failed case is resumed first.
+// Move takes the tokens of a condition or a task, and puts tokens into a condition or before a task. A started task has
+// consumed its tokens, so it is canceled with everything that it owns. A failed case is resumed first.
 //
 //	s ─▶ draft ─▶ review ─▶ e      review is started: move from review to draft
 //	                               review canceled, a token in s, draft enabled
 //
-// The error wraps [workflow.ErrDeadEnd] if no run from there completes the case, unless it is forced. A search that runs out of its
-// budget refuses nothing.
+// The error wraps [workflow.ErrDeadEnd] if no run from there completes the case, unless it is forced. A search that
+// runs out of its budget refuses nothing.
 func (m *Machine) Move(id workitem.CaseID, from, to string, force bool) error {
 	c := m.tree.Case(id)
 	if c == nil {
@@ -97,7 +98,8 @@ func (m *Machine) takenFrom(c *state.Case, from string) ([]net.ConditionID, []st
 	return nil, nil, fmt.Errorf("task %s of case %s %w: it is %s", from, c.ID, activities.ErrInactive, c.Tasks[t].State)
 }
 
-// before returns the conditions that need a token for a move to a condition or a task: all inputs of an and-join, or the only input of another join.
+// before returns the conditions that need a token for a move to a condition or a task: all inputs of an and-join, or
+// the only input of another join.
 func (m *Machine) before(c *state.Case, to string) ([]net.ConditionID, error) {
 	if p, ok := c.Net.ConditionByName(to); ok {
 		return []net.ConditionID{p}, nil

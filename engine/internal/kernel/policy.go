@@ -11,15 +11,15 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// judge asks the policy what an outcome means for the task, and executes its verdict. If the activation has not started, it is started first: so its
-// tokens are consumed, and it cannot run twice.
+// judge asks the policy what an outcome means for the task, and executes its verdict. If the activation has not
+// started, it is started first: so its tokens are consumed, and it cannot run twice.
 //
 //	a (enabled, one item)    cancel a.1.1: the policy says complete
 //	without the start        a completes, its input keeps its token, a is enabled again and runs twice
 //	with it                  a consumes, completes, and puts out once
 //
-// A case that is being shut down is not judged, nor an activation that has ended: of two items that end in one command, the first may have completed the
-// task.
+// A case that is being shut down is not judged, nor an activation that has ended: of two items that end in one command,
+// the first may have completed the task.
 func (m *Machine) judge(
 	id workitem.CaseID, t net.TaskID, generation int, o workitem.Outcome, failure *workitem.Failure,
 ) step {
@@ -64,8 +64,9 @@ func (m *Machine) judgeChild(child, id workitem.CaseID, t net.TaskID, to workite
 	}
 }
 
-// decide asks a policy. A policy of the user is a callback like any other: it may panic or take too long. The built-in ones are pure functions and are called
-// directly, since the switch to the goroutine of callbacks would cost more than they do.
+// decide asks a policy. A policy of the user is a callback like any other: it may panic or take too long. The built-in
+// ones are pure functions and are called directly, since the switch to the goroutine of callbacks would cost more than
+// they do.
 func (m *Machine) decide(c *state.Case, t net.TaskID, p workitem.Policy, o workitem.Outcome) (workitem.Verdict, error) {
 	if p.BuiltIn() {
 		return p.Decide(o)
@@ -78,8 +79,8 @@ func (m *Machine) decide(c *state.Case, t net.TaskID, p workitem.Policy, o worki
 	return verdict, err
 }
 
-// unread fails the case of an activation that reads an output which was never given. To roll back the command would not help, since each attempt would fail
-// in the same way. It returns any other error.
+// unread fails the case of an activation that reads an output which was never given. To roll back the command would not
+// help, since each attempt would fail in the same way. It returns any other error.
 func (m *Machine) unread(id workitem.CaseID, t net.TaskID, generation int, err error) error {
 	if !errors.Is(err, activities.ErrNoOutput) {
 		return err

@@ -10,8 +10,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// The repairs of a work item. Nothing is rewritten: what has ended keeps its state in the journal, and a new item replaces it. So the history shows the
-// failure, who decided, and the result.
+// The repairs of a work item. Nothing is rewritten: what has ended keeps its state in the journal, and a new item
+// replaces it. So the history shows the failure, who decided, and the result.
 //
 //	item is                               Retry                           Skip
 //	live, waits for its next attempt      the attempt is due now          completed with the output
@@ -28,8 +28,9 @@ func (m *Machine) Because(id workitem.CaseID, reason *workitem.Failure) error {
 	return m.emit(&state.Noted{Case: id, Task: -1, Code: state.NoteReason, Text: reason.String()})
 }
 
-// Retry retries the work of an item now. An item that waits for its next attempt gets it at once. An item that failed, or whose job was given up, is replaced
-// by a new one, with another input if one is given; if its case failed, the case is resumed. It returns the item that is tried.
+// Retry retries the work of an item now. An item that waits for its next attempt gets it at once. An item that failed,
+// or whose job was given up, is replaced by a new one, with another input if one is given; if its case failed, the case
+// is resumed. It returns the item that is tried.
 //
 // The error wraps [workflow.ErrNotFailed] if the item did not fail and waits for nothing.
 func (m *Machine) Retry(id workitem.ID, input json.RawMessage) (workitem.ID, error) {
@@ -122,8 +123,9 @@ func (m *Machine) successor(id workitem.ID) (workitem.ID, error) {
 	return it.Successor, nil
 }
 
-// Skip completes an item with an output as if its work had returned it: a live one, or one that failed, which is replaced by a new one first. An item that
-// was not started is started without its callback. It returns the completed item.
+// Skip completes an item with an output as if its work had returned it: a live one, or one that failed, which is
+// replaced by a new one first. An item that was not started is started without its callback. It returns the completed
+// item.
 func (m *Machine) Skip(id workitem.ID, output json.RawMessage, route []string) (workitem.ID, error) {
 	c, it := m.tree.Item(id)
 	if it == nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// A failed case is resumed where it failed: what the failure ended continues, and completed work is not repeated. The failure ended three kinds of things,
-// each of which is visible in the tree:
+// A failed case is resumed where it failed: what the failure ended continues, and completed work is not repeated. The
+// failure ended three kinds of things, each of which is visible in the tree:
 //
 //   - the activation that failed, and those that were started beside it ([state.Task.Lost]): their tokens are consumed, so
 //     they go on as the activations that they are, with a fresh item instead of each one that failed or was canceled then;
@@ -41,7 +41,8 @@ func lostBy(to state.CaseState, failure *workitem.Failure) *workitem.Failure {
 	return nil
 }
 
-// isLost reports whether an item ended because its case failed, and not by itself. Only such an item is reopened automatically.
+// isLost reports whether an item ended because its case failed, and not by itself. Only such an item is reopened
+// automatically.
 func isLost(f *workitem.Failure) bool { return f != nil && f.Code == workitem.CodeCaseFailed }
 
 // resumption is one resume: of a case, or because of one of its work items.
@@ -60,12 +61,13 @@ func (r *resumption) inputOf(it *workitem.Item) json.RawMessage {
 	return r.input
 }
 
-// Resume continues a suspended or failed case: a suspended one starts what is due, and a failed one continues where it failed. If the cases above it failed
-// with it, they continue too: the topmost of them is resumed, with everything below it that the failure ended. An input, if given, is for the new item
-// that replaces the failed one, of which there must be exactly one. Resume returns the case that was resumed.
+// Resume continues a suspended or failed case: a suspended one starts what is due, and a failed one continues where it
+// failed. If the cases above it failed with it, they continue too: the topmost of them is resumed, with everything
+// below it that the failure ended. An input, if given, is for the new item that replaces the failed one, of which there
+// must be exactly one. Resume returns the case that was resumed.
 //
-// The error wraps [workflow.ErrNotFailed] if the case is not suspended and did not fail, [activities.ErrInactive] if nothing waits for it any
-// more, and [workflow.ErrDeadEnd] if what it lost cannot be opened again.
+// The error wraps [workflow.ErrNotFailed] if the case is not suspended and did not fail, [activities.ErrInactive] if
+// nothing waits for it any more, and [workflow.ErrDeadEnd] if what it lost cannot be opened again.
 func (m *Machine) Resume(id workitem.CaseID, input json.RawMessage) (workitem.CaseID, error) {
 	if c := m.tree.Case(id); c != nil && c.Suspended != nil {
 		if len(input) > 0 {
@@ -76,8 +78,8 @@ func (m *Machine) Resume(id workitem.CaseID, input json.RawMessage) (workitem.Ca
 	return m.resume(id, &resumption{input: input})
 }
 
-// resume opens again what the failure ended, and then checks what is only known afterwards: that the input was used, and that something in the case can
-// happen. If not, the command fails and is rolled back.
+// resume opens again what the failure ended, and then checks what is only known afterwards: that the input was used,
+// and that something in the case can happen. If not, the command fails and is rolled back.
 func (m *Machine) resume(id workitem.CaseID, r *resumption) (workitem.CaseID, error) {
 	top, err := m.resumable(id)
 	if err != nil {
@@ -182,7 +184,8 @@ func (m *Machine) resumeCase(id workitem.CaseID, r *resumption) step {
 	}
 }
 
-// mayResume returns an error for a case that failed between two activations: a task had completed, and its tokens were never produced.
+// mayResume returns an error for a case that failed between two activations: a task had completed, and its tokens were
+// never produced.
 func mayResume(c *state.Case) error {
 	begun := false
 	for t := range c.Tasks {
@@ -218,8 +221,8 @@ func (m *Machine) cancelHandlerCalls(id workitem.CaseID) error {
 	return m.cancelJobs(id, calls)
 }
 
-// refill opens again what an activation lost: its items or child cases, and its timers, which count from now. An activation that failed before it had any
-// gets those of its definition.
+// refill opens again what an activation lost: its items or child cases, and its timers, which count from now. An
+// activation that failed before it had any gets those of its definition.
 func (m *Machine) refill(id workitem.CaseID, t net.TaskID, generation int, failed bool, r *resumption) step {
 	return func() error {
 		c := m.tree.Case(id)
@@ -253,8 +256,9 @@ func (m *Machine) refill(id workitem.CaseID, t net.TaskID, generation int, faile
 	}
 }
 
-// refillEmpty opens the items or child cases of the definition for an activation that failed although none of them failed: so many were canceled that its
-// policy failed it. Those that a person canceled stay canceled, and without others the activation could not end.
+// refillEmpty opens the items or child cases of the definition for an activation that failed although none of them
+// failed: so many were canceled that its policy failed it. Those that a person canceled stay canceled, and without
+// others the activation could not end.
 func (m *Machine) refillEmpty(id workitem.CaseID, t net.TaskID, generation int, failed bool, spec *workflow.Task) step {
 	return func() error {
 		c := m.tree.Case(id)
@@ -283,8 +287,8 @@ func (m *Machine) lostCases(c *state.Case, t net.TaskID, generation int, failed 
 	return steps
 }
 
-// succeed opens a new item for one that has ended: the next attempt, linked to it, which takes over the completed steps of its run. It is due at the same
-// time as the old one was.
+// succeed opens a new item for one that has ended: the next attempt, linked to it, which takes over the completed steps
+// of its run. It is due at the same time as the old one was.
 func (m *Machine) succeed(id workitem.CaseID, t net.TaskID, it *workitem.Item, r *resumption) error {
 	n := activities.NewItem{Input: r.inputOf(it), Predecessor: it, Queue: it.Queue, Priority: it.Priority, KeepSteps: true}
 	if it.Due.After(m.now) {

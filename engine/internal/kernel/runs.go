@@ -10,9 +10,10 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Start opens a root case in an empty tree. The definition decodes the input first, so no case can have an input that its tasks cannot read. The given case
-// has its id and its options. It begins at the due time, at once if that is not in the future; a queued case begins when those before it have
-// ended. Until then none of its tasks is enabled. The steps are those of a run that it restarts; the first item with a worker takes them over.
+// Start opens a root case in an empty tree. The definition decodes the input first, so no case can have an input that
+// its tasks cannot read. The given case has its id and its options. It begins at the due time, at once if that is not
+// in the future; a queued case begins when those before it have ended. Until then none of its tasks is enabled. The
+// steps are those of a run that it restarts; the first item with a worker takes them over.
 func (m *Machine) Start(
 	c *state.Case, d *workflow.Definition, input json.RawMessage, due time.Time, steps []*workitem.Step,
 ) error {
@@ -34,7 +35,8 @@ func (m *Machine) Start(
 	return m.run(0)
 }
 
-// takeOver copies the steps of the restarted run to the first item with a run, and only to that: later items are work of their own.
+// takeOver copies the steps of the restarted run to the first item with a run, and only to that: later items are work
+// of their own.
 //
 //	old run     charge done    pack done    ship failed
 //	new run     charge done    pack done    ship is called
@@ -49,8 +51,9 @@ func (m *Machine) takeOver(id workitem.CaseID, it *workitem.Item) error {
 	return nil
 }
 
-// Tell opens a job that calls a completion handler of a root case: in a worker if the handler is a function of the workflow, otherwise in a transaction. The
-// failure is that of an attempt that was already made, nil if there was none; after one, the job waits.
+// Tell opens a job that calls a completion handler of a root case: in a worker if the handler is a function of the
+// workflow, otherwise in a transaction. The failure is that of an attempt that was already made, nil if there was none;
+// after one, the job waits.
 func (m *Machine) Tell(t workflow.HandlerCall, failure *workitem.Failure, wait time.Duration) error {
 	c := m.tree.Case(m.tree.Root)
 	d, err := m.definition(c)
@@ -68,8 +71,9 @@ func (m *Machine) Tell(t workflow.HandlerCall, failure *workitem.Failure, wait t
 	return m.addJob(c.ID, j)
 }
 
-// Remove removes a root case that has ended, with everything in it. A detached job needs the input and the definition of the case, so it has to end first.
-// The error wraps [ErrUnfinished] if the case has not ended, or has such a job. An incident is removed with the case.
+// Remove removes a root case that has ended, with everything in it. A detached job needs the input and the definition
+// of the case, so it has to end first. The error wraps [ErrUnfinished] if the case has not ended, or has such a job. An
+// incident is removed with the case.
 func (m *Machine) Remove() error {
 	root := m.tree.Case(m.tree.Root)
 	if !root.State.Final() {

@@ -9,9 +9,10 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Nothing starts in a suspended case or below it: no job is claimed, no timer fires, no work item is started. What has started may end, with all its
-// consequences in the same command: tokens move on, items are created, automatic tasks are executed. Repairs and cancellation are allowed, since cases
-// are suspended for them. Time continues: what became due is executed after the resume.
+// Nothing starts in a suspended case or below it: no job is claimed, no timer fires, no work item is started. What has
+// started may end, with all its consequences in the same command: tokens move on, items are created, automatic tasks
+// are executed. Repairs and cancellation are allowed, since cases are suspended for them. Time continues: what became
+// due is executed after the resume.
 
 // SuspendCase suspends a case. If it is suspended already, the reason is replaced.
 func (m *Machine) SuspendCase(id workitem.CaseID, reason string) error {
@@ -30,8 +31,8 @@ func (m *Machine) goOn(c *state.Case) error {
 	return m.emit(&state.CaseContinued{Case: c.ID, At: m.now})
 }
 
-// mayBegin returns an error if a case, or one above it, is suspended. The error wraps [workflow.ErrSuspended]. Detached work is no longer part of a case, and
-// is not affected.
+// mayBegin returns an error if a case, or one above it, is suspended. The error wraps [workflow.ErrSuspended]. Detached
+// work is no longer part of a case, and is not affected.
 func (m *Machine) mayBegin(c *state.Case, what string) error {
 	if c.State.Final() {
 		return nil

@@ -5,8 +5,9 @@
 //	                       request 7  ──►  Requests ──►  Submit: the writer executes it,
 //	  read the answer ◄──  answer to 7             ◄──   and replies in the same transaction
 //
-// Commands are executed in the order of their ids, and several of them can share a commit. A command that only another program can execute,
-// since this one does not have its workflow, stays in the store, and does not block those after it.
+// Commands are executed in the order of their ids, and several of them can share a commit. A command that only another
+// program can execute, since this one does not have its workflow, stays in the store, and does not block those after
+// it.
 package mailbox
 
 import (
@@ -31,9 +32,9 @@ type Executor interface {
 	// Requests returns up to max commands with ids greater than after, oldest first.
 	Requests(ctx context.Context, after int64, max int) ([]store.Request, error)
 
-	// Submit queues a command after those submitted before. wait returns nil once the command is answered, also if the answer is an error, or
-	// is left for another program. An error of Submit or wait says that the command has no answer, since the store failed or the engine
-	// closes; it is submitted again later.
+	// Submit queues a command after those submitted before. wait returns nil once the command is answered, also if the
+	// answer is an error, or is left for another program. An error of Submit or wait says that the command has no
+	// answer, since the store failed or the engine closes; it is submitted again later.
 	Submit(ctx context.Context, r store.Request) (wait func() error, err error)
 }
 
@@ -115,8 +116,8 @@ func (p *Poller) Poll(ctx context.Context) error {
 	return nil
 }
 
-// executeAll executes every command, page by page. Commands for another program stay in the store, so each page begins after the last id of
-// the one before, and not at the beginning.
+// executeAll executes every command, page by page. Commands for another program stay in the store, so each page begins
+// after the last id of the one before, and not at the beginning.
 func (p *Poller) executeAll(ctx context.Context) error {
 	for after := int64(0); ; {
 		requests, err := p.o.Executor.Requests(ctx, after, PageSize)

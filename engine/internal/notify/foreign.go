@@ -21,8 +21,9 @@ func (n *Notifier) Roots() []workitem.CaseID {
 	return roots
 }
 
-// Changed signals that another engine has changed a root case, or any case if root is zero. tree is the current tree of the root case; nil if
-// it was removed. Callers that wait for the end look again after any change, since the changes of another engine are not known here.
+// Changed signals that another engine has changed a root case, or any case if root is zero. tree is the current tree of
+// the root case; nil if it was removed. Callers that wait for the end look again after any change, since the changes of
+// another engine are not known here.
 func (n *Notifier) Changed(root workitem.CaseID, tree *state.Tree) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -8,7 +8,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Notifier has the subscriptions of waiting callers, and signals them after commits. It is safe for concurrent use. Make one with [New].
+// Notifier has the subscriptions of waiting callers, and signals them after commits. It is safe for concurrent use.
+// Make one with [New].
 type Notifier struct {
 	mu      sync.Mutex
 	err     error                                          // returned by waits after Close
@@ -17,8 +18,8 @@ type Notifier struct {
 	began   func()                                         // see OnWait; may be nil
 }
 
-// subscription receives the end or the incidents of a root case. It is a list and not a map of sets because nearly every case has exactly one
-// caller that waits for its end, and a list of one needs a single allocation.
+// subscription receives the end or the incidents of a root case. It is a list and not a map of sets because nearly
+// every case has exactly one caller that waits for its end, and a list of one needs a single allocation.
 type subscription struct {
 	news chan *state.Case // has room for one: the case that has ended, or nil for an incident
 	next *subscription    // to the same root case
@@ -49,8 +50,8 @@ func New() *Notifier {
 	}
 }
 
-// OnWait sets a function that is called when a caller begins to wait. It is called with the lock, so it must not call the Notifier. Call
-// OnWait before the first wait.
+// OnWait sets a function that is called when a caller begins to wait. It is called with the lock, so it must not call
+// the Notifier. Call OnWait before the first wait.
 func (n *Notifier) OnWait(f func()) { n.began = f }
 
 // waits calls the function of OnWait.
@@ -126,8 +127,8 @@ func (n *Notifier) reason() error {
 	return n.err
 }
 
-// subscribe returns a channel that is signaled after each change of the root case, or of any if root is zero, and closed with the
-// Notifier.
+// subscribe returns a channel that is signaled after each change of the root case, or of any if root is zero, and
+// closed with the Notifier.
 func (n *Notifier) subscribe(root workitem.CaseID) (changed chan struct{}, unsubscribe func()) {
 	changed = make(chan struct{}, 1)
 	n.mu.Lock()

@@ -12,8 +12,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Topics is an index of the root cases that may have a step which waits for a topic. It may list a case that no longer waits, but never misses
-// one that does. It is safe for concurrent use. Make one with [NewTopics].
+// Topics is an index of the root cases that may have a step which waits for a topic. It may list a case that no longer
+// waits, but never misses one that does. It is safe for concurrent use. Make one with [NewTopics].
 type Topics struct {
 	mu     sync.Mutex
 	roots  map[string]map[workitem.CaseID]struct{} // by topic
@@ -67,8 +67,8 @@ func (t *Topics) Waiting(topic string) []workitem.CaseID {
 	})
 }
 
-// Committed adds new waiting steps, and removes the topics for which no step of the tree waits any longer. Pruning visits the whole tree, so
-// it is done once per commit, and only if a step has changed state.
+// Committed adds new waiting steps, and removes the topics for which no step of the tree waits any longer. Pruning
+// visits the whole tree, so it is done once per commit, and only if a step has changed state.
 func (t *Topics) Committed(tree *state.Tree, changes []state.Change) {
 	moved := false
 	for _, e := range changes {

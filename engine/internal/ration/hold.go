@@ -20,8 +20,8 @@ type Hold struct {
 	Task string          `json:"task"` // that began it
 	N    int64           `json:"n"`
 
-	// Activation is the activation of Task that began the hold. After is the number of activations that the last task of the hold had had by
-	// then. With the state of the case they decide whether the hold has ended; see Over.
+	// Activation is the activation of Task that began the hold. After is the number of activations that the last task
+	// of the hold had had by then. With the state of the case they decide whether the hold has ended; see Over.
 	Activation int `json:"activation"`
 	After      int `json:"after"`
 }
@@ -34,8 +34,9 @@ func (e *End) Ends(h *Hold) bool {
 // Same reports whether both are the hold of one task of one case.
 func (h *Hold) Same(other *Hold) bool { return h.Case == other.Case && h.Task == other.Task }
 
-// Over reports whether a hold has ended by the state of its case c, its first task from, and its last task to: the case has ended, the first
-// task was withdrawn without completing, or the last task has ended in an activation after those that the hold began with.
+// Over reports whether a hold has ended by the state of its case c, its first task from, and its last task to: the case
+// has ended, the first task was withdrawn without completing, or the last task has ended in an activation after those
+// that the hold began with.
 func (h *Hold) Over(c *state.Case, from, to *state.Task) bool {
 	withdrawn := from.Generation == h.Activation && !from.State.Active() && from.State != state.TaskCompleted
 	ended := to.Generation > h.After && !to.State.Active() && to.State != state.TaskDisabled
@@ -52,7 +53,8 @@ func Cases(holds []Hold) (cases []workitem.CaseID) {
 	return cases
 }
 
-// has reports whether the case has the hold already, and updates its activations: a task in a loop that begins the hold again keeps it.
+// has reports whether the case has the hold already, and updates its activations: a task in a loop that begins the hold
+// again keeps it.
 func (r *row) has(h *Hold) bool {
 	i := slices.IndexFunc(r.Holds, func(other Hold) bool { return other.Same(h) })
 	if i < 0 {

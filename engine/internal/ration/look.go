@@ -6,7 +6,8 @@ import (
 	"github.com/tasq-dev/tasq/limit"
 )
 
-// HasHolds occurs in the JSON of a row if and only if the row has holds. Stores search for it, so that they need not decode rows.
+// HasHolds occurs in the JSON of a row if and only if the row has holds. Stores search for it, so that they need not
+// decode rows.
 const HasHolds = `"holds":`
 
 // Outlook is the usage of a limit, read without asking for anything.
@@ -22,8 +23,8 @@ func HoldsIn(state []byte, name string) ([]Hold, error) {
 	return r.Holds, err
 }
 
-// Look returns how long it takes until a limit has room for n, by its row, after the engines that already wait. If of is not nil, the amount is
-// for that hold, which waits for nothing if its case has it already. in.Self is ignored.
+// Look returns how long it takes until a limit has room for n, by its row, after the engines that already wait. If of
+// is not nil, the amount is for that hold, which waits for nothing if its case has it already. in.Self is ignored.
 func Look(state []byte, l limit.Limit, n int64, of *Hold, in Situation) (out Outlook, err error) {
 	r, err := read(state, l.Name)
 	if err != nil {

@@ -1,12 +1,13 @@
-// Package ration divides a limit among the engines that share a store. The store keeps one small row per limit and key; [Decide] computes the
-// next row from it, the order of an engine and the time.
+// Package ration divides a limit among the engines that share a store. The store keeps one small row per limit and key;
+// [Decide] computes the next row from it, the order of an engine and the time.
 //
 //	an engine:  what it holds and needs ──────▶ Order ─┐
 //	the store:  the row, the time, live engines ───────┼─▶ Decide ──▶ the next row, and an Answer
 //
-// An engine gets a portion of a rate, which it has to use within [limit.Limit.Hold]. Slots are counted per engine, and those of a dead engine are
-// free again. Slots that a case holds belong to the case, and do not depend on any engine. Engines are served in the order in which they began
-// to wait, so that small orders do not starve a large one. With 5 slots:
+// An engine gets a portion of a rate, which it has to use within [limit.Limit.Hold]. Slots are counted per engine, and
+// those of a dead engine are free again. Slots that a case holds belong to the case, and do not depend on any engine.
+// Engines are served in the order in which they began to wait, so that small orders do not starve a large one. With 5
+// slots:
 //
 //	engine 1 orders 3 ──▶ gets 3     held {1: 3}
 //	engine 2 orders 4 ──▶ waits      held {1: 3}  waiting [2: 4]
@@ -35,7 +36,8 @@ type Order struct {
 	Back *limit.Grant
 	Used int64
 
-	// For is the hold for which Least slots are ordered. They then belong to the case, and not to the engine. Nil if they are not for a hold.
+	// For is the hold for which Least slots are ordered. They then belong to the case, and not to the engine. Nil if
+	// they are not for a hold.
 	For *Hold
 	// Ended are the ends of holds since the last order.
 	Ended []End
@@ -78,11 +80,12 @@ type waiter struct {
 	Asked  int64 `json:"asked"` // the time of its last order
 }
 
-// Again is the longest interval between two orders of an engine that waits. An engine loses its place after three times that without an order.
+// Again is the longest interval between two orders of an engine that waits. An engine loses its place after three times
+// that without an order.
 const Again = time.Second
 
-// Decide returns the next row of a limit, the time from which on the row has no effect and can be removed, and the answer to the order. It fails
-// if the row cannot be decoded.
+// Decide returns the next row of a limit, the time from which on the row has no effect and can be removed, and the
+// answer to the order. It fails if the row cannot be decoded.
 func Decide(before []byte, o Order, in Situation) (after []byte, until int64, a Answer, err error) {
 	r, err := read(before, o.Limit.Name)
 	if err != nil {
@@ -127,8 +130,8 @@ func (r *row) ahead(in Situation) (n int64) {
 	return n
 }
 
-// queue updates the place of the engine among those that wait: it is added, keeps its place, or is removed. An engine that is alone does not
-// queue, since it has its own line.
+// queue updates the place of the engine among those that wait: it is added, keeps its place, or is removed. An engine
+// that is alone does not queue, since it has its own line.
 func (r *row) queue(o Order, in Situation, nothing bool) {
 	at := slices.IndexFunc(r.Waiting, func(w waiter) bool { return w.Engine == in.Self })
 	next := waiter{in.Self, min(o.Least, o.Limit.N), in.Now}

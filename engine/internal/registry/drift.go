@@ -15,8 +15,8 @@ import (
 	"github.com/tasq-dev/tasq/workflow"
 )
 
-// CheckDrift returns [ErrDrift] for each definition that differs from the stored one with the same name and version, if running
-// cases depend on that.
+// CheckDrift returns [ErrDrift] for each definition that differs from the stored one with the same name and version, if
+// running cases depend on that.
 func (r *Registry) CheckDrift(ctx context.Context, v store.Viewer) error {
 	return v.View(ctx, func(reader store.Reader) error {
 		stored, err := reader.Definitions(ctx)
@@ -105,8 +105,8 @@ func compareFields(path string, x, y map[string]any, diffs *[]string) {
 	}
 }
 
-// compareElements compares lists by the names of their elements, so that one added task is reported as such, and not as a change of all
-// tasks after it. It reports false if an element has no name, or a name occurs twice.
+// compareElements compares lists by the names of their elements, so that one added task is reported as such, and not as
+// a change of all tasks after it. It reports false if an element has no name, or a name occurs twice.
 func compareElements(path string, x, y []any, diffs *[]string) bool {
 	before, okx := byName(x)
 	after, oky := byName(y)
@@ -145,7 +145,8 @@ func byName(list []any) (map[string]any, bool) {
 	return named, true
 }
 
-// nameOf returns what identifies an element in its list: its name, "from->to" for a flow, a string itself; "" for anything else.
+// nameOf returns what identifies an element in its list: its name, "from->to" for a flow, a string itself; "" for
+// anything else.
 func nameOf(x any) string {
 	if text, ok := x.(string); ok {
 		return text

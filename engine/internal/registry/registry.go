@@ -1,5 +1,6 @@
-// Package registry has the definitions that an engine was opened with. It checks them against each other and against those in the database,
-// and answers questions about all of them: which limits they use, which queues are fair, which have batches.
+// Package registry has the definitions that an engine was opened with. It checks them against each other and against
+// those in the database, and answers questions about all of them: which limits they use, which queues are fair, which
+// have batches.
 package registry
 
 import (
@@ -29,10 +30,10 @@ type Registry struct {
 	byName        map[string]*workflow.Definition // the last one given of each name
 }
 
-// New returns a registry of the workflows that an engine is opened with, including the workflows of their composite tasks and dead letters.
-// Two different workflows with one name and version are an error, since cases of one would run the code of the other, now or after a
-// restart. Only a child workflow that two workflows have built identically may occur twice; the first one is used. New logs the warnings of
-// verification.
+// New returns a registry of the workflows that an engine is opened with, including the workflows of their composite
+// tasks and dead letters. Two different workflows with one name and version are an error, since cases of one would run
+// the code of the other, now or after a restart. Only a child workflow that two workflows have built identically may
+// occur twice; the first one is used. New logs the warnings of verification.
 func New(log *slog.Logger, workflows []*workflow.Definition) (*Registry, error) {
 	r := &Registry{log: log, byFingerprint: make(map[string]*workflow.Definition), byName: make(map[string]*workflow.Definition)}
 	for i, d := range workflows {

@@ -10,7 +10,8 @@ import (
 )
 
 const (
-	// PageSize is the maximum number of root cases removed in one transaction, so that other commands do not wait long for it.
+	// PageSize is the maximum number of root cases removed in one transaction, so that other commands do not wait long
+	// for it.
 	PageSize = 256
 
 	// RetryAfter is the wait before a case is tried again that could not be removed although the store works.
@@ -41,8 +42,8 @@ func (c *Cleaner) pass() time.Time {
 	return next
 }
 
-// removeDue removes all cases that are due, page by page. It returns when the next case is due, zero if there is none. refused has the errors
-// of cases that could not be removed; err is an error of the store that ended the pass.
+// removeDue removes all cases that are due, page by page. It returns when the next case is due, zero if there is none.
+// refused has the errors of cases that could not be removed; err is an error of the store that ended the pass.
 func (c *Cleaner) removeDue() (next time.Time, refused, err error) {
 	var after string
 	for {
@@ -80,8 +81,8 @@ func idsOf(cases []*state.Case) []workitem.CaseID {
 	return ids
 }
 
-// removePage removes cases in one transaction or, if that fails because of one of them, each in its own. It returns those that were left, with
-// their errors in refused. err is an error of the store that ended the attempt.
+// removePage removes cases in one transaction or, if that fails because of one of them, each in its own. It returns
+// those that were left, with their errors in refused. err is an error of the store that ended the attempt.
 func (c *Cleaner) removePage(ids []workitem.CaseID) (left []workitem.CaseID, refused, err error) {
 	if len(ids) == 0 {
 		return nil, nil, nil

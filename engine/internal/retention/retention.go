@@ -4,8 +4,8 @@
 //	12:00  the alarm fires               ──► remove what is due, a page per transaction, until nothing is left
 //	       the next case is due at 15:00 ──► set the alarm for 15:00
 //
-// There is one alarm, for the earliest known time, so nothing runs while nothing is due. A case that cannot be removed does not block the
-// others: its page is repeated case by case, and the case is tried again later.
+// There is one alarm, for the earliest known time, so nothing runs while nothing is due. A case that cannot be removed
+// does not block the others: its page is repeated case by case, and the case is tried again later.
 package retention
 
 import (
@@ -24,8 +24,8 @@ type Cases interface {
 	// Find lists the root cases that match, as a store.Reader does.
 	Find(ctx context.Context, f store.CaseFilter) ([]*state.Case, error)
 
-	// Remove removes root cases in one transaction, and returns those that it has left because they may not be removed yet. A case that does
-	// not exist counts as removed. If there is an error, none was removed.
+	// Remove removes root cases in one transaction, and returns those that it has left because they may not be removed
+	// yet. A case that does not exist counts as removed. If there is an error, none was removed.
 	Remove(ctx context.Context, ids []workitem.CaseID) (left []workitem.CaseID, err error)
 
 	// Unavailable reports whether an error of Remove says nothing about the cases: the store failed, or the engine closes.
@@ -40,8 +40,8 @@ type Options struct {
 	// Alarm calls f once Now has reached a time, unless stop is called before.
 	Alarm func(at time.Time, f func()) (stop func())
 
-	// Retry calls f until its error is not a failure of the store, and returns its last error. It returns an error if the engine closes
-	// meanwhile.
+	// Retry calls f until its error is not a failure of the store, and returns its last error. It returns an error if
+	// the engine closes meanwhile.
 	Retry func(ctx context.Context, f func() error) error
 
 	// Active is called with 1 when a pass begins, and with -1 after it, when the next one is scheduled.
@@ -87,8 +87,8 @@ func (c *Cleaner) Stop() {
 // Wait waits for the end of the running pass.
 func (c *Cleaner) Wait() { c.passes.Wait() }
 
-// Committed schedules the removal of a root case that has ended. The jobs of an ended case may still run, as those of callbacks; the case
-// cannot be removed before the last of them, so the end of a job schedules it again.
+// Committed schedules the removal of a root case that has ended. The jobs of an ended case may still run, as those of
+// callbacks; the case cannot be removed before the last of them, so the end of a job schedules it again.
 func (c *Cleaner) Committed(tree *state.Tree, changes []state.Change) {
 	if !tree.Ended() || tree.Removed() {
 		return
