@@ -298,7 +298,7 @@ func (s sender) Do(context.Context, workflow.Command) (workflow.Result, error) {
 	return workflow.Result{}, s.err
 }
 
-// A stranger is told what is wrong with the call, and nothing of the house.
+// An unauthenticated caller gets an error about the call, without internal details.
 func TestErrorToUnauthenticatedCallerHidesDetails(t *testing.T) {
 	for _, c := range []struct {
 		err    error

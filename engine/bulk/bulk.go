@@ -25,33 +25,33 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Name is that of the workflow, and of the queue that its jobs are in.
+// Name is the name of the workflow, and of the queue of its jobs.
 const Name = "tasq-bulk"
 
-// MaxTargets bounds one action.
+// MaxTargets is the maximum number of targets of one action.
 const MaxTargets = 100_000
 
-// Action is what is done to each target.
+// Action is the command that is sent for each target.
 type Action struct {
-	Kind    workflow.Kind   `json:"kind"`              // resume, cancel or redrive, of cases; retry, skip or give-up, of work items
-	Payload json.RawMessage `json:"payload,omitempty"` // another input of a retry or resume, the output of a skip; nil if none
-	Reason  string          `json:"reason,omitempty"`  // for the history
-	Actor   string          `json:"actor,omitempty"`   // who asks
+	Kind    workflow.Kind   `json:"kind"`              // resume, cancel or redrive, for cases; retry, skip or give-up, for work items
+	Payload json.RawMessage `json:"payload,omitempty"` // a new input for a retry or resume, the output for a skip; nil if none
+	Reason  string          `json:"reason,omitempty"`  // recorded in the history
+	Actor   string          `json:"actor,omitempty"`   // who sends the action
 }
 
-// Input is what a case of the workflow is started with.
+// Input is the input of a case of the workflow.
 type Input struct {
 	Action
 	Targets []string `json:"targets"` // ids of cases, or of work items
 }
 
-// Result is what an action has done.
+// Result is the result of an action.
 type Result struct {
 	Done    int       `json:"done"`              // targets whose command succeeded
 	Refused []Refusal `json:"refused,omitempty"` // the others
 }
 
-// Refusal is a target whose command was refused.
+// Refusal is a target whose command failed.
 type Refusal struct {
 	Target string `json:"target"`
 	Code   string `json:"code"` // as engine.Code returns it
@@ -67,14 +67,14 @@ type Bulk struct {
 	doer   workflow.Doer
 }
 
-// New makes the workflow. code says what kind of error a command had: engine.Code.
+// New returns the workflow. code returns the code of an error: engine.Code.
 func New(code func(error) string) *Bulk {
 	b := &Bulk{code: code, served: make(chan struct{})}
 	b.f = builder.MustFunc(Name, b.run, builder.OnQueue(Name))
 	return b
 }
 
-// Untyped returns the definition, for engine.Open; nil of a nil Bulk, which Open refuses.
+// Untyped returns the definition, for engine.Open; nil for a nil Bulk, which Open refuses.
 func (b *Bulk) Untyped() *workflow.Definition {
 	if b == nil {
 		return nil
@@ -82,7 +82,7 @@ func (b *Bulk) Untyped() *workflow.Definition {
 	return b.f.Untyped()
 }
 
-// Serve gives the engine that executes the commands. Actions wait for it. Only the first call counts.
+// Serve sets the engine that executes the commands. Actions wait for it. Only the first call counts.
 func (b *Bulk) Serve(e workflow.Doer) {
 	b.once.Do(func() {
 		b.doer = e
@@ -90,7 +90,7 @@ func (b *Bulk) Serve(e workflow.Doer) {
 	})
 }
 
-// Start starts an action. With [workflow.Key] it is started once.
+// Start starts an action. With [workflow.Key], a repeated call does not start it again.
 func (b *Bulk) Start(
 	ctx context.Context, e workflow.Doer, a Action, targets []string, opts ...workflow.Option,
 ) (builder.Run[Result], error) {
@@ -118,7 +118,7 @@ func check(a Action, targets []string) error {
 	return nil
 }
 
-// Command is that of one target, with an idempotency key; "" is none.
+// Command returns the command for one target, with an idempotency key; "" for none.
 func (a *Action) Command(target, key string) (workflow.Command, error) {
 	id, err := workitem.ParseID(target)
 	if err != nil {
@@ -139,16 +139,17 @@ func (a *Action) Command(target, key string) (workflow.Command, error) {
 	return c, c.Check()
 }
 
-// outcome is what is remembered of a target.
+// outcome is the recorded result of the step for a target.
 type outcome struct {
 	Code  string `json:"code,omitempty"` // "" if the command succeeded
 	Error string `json:"error,omitempty"`
 }
 
-// again are the codes of errors that say nothing about the target: the store failed, or the engine closes.
+// again are the codes of errors that do not concern the target: the store failed, or the engine closes.
 var again = []string{"commit-failed", "lost", "closed", "undone", "unavailable"}
 
-// run sends the commands, one after the other.
+// run sends the commands one after the other, each as a step, so that a restarted action continues after the last
+// recorded target.
 func (b *Bulk) run(ctx context.Context, in Input) (Result, error) {
 	var result Result
 	select {
@@ -183,14 +184,14 @@ func (b *Bulk) run(ctx context.Context, in Input) (Result, error) {
 	return result, nil
 }
 
-// Progress is how far an action is.
+// Progress is the progress of an action.
 type Progress struct {
-	Of    int  // targets
-	Done  int  // targets whose command was sent and answered, refused ones among them
-	Ended bool // completed, failed or canceled
+	Of    int  // the number of targets
+	Done  int  // targets with an answer, also with a refusal
+	Ended bool // the action has completed, failed or was canceled
 }
 
-// ProgressOf says how far the action of a case is. The error wraps store.ErrNotFound if there is no such case.
+// ProgressOf returns the progress of the action of a case. The error wraps store.ErrNotFound if there is no such case.
 func ProgressOf(ctx context.Context, v store.Viewer, id workitem.CaseID) (Progress, error) {
 	var p Progress
 	tree, err := store.TreeOf(ctx, v, id)
@@ -210,7 +211,8 @@ func ProgressOf(ctx context.Context, v store.Viewer, id workitem.CaseID) (Progre
 	return p, err
 }
 
-// doneSteps counts the targets that are remembered, each once: an attempt takes over the steps of the one before.
+// doneSteps counts the targets with a recorded step, each once, since the next attempt of the job takes over the steps
+// of the one before.
 func doneSteps(ctx context.Context, v store.Viewer, id workitem.CaseID) (int, error) {
 	done := make(map[string]bool)
 	err := v.View(ctx, func(r store.Reader) error {
@@ -229,7 +231,7 @@ func doneSteps(ctx context.Context, v store.Viewer, id workitem.CaseID) (int, er
 	return len(done), err
 }
 
-// Failed lists the root cases that failed with a code, or with any if it is "", as targets of a resume.
+// Failed returns the root cases that failed with a code, or with any for "", as targets of a resume.
 func Failed(ctx context.Context, v store.Viewer, f store.CaseFilter, code string) ([]string, error) {
 	f.RootOnly, f.States = true, []state.CaseState{state.CaseFailed}
 	var targets []string
@@ -244,8 +246,8 @@ func Failed(ctx context.Context, v store.Viewer, f store.CaseFilter, code string
 	return targets, nil
 }
 
-// Live lists the root cases that go on and are suspended, as targets of a resume, or that are not, as targets of a suspension. Cases
-// that are actions of this package are left out.
+// Live returns the live root cases that are suspended, as targets of a resume, or that are not, as targets of a
+// suspension. It leaves out the cases of bulk actions.
 func Live(ctx context.Context, v store.Viewer, f store.CaseFilter, suspended bool) ([]string, error) {
 	f.RootOnly, f.States, f.Suspended = true, []state.CaseState{state.CaseStarted}, suspended
 	var targets []string
@@ -260,8 +262,8 @@ func Live(ctx context.Context, v store.Viewer, f store.CaseFilter, suspended boo
 	return targets, nil
 }
 
-// Letters lists the dead letters that go on, as targets of a redrive: those of a workflow, or of all for "", whose failure has a code, or
-// any for "". The filter may say more.
+// Letters returns the live dead letters as targets of a redrive: those of a workflow, or of all for "", whose failure
+// has a code, or any for "". The filter can restrict them further.
 func Letters(ctx context.Context, v store.Viewer, f store.CaseFilter, workflowName, code string) ([]string, error) {
 	f.RootOnly, f.States, f.Labels = true, []state.CaseState{state.CaseStarted}, workflow.LetterLabels(workflowName, code)
 	var targets []string
@@ -274,7 +276,7 @@ func Letters(ctx context.Context, v store.Viewer, f store.CaseFilter, workflowNa
 	return targets, nil
 }
 
-// Open lists the work items of the incidents that match, as targets of a retry, a skip or a give-up.
+// Open returns the work items of the matching incidents, as targets of a retry, a skip or a give-up.
 func Open(ctx context.Context, v store.Viewer, f store.IncidentFilter) ([]string, error) {
 	var targets []string
 	for i, err := range store.Incidents(ctx, v, f) {
@@ -288,8 +290,9 @@ func Open(ctx context.Context, v store.Viewer, f store.IncidentFilter) ([]string
 	return targets, nil
 }
 
-// OpenJobs are the targets of the incidents that a filter selects of timers, scheduled functions and completion handlers, by their own ids: for an
-// action of the kind [workflow.KindRetryIncident]. The others are about a work item or a child case, which is tried again itself.
+// OpenJobs returns the matching incidents of timers, scheduled functions and completion handlers by their own ids, as
+// targets of an action of the kind [workflow.KindRetryIncident]. Other incidents are about a work item or a child case,
+// which is retried itself.
 func OpenJobs(ctx context.Context, v store.Viewer, f store.IncidentFilter) ([]string, error) {
 	var targets []string
 	for i, err := range store.Incidents(ctx, v, f) {
@@ -303,5 +306,5 @@ func OpenJobs(ctx context.Context, v store.Viewer, f store.IncidentFilter) ([]st
 	return targets, nil
 }
 
-// Of returns the handle of an action that was started before.
+// Of returns the handle of an action that was started earlier.
 func (b *Bulk) Of(id workitem.CaseID) builder.Run[Result] { return b.f.Of(id) }

@@ -19,17 +19,17 @@ import (
 	"github.com/tasq-dev/tasq/workflow"
 )
 
-// Batch is how many runs one transaction of [Start] begins at most.
+// Batch is the maximum number of runs that one transaction of [Start] starts.
 const Batch = 5000
 
-// batchTime is after how long a transaction of [Start] begins no further run, so that one on a slow machine stays far below
-// engine.Config.CallbackTimeout, and others that wait for the writer get their turn.
+// batchTime is the time after which a transaction of [Start] starts no further run. So it stays far below
+// engine.Config.CallbackTimeout also on a slow machine, and other commands get their turn.
 const batchTime = time.Second
 
-// Start starts a run of a function for each input, a commit for each [Batch] of them, or for what was begun within a second. The
-// options of a run are those that the function makes for its input, such as a key; nil makes none. The handles are in the order
-// of the inputs. If one of them is refused, none of its batch is started, and the handles are those of the batches before it; the
-// error names the input by its place, from 0, and wraps the reason.
+// Start starts a run of a function for each input. It commits after each [Batch] of them, or after a second. The
+// options of a run, such as a key, are those that the function options returns for its input; nil means none. The
+// handles are in the order of the inputs. If a start is refused, none of its batch is started, and the handles are
+// those of the batches before it; the error has the index of the input, and wraps the reason.
 func Start[In, Out any](
 	ctx context.Context, e *engine.Engine, f *builder.FuncRef[In, Out], inputs []In, options func(In) []workflow.Option,
 ) ([]builder.Run[Out], error) {
@@ -65,8 +65,8 @@ func Start[In, Out any](
 	return started, nil
 }
 
-// All waits until every run has ended, and returns what they gave, in their order. A run that has no result leaves the zero value;
-// the error joins the reasons, each with the place of its run, from 0.
+// All waits until every run has ended, and returns their results in order. A run without a result leaves the zero
+// value; the error joins the errors, each with the index of its run.
 func All[Out any](ctx context.Context, e builder.Waiter, handles ...builder.Run[Out]) ([]Out, error) {
 	results := make([]Out, len(handles))
 	var errs []error
@@ -83,21 +83,21 @@ func All[Out any](ctx context.Context, e builder.Waiter, handles ...builder.Run[
 	return results, errors.Join(errs...)
 }
 
-// ended is how one of several runs ended.
+// ended is the end of one of several runs.
 type ended[Out any] struct {
 	place int
 	out   Out
 	err   error
 }
 
-// Race returns the result of the run that ends first, however it ends, with its place, from 0. The others go on. Without runs, and
-// if the context ends, the place is -1.
+// Race returns the result of the run that ends first, in whatever state, with its index. The others continue. Without
+// runs, and if the context ends, the index is -1.
 func Race[Out any](ctx context.Context, e builder.Waiter, handles ...builder.Run[Out]) (place int, out Out, err error) {
 	return first(ctx, e, handles, func(error) bool { return true })
 }
 
-// First returns the result of the run that completes first, with its place, from 0. The others go on. If none completes, the place
-// is -1, and the error joins the reasons.
+// First returns the result of the run that completes first, with its index. The others continue. If none completes, the
+// index is -1, and the error joins their errors.
 func First[Out any](ctx context.Context, e builder.Waiter, handles ...builder.Run[Out]) (place int, out Out, err error) {
 	return first(ctx, e, handles, func(err error) bool { return err == nil })
 }
@@ -134,13 +134,13 @@ func first[Out any](
 	return -1, none, errors.Join(errs...)
 }
 
-// Progress is how far a [Map] is.
+// Progress is the progress of a [Map].
 type Progress struct{ Started, Done, Failed int }
 
-// Map runs a function for each input, at most so many at a time, and yields the results in the order of the inputs, each with
-// the error of its run. It reads an input when there is room for its run, so there may be any number of them. progress is called
-// after each result; it may be nil. If the loop ends early, what was started goes on. atOnce is at least 1. Nil inputs are none. A run that cannot
-// be started ends it, after the results of those before.
+// Map runs a function for each input, at most atOnce at a time, and yields the results in the order of the inputs, each
+// with the error of its run. It reads an input only when there is room for its run, so the sequence can be endless.
+// progress, if not nil, is called after each result. If the loop ends early, the started runs continue. atOnce is at
+// least 1. A nil sequence has no inputs. If a run cannot be started, Map ends after the results of the runs before it.
 func Map[In, Out any](
 	ctx context.Context, e interface {
 		builder.Runs

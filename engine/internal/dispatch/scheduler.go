@@ -12,11 +12,13 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// scheduler holds an entry for every pending job of the workflows of this engine, with its due time and its queue. Entries are
-// small, so that a hundred thousand sleeping cases take a few megabytes; and a single timer wakes it, so that nothing polls.
+// scheduler holds an entry for every pending job of the workflows of this engine, with its due time and its queue.
+// Entries are small, so that a hundred thousand sleeping cases take a few megabytes; and a single timer wakes it, so
+// that nothing polls.
 //
-// Due timers and claims are passed to the writer in the order of (due time, creation), under one lock, so that the outcome of a
-// case does not depend on the scheduling of goroutines. Before that, jobs that wait for a worker are selected by priority.
+// Due timers and claims are passed to the writer in the order of (due time, creation), under one lock, so that the
+// outcome of a case does not depend on the scheduling of goroutines. Before that, jobs that wait for a worker are
+// selected by priority.
 type scheduler struct {
 	d        *Dispatcher
 	mu       sync.Mutex
@@ -27,26 +29,26 @@ type scheduler struct {
 	parked   parking
 	hours    hours
 	batches  batches
-	groups   map[workitem.JobID]*group // batches of jobs that were passed on, until they are claimed
+	groups   map[workitem.JobID]*group // batches that were passed to the writer, until their jobs are claimed
 	pool     pool
 	alarm    turnAlarm
 	on       bool
 	stopping bool
-	beat     func() bool // stops the timer of the next heartbeat; nil if none is arranged
+	beat     func() bool // stops the timer of the next heartbeat; nil if there is none
 	loops    loopGuard
 	again    retries
-	offered  []workitem.JobID // jobs that the current command leaves for other engines
+	offered  []workitem.JobID // jobs that the current command has offered to other engines
 	others   bool             // there are other engines
 	next     []entry          // reused memory for the entries of a turn
 	limits   limitGate
 	paused   map[string]bool              // paused queues
 	workers  map[string]int               // the number of workers that was set for a queue
-	shared   exchange                     // of limits
+	shared   exchange                     // exchange of shared limits with the store
 	held     map[string]bool              // limits that cases hold over several tasks
 	counted  map[workitem.JobID]*jobQueue // waiting jobs, if queues are bounded
 
-	rotations int64                    // how many there were
-	turns     map[workitem.JobID]*turn // fair scheduling of jobs that are due and wait
+	rotations int64                    // the number of rotations so far, for their ids
+	turns     map[workitem.JobID]*turn // the positions of due, waiting jobs in fair queues
 }
 
 // entry is a pending job, or a suspended job that a timer wakes.
@@ -58,8 +60,8 @@ type entry struct {
 	priority int32
 	urgent   int64      // due, minus the head start of the priority; 0 for all jobs without aging
 	cautious bool       // make the claim durable before it runs: it may have crashed a process before, or the claim has failed
-	hours    uint16     // of the function, see hours; 0 for always, and while that is not known
-	faults   uint8      // how often in a row the store failed when it was to start
+	hours    uint16     // the index of the time window of its function; 0 for none, and while unknown
+	faults   uint8      // consecutive faults of the store when it was to start
 	unread   bool       // its limits and hours are unknown
 	ticket   *ticket    // the limits that it needs; nil for none, and while unknown
 	turn     *turn      // for fair scheduling; nil if its queue has no keys
@@ -173,15 +175,15 @@ func (s *scheduler) moved(tree *state.Tree, e *state.JobMoved) bool {
 	return false
 }
 
-// add adds a pending job of a case, which is nil if it was not read. It skips jobs of workflows that this engine was not opened
-// with.
+// add adds a pending job of a case, which is nil if it was not read. It skips jobs of workflows that this engine was
+// not opened with.
 func (s *scheduler) add(c *state.Case, j *state.Job, cautious bool) bool {
 	if s.stopping || j.State != state.JobPending && (j.State != state.JobWaiting || j.Due.IsZero()) {
 		return false
 	}
 	n := entry{due: j.Due.UnixMicro(), job: j.ID, root: j.Root, priority: shortPriority(j.Priority), cautious: cautious}
 	if n.due > s.d.o.Now().UnixMicro() {
-		n.cautious = true // it waits for its time anyway, and each of its calls should be counted
+		n.cautious = true // the job waits for its time anyway, and each of its runs should be counted
 	}
 	if j.Kind == state.JobRun || j.Kind == state.JobCall {
 		n.queue = s.queueOf(j.Queue)
@@ -231,7 +233,14 @@ func (s *scheduler) drop(e *state.JobMoved) {
 	s.waiting.cancel(dueJob{e.Job, e.Due.UnixMicro()})
 }
 
-// turn passes on what is due, and sets the timer for the next entry.
+// turn passes on what is due, and sets the timer for the next entry. Each stage can make work for the ones after it:
+//
+//	loops, windows, calendar ──▶ queues ──▶ hand out: a worker, hours, limits ──▶ sorted by due time ──▶ the writer
+//	                               ▲                     │
+//	                               └── limits.readied ◀──┘ a job that was passed on or gave up its place lets others go first
+//
+// The writer gets everything under the lock. Otherwise two turns on different goroutines could pass a later timer
+// before an earlier one, and the outcome of a case would depend on the scheduling of goroutines.
 func (s *scheduler) turn() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -246,7 +255,7 @@ func (s *scheduler) turn() {
 	next := s.next[:0]
 	for n, due := s.waiting.pop(now); due; n, due = s.waiting.pop(now) {
 		if n.queue == nil {
-			s.d.o.Active(1)
+			s.d.o.Active(1) // jobs of queues are counted by isReady
 			next = append(next, n)
 		} else {
 			s.isReady(n)
@@ -288,7 +297,7 @@ func (s *scheduler) hold(id workitem.JobID, r *running) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.claims.begin(id, r)
-	s.limits.Leave(id) // what else waits for it, see entriesOf
+	s.limits.Leave(id) // other entries of the job that wait for limits, see entriesOf
 	s.keepBeating()
 }
 
@@ -303,7 +312,7 @@ func (s *scheduler) freed(n entry, g *group, steps *journal, how outcome) {
 	if n.unread {
 		n.queue.reading--
 	}
-	if how == notBegun && s.turns[n.job] == n.turn { // it may have another one, see readNeeds
+	if how == notBegun && s.turns[n.job] == n.turn { // the job may have got another turn, see readNeeds
 		s.leavesTurn(n.job)
 	}
 	s.limits.leave(n.ticket, how)
@@ -311,7 +320,7 @@ func (s *scheduler) freed(n entry, g *group, steps *journal, how outcome) {
 		s.d.o.MaxRunning > 0 && s.mostUrgent(nil, s.d.o.Now().UnixMicro()) != nil
 	s.mu.Unlock()
 	if more {
-		s.turn() // before this work is over: what is in lines is counted when it begins
+		s.turn() // before Active(-1): jobs in lines are counted only when they start, and the engine must not look idle in between
 	}
 	s.d.o.Active(-1)
 	if !more && s.d.o.TakeWork != nil {
@@ -327,7 +336,7 @@ func (s *scheduler) nextDue() (at time.Time, ok bool) {
 	now := s.d.o.Now()
 	due := min(s.hours.due(now.UnixMicro()), s.waiting.next(), s.gathered(now.UnixMicro()))
 	if wait, limited := s.limits.NextDue(); limited {
-		due = min(due, now.Add(max(wait, 0)+time.Microsecond-1).UnixMicro()) // not before there is room, which may be at any nanosecond
+		due = min(due, now.Add(max(wait, 0)+time.Microsecond-1).UnixMicro()) // rounded up: the room may come at any nanosecond
 	}
 	if due == never {
 		return time.Time{}, false
