@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/tasq-dev/tasq/internal/spelling"
 )
 
 // Check returns every well-formedness problem of the definition, sorted by code and subject; nil if there is none.
@@ -155,10 +157,26 @@ func (c *checker) flows() {
 }
 
 func (c *checker) unknown(name string, pos Pos, what string) {
-	c.add(Problem{
-		Code: UnknownName, Subject: name, Pos: pos,
-		Text: fmt.Sprintf("%s %q, which workflow %q does not declare", what, name, c.d.Name),
-	})
+	text := fmt.Sprintf("%s %q, which workflow %q does not declare", what, name, c.d.Name)
+	if meant := c.closest(name); meant != "" {
+		text += fmt.Sprintf("; did you mean %q?", meant)
+	}
+	c.add(Problem{Code: UnknownName, Subject: name, Pos: pos, Text: text})
+}
+
+// maxCompared is how many elements a net has whose names are compared with an unknown one: a net can have as many unknown names as names.
+const maxCompared = 1000
+
+// closest is the declared name that an unknown one resembles; "" if there is none.
+func (c *checker) closest(name string) string {
+	if len(c.elements) > maxCompared {
+		return ""
+	}
+	known := make([]string, len(c.elements))
+	for i, e := range c.elements {
+		known[i] = e.name
+	}
+	return spelling.Closest(name, known)
 }
 
 func (c *checker) flow(f Flow, from, to int) {

@@ -114,7 +114,7 @@ func TestCheckSaysWhere(t *testing.T) {
 		`w.net:4: duplicate-name: task "pack" has the name of task "pack": rename one of them (w.net:3)`,
 		`w.net:8: flow-into-start: task "ship" flows into start condition "i", which holds the first token only (w.net:1)`,
 		`w.net:5: no-flow-in: task "ship" has no flow in`,
-		`w.net:9: unknown-name: flow "ship" -> "shop" leads to "shop", which workflow "w" does not declare`,
+		`w.net:9: unknown-name: flow "ship" -> "shop" leads to "shop", which workflow "w" does not declare; did you mean "ship"?`,
 		`w.net:5: unreachable: no path leads from start condition "i" to task "ship" (w.net:1)`,
 	}, text)
 

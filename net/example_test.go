@@ -50,7 +50,7 @@ func ExampleDefinition_Check() {
 	}
 	// Output:
 	// unknown-name: the cancellation region of task "pay" names "hotel", which workflow "trip" does not declare
-	// unknown-name: flow "car" -> "pya" leads to "pya", which workflow "trip" does not declare
+	// unknown-name: flow "car" -> "pya" leads to "pya", which workflow "trip" does not declare; did you mean "pay"?
 }
 
 // CheckAll finds what lies between workflows.

@@ -41,6 +41,19 @@ type app struct {
 	output string // flag -o
 	paint  bool   // standard output is a terminal that shows colors
 	ran    bool   // the arguments were understood, so an error is not about them
+	help   helpWriter
+}
+
+// helpWriter keeps the error of writing a help text, which cobra drops.
+type helpWriter struct {
+	to  io.Writer
+	err error
+}
+
+func (w *helpWriter) Write(p []byte) (int, error) {
+	n, err := w.to.Write(p)
+	w.err = cmp.Or(w.err, err)
+	return n, err
 }
 
 // Main runs the command with the arguments that follow its name, and returns the exit code.
@@ -49,6 +62,9 @@ func Main(ctx context.Context, args []string, s Streams, reg Registry) int {
 	root := a.root()
 	root.SetArgs(a.normalize(root, args))
 	err := root.ExecuteContext(ctx)
+	if err == nil && a.help.err != nil {
+		err, a.ran = a.help.err, true
+	}
 	switch {
 	case err == nil:
 		return ExitOK
@@ -113,7 +129,8 @@ func (a *app) root() *cobra.Command {
 		return a.group(cmd, args)
 	}
 	root.SetIn(a.In)
-	root.SetOut(a.Out)
+	a.help.to = a.Out
+	root.SetOut(&a.help)
 	root.SetErr(a.Err)
 	root.SetFlagErrorFunc(flagError)
 	flags := root.PersistentFlags()
@@ -183,9 +200,7 @@ func (a *app) demo() *cobra.Command {
 		},
 	}
 	cmd.SetHelpFunc(func(cmd *cobra.Command, _ []string) { // the demos have flags of their own
-		if err := a.reg.Demo(cmd.Context(), a.In, a.Out, a.Err, []string{"-h"}); err != nil {
-			a.complain(err)
-		}
+		a.help.err = a.reg.Demo(cmd.Context(), a.In, a.Out, a.Err, []string{"-h"})
 	})
 	return cmd
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tasq-dev/tasq/cmd/tasq/internal/cli"
+	real "github.com/tasq-dev/tasq/cmd/tasq/internal/demo"
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
@@ -137,6 +138,12 @@ func TestOutputThatNobodyReads(t *testing.T) {
 		code := cli.Main(t.Context(), append(args, "--db", path), cli.Streams{Out: closed{}, Err: &errs}, cli.Registry{})
 		require.NotEqual(t, cli.ExitOK, code, args)
 		require.Contains(t, errs.String(), "closed pipe")
+	}
+	for _, args := range [][]string{{"--help"}, {"help", "items"}, {"items", "--help"}, {"demo", "--help"}, {"demo", "order", "-h"}, {"help", "demo"}} {
+		var errs bytes.Buffer
+		code := cli.Main(t.Context(), args, cli.Streams{Out: closed{}, Err: &errs}, cli.Registry{Demo: real.Command})
+		require.Equal(t, cli.ExitDatabase, code, args)
+		require.Equal(t, "tasq: io: read/write on closed pipe\n", errs.String(), args)
 	}
 }
 

@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"flag"
@@ -220,10 +221,11 @@ func flags(name, dbDefault string, s *Setting) *flag.FlagSet {
 func parse(f *flag.FlagSet, out io.Writer, usage string, args []string) (helped bool, err error) {
 	switch err := f.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprint(out, usage)
-		f.SetOutput(out)
+		help := bytes.NewBufferString(usage)
+		f.SetOutput(help)
 		f.PrintDefaults()
-		return true, nil
+		_, err := help.WriteTo(out)
+		return true, err
 	case err != nil:
 		return false, fmt.Errorf("%w: %w; see %s -h", ErrUsage, err, f.Name())
 	}
