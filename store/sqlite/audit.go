@@ -7,7 +7,7 @@ import (
 	"github.com/tasq-dev/tasq/store/internal/tables"
 )
 
-// strays lists what no case leads to: rows whose case, and cases whose root or parent, is not there.
+// strays returns orphaned rows: rows whose case, and cases whose root or parent, does not exist.
 //
 // Each part goes through a whole table, which takes seconds for millions of rows. It is asked by "tasq doctor" and in tests,
 // not by the engine.

@@ -167,7 +167,7 @@ func (o *ownedFiles) remove(path string) {
 	delete(o.paths, path)
 }
 
-// owner says who owns a file, and what to do.
+// owner returns a text that names the owner of a file, and says what to do.
 func owner(path string) string {
 	data, err := os.ReadFile(path + ".lock")
 	who := "another process"

@@ -187,7 +187,7 @@ func (s *Store) checkSchema(c *conn) error {
 	if err != nil {
 		return err
 	}
-	if tables == 0 { // who made it died before the first migration
+	if tables == 0 { // its creator died before the first migration
 		return emptyFile(s.path)
 	}
 	// By the list of versions and their checksums, as when it is opened for writing, but nothing of it is applied.

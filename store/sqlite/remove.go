@@ -51,7 +51,7 @@ func (w *window) remove(root workitem.CaseID, seq int64) {
 	}
 }
 
-// gone reports whether a root case was removed and the tables still show it.
+// gone reports whether a root case was removed, but is still in the tables.
 func (tx *transaction) gone(root workitem.CaseID) bool {
 	if _, ok := tx.s.window.removed[root]; ok {
 		return true

@@ -35,7 +35,7 @@ type way struct {
 	seqs []int64
 }
 
-// take removes and returns what is remembered of a root case.
+// take removes and returns the waypoints of a root case.
 func (p *waypoints) take(root workitem.CaseID) way {
 	i := slices.IndexFunc(p.roots, func(w way) bool { return w.root == root })
 	if i < 0 {

@@ -15,8 +15,7 @@ import (
 // CodeReplaced is the code of the reason with which a case is canceled that another one replaces.
 const CodeReplaced = "replaced"
 
-// mostGone is how often a start is retried because the case that held its key was removed before it could be
-// read.
+// mostGone bounds how often a start is retried because the case that held its key was removed before it was read.
 const mostGone = 100
 
 // beginOrFind starts a case, or follows the start's IfTaken policy if another case holds its business key.
