@@ -103,7 +103,8 @@ func Rate(name string, n int64, per time.Duration, algorithm Algorithm) Limit {
 }
 
 // Calls returns a limit of n acquisitions during a time, regardless of their amounts of other limits. It is a [Rate]
-// with the name "calls" and a sliding window, of which each acquisition takes one.
+// with the name "calls" and a sliding window, of which each acquisition takes one. Set another Name where functions of an engine, or
+// the limits of a set, have several such limits.
 func Calls(n int64, per time.Duration) Limit {
 	l := Rate("calls", n, per, SlidingWindow)
 	l.Each = 1
