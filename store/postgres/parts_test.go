@@ -20,8 +20,7 @@ import (
 // selects what it says does not depend on how the rows were sent.
 func TestStoreInParts(t *testing.T) {
 	t.Parallel()
-	only := []string{"durable", "all-or-nothing", "chained", "load", "children", "generations", "waits", "remove", "remove-undone", "counts", "keys", "key-holders",
-		"savepoint", "user-sql", "requests", "limits", "settings"}
+	only := []string{"all-or-nothing", "chained", "load", "remove-undone", "keys", "savepoint", "user-sql", "requests", "limits"}
 	if testsize.Long() {
 		only = nil
 	}

@@ -26,7 +26,7 @@ func TestScenarios(t *testing.T) {
 	}))
 	require.NotEmpty(t, files)
 	for i, path := range files {
-		if i%testsize.Pick(12, 3, 1) != 0 {
+		if i%testsize.Pick(24, 3, 1) != 0 {
 			continue // each opens an engine at each definition
 		}
 		t.Run(filepath.Base(path), func(t *testing.T) {
