@@ -2,12 +2,12 @@ package postgres
 
 import "context"
 
-// adopt declares engines dead, frees what they held, and notifies the others, which may be those that can do it. It returns how
-// many there were. Each part is safe to repeat, and the row of an engine goes last: if this one dies meanwhile, the next one that
-// looks finds the dead one again, and goes on. Jobs are freed in portions, so that the commits of the living that need one of
-// them wait for a portion, and not for all.
+// adopt declares engines dead, frees their jobs, notifies the other engines, and returns how many engines it declared
+// dead. Each step is safe to repeat, and the row of the dead engine is deleted last. If this engine crashes in between,
+// the next engine that checks finds the dead one again and continues. Jobs are freed in portions, so that commits of
+// live engines wait for one portion at most.
 //
-// What a crash of this engine leaves after each step, and what the next one that looks finds:
+// After a crash of this engine behind each step, the next engine that checks finds:
 //
 //	declare        a row that is dead, jobs with its number: exchange reports dead rows as gone and overdue, so it is adopted again
 //	freeAll        some jobs free, others not: the same
@@ -33,8 +33,9 @@ func (s *Store) adopt(c *conn, dead []other) (n int, err error) {
 	return n, nil
 }
 
-// What frees the next portion of the jobs of an engine. As long as there are many, those that somebody has locked are left for later: without an
-// order, none is to be waited for. The last ones are locked in the order of all that lock jobs, for which those that are left are sorted each time.
+// freeSome and freeLast free the next portion of an engine's jobs. While there are many, freeSome skips locked rows: it
+// has no lock order, so it must not wait for a lock. freeLast locks the last rows in the order that all statements use
+// for jobs, for which the remaining rows are sorted each time.
 const (
 	freeSome = "UPDATE @.jobs j SET holder = 0 FROM (SELECT root, id FROM @.jobs WHERE holder = $1 AND holder > 0 AND " + liveJob +
 		" LIMIT 1000 FOR UPDATE SKIP LOCKED) f WHERE j.root = f.root AND j.id = f.id"
@@ -42,14 +43,14 @@ const (
 		" ORDER BY root, id LIMIT 1000 FOR UPDATE) f WHERE j.root = f.root AND j.id = f.id"
 )
 
-// alive is a heartbeat on the way, for many jobs take longer than what is between two beats.
+// alive sends a heartbeat between portions, since freeing many jobs takes longer than the interval of heartbeats.
 const alive = "UPDATE @.pulses SET beat = clock_timestamp() WHERE process = $1 AND " +
 	"EXISTS (SELECT FROM @.processes WHERE id = $1 AND state = 'live')"
 
-// freeAll frees the jobs of an engine that is dead, and notifies the others of each portion.
+// freeAll frees the jobs of a dead engine, and notifies the other engines after each portion.
 func (s *Store) freeAll(c *conn, engine int64) error {
-	// A portion of a thousand is a transaction of some ten milliseconds. One for all jobs would have the commits of the
-	// living wait for as long as it takes, and would be done again from the beginning if it failed.
+	// A portion of a thousand is a transaction of some ten milliseconds. A single transaction for all jobs would block
+	// commits of live engines for its whole length, and would start from the beginning after a failure.
 	query := freeSome
 	for {
 		var freed int64
@@ -57,7 +58,7 @@ func (s *Store) freeAll(c *conn, engine int64) error {
 			if freed, err = c.run(query, engine); err != nil || freed == 0 {
 				return err
 			}
-			// For an engine that frees a million jobs and sends no heartbeat would be declared dead in the meantime.
+			// Otherwise an engine that frees a million jobs would send no heartbeat meanwhile, and be declared dead.
 			if _, err = c.run(alive, s.number.Load()); err != nil {
 				return err
 			}
@@ -74,30 +75,31 @@ func (s *Store) freeAll(c *conn, engine int64) error {
 	}
 }
 
-// byIndex has the server find each row of a portion of the jobs by an index. It would rather read the whole table if it expects that many of its
-// rows are wanted, which costs so much for each portion.
+// byIndex makes the planner find each row of a portion by an index. Otherwise it scans the whole table for each portion
+// if it expects many rows.
 var byIndex = []string{"SET LOCAL enable_seqscan = off", "SET LOCAL enable_hashjoin = off", "SET LOCAL enable_mergejoin = off"}
 
-// declare declares an engine dead, unless it has sent a heartbeat. A commit of it that is under way is waited for; if it takes
-// long, as that of a process that was stopped, the server ends it. It reports whether the engine lives.
+// declare declares an engine dead, unless it has sent a heartbeat since it was judged, and reports whether it is live.
+// It waits for a commit of that engine that is in progress. If the commit takes too long, for instance because the
+// process was stopped, its server process is terminated.
 func (s *Store) declare(c *conn, d other) (live bool, err error) {
 	query := "UPDATE @.processes SET state = 'dead' WHERE id = $1 AND state = 'live' " +
-		// The beat that it was judged by: if it has sent a heartbeat since, it lives.
+		// If the heartbeat is no longer the one that the engine was judged by, the engine is live.
 		"AND (SELECT (extract(epoch FROM beat) * 1000000)::bigint FROM @.pulses WHERE process = $1) = $2"
 	try := func() error {
 		_, err := c.run(query, d.id, d.beat)
 		return err
 	}
 	err = c.transaction(context.Background(), try)
-	// The row is locked by its commit. A process that was stopped within one would hold the lock for as long as it is
-	// stopped.
+	// A commit of the engine has locked the row. A process that was stopped in a commit would hold the lock until it
+	// continues.
 	if code(err) == lockNotAvailable {
 		if err = terminate(c, d.id, d.beat); err == nil {
 			err = c.transaction(context.Background(), try)
 		}
 	}
 	if code(err) == lockNotAvailable {
-		return true, nil // the next look finds it again
+		return true, nil // the next check finds it again
 	}
 	if err != nil {
 		return false, err
@@ -105,12 +107,13 @@ func (s *Store) declare(c *conn, d other) (live bool, err error) {
 	if _, live, err = c.number("SELECT 1 FROM @.processes WHERE id = $1 AND state = 'live'", d.id); err != nil || live {
 		return live, err
 	}
-	// A session that is declared dead cannot commit, but may still hold locks of rows that the living need.
-	return false, terminate(c, d.id, d.beat) // so that it keeps no lock
+	// The session of a dead engine cannot commit, but may hold row locks that live engines need.
+	return false, terminate(c, d.id, d.beat) // releases its locks
 }
 
-// terminate ends the server's process that commits for an engine, unless it began to do so after a time, such as that of the engine's last sign
-// of life. Of an engine behind a pooler it is the one that holds the lock of connectWriter.
+// terminate ends the server process that commits for an engine, unless it became the engine's after the given time,
+// such as that of the last heartbeat. For an engine behind a pooler, that is the process which holds the lock of
+// connectWriter.
 func terminate(c *conn, engine, began int64) error {
 	_, err := c.run("SELECT pg_terminate_backend(a.pid) FROM @.processes p JOIN pg_stat_activity a ON a.pid = p.pid OR p.pid IS NULL AND a.pid IN "+
 		"(SELECT l.pid FROM pg_locks l WHERE l.locktype = 'advisory' AND l.objsubid = 1 AND l.granted AND "+

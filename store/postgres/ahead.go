@@ -5,36 +5,38 @@ import (
 	"time"
 )
 
-// The number of a transaction is asked for before its statements are sent, since positions are made of it: see position.go. A busy
-// engine that is alone begins its next transaction behind the commit of the one before, in the same round trip.
+// The transaction id must be known before the statements are sent, since positions derive from it; see position.go. A
+// busy engine without other engines begins its next transaction behind the commit of the previous one, in the same
+// round trip.
 //
 //	update 1    BEGIN, number ──▶ ◀──   statements, COMMIT ──▶ ◀──
 //	                                                BEGIN, number ──▶ ◀──
 //	update 2                                                           statements, COMMIT ──▶ ◀──
 //
-// The update returns with the result of its COMMIT. The number is read when the next update needs it, or when the transaction is dropped.
+// The update returns with the result of its COMMIT. The id is read when the next update needs it, or when the
+// transaction is dropped.
 //
-// What is read before the number is known may be older than the number, and nothing else may: another engine that commits in between
-// makes positions that are later than those of this one, which so is stale, and has to do its batch again. So an engine that has company
-// begins nothing ahead.
+// Reads before the id is known may be older than the id, but only if no other engine commits in between: the positions
+// of that commit would be later than those of this transaction, which would be stale and run its batch again. So
+// transactions are begun ahead only while there are no other engines.
 
-// keepAhead is for how long a transaction waits for an update to use it. It holds no lock and no snapshot, but entries of transactions
-// that began later are not settled before it ends, and vacuum spares what they see.
+// keepAhead is how long a transaction waits for an update to use it. It holds no lock and no snapshot, but until it
+// ends, entries of later transactions are not settled, and vacuum cannot remove rows that it may see.
 const keepAhead = 5 * time.Millisecond
 
-// restEvery is how many commits in a row begin the next transaction, before one does not. What a session did reaches the statistics of the
-// server, by which it vacuums and analyzes tables, only while the session is in no transaction, and once a second at most.
+// restEvery is how many commits in a row begin the next transaction before one does not. A session reports to the
+// server's statistics, which autovacuum uses, only while it is outside of a transaction, and at most once a second.
 const restEvery = 50
 
-// ahead is a transaction of the server's that the next update may use. It is guarded by Store.mu.
+// ahead is a transaction on the server that the next update may use. It is guarded by Store.mu.
 type ahead struct {
 	begun bool        // there is one
-	row   int         // how many were begun since a commit began none
-	timer *time.Timer // ends it if no update wants it
+	row   int         // how many were begun since a commit that began none
+	timer *time.Timer // ends it if no update uses it
 }
 
-// mayBeginAhead reports whether the commit of an update is to begin the next transaction. Behind a pooler, that would keep a session from
-// others.
+// mayBeginAhead reports whether the commit of an update begins the next transaction. Behind a pooler, that would keep a
+// session from other clients.
 func (s *Store) mayBeginAhead() bool {
 	if s.others.Load() != 0 || s.db.set.poll != 0 {
 		return false
@@ -43,7 +45,7 @@ func (s *Store) mayBeginAhead() bool {
 	return s.ahead.row != 0
 }
 
-// beganAhead notes that the next transaction was begun behind a commit.
+// beganAhead records that the next transaction was begun behind a commit.
 func (s *Store) beganAhead() {
 	s.ahead.begun = true
 	if s.ahead.timer == nil {
@@ -72,7 +74,7 @@ func (s *Store) dropAhead() {
 	}
 }
 
-// checkAhead ends the transaction that was begun ahead if an error made it useless, as that of a read.
+// checkAhead ends the transaction that was begun ahead if an error has aborted it, such as that of a read.
 func (s *Store) checkAhead() {
 	if !s.ahead.begun || s.w == nil {
 		return
@@ -82,8 +84,8 @@ func (s *Store) checkAhead() {
 	}
 }
 
-// takeAhead returns the number of the transaction that was begun ahead, which is the caller's then; 0 if there is none, or if the connection
-// was lost with it.
+// takeAhead returns the id of the transaction that was begun ahead, which the caller then owns; 0 if there is none, or
+// if its connection was lost.
 func (s *Store) takeAhead() (xact int64) {
 	if !s.forgetAhead() || s.w == nil || s.w.gone() {
 		return 0
@@ -93,7 +95,7 @@ func (s *Store) takeAhead() (xact int64) {
 	return xact
 }
 
-// forgetAhead reports whether a transaction was begun ahead, and leaves it to the end of its connection.
+// forgetAhead reports whether a transaction was begun ahead, and leaves it to end with its connection.
 func (s *Store) forgetAhead() bool {
 	if !s.ahead.begun {
 		return false

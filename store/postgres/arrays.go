@@ -9,8 +9,8 @@ import (
 	"github.com/tasq-dev/tasq/store/state"
 )
 
-// Rows are written many at a time, each column as an array. The arrays are made as the server gets them, value by value behind each other: the
-// driver would look for the encoding of each value again, which takes longer.
+// Rows are written many at a time, each column as an array. The arrays are built directly in the server's binary
+// format, since the driver would look up the encoding for each value again, which takes longer.
 //
 //	dimensions  has NULL  type of the values  length  first index  value 1          value 2
 //	1           0 or 1    oid                 2       1            length, bytes    -1, for NULL
@@ -23,12 +23,12 @@ type (
 
 const (
 	arrayHeader  = 20
-	hasNull      = 7 // where the header says so
+	hasNull      = 7 // offset in the header
 	nullLength   = 0xffffffff
 	lengthLength = 4
 )
 
-// newArray begins an array of n values, which take about as many bytes as given.
+// newArray begins an array of n values with room for the given number of bytes.
 func newArray(n int, of uint32, bytes int) []byte {
 	b := make([]byte, 0, arrayHeader+n*lengthLength+bytes)
 	b = binary.BigEndian.AppendUint32(b, 1)
@@ -47,7 +47,7 @@ func addNumber(b []byte, n int64) []byte {
 	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint32(b, 8), uint64(n))
 }
 
-// ids are NULL where they are zero.
+// ids encodes ids; a zero id is NULL.
 func ids[T any, K ~[16]byte](list []T, of func(T) K) uuidArray {
 	b := newArray(len(list), pgtype.UUIDOID, len(list)*len(K{}))
 	for _, v := range list {
@@ -64,7 +64,7 @@ func texts[T any](list []T, of func(T) string) textArray {
 	return encoded(list, lengths(list, of), func(b []byte, v T) []byte { return append(b, of(v)...) })
 }
 
-// optionalTexts are NULL where they are empty.
+// optionalTexts encodes texts; an empty one is NULL.
 func optionalTexts[T any, S ~string | ~[]byte](list []T, of func(T) S) textArray {
 	return optionalEncoded(list, lengths(list, of), func(b []byte, v T) []byte { return append(b, of(v)...) })
 }
@@ -76,7 +76,7 @@ func lengths[T any, S ~string | ~[]byte](list []T, of func(T) S) (bytes int) {
 	return bytes
 }
 
-// encoded are the texts that a function appends, of about as many bytes as given.
+// encoded encodes the texts that a function appends, with room for the given number of bytes.
 func encoded[T any](list []T, bytes int, add func(b []byte, v T) []byte) textArray {
 	b := newArray(len(list), pgtype.TextOID, bytes)
 	for _, v := range list {
@@ -85,10 +85,10 @@ func encoded[T any](list []T, bytes int, add func(b []byte, v T) []byte) textArr
 	return b
 }
 
-// optionalEncoded is like encoded, with NULL where nothing is appended.
+// optionalEncoded is like encoded, but the value is NULL if nothing is appended.
 //
-// The length of a value comes before it, and is known after it was appended: four bytes are left free for it, and become the
-// mark of NULL if nothing came.
+// The length of a value precedes it, but is known only after the value was appended: four bytes are reserved for it,
+// and get the mark of NULL if nothing was appended.
 func optionalEncoded[T any](list []T, bytes int, add func(b []byte, v T) []byte) textArray {
 	b := newArray(len(list), pgtype.TextOID, bytes)
 	for _, v := range list {
@@ -115,7 +115,7 @@ func numbers[T any, N ~int | ~int64](list []T, of func(T) N) bigintArray {
 	return b
 }
 
-// unknown is a number that is NULL in an array.
+// unknown is a number that arrays encode as NULL.
 const unknown = -1
 
 func optionalNumbers[T any](list []T, of func(T) int64) bigintArray {
@@ -130,12 +130,12 @@ func optionalNumbers[T any](list []T, of func(T) int64) bigintArray {
 	return b
 }
 
-// times are those that are always there.
+// times encodes times that are never NULL.
 func times[T any](list []T, of func(T) time.Time) bigintArray {
 	return numbers(list, func(v T) int64 { return state.Micros(of(v)) })
 }
 
-// optionalTimes are NULL where they are zero.
+// optionalTimes encodes times; a zero time is NULL.
 func optionalTimes[T any](list []T, of func(T) time.Time) bigintArray {
 	b := newArray(len(list), pgtype.Int8OID, 8*len(list))
 	for _, v := range list {
@@ -161,10 +161,10 @@ func flags[T any](list []T, of func(T) bool) boolArray {
 	return b
 }
 
-// value is the value of an array of one, as the server gets it.
+// value is the value of an array of length one, in the server's format.
 type value []byte
 
-// onlyValues are the values of arrays of one, nil for NULL.
+// onlyValues returns the values of arrays of length one; nil for NULL.
 func onlyValues(columns []any) []any {
 	all := make([]any, len(columns))
 	for i, column := range columns {
@@ -175,10 +175,10 @@ func onlyValues(columns []any) []any {
 	return all
 }
 
-// takeEncoded has a connection take these arrays and values, beside what it takes anyway.
+// takeEncoded registers codecs for these arrays and values with a connection.
 //
-// A codec is asked for each type of the server. The one of an array encodes what is given element by element; ours goes
-// before it and copies the bytes, and so for single values. Reading stays with the driver's.
+// The driver looks up a codec for each type of the server. Its own codec for arrays encodes element by element; this
+// one is tried first and copies the bytes. The same holds for single values. Reading uses the driver's codecs.
 func takeEncoded(m *pgtype.Map) {
 	for _, oid := range []uint32{pgtype.UUIDArrayOID, pgtype.TextArrayOID, pgtype.Int8ArrayOID, pgtype.BoolArrayOID,
 		pgtype.UUIDOID, pgtype.TextOID, pgtype.Int8OID, pgtype.BoolOID} {
@@ -190,7 +190,7 @@ func takeEncoded(m *pgtype.Map) {
 
 type encodedCodec struct{ pgtype.Codec }
 
-// PlanEncode implements [pgtype.Codec]. A text is the same in both formats.
+// PlanEncode implements [pgtype.Codec]. Texts are the same in both formats.
 func (c encodedCodec) PlanEncode(m *pgtype.Map, oid uint32, format int16, v any) pgtype.EncodePlan {
 	if format == pgtype.BinaryFormatCode || oid == pgtype.TextOID {
 		switch v.(type) {

@@ -7,8 +7,8 @@ import (
 	"github.com/tasq-dev/tasq/store/internal/tables"
 )
 
-// strays lists what no case leads to: rows whose case, and cases whose root or parent, is not there.
-// Each part goes through a whole table. It is asked by "tasq doctor" and in tests, not by an engine that works.
+// strays lists rows without their case, and cases without their root or parent. Each part scans a whole table. Only
+// "tasq doctor" and tests use it, not a running engine.
 const strays = "SELECT 'case', c.id::text, c.root::text FROM @.cases c " +
 	"WHERE NOT EXISTS (SELECT FROM @.cases r WHERE r.root = c.root AND r.id = c.root AND r.parent IS NULL) " +
 	"UNION ALL SELECT 'item', t.id::text, t.case_id::text FROM @.work_items t WHERE " + without +

@@ -7,29 +7,30 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// batch is statements that go to the server in one round trip. Outside of a transaction they are one of their own.
+// batch is a list of statements that go to the server in one round trip. Outside of a transaction they are one implicit
+// transaction.
 //
-// The server runs them one after the other, each with its own snapshot, and none after one that failed. All are sent before
-// the first answer is read, so what one of them returns cannot be used in the next: it must fail, or be compared within a
-// statement.
+// The server runs them in order, each with its own snapshot, and stops at the first that fails. All are sent before the
+// first result is read, so a statement cannot use the result of an earlier one: a check must fail in the server, or be
+// part of the same statement.
 type batch struct {
 	sql   *statements
 	b     pgx.Batch
-	large bool // it is worth parts, see parts.go
+	large bool // it may be sent in parts, see parts.go
 }
 
 func (b *batch) queue(query string, args ...any) { b.b.Queue(b.sql.text(query), args...) }
 
-// answers are those of the statements that succeeded.
+// answers are the results of the statements that succeeded.
 type answers struct {
 	n    int    // how many
-	last []byte // the first column of the last row of the last one, as the server sends it; nil if there is none
+	last []byte // the first column of the last row of the last statement, in the server's format; nil if there is none
 }
 
-// add adds the answers to what was sent next.
+// add adds the results of later statements.
 func (a *answers) add(next *answers) { a.n, a.last = a.n+next.n, next.last }
 
-// number is what the last statement returned.
+// number returns the number that the last statement returned.
 func (a *answers) number() int64 {
 	if len(a.last) != 8 {
 		return 0
@@ -37,9 +38,10 @@ func (a *answers) number() int64 {
 	return int64(binary.BigEndian.Uint64(a.last))
 }
 
-// send runs the statements. The answers are those before the first error.
+// send runs the statements, and returns the results before the first error.
 //
-// How many there are says which statement failed: the one after them. A commit knows by that number why it did; see outcome.
+// The number of results identifies the statement that failed, the one after them. A commit derives the reason of its
+// failure from it; see outcome.
 func (b *batch) send(c *conn) (a *answers, err error) {
 	c.catchUp()
 	if c.hasNames() {
@@ -70,8 +72,8 @@ func (b *batch) exchange(c *pgx.Conn) (*answers, error) {
 				continue
 			}
 		}
-		// It also reads what the server still sends, so that the connection can be used.
-		_ = results.Close() // it repeats the error
+		// Close also reads the remaining results, so that the connection can be used.
+		_ = results.Close() // the same error again
 		return a, err
 	}
 	return a, results.Close()

@@ -19,10 +19,10 @@ func addLabels(b []byte, c *state.Case) []byte {
 	return state.AppendLabels(b, c.Labels)
 }
 
-// someTokens is about how many bytes the tokens of a case take, or its tasks.
+// someTokens is the expected size of the encoded tokens or tasks of a case, in bytes.
 const someTokens = 40
 
-// failures are NULL where there is none.
+// failures encodes failures; nil is NULL.
 func failures[T any](list []T, of func(T) *workitem.Failure) textArray {
 	return optionalEncoded(list, 0, func(b []byte, v T) []byte {
 		if f := of(v); f != nil {
@@ -32,17 +32,17 @@ func failures[T any](list []T, of func(T) *workitem.Failure) textArray {
 	})
 }
 
-// row is a value with what its table has beyond it.
+// row is a value with the columns that are not part of it.
 type row[T comparable] struct {
-	v, was   T // was is what the database has; nil if it has no row
+	v, was   T // was is the value in the database; nil if it has no row
 	root     workitem.CaseID
 	workflow string // of its case
-	holder   int64  // of a job: the engine that does it
+	holder   int64  // of a job: the engine that holds it
 }
 
 type caseRow = row[*state.Case]
 
-// What is settled of cases, and what changes, is in the order of [tables.Cases]. So it is with items and jobs.
+// The settled and the changing columns of cases are in the order of [tables.Cases]. The same holds for items and jobs.
 func caseSettled(l []caseRow) []any {
 	return []any{
 		ids(l, func(r caseRow) workitem.CaseID { return r.v.ID }),
@@ -155,7 +155,7 @@ func jobChanges(l []jobRow) []any {
 
 type stepRow = row[*workitem.Step]
 
-// stepColumns are in the order of [tables.Steps], and then the root.
+// stepColumns are in the order of [tables.Steps], followed by the root.
 func stepColumns(l []stepRow) []any {
 	return []any{
 		ids(l, func(r stepRow) workitem.StepID { return r.v.ID }),
@@ -184,7 +184,7 @@ func stepColumns(l []stepRow) []any {
 
 type messageRow = row[*state.Message]
 
-// messageColumns are in the order of [tables.Messages], and then the root.
+// messageColumns are in the order of [tables.Messages], followed by the root.
 func messageColumns(l []messageRow) []any {
 	return []any{
 		ids(l, func(r messageRow) workitem.MessageID { return r.v.ID }),

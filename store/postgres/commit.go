@@ -14,8 +14,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// fenced fails with a division by zero unless this engine is still registered as live. An engine that declares this one dead
-// waits for the row lock until this transaction has ended; no later transaction passes the fence.
+// fenced fails with a division by zero unless this engine is still registered as live. An engine that declares this one
+// dead waits for the row lock until this transaction has ended; no later transaction passes the fence.
 //
 //	this engine                                the one that declares it dead
 //	SELECT ... FOR SHARE: the row is live
@@ -24,30 +24,31 @@ import (
 //	                                           goes on; frees the jobs as the commit has left them
 //	SELECT ... FOR SHARE: no live row: 1 / 0
 //
-// The lock is FOR SHARE because Take locks the same row while a commit of the same engine runs, and the two must not block
-// each other. A division by zero aborts a batch in plain SQL, without a function in the database, and has its own SQLSTATE.
-// Other statements of a commit abort in the same way; their position in the batch tells them apart, see outcome.
+// The lock is FOR SHARE because Take locks the same row while a commit of the same engine runs, and the two must not
+// block each other. A division by zero aborts a batch in plain SQL, without a function in the database, and has its own
+// SQLSTATE. Other statements of a commit abort in the same way; their position in the batch tells them apart, see
+// outcome.
 const fenced = "SELECT 1 / COALESCE((SELECT 1 FROM @.processes WHERE id = $1 AND epoch = $2 AND state = 'live' FOR SHARE), 0)"
 
-// appendEntries appends journal entries with an optimistic check for each root case. A row carries base, the seq that the newest entry of
-// its root must have, and nth, its number among the entries of this transaction for that root. If the newest entry is another one, the
-// revision becomes NULL or one that exists already, and the transaction fails. Example: the newest entry of root A is 17, with revision 4,
-// and a transaction appends two:
+// appendEntries appends journal entries with an optimistic check for each root case. A row carries base, the seq that
+// the newest entry of its root must have, and nth, its number among the entries of this transaction for that root. If
+// the newest entry is another one, the revision becomes NULL or one that exists already, and the transaction fails.
+// Example: the newest entry of root A is 17, with revision 4, and a transaction appends two:
 //
 //	                 base  nth
 //	first entry        17    1   ->  revision 5
 //	second entry       17    2   ->  revision 6
 //
-// If another engine has committed entry 18 meanwhile, the newest entry is not 17, and the revision is NULL, which violates NOT NULL. If
-// that engine has not committed yet, this transaction does not see 18, and both insert revision 5: the primary key makes the second wait
-// for the first, and fail if the first commits.
+// If another engine has committed entry 18 meanwhile, the newest entry is not 17, and the revision is NULL, which
+// violates NOT NULL. If that engine has not committed yet, this transaction does not see 18, and both insert revision
+// 5: the primary key makes the second wait for the first, and fail if the first commits.
 //
-// The base is compared with seq, which is unique in the database, and not with rev: after the failover to a standby that lacks the last
-// commits, the same revision may belong to another entry.
+// The base is compared with seq, which is unique in the database, and not with rev: after the failover to a standby
+// that lacks the last commits, the same revision may belong to another entry.
 //
-// If this engine appended the base itself, it knows its revision (known), which saves the lookup. A newer entry then violates the primary
-// key in the same way. A case that was removed, or a base that was lost in a failover, has already failed the check that precedes this
-// statement.
+// If this engine appended the base itself, it knows its revision (known), which saves the lookup. A newer entry then
+// violates the primary key in the same way. A case that was removed, or a base that was lost in a failover, has already
+// failed the check that precedes this statement.
 var appendEntries = appending("COALESCE(u.known, (SELECT CASE WHEN j.seq = u.base THEN j.rev END FROM " +
 	"(SELECT seq, rev FROM @.journal WHERE root = u.root ORDER BY rev DESC LIMIT 1) j))")
 
@@ -60,19 +61,19 @@ func appending(base string) statement {
 		[]string{"root", "base", "known", "nth", "seq", "process", "at", "command", "actor", "key", "answer", "events"}, (&transaction{}).entryColumns(nil, nil))
 }
 
-// commit writes the entries and replies of the transaction and ends it, in one round trip. If the user's own SQL ran in the transaction,
-// COMMIT takes a second round trip.
+// commit writes the entries and replies of the transaction and ends it, in one round trip. If the user's own SQL ran in
+// the transaction, COMMIT takes a second round trip.
 //
 //	engine                                          server
 //	fence, locks and checks, journal, keys   ──▶    runs them in this order; after one that fails
 //	tables, replies, settings, end           ──▶    it runs none of the others
 //	results, up to the first that failed     ◀──
 //
-// The first statements are sent before the rows of the tables are encoded, see pipeline.go.
-// The server stops at the first statement that fails, so the number of results says why the commit failed; see outcome. A large transaction
-// is sent in parts, see parts.go. The fence comes first and its lock lasts until the end: an engine that is declared dead has either
-// committed before that, or writes nothing. The checks come before the writes, so that a stale transaction holds no row locks that others
-// wait for.
+// The first statements are sent before the rows of the tables are encoded, see pipeline.go. The server stops at the
+// first statement that fails, so the number of results says why the commit failed; see outcome. A large transaction is
+// sent in parts, see parts.go. The fence comes first and its lock lasts until the end: an engine that is declared dead
+// has either committed before that, or writes nothing. The checks come before the writes, so that a stale transaction
+// holds no row locks that others wait for.
 func (tx *transaction) commit() error {
 	if err := tx.usable(); err != nil {
 		return err
@@ -82,7 +83,7 @@ func (tx *transaction) commit() error {
 	case tx.spoiled != nil:
 		return tx.failLocked(tx.spoiled)
 	// Reported once: the engine then drops its cached trees and loads them again.
-	case tx.s.rejoined: // commits may be lost that the callers of this one already know of
+	case tx.s.rejoined: // commits may be lost that callers were told of
 		tx.s.rejoined = false
 		clear(tx.s.revs)
 		return tx.staleError(nil, store.ErrFenced)
@@ -92,7 +93,7 @@ func (tx *transaction) commit() error {
 	case len(tx.appended) == 0 && len(tx.replies) == 0 && len(tx.settings) == 0 && !tx.begun:
 		return tx.checkExpected()
 	}
-	tx.useAhead()           // what has no entry would otherwise be written in it, and undone when it ends
+	tx.useAhead()           // otherwise the checks run in it, and are undone when it ends
 	if tx.w.opening != "" { // a transaction of one round trip would not have it
 		if err := tx.begin(); err != nil {
 			return err
@@ -100,15 +101,17 @@ func (tx *transaction) commit() error {
 	}
 	b, behind := &batch{sql: tx.w.sql}, &batch{sql: tx.w.sql}
 	tx.queueFence(b)
-	// The user's SQL ran with the planner settings of the role; the store's statements below need the store's own, see keyed.
+	// The user's SQL ran with the planner settings of the role; the store's statements below need the store's own, see
+	// keyed.
 	if tx.users {
 		b.queue(storesPlans)
 	}
 	tx.queueAll(b)
 	tx.s.hints.queue(tx, b)
-	committed := 0 // how many statements there are with the one that commits
-	// A transaction without an entry has no transaction id yet; it is requested, so that happened can ask for the outcome. Without the
-	// user's SQL, COMMIT is part of the batch; if no transaction was begun, the batch is an implicit transaction of its own.
+	committed := 0 // number of statements up to the one that commits
+	// A transaction without an entry has no transaction id yet; it is requested, so that happened can ask for the
+	// outcome. Without the user's SQL, COMMIT is part of the batch; if no transaction was begun, the batch is an
+	// implicit transaction of its own.
 	switch {
 	case tx.users && tx.xact == 0:
 		b.queue(currentXact)
@@ -131,9 +134,9 @@ func (tx *transaction) commit() error {
 		if tx.xact == 0 {
 			tx.xact = done.number()
 		}
-		// A separate round trip: the user's deferred triggers and constraints run in COMMIT, and their errors must not be taken for those
-		// of the batch. Like every statement of the writer it does not use the context of a caller, since canceling a context closes the
-		// connection.
+		// A separate round trip: the user's deferred triggers and constraints run in COMMIT, and their errors must not
+		// be taken for those of the batch. Like every statement of the writer it does not use the context of a caller,
+		// since canceling a context closes the connection.
 		err = tx.w.exec(context.Background(), "COMMIT")
 	}
 	if err == nil {
@@ -152,12 +155,12 @@ func (tx *transaction) queueFence(b *batch) {
 	}
 }
 
-// outcome turns the failure of statement number at into the error of the commit. If the connection was lost, it finds out whether the
-// commit happened nevertheless.
+// outcome turns the failure of statement number at into the error of the commit. If the connection was lost, it finds
+// out whether the commit happened nevertheless.
 func (tx *transaction) outcome(err error, at int) error {
 	switch {
-	// The fence is statement 0. A division by zero in another statement means a stale tree, or a reply that another engine has
-	// written.
+	// The fence is statement 0. A division by zero in another statement means a stale tree, or a reply that another
+	// engine has written.
 	case at == 0 && code(err) == divisionByZero:
 		tx.rollback()
 		return tx.s.fencedOut(err)
@@ -184,12 +187,13 @@ func (tx *transaction) outcome(err error, at int) error {
 	return nil
 }
 
-// happened reports whether a commit whose connection was lost is in the database. The old session is fenced, so the answer is
-// final. It looks for one entry, since all entries of a transaction are committed together; an entry of a removed tree proves
-// nothing, since it is absent either way. Without a usable entry it asks the server for the status of the transaction id.
+// happened reports whether a commit whose connection was lost is in the database. The old session is fenced, so the
+// answer is final. It looks for one entry, since all entries of a transaction are committed together; an entry of a
+// removed tree proves nothing, since it is absent either way. Without a usable entry it asks the server for the status
+// of the transaction id.
 func (tx *transaction) happened(process int64) (bool, error) {
-	// The process is compared too: positions derive from transaction ids, and after a failover to a standby an id may be
-	// assigned a second time.
+	// The process is compared too: positions derive from transaction ids, and after a failover to a standby an id may
+	// be assigned a second time.
 	for i := range tx.appended {
 		if e := tx.appended[i].Entry; !tx.appended.Removed(e.Root) {
 			_, found, err := tx.s.w.number("SELECT 1 FROM @.journal WHERE root = $1 AND seq = $2 AND process = $3", uuid(e.Root), e.Seq, process)
@@ -237,8 +241,8 @@ const replyOnce = "WITH r AS (UPDATE @.requests SET replied = $1, result = $2, c
 	"RETURNING id) SELECT 1 / (SELECT count(*) FROM r)"
 
 func (tx *transaction) queueEntries(b *batch, entries []tables.Command) {
-	// Several commands of a batch may concern one root case. All share the base of the first, since its entry is not in the
-	// database yet.
+	// Several commands of a batch may concern one root case. All share the base of the first, since its entry is not in
+	// the database yet.
 	at := make([]place, len(entries))
 	roots := make(map[workitem.CaseID]*place)
 	var keys [][]byte

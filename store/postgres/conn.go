@@ -16,42 +16,42 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// conn is one connection to the server. The store's own statements run on pgx; the user's come through package
-// database/sql, see user.go. It is used by one goroutine at a time but for the user's SQL: a callback that was left behind
-// may still be running some.
+// conn is a connection to the server. The store's own statements use pgx; the user's SQL uses it through database/sql,
+// see user.go. It is used by one goroutine at a time, except that a callback that has timed out may still be running
+// SQL.
 //
-// Three kinds of bounds, since a call that does not return holds the lock of the store, and with it the engine:
+// Three timeouts apply, since a call that does not return holds the lock of the store and so blocks the engine:
 //
-//	lock_timeout, statement_timeout     the server's, see writerNeeds: a statement that waits or runs for too long fails
-//	patience, within                    this side's, for the store's own statements: the server does not answer at all
-//	supervise                           for SQL of the user's, which may take any time: another connection asks the server whether it runs
+//	lock_timeout, statement_timeout     on the server, see writerNeeds: for a statement that waits or runs for too long
+//	patience, within                    in this process, for the store's own statements: the server does not answer
+//	supervise                           for the user's SQL, which has no limit: another connection checks that the server runs it
 type conn struct {
 	mu  sync.Mutex // held for each call of the driver
 	raw *stdlib.Conn
 	pg  *pgx.Conn
 	sql *statements
-	pid uint32          // of the server's process; through a pooler, of the last transaction that began
-	ctx context.Context // may end a query, and the connection with it; not a writer's, whose transaction would be undone
+	pid uint32          // of the server process; through a pooler, of the last transaction that began
+	ctx context.Context // may cancel a query, which closes the connection; not used for writers, whose transaction would be rolled back
 
-	patience time.Duration // how long the server may take to answer the store's own statements; 0 for any time
-	watchdog *time.Timer   // cuts the connection when that is over
+	patience time.Duration // how long the server may take to answer the store's own statements; 0 for no limit
+	watchdog *time.Timer   // closes the connection after that time
 	working  func() bool   // reports whether the server is busy with a statement of this connection
 
 	prepared map[string]*pgconn.StatementDescription // statements of pipelines, by their texts
 	behind   *pipeline                               // results of what was sent behind a commit that were not read yet; nil if there are none
-	begun    int64                                   // the number of the transaction that was begun behind a commit, once it was read
+	begun    int64                                   // the id of the transaction that was begun behind a commit, once it was read
 
-	start   string // when the server was started, as the first transaction through a pooler has found it
-	opening string // what each transaction begins with; "" if the session is set up once, see setup
+	start   string // when the server was started, as read by the first transaction through a pooler
+	opening string // what each transaction begins with; "" if the session is set up only once, see setup
 }
 
-// connect opens a connection and sets what its sessions need.
+// connect opens a connection and configures its session.
 func (db database) connect(ctx context.Context, needs ...setting) (*conn, error) {
 	return db.connectFor(ctx, 0, needs...)
 }
 
-// connectFor is connect with a bound on how long the server may take to answer. Without one, a connection whose other end has gone
-// without a word, as with a machine that lost its power, is waited for until the system gives it up, which takes minutes.
+// connectFor is connect with a limit on how long the server may take to answer. Without a limit, a connection to a
+// machine that has lost its power is lost only when the TCP timeout ends, after minutes.
 func (db database) connectFor(ctx context.Context, patience time.Duration, needs ...setting) (*conn, error) {
 	given, err := stdlib.GetConnector(*db.config).Connect(ctx)
 	if err != nil {
@@ -60,8 +60,7 @@ func (db database) connectFor(ctx context.Context, patience time.Duration, needs
 	raw := given.(*stdlib.Conn)
 	c := &conn{raw: raw, pg: raw.Conn(), sql: db.sql, ctx: context.Background(), patience: patience}
 	takeEncoded(c.pg.TypeMap())
-	// One timer for the connection, which is set for each call: it costs nothing beside a round trip. The hour is never
-	// over.
+	// The timer is reset for each call, which costs little compared with a round trip. The initial hour never ends.
 	c.watchdog = time.AfterFunc(time.Hour, func() { _ = c.cut() })
 	c.watchdog.Stop()
 	c.working = func() bool { return db.isWorking(c.pid) }
@@ -73,32 +72,30 @@ func (db database) connectFor(ctx context.Context, patience time.Duration, needs
 
 func (c *conn) close() error { return c.raw.Close() }
 
-// cut ends the connection as the death of this process would.
-//
-// Without a word to the server, which close would wait for to be sent. The server rolls back when it finds the connection
-// closed.
+// cut closes the connection as the death of this process would: without the termination message, which close would wait
+// to send. The server rolls back when it finds the connection closed.
 func (c *conn) cut() error { return c.pg.PgConn().Conn().Close() }
 
 // gone reports whether the connection was lost.
 func (c *conn) gone() bool { return c.pg.IsClosed() }
 
-// within runs f, which has the server do something, and cuts the connection if the server does not answer.
+// within runs f, which calls the server, and closes the connection if the server does not answer.
 func (c *conn) within(f func() error) error {
 	if c.patience == 0 {
 		return f()
 	}
 	c.watchdog.Reset(c.patience)
 	err := f()
-	// A timer that fired in the same instant in which the answer came is no error of this call; the connection is gone for
-	// the next one.
+	// A timer that fires just after the answer arrived is no error of this call; the next call finds the connection
+	// closed.
 	if !c.watchdog.Stop() && err != nil {
 		err = fmt.Errorf("the server has not answered for %s: %w", c.patience, err)
 	}
 	return err
 }
 
-// supervise runs f, which has the server do something that may take any time, and cuts the connection when the server is found not
-// to be busy with it.
+// supervise runs f, which calls the server for an unlimited time, and closes the connection if the server is not
+// running the statement.
 func (c *conn) supervise(f func() error) error {
 	if c.patience == 0 {
 		return f()
@@ -109,8 +106,8 @@ func (c *conn) supervise(f func() error) error {
 	return f()
 }
 
-// An engine that waits for SQL of the user's cannot tell by silence whether the server works. A process of the server that
-// is not active, or a server that cannot be asked, means that no answer comes any more.
+// While the user's SQL runs, silence does not show whether the server still works. If the server process is not active,
+// or the server does not answer on another connection, no result will come.
 func (c *conn) look(over chan struct{}) {
 	again := time.NewTicker(c.patience)
 	defer again.Stop()
@@ -133,7 +130,7 @@ func (c *conn) look(over chan struct{}) {
 	}
 }
 
-// isWorking reports whether a process of the server runs a statement; false if the server cannot be asked.
+// isWorking reports whether a server process runs a statement; false if the server does not answer.
 func (db database) isWorking(pid uint32) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), db.set.attention)
 	defer cancel()
@@ -141,25 +138,25 @@ func (db database) isWorking(pid uint32) bool {
 	if err != nil {
 		return false
 	}
-	// A connection of its own: that of the fleet may wait for the answer of a server that is gone, too.
+	// It uses a new connection: that of the fleet may be blocked by the same failed server.
 	_, working, err := c.number("SELECT 1 FROM pg_stat_activity WHERE pid = $1 AND state = 'active'", int32(pid))
 	return errors.Join(err, c.close()) == nil && working
 }
 
-// patiently lets the server take its time until the function that is returned is called.
+// patiently disables the limit on the server's answer until the returned function is called.
 func (c *conn) patiently() (end func()) {
 	before := c.patience
 	c.patience = 0
 	return func() { c.patience = before }
 }
 
-// exec runs statements that are not worth preparing.
+// exec runs statements without preparing them.
 func (c *conn) exec(ctx context.Context, query string) error {
 	_, err := c.simple(ctx, query)
 	return err
 }
 
-// last is what the last one of statements does that are not worth preparing.
+// last runs statements without preparing them, and returns the result of the last one.
 func (c *conn) last(ctx context.Context, query string) (*pgconn.Result, error) {
 	results, err := c.simple(ctx, query)
 	if err != nil {
@@ -168,8 +165,7 @@ func (c *conn) last(ctx context.Context, query string) (*pgconn.Result, error) {
 	return results[len(results)-1], nil
 }
 
-// By the simple protocol, which takes several statements in one round trip and prepares none. BEGIN, SAVEPOINT and SET go
-// that way.
+// The simple protocol takes several statements in one round trip and prepares none. BEGIN, SAVEPOINT and SET use it.
 func (c *conn) simple(ctx context.Context, query string) (results []*pgconn.Result, err error) {
 	c.catchUp()
 	err = c.within(func() error {
@@ -179,12 +175,12 @@ func (c *conn) simple(ctx context.Context, query string) (results []*pgconn.Resu
 	return results, err
 }
 
-// prompt has the server end a session that is idle within a transaction for long.
+// prompt makes the server end a session that is idle in the transaction for too long.
 const prompt = "SET LOCAL idle_in_transaction_session_timeout = '5s'"
 
-// transaction runs f, which is none of the user's SQL, between BEGIN and COMMIT. If this process is stopped on the way, or the connection is cut
-// without a word, the server soon ends the session, and with it the locks that other engines, or the next connection of this one, wait for.
-// The statements that it begins with set what f needs, until its end.
+// transaction runs f, which runs none of the user's SQL, between BEGIN and COMMIT. If this process is stopped in
+// between, or the connection is lost, the server soon ends the session and releases its locks, for which other engines
+// or the next connection of this engine wait. The statements in set configure the transaction.
 func (c *conn) transaction(ctx context.Context, f func() error, set ...string) error {
 	if _, err := c.begin(ctx, "BEGIN", append([]string{prompt}, set...)...); err != nil {
 		return err
@@ -195,10 +191,8 @@ func (c *conn) transaction(ctx context.Context, f func() error, set ...string) e
 	return c.exec(ctx, "COMMIT")
 }
 
-// each calls f with every row of a query. The rows are read before, so that f may run other statements.
-//
-// A connection of PostgreSQL sends the rows of one query at a time, so a query within another one would have to wait for its
-// end. All rows are read before; limits bound them.
+// each calls f with every row of a query. All rows are read first, since a connection of PostgreSQL runs one query at a
+// time, and f may run other statements. Limits bound the number of rows.
 func (c *conn) each(query string, args []any, f func(*tables.Row) error) error {
 	all, err := c.rows(query, args)
 	if err != nil {
@@ -240,7 +234,7 @@ func collect(rows pgx.Rows) ([][]any, error) {
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) ([]any, error) { return row.Values() })
 }
 
-// number returns the first column of the only row; found is false if there is no row, or a NULL in it.
+// number returns the first column of the only row; found is false if there is no row, or if it is NULL.
 func (c *conn) number(query string, args ...any) (n int64, found bool, err error) {
 	err = c.each(query, args, func(r *tables.Row) error {
 		found = r.Values[0] != nil
@@ -281,5 +275,5 @@ func (c *conn) Fingerprint(id workitem.CaseID) (fingerprint string, err error) {
 	return fingerprint, err
 }
 
-// uuid is an id as the driver takes it.
+// uuid returns an id in the type that the driver takes.
 func uuid[K ~[16]byte](id K) [16]byte { return id }

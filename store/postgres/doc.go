@@ -1,14 +1,14 @@
-// Package postgres stores cases in a PostgreSQL database, version 15 or newer, for one or several engines. It needs no extension
-// and no superuser.
+// Package postgres stores cases in a PostgreSQL database, version 15 or newer, for one or several engines. It needs no
+// extension and no superuser.
 //
 //	e, err := engine.Open(ctx, postgres.Open("postgres://app@db.example/article"), article)
 //
 // # Commits
 //
-// A root case with its descendants is a stream of entries in the table journal, whose key is (root, rev). [Store.Update]
-// appends to streams at the revision at which the case was read, and writes the tables that follow from the entries (cases,
-// work_items, jobs, steps, messages) in the same transaction: one round trip, plus the user's own SQL. So any tool that
-// reads the tables sees what was acknowledged.
+// A root case with its descendants is a stream of entries in the table journal, whose key is (root, rev).
+// [Store.Update] appends to streams at the revision at which the case was read. In the same transaction it writes the
+// tables that derive from the entries (cases, work_items, jobs, steps, messages): one round trip, plus the user's own
+// SQL. So any tool that reads the tables sees everything that was acknowledged.
 //
 //	engine A                                    engine B
 //	load case 7: newest entry 17, rev 4         load case 7: newest entry 17, rev 4
@@ -17,28 +17,28 @@
 //	notify B                                    store.ErrConflict: load case 7 again, and run the command again
 //
 // All tables are in their own schema, "tasq" unless [Schema] says otherwise, beside those of the program in the same
-// database. Times are microseconds since 1970 (UTC), states and names are words, payloads are JSON as text. The views tasks
-// and history show tasks and events row by row. Never write to these tables from outside.
+// database. Times are microseconds since 1970 (UTC), states and names are words, payloads are JSON as text. The views
+// tasks and history show tasks and events row by row. Never write to these tables from outside.
 //
 // # Engines that share a database
 //
-// Engines share a schema, unless one opens it with [Alone]. Each has a session with a server lock, which ends with its
-// connection, and a row in the table processes. A commit locks that row and fails without it: an engine that was declared dead,
-// because its session or its heartbeats have ended, is refused and gets [store.ErrLost], and the others take over its jobs. Other
-// processes may read, and leave commands ([Post]) that an engine executes.
+// Engines share a schema, unless one opens it with [Alone]. Each has a session with an advisory lock, which ends with
+// its connection, and a row in the table processes. A commit locks that row, and fails without it: an engine that was
+// declared dead, because its session or its heartbeats have ended, gets [store.ErrLost], and other engines take over
+// its jobs. Other processes may read, and leave commands ([Post]) that an engine executes.
 //
 // # Files of the package
 //
-//	open, migrate, whole                      a connection string, the tables, whether all of them are there
-//	session, statements                       what a session needs
+//	open, migrate, whole                      opening, migrations, the check that all tables exist
+//	session, statements                       settings of a session, the texts of statements
 //	conn, batch, pipeline                     a connection, statements of one round trip, and how they are sent
-//	errors, drop                              what errors mean, a schema that goes
+//	errors, drop                              what errors mean, removing a schema
 //	store, tx, savepoint, user, guard         an update and its transaction, and the user's SQL in it
-//	commit, parts, rows, remove, register     what one commit sends, in parts if it is large: fence, entries, rows, what is gone; definitions
-//	upsert, columns, arrays                   the statements of rows, and their columns as arrays
-//	ahead, position, revisions, stale         numbers of transactions, positions, commits that lost against another engine
-//	presence, member, members, tick, adopt    who is there, heartbeats, and the jobs of engines that are not
-//	hold, hints, inbox                        who does a job, notifications between engines, commands that were left
-//	reader, query, queues, find, load, journal  what is read
-//	audit, limits, settings                   rows that no case leads to, limits, settings
+//	commit, parts, rows, remove, register     what one commit sends, in parts if it is large: fence, entries, rows, removals; definitions
+//	upsert, columns, arrays                   the statements for rows, and their columns as arrays
+//	ahead, position, revisions, stale         transaction ids, positions, conflicts with other engines
+//	presence, member, members, tick, adopt    membership, heartbeats, the jobs of dead engines
+//	hold, hints, inbox                        which engine holds a job, notifications between engines, commands of other processes
+//	reader, query, queues, find, load, journal  queries
+//	audit, limits, settings                   stray rows, limits, settings
 package postgres

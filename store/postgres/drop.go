@@ -5,9 +5,8 @@ import (
 	"errors"
 )
 
-// Drop removes a schema of the store with all that is in it, as if the store had never been there; nothing happens if it is not
-// there. An engine that has it open must be stopped before. The error wraps [store.ErrUnavailable] if the server cannot be
-// reached.
+// Drop removes a schema of the store with everything in it. It does nothing if the schema does not exist. Stop all
+// engines that have it open first. The error wraps [store.ErrUnavailable] if the server cannot be reached.
 func Drop(ctx context.Context, dsn string, opts ...Option) error {
 	db, err := Open(dsn, opts...).(opener).database()
 	if err != nil {

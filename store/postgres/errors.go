@@ -16,7 +16,7 @@ import (
 
 var errClosed = fmt.Errorf("the store is closed: %w", fs.ErrClosed)
 
-// The conditions of the server that this package knows; see the appendix "PostgreSQL Error Codes" of its manual.
+// The SQLSTATE codes that this package handles; see the appendix "PostgreSQL Error Codes" of the PostgreSQL manual.
 const (
 	uniqueViolation      = "23505"
 	notNullViolation     = "23502"
@@ -33,7 +33,7 @@ const (
 	idleTimeout          = "25P03"
 )
 
-// code is the condition of an error of the server, "" for any other error.
+// code returns the SQLSTATE of an error of the server, "" for any other error.
 func code(err error) string {
 	var e *pgconn.PgError
 	if errors.As(err, &e) {
@@ -42,7 +42,7 @@ func code(err error) string {
 	return ""
 }
 
-// fault is an error that says which database it is about, so that it is said once.
+// fault is an error with the name of the database, which prevents a second prefix.
 type fault struct {
 	name string
 	err  error
@@ -55,10 +55,10 @@ func (db database) at(format string, args ...any) error {
 	return &fault{db.name, fmt.Errorf(format, args...)}
 }
 
-// refusal marks an error of a commit that is about what was written, and not about the server.
+// refusal marks an error of a commit that is caused by the data and not by the server.
 //
-// Of a batch of commands, one has written a number that does not fit, say. The error has the commands done again one by one,
-// and only the one that caused it fails; an error of the server's state would fail for each of them.
+// For example, one command of a batch has written a number that is out of range. With this error the commands run again
+// one by one, and only that one fails; an error in the state of the server would fail every one of them.
 func (db database) refusal(err error) error {
 	switch c := code(err); {
 	case c == "" || c == divisionByZero:
@@ -69,8 +69,8 @@ func (db database) refusal(err error) error {
 	return err
 }
 
-// explain says what an error of the server, or of the connection to it, means here, and what to do about it. Others are
-// returned as they are.
+// explain adds what an error of the server, or of the connection, means here, and what to do about it. It returns other
+// errors unchanged.
 func (db database) explain(err error) error {
 	if known := (*fault)(nil); err == nil || errors.As(err, &known) {
 		return err
@@ -89,12 +89,12 @@ func (db database) explain(err error) error {
 		return db.at("%w: give the role the right, or name another one: %w", store.ErrReadOnly, err)
 	case undefinedTable, undefinedColumn, undefinedSchema:
 		return db.at("%w: its schema is not the one that Tasq made: %w", store.ErrCorrupt, err)
-	// They are answers of the store's own statements, or errors of the user's; the caller knows which.
+	// They are results of the store's own checks, or errors of the user's SQL; the caller distinguishes them.
 	case divisionByZero, uniqueViolation, notNullViolation:
 		return err
 	default:
 		switch c[:2] {
-		case "08", "53", "57", "58", "XX", "28", "3D": // connection, resources, shutdown, disk, rights to connect
+		case "08", "53", "57", "58", "XX", "28", "3D": // connection, resources, shutdown, disk, authentication
 			return db.at("%w: %w", store.ErrUnavailable, err)
 		}
 		return err
@@ -112,10 +112,10 @@ func (db database) explain(err error) error {
 	return err
 }
 
-// isNetwork reports whether an error is one of the connection and not of the server.
+// isNetwork reports whether an error comes from the connection and not from the server.
 //
-// The driver has no one error for a connection that ends: it depends on whether it was lost as it was made, in a read, in a
-// write, or had been closed before.
+// The driver has several errors for a lost connection: they depend on whether it was lost while connecting, reading or
+// writing, or was closed before.
 func isNetwork(err error) bool {
 	var connect *pgconn.ConnectError
 	var network net.Error

@@ -12,7 +12,7 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Load implements [store.Tx]. What this transaction has appended is taken from memory.
+// Load implements [store.Tx]. Cases that this transaction has appended are taken from memory.
 func (tx *transaction) Load(_ context.Context, root workitem.CaseID) (*state.Tree, error) {
 	if err := tx.readable(); err != nil {
 		return nil, err
@@ -40,12 +40,12 @@ func (tx *transaction) Root(_ context.Context, id [16]byte) (workitem.CaseID, er
 	return root, tx.met(err)
 }
 
-// Memory first: what this transaction has opened is in no table yet.
+// Memory first: cases that this transaction has opened are in no table yet.
 func (tx *transaction) findRoot(id [16]byte) (workitem.CaseID, error) {
 	if c := tx.appended.Case(id); c != nil {
 		return c.Root, nil
 	}
-	if it := tx.appended.Item(id); it != nil { // its case was changed with it
+	if it := tx.appended.Item(id); it != nil { // its case changed with it
 		return tx.appended.Case(it.Case).Root, nil
 	}
 	if j := tx.appended.Job(id); j != nil {
@@ -93,8 +93,9 @@ func (tx *transaction) Steps(_ context.Context, owner [16]byte) ([]*workitem.Ste
 	return tx.appended.Steps(all, owner), nil
 }
 
-// KeyHolders implements [store.Tx]. The lock has the transaction of another engine that asks for the same key wait, and see then what
-// this one has done. Two that ask for several keys in different orders are a deadlock, which the server ends, and one restarts.
+// KeyHolders implements [store.Tx]. The lock makes another engine's transaction for the same key wait, so that it sees
+// the result of this one. Two transactions that lock several keys in different orders deadlock; the server ends one of
+// them, which restarts.
 func (tx *transaction) KeyHolders(_ context.Context, workflow, key string) ([]workitem.CaseID, error) {
 	if err := tx.readable(); err != nil {
 		return nil, err
@@ -113,9 +114,9 @@ func (tx *transaction) KeyHolders(_ context.Context, workflow, key string) ([]wo
 	return slices.DeleteFunc(holders, tx.appended.Removed), tx.met(err)
 }
 
-// lockKey has transactions of other engines that ask for the key wait until this one has ended.
+// lockKey makes transactions of other engines with the same key wait until this one has ended.
 //
-// The lock is advisory, as there is no row to lock for a key that nothing has yet:
+// The lock is advisory, since a new key has no row that could be locked:
 //
 //	engine A                                    engine B
 //	run with key "C-4711": lock, no holder
@@ -123,7 +124,7 @@ func (tx *transaction) KeyHolders(_ context.Context, workflow, key string) ([]wo
 //	INSERT the case; COMMIT
 //	                                            a holder: the policy of its command decides
 //
-// An engine that is alone does its commands one after the other, and needs none. The lock ends with the transaction, so a
+// A single engine runs its commands one after the other, and needs no lock. The lock ends with the transaction, so a
 // crash leaves none.
 func (tx *transaction) lockKey(workflow, key string) error {
 	if !tx.s.shared {
@@ -192,10 +193,10 @@ func unknownKey(key string) error {
 	return fmt.Errorf("no command with key %q: %w", key, store.ErrNotFound)
 }
 
-// entryColumns are those of an entry; the one before it in its tree has the revision before.
+// entryColumns are the columns of an entry, with the position of the previous entry of its tree.
 //
-// The entry before is found by the primary key, as its revision is one less. A stored position of it would be one more
-// column to write with each.
+// The previous entry has the previous revision, so it is found by the primary key. Storing its position would be
+// another column to write with each entry.
 const entryColumns = "SELECT j.seq, COALESCE((SELECT p.seq FROM @.journal p WHERE p.root = j.root AND p.rev = j.rev - 1), 0), " +
 	"j.root, j.at, j.command, j.actor, j.key, j.answer, j.events FROM @.journal j "
 

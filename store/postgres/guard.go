@@ -6,14 +6,14 @@ import (
 	"github.com/tasq-dev/tasq/internal/sqlkit"
 )
 
-// allowed refuses statements of the user's that would end or leave the transaction of the command, or change the session for
-// what comes after it. What a function or a DO block tries in this way, the server refuses by itself.
+// allowed refuses user statements that would end the transaction of the command, or change the session for later
+// statements. The server itself refuses them in functions and DO blocks.
 //
-// Changing Tasq's own tables is a matter of rights and not of this: they are in a schema of their own, which no statement
-// reaches without naming it on purpose or by way of the search path.
+// It does not protect Tasq's own tables; that is a matter of privileges. They are in their own schema, which a
+// statement reaches only by its qualified name or through the search path.
 //
-// PostgreSQL has no authorizer as SQLite has, so the words at the beginning of each statement decide. That is enough to
-// catch mistakes, and is no guard against a program that means harm, which has the connection string anyway.
+// PostgreSQL has no authorizer as SQLite has, so the first words of each statement decide. That catches mistakes, but
+// is no protection against a malicious program, which has the connection string anyway.
 func allowed(query string) error {
 	for _, words := range beginnings(query) {
 		first, second, _ := strings.Cut(words, " ")
@@ -34,7 +34,7 @@ func allowed(query string) error {
 	return nil
 }
 
-// beginnings lists the first two words of each statement, in capitals.
+// beginnings returns the first two words of each statement, in capitals.
 func beginnings(query string) []string {
 	var all []string
 	s := scanner{rest: query}
@@ -56,10 +56,10 @@ func beginnings(query string) []string {
 	return all
 }
 
-// scanner finds words in SQL. Comments, strings and quoted names are no words.
+// scanner finds words in SQL. Comments, strings and quoted names are not words.
 type scanner struct{ rest string }
 
-// next returns the next word of the statement; "" for anything else. It reports whether the statement ends there.
+// next returns the next word of the statement, or "" for anything else, and reports whether the statement ends there.
 func (s *scanner) next() (word string, end bool) {
 	if s.rest == "" {
 		return "", true
@@ -91,7 +91,7 @@ func isLetter(c byte) bool {
 }
 func isWord(c byte) bool { return isLetter(c) || c == '$' || c >= '0' && c <= '9' }
 
-// word takes a word. A string that follows e at once has escapes.
+// word scans a word. A string directly after the word e has escapes.
 func (s *scanner) word() string {
 	n := 0
 	for n < len(s.rest) && isWord(s.rest[n]) {
@@ -106,7 +106,8 @@ func (s *scanner) word() string {
 	return word
 }
 
-// skipTo goes behind the text, which may begin from a position on; to the end if it is not there.
+// skipTo skips to the end of the next occurrence of text from a position on, or to the end of the input if there is
+// none.
 func (s *scanner) skipTo(from int, text string) {
 	if i := strings.Index(s.rest[from:], text); i >= 0 {
 		s.rest = s.rest[from+i+len(text):]
@@ -115,7 +116,7 @@ func (s *scanner) skipTo(from int, text string) {
 	}
 }
 
-// skipComment goes behind a comment, which may hold others.
+// skipComment skips a block comment, which may be nested.
 func (s *scanner) skipComment() {
 	depth := 0
 	for i := 0; i+1 < len(s.rest); i++ {
@@ -135,7 +136,7 @@ func (s *scanner) skipComment() {
 	s.rest = ""
 }
 
-// skipQuoted goes behind a string or a quoted name. A quote within is doubled.
+// skipQuoted skips a string or a quoted name. A quote within it is doubled.
 func (s *scanner) skipQuoted(quote byte, escapes bool) {
 	for i := 1; i < len(s.rest); i++ {
 		switch {
@@ -151,7 +152,7 @@ func (s *scanner) skipQuoted(quote byte, escapes bool) {
 	s.rest = ""
 }
 
-// skipDollar goes behind a string such as $tag$text$tag$, or behind a parameter such as $1.
+// skipDollar skips a string such as $tag$text$tag$, or a parameter such as $1.
 func (s *scanner) skipDollar() {
 	n := 1
 	for n < len(s.rest) && isWord(s.rest[n]) && s.rest[n] != '$' {

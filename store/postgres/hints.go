@@ -12,21 +12,22 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Engines notify each other of changes with NOTIFY. Notifications are batched for a moment and sent outside of commits, which they would
-// slow down. A lost notification delays the others until their next Tick, which finds the change.
+// Engines notify each other of changes with NOTIFY. Notifications are batched for a moment and sent outside of commits,
+// which they would slow down. A lost notification delays the others until their next Tick, which finds the change.
 //
-// If this engine has sent nothing for a busy pace, the notification is part of the commit. The other engines may then be idle, with a Tick
-// only every ten seconds: if this engine died between its commit and the notification, they would notice the new work only that late.
+// If this engine has sent nothing for a busy pace, the notification is part of the commit. The other engines may then
+// be idle, with a Tick only every ten seconds: if this engine died between its commit and the notification, they would
+// notice the new work only that late.
 
-// An engine with a thousand commits a second sends two hundred notifications, not a thousand: COMMIT of a transaction with
-// NOTIFY takes a lock of the whole server, so such commits are serialized.
+// An engine with a thousand commits a second sends two hundred notifications, not a thousand: COMMIT of a transaction
+// with NOTIFY takes a lock of the whole server, so such commits are serialized.
 const (
 	gather      = 5 * time.Millisecond // how long changes are collected before they are sent
 	rootsInHint = 300                  // 22 bytes each in base64: PostgreSQL limits a payload to 8,000 bytes
 	maxHints    = 64                   // received and not read by the engine; further ones are dropped, and the next Tick finds the changes
 )
 
-// hints collects what other engines are to be notified of, and holds what they sent.
+// hints collects what other engines are to be notified of, and buffers received notifications.
 type hints struct {
 	s        *Store
 	mu       sync.Mutex
@@ -48,8 +49,8 @@ func newHints(s *Store) *hints {
 // Hints implements [store.Fleet].
 func (s *Store) Hints() <-chan store.Hint { return s.hints.in }
 
-// queue adds the notification to the statements of a commit, if there are other engines and this one has not notified them for a busy
-// pace.
+// queue adds the notification to the statements of a commit, if there are other engines and this one has not notified
+// them for a busy pace.
 func (h *hints) queue(tx *transaction, b *batch) {
 	h.mu.Lock()
 	// At most one commit in a busy pace pays for NOTIFY.
@@ -180,8 +181,8 @@ func (h *hints) send(hint store.Hint) {
 	if h.closed {
 		return
 	}
-	// The listening goroutine must not block on the engine, which may be in an update: the server buffers the notifications
-	// of a session that does not read, in one queue for all databases.
+	// The listening goroutine must not block on the engine, which may be in an update: the server buffers the
+	// notifications of a session that does not read, in one queue for all databases.
 	select {
 	case h.in <- hint:
 	default:

@@ -8,8 +8,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Each live job is held by one engine, which does it when it is due, or by none: then any engine may take it. Holding decides who
-// tries; that a job is done once is due to the order of commits, as for every command.
+// Each live job is held by one engine, which runs it when it is due, or is free for any engine to take. Holding only
+// decides which engine tries; that a job runs once is ensured by the order of commits, as for every command.
 
 // Offer implements [store.SharedTx].
 func (tx *transaction) Offer(jobs ...workitem.JobID) {
@@ -21,10 +21,11 @@ func (tx *transaction) Offer(jobs ...workitem.JobID) {
 	}
 }
 
-// holderOf is the engine that a job is with after this transaction.
+// holderOf returns the engine that holds a job after this transaction.
 //
-// A job that is new or changed is with the engine that committed it, which has it in memory and does it without asking. 0 is
-// for what the engine has offered to all. A running job is not free, whatever was offered: it is under way in this process.
+// A new or changed job is held by the engine that committed it, which has it in memory and need not take it. 0 means
+// that the engine has offered it to all. A running job is never free, even if it was offered: this process is running
+// it.
 func (tx *transaction) holderOf(j *state.Job) int64 {
 	if !j.State.Live() || tx.offered[j.ID] && j.State != state.JobRunning {
 		return 0
@@ -38,7 +39,8 @@ func (tx *transaction) Waiting(_ context.Context, topic string) ([]workitem.Case
 		return nil, err
 	}
 	var roots []workitem.CaseID
-	// By steps_topic. In the order in which commits lock root cases, as the command goes through them one by one.
+	// By the index steps_topic, in the order in which commits lock root cases, since the command processes them one by
+	// one.
 	err := tx.w.each("SELECT DISTINCT root FROM @.steps WHERE target = $1 AND state = 'waiting' AND topic ORDER BY root", []any{topic},
 		func(r *tables.Row) error {
 			roots = append(roots, tables.ID[workitem.CaseID](r))

@@ -50,9 +50,8 @@ func (tx *transaction) Reply(_ context.Context, id int64, a store.Answer) error 
 // Reachable implements [store.Watcher].
 func (s *Store) Reachable() bool { return true }
 
-// Changed implements [store.Watcher]. A process that leaves a command notifies the engine.
-//
-// It makes no query, so an engine without commands costs the server nothing.
+// Changed implements [store.Watcher]. It makes no query, since a process that leaves a command notifies the engine. So
+// an engine without commands does not load the server.
 func (s *Store) Changed(context.Context) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -70,16 +69,16 @@ func (s *Store) Changed(context.Context) (bool, error) {
 	return s.presence.left.Swap(false), nil
 }
 
-// Post leaves a command for the engine that has the database open and waits for its answer; see [store.Inbox.Requests] for the
-// other end. If the context ends first, the request is taken back: the error then says that the command did not happen, or,
-// if the engine was faster, that it did. Post waits as long as the context lets it, also if there is no engine. The error
-// wraps [store.ErrNotFound] if the database has no tables of Tasq's.
+// Post leaves a command for the engine that has the database open, and waits for its reply; see [store.Inbox.Requests]
+// for the engine's side. If the context ends first, the request is withdrawn, and the error says that the command did
+// not run, or, if the engine was faster, that it did. Post waits until the context ends even if no engine is running.
+// The error wraps [store.ErrNotFound] if the database has no tables of Tasq.
 func Post(ctx context.Context, dsn string, command json.RawMessage, opts ...Option) (store.Answer, error) {
 	return Open(dsn, opts...).(opener).Post(ctx, command)
 }
 
-// Leave is like [Post] without a wait: the command stays in the database until an engine opens it and does it, and the
-// answer is dropped.
+// Leave is like [Post], but does not wait: the command stays in the database until an engine executes it, and the reply
+// is discarded.
 func Leave(ctx context.Context, dsn string, command json.RawMessage, opts ...Option) error {
 	return Open(dsn, opts...).(opener).Leave(ctx, command)
 }
@@ -101,7 +100,8 @@ func (o opener) Leave(ctx context.Context, command json.RawMessage) error {
 	})
 }
 
-// Owned reports whether an engine has the schema of this Opener open. One that opens or closes it at the same time may be in either answer.
+// Owned reports whether an engine has the schema of this Opener open. An engine that is opening or closing it may or
+// may not be counted.
 func (o opener) Owned(ctx context.Context) (owned bool, err error) {
 	err = o.inInbox(ctx, func(c *conn) (err error) {
 		_, owned, err = c.number("SELECT 1 FROM @.processes p WHERE p.state = 'live' AND NOT (" + absent + ") LIMIT 1")
@@ -130,16 +130,16 @@ func (o opener) inInbox(ctx context.Context, f func(*conn) error) error {
 	return errors.Join(db.explain(err), c.close())
 }
 
-// now is the server's time in microseconds.
+// now is the server's time in microseconds, as SQL.
 const now = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 
 // inbox is the table of requests of a database.
 type inbox struct{ c *conn }
 
-// Leave implements [tables.Inbox]. It notifies the engine, and throws replies away that were not fetched.
+// Leave implements [tables.Inbox]. It notifies the engine, and deletes replies that were not fetched.
 //
-// The notification is sent by the COMMIT of the INSERT, as both are one statement: an engine that hears of it finds the
-// request.
+// The INSERT and the notification are one statement and so one commit: an engine that receives the notification finds
+// the request.
 func (in inbox) Leave(command json.RawMessage) (id int64, err error) {
 	if _, err := in.c.run("DELETE FROM @.requests WHERE replied < " + now + " - " + tables.KeptReply); err != nil {
 		return 0, err
@@ -149,9 +149,7 @@ func (in inbox) Leave(command json.RawMessage) (id int64, err error) {
 	return id, err
 }
 
-// TakeReply implements [tables.Inbox].
-//
-// It is one statement, so that two that ask for the same reply do not both get it.
+// TakeReply implements [tables.Inbox]. It is a single statement, so that of two callers only one gets the reply.
 func (in inbox) TakeReply(id int64) (a store.Answer, done bool, err error) {
 	err = in.c.each("DELETE FROM @.requests WHERE id = $1 AND replied IS NOT NULL RETURNING result, code, error", []any{id},
 		func(r *tables.Row) (err error) {
@@ -164,8 +162,8 @@ func (in inbox) TakeReply(id int64) (a store.Answer, done bool, err error) {
 
 // TakeBack implements [tables.Inbox].
 //
-// The engine's transaction may be about to reply. Then the row is locked, and this waits: the reply is there afterwards, or
-// the request is not.
+// If the engine's transaction is about to reply, it has locked the row, and TakeBack waits. Afterwards either the reply
+// exists or the request was deleted.
 func (in inbox) TakeBack(id int64) (bool, error) {
 	n, err := in.c.run("DELETE FROM @.requests WHERE id = $1 AND replied IS NULL", id)
 	return n > 0, err

@@ -27,7 +27,7 @@ func (r *reader) Journal(_ context.Context, f store.JournalFilter) ([]*store.Ent
 		w.Add("j.seq <= ?", f.Until)
 	}
 	if f.By != "" || f.Named {
-		w.Plain("j.actor <> ''") // as the partial indexes say it
+		w.Plain("j.actor <> ''") // the condition of the partial indexes
 	}
 	if f.By != "" {
 		w.Add("j.actor = ?", f.By)
@@ -39,17 +39,18 @@ func (r *reader) Journal(_ context.Context, f store.JournalFilter) ([]*store.Ent
 	switch {
 	case !f.Root.IsZero():
 		w.Add("j.root = ?", uuid(f.Root))
-		order = "j.rev" // the same order, which the primary key has
+		order = "j.rev" // the same order, by the primary key
 		boundRevisions(&w.Conditions, f)
 	case f.Roots != nil:
 		w.Add("j.root = ANY(?)", uuids(f.Roots))
-		order = "j.seq + 0" // the streams are few beside the whole journal, which the index of positions would go through
+		order = "j.seq + 0" // not by the index of positions, since the streams are a small part of the journal
 	}
 	return readEntries(r.c, r.nets, w.Where()+" ORDER BY "+order+desc+w.Limit(f.Limit), tables.NothingNewer, w.Args...)
 }
 
-// boundRevisions adds the bounds of a filter by position as those of the revision, by which the entries of a root case are found, where the position is
-// that of one of its entries: a page of a long history so costs what it has.
+// boundRevisions adds the bounds of a filter by position also as bounds of the revision, if the bound is the position
+// of an entry of the case. Entries of a root case are found by revision, so a page of a long history costs as much as
+// it has entries.
 func boundRevisions(w *tables.Conditions, f store.JournalFilter) {
 	const of = "COALESCE((SELECT s.rev FROM @.journal s WHERE s.seq = ? AND s.root = ?), "
 	switch {

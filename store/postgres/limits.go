@@ -9,14 +9,14 @@ import (
 	"github.com/tasq-dev/tasq/store/internal/tables"
 )
 
-// Rows of limits are read by one statement and written by another, which leaves those that have changed between. So no engine keeps a
-// lock while it thinks.
+// Rows of limits are read by one statement and written by another, which skips rows that have changed in between. So no
+// engine holds a lock while it decides.
 
 // ReadLimits implements [store.Limits].
 //
-// The time is the server's, so engines whose clocks differ agree on what a rate has admitted. It is read before the rows: a
-// row that was written between is newer than the time says, and its version keeps what is decided by it from being written
-// over a newer one.
+// The time is the server's, so engines with different clocks agree on what a rate has admitted. It is read before the
+// rows. A row that was written in between is newer than the time; its version prevents a decision on an older row from
+// overwriting a newer one.
 func (s *Store) ReadLimits(ctx context.Context, keys []store.LimitKey) (view store.LimitView, err error) {
 	found := make(map[store.LimitKey]store.LimitRow, len(keys))
 	names, of := columnsOf(keys)
@@ -65,7 +65,7 @@ func (r *reader) LimitRows(_ context.Context, f store.LimitFilter) (view store.L
 	return view, err
 }
 
-// live lists the numbers of the engines that are alive.
+// live lists the ids of the live engines.
 func live(c *conn) (engines []int64, err error) {
 	err = c.each("SELECT id FROM @.processes WHERE state = 'live'", nil, func(r *tables.Row) error {
 		engines = append(engines, r.Number())
@@ -85,12 +85,12 @@ func columnsOf(keys []store.LimitKey) (names, of []string) {
 	return names, of
 }
 
-// writeLimits writes the rows that are as they were read. It locks in the order of the keys, so engines do not wait for each other in a
-// circle.
+// writeLimits writes the rows that are unchanged since they were read. It locks rows in the order of the keys, so
+// engines cannot deadlock.
 //
-// Each row has a version. Of two engines that have read version 4 and write, one makes 5; the other finds no row with 4, is
-// not told that its row was written, reads it again and decides again. Neither holds a lock between the two, as a decision
-// may take long in a loop of retries.
+// Each row has a version. If two engines have read version 4, one writes version 5; the other finds no row with version
+// 4, does not get the row back as written, reads it again and decides again. Neither holds a lock in between, as a loop
+// of retries may take long.
 const writeLimits = "WITH u AS MATERIALIZED (SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::bigint[]) " +
 	"AS u(name, key, old, state, until)), " +
 	"k AS MATERIALIZED (SELECT l.name, l.key FROM @.limits l JOIN u ON l.name = u.name AND l.key = u.key AND l.version = u.old " +
@@ -101,8 +101,8 @@ const writeLimits = "WITH u AS MATERIALIZED (SELECT * FROM unnest($1::text[], $2
 	"ORDER BY name, key ON CONFLICT DO NOTHING RETURNING name, key) " +
 	"SELECT name, key FROM w UNION ALL SELECT name, key FROM i"
 
-// WriteLimits implements [store.Limits]. The first version of a row is the time, so a row that was removed and made again is not
-// taken for the one that was read.
+// WriteLimits implements [store.Limits]. The first version of a row is the time, so a row that was deleted and created
+// again is not taken for the old one.
 func (s *Store) WriteLimits(ctx context.Context, rows []store.LimitRow, at int64) (written []store.LimitKey, err error) {
 	rows = slices.SortedFunc(slices.Values(rows), func(a, b store.LimitRow) int {
 		return cmp.Or(cmp.Compare(a.Limit, b.Limit), cmp.Compare(a.Key, b.Key))
@@ -120,8 +120,8 @@ func (s *Store) WriteLimits(ctx context.Context, rows []store.LimitRow, at int64
 		}); err != nil {
 			return err
 		}
-		// SKIP LOCKED, as another engine may be deleting the same, and a thousand at most: the rest goes with the next
-		// write.
+		// SKIP LOCKED, since another engine may be deleting the same rows. The limit of a thousand leaves the rest to
+		// the next write.
 		_, err := c.run("DELETE FROM @.limits WHERE (name, key) IN (SELECT name, key FROM @.limits WHERE until < $1 "+
 			"ORDER BY name, key LIMIT 1000 FOR UPDATE SKIP LOCKED)", at)
 		return err

@@ -12,7 +12,7 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// As the partial indexes say it.
+// The conditions of the partial indexes.
 const (
 	liveItem = "state IN ('initialized', 'started')"
 	liveJob  = "state IN ('pending', 'running', 'waiting')"
@@ -20,8 +20,8 @@ const (
 	unread   = "taken IS NULL"
 )
 
-// loadTree reads a tree. Cases that are newer in memory than in the tables are taken from there, whole: a case in memory
-// holds its items, jobs and children.
+// loadTree reads a tree. A case that is newer in memory than in the tables is taken from memory as a whole, with its
+// items, jobs and children.
 //
 // A root case 1 with the child cases 2 and 3; this transaction has changed 3, and opened 4 below it:
 //
@@ -31,9 +31,9 @@ const (
 //	                    3    from memory, with its items and jobs; it lists 4 as its child
 //	                    4    from memory
 //
-// Whatever the size of the tree, it takes five queries, each by a key that begins with the root. They are not of one
-// snapshot; the commit compares the end of the journal with that of the row of case 1, which is read first. What is read
-// after it may be newer, and then the commit is stale.
+// Whatever the size of the tree, this takes five queries, each by a key that begins with the root. They do not share a
+// snapshot. The commit compares the end of the journal with that of the row of case 1, which is read first: if a later
+// query has read something newer, the commit is stale.
 func loadTree(
 	c *conn, nets *tables.Nets, root workitem.CaseID, newer func(workitem.CaseID) *state.Case,
 ) (*state.Tree, error) {
@@ -42,7 +42,7 @@ func loadTree(
 		return nil, err
 	}
 	byID := make(map[workitem.CaseID]*state.Case, len(stored))
-	old := make(map[workitem.CaseID]bool, len(stored)) // those whose children the tables know
+	old := make(map[workitem.CaseID]bool, len(stored)) // those whose children are in the tables
 	for _, k := range stored {
 		if now := newer(k.ID); now != nil {
 			byID[k.ID] = now
@@ -50,7 +50,7 @@ func loadTree(
 			byID[k.ID], old[k.ID] = k, true
 		}
 	}
-	for _, k := range stored { // in the order of their creation
+	for _, k := range stored { // in the order of creation
 		if old[k.Parent] {
 			parent := byID[k.Parent]
 			parent.Children = append(parent.Children, k.ID)
@@ -78,7 +78,8 @@ func loadTrees(c *conn, nets *tables.Nets, roots []workitem.CaseID) ([]*state.Tr
 	return tables.AssembleAll(roots, stored)
 }
 
-// ofRoots selects the rows of root cases: a condition behind the column with the id of the root case, and the argument of its $1.
+// ofRoots selects the rows of root cases: a condition that follows the column with the id of the root case, and the
+// argument for its $1.
 type ofRoots struct {
 	is  string
 	arg any
@@ -88,7 +89,7 @@ func oneRoot(root workitem.CaseID) ofRoots { return ofRoots{" = $1", uuid(root)}
 
 func someRoots(roots []workitem.CaseID) ofRoots { return ofRoots{" = ANY($1)", uuids(roots)} }
 
-// loadCases reads all cases of root cases with what they hold in memory but for their children, oldest first.
+// loadCases reads all cases of root cases, oldest first, with what they hold in memory except for their children.
 func loadCases(c *conn, nets *tables.Nets, of ofRoots) ([]*state.Case, error) {
 	var all []*state.Case
 	err := c.each("SELECT "+tables.Cases.List("")+" FROM @.cases WHERE root"+of.is+" ORDER BY id", []any{of.arg},
@@ -124,8 +125,8 @@ type held struct {
 	mail  []*state.Message
 }
 
-// loadHeld reads the items of each task's latest activation, the live jobs, the waiting steps and the mail. No item of an
-// older activation is live.
+// loadHeld reads the items of each task's latest activation, the live jobs, the waiting steps and the mail. Items of
+// older activations are never live.
 func loadHeld(c *conn, roots ofRoots, cases []*state.Case) (map[workitem.CaseID]*held, error) {
 	all := make(map[workitem.CaseID]*held, len(cases))
 	for _, k := range cases {
@@ -135,9 +136,9 @@ func loadHeld(c *conn, roots ofRoots, cases []*state.Case) (map[workitem.CaseID]
 		if h := all[id]; h != nil {
 			return h
 		}
-		return new(held) // a stray, which the integrity check finds
+		return new(held) // a stray row, which the integrity check reports
 	}
-	// A task in a loop has items of each time that it was activated, and all but the latest have ended: they are not read.
+	// A task in a loop has items of each activation; those of all but the latest have ended and are not read.
 	latestCases, latestTasks, latest := latestActivations(cases)
 	key := []any{roots.arg}
 	for _, part := range []struct {
@@ -222,7 +223,7 @@ func ownedSteps(c *conn, owner [16]byte) ([]*workitem.Step, error) {
 	return all, err
 }
 
-// findItem reads a work item with the names of where it belongs.
+// findItem reads a work item.
 func findItem(c *conn, id workitem.ID) (*store.ItemRow, error) {
 	rows, err := queryItems(c, store.ItemFilter{ID: id})
 	if err == nil && len(rows) == 0 {
