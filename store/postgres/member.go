@@ -13,36 +13,39 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Each engine that has the database open is a row of the table processes. The row is the fence: a commit locks it for sharing, so
-// the engine that declares another one dead waits for the commit that is under way, and none can follow.
+// Each engine that has the database open has a row in the table processes. The row is the fence: a commit takes a
+// shared lock on it, so an engine that declares this one dead waits for the commit in progress, and no later one
+// succeeds.
 
 const (
-	// sessionLock is the number of the lock that the session of an engine holds until it ends. One behind a pooler never holds it.
+	// sessionLock is the key of the lock that an engine's session holds until it ends. Behind a pooler it is never
+	// held.
 	sessionLock = "hashtextextended('tasq process ' || p.token || ' @', 0)"
 
-	// overdue is that of an engine that has not sent a heartbeat for long.
+	// overdue is true of an engine that has sent no heartbeat for too long.
 	overdue = "clock_timestamp() - u.beat > 2.5 * u.pace + interval '5 s'"
 
-	// absent selects the engines that have gone without a word: no session holds the lock of their session, and the server's process that
-	// was to commit for them has ended; or they are behind a pooler, and overdue.
+	// absent selects the engines that ended without leaving: the lock of their session is free, and the server process
+	// that commits for them has ended; or they are behind a pooler, and overdue.
 	absent = "p.state = 'live' AND CASE WHEN p.pid IS NULL THEN EXISTS (SELECT FROM @.pulses u WHERE u.process = p.id AND " + overdue + ") " +
 		"ELSE pg_try_advisory_xact_lock(" + sessionLock + ") AND NOT EXISTS (SELECT FROM pg_stat_activity a WHERE a.pid = p.pid) END"
 )
 
-// join gives this engine a number. Engines that are gone, or all if this one is alone, are declared dead before.
+// join gives this engine a number. Absent engines, or all if this one opens the database alone, are declared dead
+// first.
 //
-// In one transaction, which others see as a whole or not at all:
+// All in one transaction:
 //
-//	advisory lock "join"     one engine at a time: two that join at once would each not see the row of the other
-//	mayJoin                  is the database another engine's alone?
-//	removeEngines            dead ones, since a database without engines has none that looks
-//	findBase                 positions go on behind all that is in the journal
+//	advisory lock "join"     one engine at a time: two that join at once would not see each other's rows
+//	mayJoin                  has another engine the database alone?
+//	removeEngines            dead ones, since a database without engines has none that detects them
+//	findBase                 new positions come after all that are in the journal
 //	INSERT INTO processes    the number and the first epoch
 //	INSERT INTO pulses       the first heartbeat, so that this engine is not overdue before its first Tick
-//	notify                   at the COMMIT: the others count this engine, and begin nothing ahead any more
+//	notify                   at the COMMIT: the others count this engine, and begin no more transactions ahead
 func (s *Store) join(ctx context.Context, c *conn) error {
 	return c.transaction(ctx, func() error {
-		// Two that join at once do so one after the other, so that the second sees the row of the first.
+		// Engines that join at once do so one after the other, so that the second sees the row of the first.
 		if err := c.exec(ctx, "SET LOCAL lock_timeout = '30s'"); err != nil {
 			return err
 		}
@@ -52,8 +55,8 @@ func (s *Store) join(ctx context.Context, c *conn) error {
 		if err := s.mayJoin(c); err != nil {
 			return err
 		}
-		// An engine that has the database alone holds the lock of all engines, so none of the others can be there, whatever
-		// their rows say.
+		// An engine that has the database alone holds the lock of all engines, so no other engine can be live, whatever
+		// the rows say.
 		gone := "true"
 		if s.shared {
 			gone = absent
@@ -85,8 +88,8 @@ func (s *Store) join(ctx context.Context, c *conn) error {
 	})
 }
 
-// mayJoin returns an error that wraps [store.ErrOwned] if another engine has the database in a way that its lock, see presence, does not
-// keep from this one: one of the two is behind a pooler, and holds none.
+// mayJoin returns an error that wraps [store.ErrOwned] if one engine has the database alone and the lock of presence
+// does not show it: one of the two is behind a pooler, and holds no lock.
 func (s *Store) mayJoin(c *conn) error {
 	refused := "SELECT 1 WHERE NOT pg_try_advisory_xact_lock_shared(" + lockKey + ")"
 	switch {
@@ -104,7 +107,8 @@ func (s *Store) mayJoin(c *conn) error {
 	return err
 }
 
-// pidOf is how others know a connection that commits: by the server's process; NULL through a pooler, which has many.
+// pidOf returns the server process by which other engines identify a connection that commits; nil through a pooler,
+// which has many.
 func (s *Store) pidOf(c *conn) *int32 {
 	if s.db.set.poll > 0 {
 		return nil
@@ -113,10 +117,11 @@ func (s *Store) pidOf(c *conn) *int32 {
 	return &pid
 }
 
-// removeEngines removes the rows of engines that a condition selects, and gives the jobs free that no engine holds.
+// removeEngines removes the rows of engines that a condition selects, and frees the jobs that no engine holds.
 //
-// In this order, though in one transaction: the UPDATE waits for a commit of the dead engine that is under way, since that
-// has locked the row, and the jobs are freed as that commit leaves them. "holder > 0" is the term of the index jobs_held.
+// The order matters, although it is one transaction: the UPDATE waits for a commit in progress of the dead engine,
+// which has locked the row, and the jobs are freed as that commit leaves them. The term "holder > 0" makes the planner
+// use the index jobs_held.
 func (s *Store) removeEngines(ctx context.Context, c *conn, gone string) error {
 	// A dead engine may have held a million jobs.
 	defer c.patiently()()
@@ -136,9 +141,8 @@ func (s *Store) removeEngines(ctx context.Context, c *conn, gone string) error {
 	return nil
 }
 
-// leave gives everything free that this engine holds, and notifies the others.
-//
-// The notification is sent by the COMMIT, so who hears of it finds the jobs free.
+// leave frees everything that this engine holds, and notifies the others. COMMIT sends the notification, so an engine
+// that receives it finds the jobs free.
 func (s *Store) leave(ctx context.Context) error {
 	return s.w.transaction(ctx, func() error {
 		if err := notify(s.w, s.self, "f", ""); err != nil {
@@ -152,7 +156,7 @@ func (s *Store) leave(ctx context.Context) error {
 	})
 }
 
-// resolve rejoins to find out what became of a commit. A server that is restarted is waited for.
+// resolve rejoins to find the outcome of a commit. It waits for a server that is being restarted.
 func (s *Store) resolve() error {
 	ctx, cancel := context.WithTimeout(s.ending, s.db.set.resolve)
 	defer cancel()
@@ -171,36 +175,38 @@ func (s *Store) resolve() error {
 	}
 }
 
-// rejoin reconnects. What the lost connection was about to commit cannot happen any more after that: the next epoch of this
-// engine begins.
+// rejoin reconnects, and begins the next epoch of this engine. After that, a transaction of the lost connection can no
+// longer commit.
 //
 //	the connection is lost in a commit of epoch 3
 //	connectWriter            a new session
-//	nextEpoch                UPDATE processes SET epoch = 4 WHERE epoch = 3: waits for the old transaction, which has locked the row
-//	                         - it ends by COMMIT: its entry is there, and happened says so
-//	                         - it ends by ROLLBACK: it is not there, and cannot come any more
+//	nextEpoch                UPDATE processes SET epoch = 4 WHERE epoch = 3: waits for the old transaction,
+//	                         which has locked the row
+//	                         - it commits: its entry is in the journal, and happened finds it
+//	                         - it rolls back: the entry is not there, and can no longer appear
 //	                         - it does not end within lock_timeout: terminate ends it, then the same
-//	lostLast                 does the server have what this one has acknowledged, or is it a standby without it?
-//	fencedOut                if the row was dead: a new number, and all that is in memory is loaded again
+//	lostLast                 does the server lack an acknowledged entry of this engine, as a standby may?
+//	fencedOut                if the row was dead: a new number, and everything in memory is loaded again
 func (s *Store) rejoin(ctx context.Context) error {
 	s.forgetAhead()
 	if s.w != nil {
-		_ = s.w.cut() // it is gone already
+		_ = s.w.cut() // the connection is lost already
 		s.w = nil
 	}
 	w, err := s.connectWriter(ctx)
 	if err != nil {
 		return err
 	}
-	// The statement that raises the epoch is the fence: from its commit on, nothing can be committed with the old one.
+	// The statement that raises the epoch is the fence: once it has committed, nothing can be committed with the old
+	// epoch.
 	live, err := s.nextEpoch(w)
-	if code(err) == lockNotAvailable { // a commit of the lost connection still runs, and holds the row
+	if code(err) == lockNotAvailable { // a commit of the lost connection is still running, and has locked the row
 		if err = terminate(w, s.self, math.MaxInt64); err == nil {
 			live, err = s.nextEpoch(w)
 		}
 	}
 	if err == nil && live && s.shared {
-		// A commit of unknown outcome may have given this engine jobs that it does not know of, and nothing tells it which.
+		// A commit of unknown outcome may have assigned jobs to this engine that it does not know of.
 		lost := s.doubt
 		if !lost {
 			lost, err = s.lostLast(w)
@@ -213,7 +219,7 @@ func (s *Store) rejoin(ctx context.Context) error {
 		s.w, s.doubt = w, false
 		if !live {
 			if err = s.fencedOut(nil); errors.Is(err, store.ErrFenced) && s.w != nil && !errors.Is(err, store.ErrUnavailable) {
-				err, s.rejoined = nil, true // it has rejoined, and the next commit says so
+				err, s.rejoined = nil, true // the next commit reports the rejoin
 			}
 		}
 		return err
@@ -221,17 +227,17 @@ func (s *Store) rejoin(ctx context.Context) error {
 	return errors.Join(err, w.close())
 }
 
-// lastEntry is one that an engine appended, under a number of its.
+// lastEntry is an entry that an engine appended, with the engine's number at that time.
 type lastEntry struct {
 	root    workitem.CaseID
 	seq     int64
 	process int64
 }
 
-// noteLast keeps which entry this engine appended last.
+// noteLast records the last entry that this engine appended.
 //
-// One entry is enough: what a standby lacks is the newest, and all of this engine's commits are in one order. An entry of a
-// removed tree is not in the journal either way, so it says nothing.
+// One entry is enough: a standby lacks the newest entries, and the commits of an engine have one order. Entries of
+// removed trees do not count, since they are not in the journal in either case.
 func (s *Store) noteLast(appended tables.Appended) {
 	for i := len(appended) - 1; i >= 0; i-- {
 		if e := appended[i].Entry; !appended.Removed(e.Root) {
@@ -241,7 +247,8 @@ func (s *Store) noteLast(appended tables.Appended) {
 	}
 }
 
-// lostLast reports whether the database lacks the last entry of this engine, as a standby that was promoted may. It is false if there is none.
+// lostLast reports whether the database lacks the last entry of this engine, as a promoted standby may. It is false if
+// there is no last entry.
 func (s *Store) lostLast(w *conn) (bool, error) {
 	if s.last.seq == 0 {
 		return false, nil
@@ -255,19 +262,19 @@ func (s *Store) lostLast(w *conn) (bool, error) {
 	return err == nil && !found, err
 }
 
-// giveUp declares this engine dead. It may be given jobs by the database that it does not know of, by a commit of unknown outcome or since
-// commits were lost: they are free when it rejoins.
+// giveUp declares this engine dead. After a commit of unknown outcome, or the loss of commits, the database may have
+// assigned jobs to it that it does not know of: this frees them before it rejoins.
 func (s *Store) giveUp(w *conn) error {
 	_, err := w.run("UPDATE @.processes SET state = 'dead' WHERE id = $1", s.self)
 	return err
 }
 
-// nextEpoch begins the next epoch of this engine, and reports whether it is alive.
+// nextEpoch begins the next epoch of this engine, and reports whether it is live.
 func (s *Store) nextEpoch(w *conn) (live bool, err error) {
 	var epoch int64
 	err = w.transaction(context.Background(), func() (err error) {
-		// With the epoch that this engine knows: if the answer of this very statement is lost, the next attempt finds
-		// another epoch and rejoins.
+		// The condition has the epoch that this engine knows: if the result of this statement is lost, the next attempt
+		// finds another epoch and rejoins.
 		epoch, live, err = w.number("UPDATE @.processes SET epoch = epoch + 1, pid = $3 "+
 			"WHERE id = $1 AND epoch = $2 AND state = 'live' RETURNING epoch", s.self, s.epoch, s.pidOf(w))
 		if err == nil {
@@ -281,7 +288,7 @@ func (s *Store) nextEpoch(w *conn) (live bool, err error) {
 	return live, err
 }
 
-// fencedOut is the error of an engine that another one declared dead. One that shares the database rejoins.
+// fencedOut returns the error of an engine that another one has declared dead. It rejoins if it shares the database.
 func (s *Store) fencedOut(err error) error {
 	if !s.shared {
 		return s.db.taken(errors.Join(errNoSign, err))
@@ -290,7 +297,7 @@ func (s *Store) fencedOut(err error) error {
 	if err := s.join(context.Background(), s.w); err != nil {
 		return s.db.at("%w: %w, and it could not join anew: %w", store.ErrUnavailable, store.ErrFenced, err)
 	}
-	// Its jobs are free by now, for this engine as for the others.
+	// Its jobs are free now, and this engine may take them again.
 	s.hints.send(store.Hint{Free: true})
 	return s.db.at("%w", &store.StaleError{Err: store.ErrFenced})
 }

@@ -8,8 +8,7 @@ import (
 	"github.com/tasq-dev/tasq/store/internal/tables"
 )
 
-// members reads the live engines, with what they hold.
-// Held jobs are counted by jobs_held, which has live jobs only.
+// members reads the live engines, with the number of jobs that they hold. The index jobs_held has only live jobs.
 const members = "SELECT p.id, p.name, (extract(epoch FROM p.joined) * 1000000)::bigint, " +
 	"(extract(epoch FROM clock_timestamp() - u.beat) * 1000000)::bigint, (extract(epoch FROM u.pace) * 1000000)::bigint, u.busy, u.skew, " +
 	"(SELECT count(*) FROM @.jobs j WHERE j.holder = p.id AND j." + liveJob + "), " +

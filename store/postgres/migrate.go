@@ -23,7 +23,7 @@ const migrationsTable = `CREATE TABLE IF NOT EXISTS @.schema_migrations (
     applied  bigint  NOT NULL
 )`
 
-// migrate applies the migrations that the schema lacks, all or none. Programs that open an empty database at once do so one
+// migrate applies the missing migrations, all or none. Programs that open an empty database at the same time do so one
 // after the other.
 func (s *Store) migrate(ctx context.Context, c *conn) error {
 	if s.db.set.noMigrate {
@@ -56,9 +56,8 @@ func (s *Store) mustBeMigrated(c *conn) error {
 	return err
 }
 
-// upToDate reports that nothing is to be done, for which no lock is needed.
-//
-// Most engines find it so. The lock of migrations would have those that start at once wait for one another.
+// upToDate reports whether no migration is missing. It needs no lock: in most cases nothing is missing, and the lock of
+// migrations would serialize engines that start at the same time.
 func (s *Store) upToDate(c *conn) (bool, error) {
 	there, err := hasSchema(c)
 	if err != nil || !there {
@@ -77,14 +76,14 @@ func hasSchema(c *conn) (bool, error) {
 	return found, err
 }
 
-// lockKey is the number of an advisory lock of the schema; what keeps those of one use apart from those of another.
+// lockKey is the key of an advisory lock of the schema; its argument distinguishes the uses.
 const lockKey = "hashtextextended('tasq ' || $1 || ' @', 0)"
 
-// In one transaction, as changes of schemas can be rolled back: a crash leaves the version that was there. An engine that
-// waits for the lock finds everything done, as it looks only after it has it.
+// applyMigrations runs in one transaction, since PostgreSQL can roll back changes of a schema: a crash leaves the old
+// version. An engine that waits for the lock finds nothing left to do, since it checks after it has the lock.
 //
-// Migrations only add, so that engines of an older version go on with the tables meanwhile. They wait for the locks that a
-// change of a table takes, and lock_timeout bounds how long this one waits for theirs.
+// Migrations only add, so engines of an older version continue to work with the tables. A migration waits for their
+// locks, up to lock_timeout, when it changes a table.
 func (s *Store) applyMigrations(ctx context.Context, c *conn) error {
 	if err := c.exec(ctx, "SET LOCAL lock_timeout = '30s'; SET LOCAL statement_timeout = 0"); err != nil {
 		return err
@@ -97,7 +96,8 @@ func (s *Store) applyMigrations(ctx context.Context, c *conn) error {
 		return err
 	}
 	if !there {
-		// A role may have the right to make tables in a schema that was made for it, and none to make schemas.
+		// A role may have the privilege to create tables in a schema that was created for it, but not to create
+		// schemas.
 		_, made, err := c.number("SELECT 1 FROM pg_namespace WHERE nspname = '@'")
 		if err != nil {
 			return err
@@ -115,7 +115,7 @@ func (s *Store) applyMigrations(ctx context.Context, c *conn) error {
 	if err != nil {
 		return err
 	}
-	// The files name tables without a schema, as the name of it is the user's choice.
+	// The files name tables without a schema, since the user chooses its name.
 	if err := c.exec(ctx, "SET LOCAL search_path = @"); err != nil {
 		return err
 	}
@@ -131,7 +131,7 @@ func (s *Store) applyMigrations(ctx context.Context, c *conn) error {
 	return nil
 }
 
-// pendingMigrations lists what the schema lacks.
+// pendingMigrations lists the migrations that the schema lacks.
 func pendingMigrations(c *conn) ([]sqlkit.Migration, error) {
 	folder, err := fs.Sub(schemaFiles, "schema")
 	if err != nil {

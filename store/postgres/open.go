@@ -20,27 +20,27 @@ import (
 	"github.com/tasq-dev/tasq/store/internal/tables"
 )
 
-// DefaultSchema is where the tables are unless [Schema] says otherwise.
+// DefaultSchema is the schema of the tables unless [Schema] names another one.
 const DefaultSchema = "tasq"
 
-// Option changes how [Open] keeps its database.
+// Option changes how [Open] opens the database.
 type Option func(*settings)
 
 type settings struct {
 	schema    string
 	noMigrate bool
 	alone     bool
-	poll      time.Duration // how often an engine behind a pooler looks for what others did; 0 without a pooler
+	poll      time.Duration // how often an engine behind a pooler polls for changes; 0 without a pooler
 	patience  time.Duration // how long the server may take to answer a statement of the writer
 	attention time.Duration // the same for heartbeats and notifications
-	resolve   time.Duration // how long the outcome of a commit is asked for whose connection was lost
+	resolve   time.Duration // how long the outcome of a commit is queried after its connection was lost
 	keepAhead time.Duration // how long a transaction that was begun ahead waits for its update
 
 	fewestEnded, fewestLarge int // see parts.go
 }
 
-// Schema names the schema that holds the tables: small letters, digits and '_', at most 40 in all. "" is [DefaultSchema].
-// Each schema is a database of cases of its own.
+// Schema sets the schema of the tables: lower-case letters, digits and '_', at most 40 characters. "" is
+// [DefaultSchema]. Each schema is a separate database of cases.
 func Schema(name string) Option {
 	return func(s *settings) {
 		if name != "" {
@@ -49,31 +49,33 @@ func Schema(name string) Option {
 	}
 }
 
-// NoMigrate refuses a schema that is not up to date instead of migrating it, for a role that must not change tables. The
-// error wraps [store.ErrOlder]; have another role open it once, with a program of the same version.
+// NoMigrate makes Open fail if the schema is not up to date, instead of migrating it, for a role that must not change
+// tables. The error wraps [store.ErrOlder]; another role must then open it once, with a program of the same version.
 func NoMigrate() Option { return func(s *settings) { s.noMigrate = true } }
 
-// Alone has the database for one engine, as a file is: it is not opened while another engine has it, and no other one opens it
-// meanwhile. Tools that maintain a database need that.
+// Alone opens the database for one engine only, as a file is: opening fails while another engine has it open, and no
+// other engine can open it meanwhile. Tools that maintain a database need that.
 func Alone() Option { return func(s *settings) { s.alone = true } }
 
-// Poll is for a connection string that leads to a pooler which gives a session to a transaction at a time, such as PgBouncer with
-// pool_mode = transaction. The engine keeps nothing in a session then. It hears of no notifications, and looks so often for what other engines
-// and programs did; 0 stands for a second. A death is found by the heartbeat that is missing. A database cannot be had [Alone] so.
+// Poll is for a connection string of a pooler that assigns sessions per transaction, such as PgBouncer with pool_mode =
+// transaction. The engine then keeps no state in sessions and receives no notifications; it polls for the changes of
+// other engines and programs at this interval, where 0 means one second. A dead engine is detected by its missing
+// heartbeats. [Alone] is not possible.
 //
-// The parameter tasq_poll of the connection string says the same: "postgres://user@pooler:6432/database?tasq_poll=1s".
+// The parameter tasq_poll of the connection string has the same effect:
+// "postgres://user@pooler:6432/database?tasq_poll=1s".
 func Poll(every time.Duration) Option {
 	return func(s *settings) { s.poll = cmp.Or(max(every, 0), busyPace) }
 }
 
-// pollKeyword is the parameter of a connection string that stands for [Poll].
+// pollKeyword is the parameter of a connection string for [Poll].
 const pollKeyword = "tasq_poll"
 
-// database is where cases are.
+// database identifies a schema and the options to open it.
 type database struct {
 	dsn    string
 	set    settings
-	name   string // as errors name it, without the password
+	name   string // for errors, without the password
 	config *pgx.ConnConfig
 	sql    *statements
 }
@@ -84,12 +86,12 @@ type opener struct {
 	set settings
 }
 
-// Open keeps cases in a PostgreSQL database, named by a connection string: "postgres://user@host/database", or in the form
-// of keywords and values. The tables are made if they are not there. Opening returns an error that wraps [store.ErrOwned]
-// while an engine has the schema open that does not share it, see [Alone]; [store.ErrNewer] if a newer version of Tasq made the tables; or
+// Open returns an Opener for a PostgreSQL database, named by a connection string: "postgres://user@host/database", or
+// keywords and values. It creates the tables if they do not exist. Opening returns an error that wraps [store.ErrOwned]
+// while an engine has the schema open [Alone]; [store.ErrNewer] if a newer version of Tasq created the tables; or
 // [store.ErrUnavailable] if the server cannot be reached.
 //
-// With Options.ReadOnly the database is read beside an engine that has it open.
+// With Options.ReadOnly the database can be read while an engine has it open.
 func Open(dsn string, opts ...Option) store.Opener {
 	set := settings{schema: DefaultSchema, patience: patience, attention: attention, resolve: resolve, keepAhead: keepAhead,
 		fewestEnded: fewestEnded, fewestLarge: fewestLarge}
@@ -101,7 +103,7 @@ func Open(dsn string, opts ...Option) store.Opener {
 
 var schemaName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,39}$`)
 
-// database reads the connection string.
+// database parses the connection string.
 func (o opener) database() (database, error) {
 	db := database{dsn: o.dsn, set: o.set}
 	if !schemaName.MatchString(o.set.schema) {
@@ -120,8 +122,8 @@ func (o opener) database() (database, error) {
 		db.set.poll = d
 	}
 	if db.set.poll > 0 {
-		// The server keeps a named statement in its session, and the next transaction has another one.
-		db.config.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe // statements without a name
+		// Named statements belong to a session of the server, and the next transaction has another session.
+		db.config.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe // unnamed statements
 	}
 	if db.config.RuntimeParams["application_name"] == "" {
 		db.config.RuntimeParams["application_name"] = "tasq"
@@ -139,17 +141,19 @@ func (o opener) database() (database, error) {
 }
 
 const (
-	// patience is longer than the server's own bound on a statement, see writerNeeds: after it, the connection leads nowhere.
+	// patience is longer than the server's own limits for a statement, see writerNeeds: after that time, the connection
+	// is lost.
 	patience = 45 * time.Second
 
-	// attention is shorter, since an engine that sends no heartbeat is declared dead. None of those statements takes long.
+	// attention is shorter, since an engine that sends no heartbeats is declared dead. None of those statements takes
+	// long.
 	attention = 15 * time.Second
 
-	// resolve is longer than the restart of a server that has little to recover.
+	// resolve is longer than the restart of a server with little to recover.
 	resolve = 30 * time.Second
 )
 
-// connectTimeout bounds an attempt to connect, unless the connection string does.
+// connectTimeout limits an attempt to connect, unless the connection string does.
 const connectTimeout = 10 * time.Second
 
 // Open implements [store.Opener].
@@ -161,7 +165,7 @@ func (o opener) Open(ctx context.Context, opts store.Options) (store.Store, erro
 	s := &Store{
 		revs: make(revisions),
 		db:   db, now: opts.Now, log: opts.Logger, nets: new(tables.Nets), readOnly: opts.ReadOnly, shared: opts.Shared && !o.set.alone,
-		// Random: it names the lock, which is taken before there is a row with a number.
+		// Random, since it is the key of a lock that is taken before the engine has a row with a number.
 		token: rand.Int64(),
 	}
 	s.hints = newHints(s)
@@ -185,9 +189,8 @@ func (o opener) Open(ctx context.Context, opts store.Options) (store.Store, erro
 	return s, nil
 }
 
-// openReader checks that there is a schema of this version.
-//
-// It takes no lock and has no row, so any number of readers are beside the engines, and none is missed when it goes.
+// openReader checks that the schema has this version. A reader takes no lock and has no row, so there can be any number
+// of them, and engines need not notice their end.
 func (s *Store) openReader(ctx context.Context) error {
 	c, err := s.readers.Get(ctx)
 	if err != nil {
@@ -222,16 +225,16 @@ func (db database) older(pending []sqlkit.Migration) error {
 	return db.at("%w: its tables lack migration %d (%s)", store.ErrOlder, pending[0].Version, pending[0].Name)
 }
 
-// openWriter makes the schema, takes the locks of an engine, and joins the others.
+// openWriter creates the schema, takes the locks of an engine, and joins the others.
 //
 // The order of the steps matters:
 //
 //	connectWriter     a session
 //	migrate           the tables that the rest needs, one engine at a time
-//	openPresence      the lock that says that this engine lives, before the row that says so: a row without its lock is that of a dead one
-//	join              its row, with a number and an epoch; those of dead engines go
+//	openPresence      the lock of a live engine; before its row, since a row without the lock is that of a dead engine
+//	join              its row, with a number and an epoch; rows of dead engines are removed
 //
-// A crash after any of them leaves a row at most, which the next engine that joins removes.
+// A crash after any of these steps leaves at most a row, which the next engine that joins removes.
 func (s *Store) openWriter(ctx context.Context) error {
 	w, err := s.connectWriter(ctx)
 	if err != nil {
@@ -247,8 +250,8 @@ func (s *Store) openWriter(ctx context.Context) error {
 	return s.join(ctx, w)
 }
 
-// connectWriter opens the connection that commits. Through a pooler, each of its transactions holds a lock by which the process of the server that
-// it has can be found.
+// connectWriter opens the connection that commits. Through a pooler, each of its transactions holds a lock that
+// identifies its server process.
 func (s *Store) connectWriter(ctx context.Context) (*conn, error) {
 	w, err := s.db.connectFor(ctx, s.db.set.patience, writerNeeds...)
 	if err == nil && w.opening != "" {

@@ -9,37 +9,38 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// The statements of a large transaction are sent in parts, so that the server works on one part while this process makes the next:
+// The statements of a large transaction are sent in parts, so that the server works on one part while this process
+// encodes the next:
 //
 //	process   commands 1 to 40  commands 41 to 90   journal  cases  items  jobs, COMMIT
 //	server                      rows of 1 to 40              journal  cases  items  jobs, COMMIT
 //
-// Before the commit, only entries of trees that have ended are sent. A tree that goes on would most likely be written twice. Nothing is sent
-// of a command that may still be undone.
+// Before the commit, only the entries of trees that have ended are sent, since the rows of other trees would probably
+// be written twice. Nothing is sent of a command that may still be rolled back.
 //
-// An engine that has company sends nothing before the commit. Rows are locked in the order of their keys within a part only, so two
-// engines could wait for each other.
+// While there are other engines, nothing is sent before the commit. Rows are locked in the order of their keys only
+// within a part, so two engines could deadlock.
 
 const (
-	// fewestEnded is how many entries of trees that have ended are worth a part.
+	// fewestEnded is the least number of entries of ended trees for which a part is sent before the commit.
 	fewestEnded = 64
 
-	// fewestLarge is how many entries are worth a part for each table.
+	// fewestLarge is the least number of entries for which each table has a part of its own.
 	fewestLarge = 256
 
 	// maxQueued bounds the parts that wait for the sender.
 	maxQueued = 8
 )
 
-// sender sends batches one after the other, while their maker goes on. The connection is its own until wait returns.
+// sender sends batches one after the other in a goroutine. It owns the connection until wait returns.
 type sender struct {
 	c       *conn
 	queued  chan *batch
 	over    chan struct{}
-	pending atomic.Int32 // how many batches have no answer yet
+	pending atomic.Int32 // number of batches without a result
 
 	done answers
-	err  error // of the first statement that failed; what comes after it is not sent
+	err  error // of the first statement that failed; later ones are not sent
 }
 
 func newSender(c *conn) *sender {
@@ -68,7 +69,7 @@ func (s *sender) send(b *batch) {
 // isIdle reports whether the next batch would be sent at once.
 func (s *sender) isIdle() bool { return s.pending.Load() == 0 && s.err == nil }
 
-// wait waits for the answers to all that was sent, and ends the sender.
+// wait waits for the results of all batches, and ends the sender.
 func (s *sender) wait() {
 	close(s.queued)
 	<-s.over
@@ -77,15 +78,15 @@ func (s *sender) wait() {
 // parts is what a transaction has sent so far.
 type parts struct {
 	to     *sender   // nil if no part is under way
-	staged *pipeline // what of the commit was sent; nil for nothing
-	n      int       // how many statements there were
-	checks []int     // which of them fail if a root case is stale
+	staged *pipeline // the sent statements of the commit; nil if none
+	n      int       // number of sent statements
+	checks []int     // positions of those that fail if a root case is stale
 	done   answers
 	err    error // of the first statement that failed
 	roots  map[workitem.CaseID]struct{}
 }
 
-// wait waits for the answers to all that was sent.
+// wait waits for the results of all statements.
 func (p *parts) wait() {
 	if p.to == nil {
 		return
@@ -109,7 +110,8 @@ func (tx *transaction) part(b *batch) {
 	tx.parts.to.send(part)
 }
 
-// stage sends what was queued so far of a commit, so that the server begins with it. A large commit has parts instead.
+// stage sends the statements of a commit that are queued so far, so that the server begins with them. A large commit
+// has parts instead.
 func (tx *transaction) stage(b *batch) {
 	if tx.parts.to != nil || !tx.begun || !tx.w.hasNames() || len(tx.appended) >= tx.s.db.set.fewestLarge {
 		return
@@ -121,7 +123,7 @@ func (tx *transaction) stage(b *batch) {
 	tx.parts.staged.send(b)
 }
 
-// send sends the last part and what is to be run behind the commit, and waits for the results of all parts.
+// send sends the last part and the statements that run behind the commit, and waits for the results of all parts.
 func (tx *transaction) send(b, behind *batch) (done *answers, err error) {
 	if tx.parts.to == nil && tx.w.hasNames() {
 		x := tx.parts.staged
@@ -148,15 +150,15 @@ func (tx *transaction) send(b, behind *batch) (done *answers, err error) {
 	return &tx.parts.done, err
 }
 
-// partIfLarge is part for a commit that is worth it.
+// partIfLarge sends a part if the commit is large enough.
 func (tx *transaction) partIfLarge(b *batch) {
 	if b.large {
 		tx.part(b)
 	}
 }
 
-// landed waits until the connection is free for something else. If what was sent has failed, the transaction is undone, through no fault
-// of the command that meets it: that is done again.
+// landed waits until the connection is free. If a sent part has failed, the transaction is rolled back. The error is
+// not that of the running command, which runs again.
 func (tx *transaction) landed() error {
 	tx.w.mu.Lock()
 	defer tx.w.mu.Unlock()
@@ -177,10 +179,10 @@ func (tx *transaction) landedLocked() error {
 	return tx.failLocked(tx.staleError(nil, tx.parts.err))
 }
 
-// isCheck reports whether a statement is one that locks root cases.
+// isCheck reports whether a statement is one of those that lock root cases.
 func (p *parts) isCheck(statement int) bool { return slices.Contains(p.checks, statement) }
 
-// mark is what is to be known of an appended entry.
+// mark describes an appended entry.
 type mark struct {
 	over  bool // its tree has ended, or was removed
 	ended bool // it has ended
@@ -196,7 +198,7 @@ func (tx *transaction) note(t *state.Tree, dirty *state.Dirty) {
 	tx.marks = append(tx.marks, m)
 }
 
-// cut forgets the marks of entries that were undone, which were not sent.
+// cut removes the marks of entries that were rolled back, which were not sent.
 func (tx *transaction) cut(entries int) {
 	for _, m := range tx.marks[entries:] {
 		if m.ended {
@@ -206,7 +208,7 @@ func (tx *transaction) cut(entries int) {
 	tx.marks = tx.marks[:entries]
 }
 
-// sendEnded sends the entries of trees that have ended, with those before them, and the rows of these trees.
+// sendEnded sends the entries of ended trees, with those before them, and the rows of these trees.
 func (tx *transaction) sendEnded() {
 	if tx.endings < tx.s.db.set.fewestEnded || !tx.maySendEarly() {
 		return
@@ -241,7 +243,7 @@ func (tx *transaction) sendEnded() {
 	}
 }
 
-// maySendEarly reports whether something is to be sent before the commit.
+// maySendEarly reports whether a part is sent before the commit.
 func (tx *transaction) maySendEarly() bool {
 	tx.w.mu.Lock()
 	defer tx.w.mu.Unlock()
@@ -249,7 +251,7 @@ func (tx *transaction) maySendEarly() bool {
 		(tx.parts.to == nil && tx.parts.err == nil || tx.parts.to != nil && tx.parts.to.isIdle())
 }
 
-// unsent are the entries that were not sent yet, but for those of trees that are gone.
+// unsent returns the entries that were not sent yet, without those of removed trees.
 func (tx *transaction) unsent(gone map[workitem.CaseID]bool) []tables.Command {
 	if len(tx.parts.roots) == 0 && len(gone) == 0 {
 		return tx.appended

@@ -9,31 +9,34 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// pipeline sends the statements of a commit while it is made, and reads the results at the end. The server runs the first statements while this
-// process encodes the others:
+// pipeline sends the statements of a commit while they are made, and reads the results at the end. The server runs the
+// first statements while this process encodes the others:
 //
 //	process   fence, check, journal ──▶   rows, COMMIT; BEGIN, number ──▶ ◀── results; observers, callers
 //	server                                fence, check, journal, rows, COMMIT   BEGIN, number
 //
-// A pgx.Batch sends nothing before it is complete, and returns when all results are there. Here, the results up to the COMMIT are returned before
-// those of the statements behind it, which the next use of the connection reads: see conn.catchUp.
+// A pgx.Batch sends nothing before it is complete, and returns when all results are there. Here, the results up to the
+// COMMIT are returned before those of the statements behind it, which the next use of the connection reads: see
+// conn.catchUp.
 //
-// After an error, the server runs no further statement before the next Sync. There is one behind the COMMIT, and one at the end.
+// After an error, the server runs no further statement before the next Sync. There is one behind the COMMIT, and one at
+// the end.
 type pipeline struct {
 	c    *conn
 	p    *pgconn.Pipeline // nil before the first statement
-	n    int              // how many statements have no result yet, up to the next Sync
+	n    int              // number of statements without a result, up to the next Sync
 	done answers
 	err  error // the first
 	eqb  pgx.ExtendedQueryBuilder
 }
 
-// hasNames reports whether the session keeps prepared statements by their names, which a pipeline needs.
+// hasNames reports whether the session keeps named prepared statements, which a pipeline needs.
 func (c *conn) hasNames() bool {
 	return c.pg.Config().DefaultQueryExecMode == pgx.QueryExecModeCacheStatement
 }
 
-// send sends the statements of a batch, and empties it. It must be within a transaction, which an unprepared statement would otherwise end.
+// send sends the statements of a batch, and empties it. It requires a transaction: preparing a statement sends a Sync,
+// which would end an implicit one.
 func (x *pipeline) send(b *batch) {
 	x.do(func() error {
 		if err := x.add(b); err != nil {
@@ -43,7 +46,7 @@ func (x *pipeline) send(b *batch) {
 	})
 }
 
-// do does something unless there was an error.
+// do calls f unless there was an error.
 func (x *pipeline) do(f func() error) {
 	if x.err != nil {
 		return
@@ -53,8 +56,8 @@ func (x *pipeline) do(f func() error) {
 	}
 }
 
-// finish sends the last statements, and returns the results of all. The statements of behind are run after them, also if one of them failed; the
-// next use of the connection reads their results.
+// finish sends the last statements, and returns the results of all. The statements of behind are run after them, also
+// if one of them failed; the next use of the connection reads their results.
 func (x *pipeline) finish(b, behind *batch) (*answers, error) {
 	x.do(func() error {
 		if err := x.prepare(b, behind); err != nil {
@@ -130,11 +133,12 @@ func (x *pipeline) read() error {
 		}
 		x.done.n++
 	}
-	_, err := x.p.GetResults() // that of the end of the section
+	_, err := x.p.GetResults() // the result of the Sync
 	return err
 }
 
-// close ends the pipeline and returns err, or an error of its own. It reads what the server still sends, so that the connection is usable.
+// close ends the pipeline, and returns err or an error of its own. It reads the remaining results, so that the
+// connection can be used.
 func (x *pipeline) close(err error) error {
 	p := x.p
 	x.p, x.n = nil, 0
@@ -144,7 +148,8 @@ func (x *pipeline) close(err error) error {
 	return err
 }
 
-// prepare prepares the statements that are not prepared yet. It reads the results of what was sent before, as that takes a round trip of its own.
+// prepare prepares the statements that are not prepared yet. It reads the results of what was sent before, as that
+// takes a round trip of its own.
 func (x *pipeline) prepare(batches ...*batch) error {
 	for _, b := range batches {
 		for _, q := range b.b.QueuedQueries {
@@ -162,7 +167,8 @@ func (x *pipeline) prepare(batches ...*batch) error {
 			if x.c.prepared == nil {
 				x.c.prepared = make(map[string]*pgconn.StatementDescription)
 			}
-			// Of a statement without columns, the driver requests a description with each execution. With a column that no row has, it does not.
+			// Of a statement without columns, the driver requests a description with each execution. With a column that
+			// no row has, it does not.
 			if len(s.Fields) == 0 {
 				s.Fields = make([]pgconn.FieldDescription, 1)
 			}
@@ -183,8 +189,8 @@ func (x *pipeline) pause() error {
 	return x.close(x.read())
 }
 
-// catchUp reads the results of what was sent behind a commit, if that was not done yet: the number of the next transaction. If a statement failed,
-// there is no transaction.
+// catchUp reads the results of what was sent behind a commit, if that was not done yet: the number of the next
+// transaction. If a statement failed, there is no transaction.
 func (c *conn) catchUp() {
 	x := c.behind
 	if c.behind = nil; x == nil {

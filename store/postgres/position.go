@@ -12,29 +12,30 @@ import (
 //	transaction 812, second          base + 812 * 2^20 + 2
 //	transaction 815, first           base + 815 * 2^20 + 1
 //
-// 813 and 814 may be of other programs, so there are gaps. A position has 63 bits: the numbers last for 8.8 * 10^12
-// transactions.
+// Transactions 813 and 814 may belong to other programs, so there are gaps. A position has 63 bits, which suffice for
+// 8.8 * 10^12 transactions.
 //
-// Within one tree positions rise, as each commit on it has a later number than the one it follows, or is stale; see Append.
-// Over all trees they are the order in which transactions began, and not that in which they ended: entry 815 may be seen
-// while 812 is not there yet. Who follows the journal reads up to the horizon.
-// The position of an entry is base + (transaction << xactBits) + n, where n counts the entries of the transaction from 1. Numbers of
-// transactions rise, and are never given twice, so no sequence is shared by all commits. And the entries below the oldest transaction
-// that is under way are complete: none can appear among them any more.
+// Positions increase within a tree: a commit on it has a later transaction id than the commit that it follows, or is
+// stale; see Append. Across trees they have the order in which transactions began, not that in which they ended: entry
+// 815 may be visible before 812. A reader that follows the journal reads up to the horizon.
+//
+// The position of an entry is base + (transaction id << xactBits) + n, where n counts the entries of the transaction
+// from 1. Transaction ids increase and are never reused, so commits need no shared sequence. All entries below the
+// oldest transaction in progress are visible: none can appear among them later.
 const (
 	xactBits   = 20
-	maxEntries = 1<<xactBits - 1 // of one transaction
+	maxEntries = 1<<xactBits - 1 // per transaction
 )
 
-// horizon is the position before which all entries have appeared: the least that a transaction under way can have. Transactions of
-// other databases of the server count too, since numbers are the server's.
+// horizon is the position below which all entries are visible: the least that a transaction in progress can have.
+// Transactions of other databases of the server count too, since transaction ids are common to the server.
 const horizon = "(SELECT COALESCE((SELECT value FROM @.meta WHERE name = 'base'), 0) + " +
 	"(pg_snapshot_xmin(pg_current_snapshot())::text::bigint << 20))" // xactBits
 
 const currentXact = "SELECT pg_current_xact_id()::text::bigint"
 
-// position finds the number of the transaction, which it begins if need be. An engine that loads a tree after that may find a later
-// position in it; its commit fails as a stale one.
+// position gets the transaction id, and begins the transaction if necessary. An engine that loads a tree after that may
+// find a later position in it; its commit then fails as stale.
 func (tx *transaction) position() error {
 	if tx.xact != 0 {
 		return nil
@@ -42,15 +43,15 @@ func (tx *transaction) position() error {
 	if tx.useAhead(); tx.xact != 0 {
 		return nil
 	}
-	// In one message. pg_current_xact_id gives the transaction its number, if it has none yet.
+	// In one message. pg_current_xact_id assigns an id to the transaction if it has none yet.
 	ask := func() (*pgconn.Result, error) { return tx.w.begin(context.Background(), "BEGIN", currentXact) }
 	if tx.begun {
 		ask = func() (*pgconn.Result, error) { return tx.w.last(context.Background(), currentXact) }
 	}
 	result, err := ask()
-	// A connection that was idle may have been closed by a restart of the server, and that shows at the first statement. f
-	// goes on with the new one; what it has read before is compared at the commit, as always.
-	if err != nil && tx.w.gone() && !tx.begun && !tx.gave { // it was lost while nothing was under way
+	// A restart of the server may have closed an idle connection, which shows at the first statement. f continues with
+	// a new connection; as always, the commit checks what it has read.
+	if err != nil && tx.w.gone() && !tx.begun && !tx.gave { // it was lost outside of a transaction
 		if err = tx.s.rejoin(context.Background()); err == nil {
 			tx.w = tx.s.w
 			result, err = ask()
@@ -69,7 +70,7 @@ func (tx *transaction) position() error {
 	return nil
 }
 
-// useAhead makes a transaction that was begun ahead this one's.
+// useAhead makes this transaction use the one that was begun ahead.
 func (tx *transaction) useAhead() {
 	tx.w.mu.Lock()
 	defer tx.w.mu.Unlock()
@@ -85,7 +86,7 @@ func (tx *transaction) useAheadLocked() {
 	}
 }
 
-// next is the position of the next entry.
+// next returns the position of the next entry.
 func (tx *transaction) next() (int64, error) {
 	if tx.seq == maxEntries {
 		return 0, fmt.Errorf("one transaction has %d journal entries already, and may have no more: use several", maxEntries)
@@ -100,18 +101,21 @@ func (tx *transaction) next() (int64, error) {
 // serverStart is when the server was started, in microseconds.
 const serverStart = "(extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint"
 
-// newServer notes which server it is, and reports whether it was another one before, or was restarted. One engine does it at a time.
+// newServer stores which server this is, and reports whether it has changed or was restarted. Engines run it one at a
+// time.
 const newServer = "INSERT INTO @.meta (name, value) VALUES ('server', " + serverStart + ") " +
 	"ON CONFLICT (name) DO UPDATE SET value = excluded.value WHERE meta.value <> excluded.value RETURNING 1"
 
 // maxLost is how many transactions a standby may lack when it is promoted.
 const maxLost = 1 << 20
 
-// findBase finds what positions are counted from, for a new connection, before it appends. It is raised if the journal is ahead of the numbers of
-// transactions, as in a dump that was restored on another server. No engine appends then: its own entries would not be ahead.
+// findBase finds the base of positions for a new connection, before it appends. The base is raised if the journal is
+// ahead of the transaction ids, as in a dump that was restored on another server. No engine is appending then: the
+// journal is not ahead of the entries of a live engine.
 //
-// And it is raised if the server is not the one before. A standby that is promoted, and lacks the last transactions, gives their numbers
-// again: an engine that knows of an entry which was lost would take the one that has its position for it. All connections are new then.
+// The base is also raised if the server is another one. A promoted standby that lacks the last transactions assigns
+// their ids again, and an engine that knows a lost entry would mistake the new entry at its position for it. All
+// connections are new then.
 func (s *Store) findBase(c *conn) error {
 	_, fresh, err := c.number(newServer)
 	if err != nil {
@@ -133,7 +137,8 @@ func (s *Store) findBase(c *conn) error {
 	if behind >= 0 {
 		base += behind + 1<<xactBits
 	}
-	// The standby may lack up to maxLost transactions, and gives their numbers again: positions go on behind all of theirs.
+	// The standby may lack up to maxLost transactions, and assigns their ids again: new positions come after all of
+	// theirs.
 	if fresh {
 		base += maxLost << xactBits
 	}

@@ -14,16 +14,17 @@ import (
 	"github.com/tasq-dev/tasq/store/internal/tables"
 )
 
-// presence is the connection that holds the locks of an engine and receives notifications. The locks end with the connection, so with the
-// process; an engine that lost the connection takes them again, unless another one has the database alone. Behind a pooler there is no
-// such connection: an engine is there as long as it sends heartbeats, and assumes now and then that a command was left.
+// presence is the connection that holds the locks of an engine and receives notifications. The locks end with the
+// connection and so with the process; an engine that lost the connection takes them again, unless another engine has
+// the database alone. Behind a pooler there is no such connection: an engine is live as long as it sends heartbeats,
+// and polls for commands of other processes.
 //
-// The locks of a session, which the server gives back when it ends:
+// The locks of a session, which the server releases when it ends:
 //
-//	tasq engine @         shared by the engines of a schema, or held by one alone
-//	tasq process TOKEN @  of this engine; an engine that gets it knows that this session has ended
+//	tasq engine @         shared by the engines of a schema, or exclusive for one engine
+//	tasq process TOKEN @  of this engine; another engine that gets it knows that this session has ended
 //
-// A notification comes with the name of the schema as its channel. An empty one says that a command was left; the others are
+// The channel of a notification is the name of the schema. An empty payload means that a command was left; others are
 // hints.
 type presence struct {
 	s        *Store
@@ -31,18 +32,19 @@ type presence struct {
 	left     atomic.Bool   // a command may have been left
 	cancel   context.CancelFunc
 	done     chan struct{}
-	c        *conn        // the goroutine's own, once that runs; nil behind a pooler
+	c        *conn        // used only by the goroutine once it runs; nil behind a pooler
 	lostLock atomic.Value // an error: another engine has the lock
 }
 
 const (
-	// tryLock is how long an engine that opens waits for the lock of one that has just ended.
+	// tryLock is how long an engine that is opened waits for the lock of one that has just ended.
 	tryLock = 300 * time.Millisecond
 
-	// quietFor is after how many times its patience without a notification it looks whether the server is there.
+	// quietFor is the multiple of the patience of the connection after which next checks it, if no notification has
+	// arrived.
 	quietFor = 4
 
-	// reconnect is how long it waits between two attempts to connect.
+	// reconnect is the delay between two attempts to connect.
 	reconnect = 250 * time.Millisecond
 )
 
@@ -59,14 +61,14 @@ func (s *Store) openPresence(ctx context.Context) (p *presence, err error) {
 	} else if p.c, err = p.connect(ctx); err != nil {
 		return nil, err
 	}
-	// A notification reaches the sessions that listen at that moment. What was left before is not heard of.
-	p.left.Store(true) // something may have been left before
+	// Only sessions that listen receive a notification, so earlier ones were missed.
+	p.left.Store(true) // a command may have been left before
 	ctx, p.cancel = context.WithCancel(context.Background())
 	go work(ctx)
 	return p, nil
 }
 
-// poll has the commands looked for that other programs left.
+// poll requests, at each interval, a check for commands of other programs.
 func (p *presence) poll(ctx context.Context) {
 	defer close(p.done)
 	again := time.NewTicker(p.s.db.set.poll)
@@ -86,7 +88,7 @@ func (p *presence) connect(ctx context.Context) (*conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Before the lock, and both before the look for what was left: between them nothing is missed.
+	// LISTEN comes before the lock, and both before the check for commands, so that no command in between is missed.
 	if err := c.exec(ctx, "LISTEN "+channel); err != nil {
 		return nil, errors.Join(err, c.close())
 	}
@@ -100,8 +102,8 @@ func (p *presence) connect(ctx context.Context) (*conn, error) {
 // channel is where [Post] notifies an engine.
 const channel = "@"
 
-// lock takes the lock of all engines, shared or alone, and the one of this engine. It does not wait within the server: a
-// session that waits there holds back vacuum.
+// lock takes the lock of all engines, shared or exclusive, and the one of this engine. It does not wait in the server,
+// since a waiting session holds back vacuum.
 func (p *presence) lock(ctx context.Context, c *conn) error {
 	query := "SELECT pg_try_advisory_lock(" + lockKey + ")"
 	if p.s.shared {
@@ -117,10 +119,10 @@ func (p *presence) lock(ctx context.Context, c *conn) error {
 	return err
 }
 
-// try asks for a lock until it has it, or a moment has passed.
+// try requests a lock until it has it, or tryLock has passed.
 //
-// The server ends a session some milliseconds after its connection was closed, so a program that is started again at once
-// finds the lock of its predecessor taken.
+// The server ends a session some milliseconds after its connection was closed, so a program that is restarted
+// immediately finds the lock of its predecessor still taken.
 func (p *presence) try(ctx context.Context, c *conn, query, name string) (got bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, tryLock)
 	defer cancel()
@@ -142,12 +144,12 @@ func (p *presence) try(ctx context.Context, c *conn, query, name string) (got bo
 	}
 }
 
-// owned is the error of an engine that another one does not let in.
+// owned returns the error of an engine that cannot open the database because of another one.
 func (db database) owned(c *conn) error {
 	return db.at("%w: %s has it open: stop that one, or open the database for reading only", store.ErrOwned, owner(c))
 }
 
-// owner says who has the database open.
+// owner describes the engine that has the database open.
 func owner(c *conn) string {
 	who := "another engine"
 	_ = c.each("SELECT name, joined::text FROM @.processes WHERE state = 'live' ORDER BY id DESC LIMIT 1", nil,
@@ -158,7 +160,7 @@ func owner(c *conn) string {
 	return who
 }
 
-// listen notes what is left, and keeps the lock.
+// listen receives notifications, and takes the locks again after the connection was lost.
 func (p *presence) listen(ctx context.Context) {
 	defer close(p.done)
 	for {
@@ -181,7 +183,7 @@ func (p *presence) listen(ctx context.Context) {
 	}
 }
 
-// next waits for a notification. If none comes for a while, it has the server say that the connection is there: then it returns none.
+// next waits for a notification. If none arrives for a while, it checks the connection and returns none.
 func (p *presence) next(ctx context.Context) (*pgconn.Notification, error) {
 	quiet, cancel := context.WithTimeout(ctx, quietFor*p.c.patience)
 	defer cancel()
@@ -189,23 +191,23 @@ func (p *presence) next(ctx context.Context) (*pgconn.Notification, error) {
 	if err == nil || quiet.Err() == nil || ctx.Err() != nil || p.c.gone() {
 		return n, err
 	}
-	// A connection whose other end is gone without a word is silent as a quiet one. The statement is answered, or the
-	// watchdog cuts the connection.
+	// A connection to a machine that has failed looks like an idle one. The statement gets a result, or the watchdog
+	// closes the connection.
 	return nil, p.c.exec(ctx, "SELECT 1")
 }
 
-// again reconnects, and reports whether the lock is this engine's.
+// again reconnects, and reports whether this engine has the lock.
 func (p *presence) again(ctx context.Context) bool {
-	_ = p.c.cut() // it is gone already
+	_ = p.c.cut() // the connection is lost already
 	for {
 		c, err := p.connect(ctx)
 		switch {
 		case err == nil:
 			p.c = c
-			// What was left while there was no connection was not heard of.
+			// Commands may have been left while there was no connection.
 			p.left.Store(true)
 			return true
-		// An engine that wanted the database alone got in between. It has freed all jobs, and this one must not commit.
+		// Another engine opened the database alone meanwhile. It has freed all jobs, and this engine must not commit.
 		case errors.Is(err, store.ErrOwned):
 			p.lostLock.Store(err)
 			return false
@@ -231,9 +233,9 @@ func (db database) taken(err error) error {
 		"acknowledged is there, and the other one goes on with it; stop this one: %w", store.ErrLost, err)
 }
 
-// end lets go of the lock.
+// end releases the lock.
 func (p *presence) end(how func(*conn) error) error {
-	// The goroutine is waited for, as it uses the connection that is closed next.
+	// Wait for the goroutine, since it uses the connection that is closed next.
 	p.cancel()
 	<-p.done
 	if p.c == nil {

@@ -11,22 +11,22 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// conditions are those of a statement of PostgreSQL.
+// conditions are the conditions of a PostgreSQL statement.
 //
-// Which index serves what is asked, of the tables with root and id as the key:
+// The indexes that serve the queries, for tables whose key is root and id:
 //
 //	of a root case                  the primary key of each table, which begins with the root
-//	by id                           cases_id, work_items_id, jobs_id, steps_id, messages_id: an id alone does not say its root
+//	by id                           cases_id, work_items_id, jobs_id, steps_id, messages_id: an id does not have its root
 //	live items of a queue           work_items_live, by priority and then id: no sort
 //	live, or failed, of a task      work_items_task_live, work_items_task_failed
-//	what failed alike               cases_code, work_items_code
+//	with the same failure code      cases_code, work_items_code
 //	by business key, by labels      cases_key, cases_labels
 //	all items of a named queue      work_items_named, by priority and then id: no sort
 //	due jobs, free, held            jobs_due, jobs_free, jobs_held
 //	jobs of a named queue           jobs_named, by state and then due time
 //	all, in the order of creation   the indexes on id
 //
-// Partial indexes are of what is live or failed: a row that was opened and has ended is in none of them.
+// Partial indexes have only live or failed rows: a row that is opened and completes is in none of them afterwards.
 type conditions struct{ tables.Conditions }
 
 func newConditions() conditions {
@@ -47,32 +47,33 @@ func (w *conditions) addRoots(column string, roots []workitem.CaseID) {
 	}
 }
 
-// fewCases is how many cases a workflow has at most whose rows are found by its cases. Those of one with more are met on the way through
-// the others.
+// fewCases is the largest number of cases of a workflow for which rows are looked up by case. For a workflow with more,
+// a scan of the rows of all workflows finds enough of its rows soon.
 const fewCases = 1000
 
-// addWorkflow selects the rows of the cases of a workflow, by a term that says so, unless it is "".
+// addWorkflow selects the rows of the cases of a workflow by the given term, unless the workflow is "".
 func (w *conditions) addWorkflow(c *conn, root, term, workflow string) error {
 	if workflow == "" {
 		return nil
 	}
 	w.Add(term, workflow)
-	// A look at a thousand entries of cases_workflow at most, and not a count, which goes to the end.
+	// This reads at most a thousand entries of cases_workflow; a count would read all.
 	_, many, err := c.number("SELECT 1 FROM @.cases WHERE workflow = $1 ORDER BY id OFFSET $2 LIMIT 1", workflow, fewCases)
 	if err == nil && !many {
-		// ARRAY has the roots known before the rest is run, so that they are looked up by the primary key. As a join, the
-		// server would estimate them, and might read the whole table.
+		// ARRAY evaluates the roots before the rest of the query, so that rows are looked up by the primary key. With a
+		// join, the planner would estimate their number, and might scan the whole table.
 		w.Add(root+" = ANY(ARRAY(SELECT root FROM @.cases WHERE workflow = ?))", workflow)
 	}
 	return err
 }
 
-// codeOf is the code of a failure as it stands in its text, as the indexes say it. To read the text as JSON fails where it holds a \u0000.
+// codeOf is the SQL expression for the code of a failure in its text, as in the indexes. Parsing the text as JSON fails
+// if it has a \u0000.
 func codeOf(prefix string) string {
 	return "substring(" + prefix + `failure from '^{"retryable":[truefals]+,"code":"(([^"\\]|\\.)*)"')`
 }
 
-// codeText is a code as it stands in the text of a failure.
+// codeText is the text of a code within the JSON of a failure.
 func codeText(code string) string {
 	text := string(state.AppendFailure(nil, &workitem.Failure{Code: code}))
 	return strings.TrimSuffix(strings.TrimPrefix(text, `{"retryable":false,"code":"`), `"}`)
@@ -88,12 +89,12 @@ func (r *reader) Cases(_ context.Context, f store.CaseFilter) ([]*state.Case, er
 	w.AddText("c.workflow = ?", f.Workflow)
 	w.AddText("c.fingerprint = ?", f.Fingerprint)
 	if f.Code != "" {
-		w.Plain("c.failure IS NOT NULL") // as the partial index says it
+		w.Plain("c.failure IS NOT NULL") // the condition of the partial index
 		w.Add(codeOf("c.")+" = ?", codeText(f.Code))
 	}
 	w.AddText("c.business_key = ?", f.Key)
 	if len(f.Labels) > 0 {
-		w.Plain("c.labels IS NOT NULL") // as the partial index says it
+		w.Plain("c.labels IS NOT NULL") // the condition of the partial index
 		w.Add("c.labels::jsonb @> ?::text::jsonb", string(state.AppendLabels(nil, f.Labels)))
 	}
 	if f.Suspended {
@@ -118,10 +119,11 @@ func (r *reader) Cases(_ context.Context, f store.CaseFilter) ([]*state.Case, er
 	return all, err
 }
 
-// removable selects what may be removed, and returns the end of the statement for the order in which it should be.
+// removable selects the cases that may be removed, and returns the ORDER BY for it.
 func (w *conditions) removable(f store.CaseFilter) string {
 	w.Add("c.keep_until <= ?", state.Micros(f.Removable))
-	// Of the whole tree: a detached job may outlive its case. By the primary key of jobs, once for each case of the page.
+	// Jobs of the whole tree, since a detached job may outlive its case. By the primary key of jobs, once for each case
+	// of the page.
 	w.Plain("NOT EXISTS (SELECT FROM @.jobs j WHERE j.root = c.id AND j." + liveJob + ")")
 	return w.PageBy(f.Page, "@.cases", "c.", "keep_until")
 }
@@ -131,8 +133,8 @@ func (r *reader) Items(_ context.Context, f store.ItemFilter) ([]*store.ItemRow,
 	return queryItems(r.c, f)
 }
 
-// itemsOfCases joins by the id alone, which is unique. By the root case too, the planner would take the two for independent of each other
-// and expect next to no rows, and so read both tables whole for each page.
+// itemsOfCases joins by the id alone, which is unique. With the root case in the condition, the planner would take the
+// two columns for independent, expect almost no rows, and scan both tables for each page.
 var itemsOfCases = "SELECT " + tables.Items.List("i.") + ", i.root, c.workflow FROM @.work_items i JOIN @.cases c ON c.id = i.case_id"
 
 func queryItems(c *conn, f store.ItemFilter) ([]*store.ItemRow, error) {
@@ -152,11 +154,11 @@ func queryItems(c *conn, f store.ItemFilter) ([]*store.ItemRow, error) {
 	if f.Queue != nil {
 		w.Add("i.queue = ?", *f.Queue)
 		if !live && *f.Queue != "" {
-			w.Plain("i.queue <> ''") // as the partial index says it
+			w.Plain("i.queue <> ''") // the condition of the partial index
 		}
 	}
 	if f.Attempt > 1 {
-		w.Plain("i.attempt > 1") // as the partial index says it
+		w.Plain("i.attempt > 1") // the condition of the partial index
 	}
 	if f.Attempt > 0 {
 		w.Add("i.attempt >= ?", f.Attempt)
@@ -193,7 +195,7 @@ func queryItems(c *conn, f store.ItemFilter) ([]*store.ItemRow, error) {
 func (r *reader) Jobs(_ context.Context, f store.JobFilter) ([]*state.Job, error) {
 	w := newConditions()
 	addID(&w, "j.id = ?", f.ID)
-	// The root is looked up first, by cases_id, since jobs, steps and events have no index by their case.
+	// The root is looked up first, by cases_id, since jobs, steps and events have no index by case.
 	addID(&w, "j.case_id = ? AND j.root = (SELECT root FROM @.cases WHERE id = ?)", f.Case)
 	addID(&w, "j.root = ?", f.Root)
 	w.addRoots("j.root", f.Roots)
@@ -207,7 +209,7 @@ func (r *reader) Jobs(_ context.Context, f store.JobFilter) ([]*state.Job, error
 	if f.Queue != nil {
 		w.Add("j.queue = ?", *f.Queue)
 		if onlyLive && *f.Queue != "" {
-			w.Plain("j.queue <> ''") // as the partial index says it
+			w.Plain("j.queue <> ''") // the condition of the partial index
 		}
 	}
 	if !f.Due.IsZero() {

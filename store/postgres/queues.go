@@ -8,8 +8,8 @@ import (
 	"github.com/tasq-dev/tasq/store/internal/tables"
 )
 
-// queuesOf lists the queues of a table that have live rows. From one name the index leads to the next, however many rows lie between; the
-// last row is NULL.
+// queuesOf lists the queues of a table that have live rows. It skips from one name to the next in the index, whatever
+// the number of rows in between; the last row is NULL.
 func queuesOf(table, live string) string {
 	next := func(after string) string {
 		return "(SELECT queue FROM @." + table + " WHERE " + live + after + " ORDER BY queue LIMIT 1)"
@@ -21,9 +21,9 @@ func queuesOf(table, live string) string {
 // Queues implements [store.Reader].
 func (r *reader) Queues(_ context.Context, most int) ([]store.QueueCount, bool, error) {
 	q := tables.QueueCounts{Most: most}
-	var queues []string // those that were seen, with as many rows as each has states
+	var queues []string // the queues in the result, each as often as it has states
 	items := make(map[string]func(*tables.Row) error)
-	bound := strconv.Itoa(most) // so that the plan fits it, see Limit
+	bound := strconv.Itoa(most) // a literal, so that the planner knows it; see Limit
 	err := r.c.each(queuesOf("work_items", liveItem)+"SELECT n.queue, i.* FROM n CROSS JOIN LATERAL (SELECT state, count(*), min(created) FROM "+
 		"(SELECT state, created FROM @.work_items WHERE "+liveItem+" AND queue = n.queue ORDER BY -priority, id LIMIT "+bound+") f GROUP BY state) i ORDER BY 1, 2",
 		nil, func(row *tables.Row) error {

@@ -33,7 +33,7 @@ func (r *reader) Root(_ context.Context, id [16]byte) (workitem.CaseID, error) {
 	return findRoot(r.c, id)
 }
 
-// DB implements [store.Reader]. The server keeps it from writing.
+// DB implements [store.Reader]. The transaction is read-only.
 func (r *reader) DB() domain.DB {
 	if r.ended {
 		return sqlkit.DeadDB()
@@ -50,11 +50,10 @@ func (r *reader) Lock() { r.c.mu.Lock() }
 // Unlock implements [sqlkit.Scope].
 func (r *reader) Unlock() { r.c.mu.Unlock() }
 
-// Do implements [sqlkit.Scope]. A statement that fails must not end the view, whose other queries go on.
+// Do implements [sqlkit.Scope]. A statement that fails must not end the view.
 //
-// An error in a transaction of PostgreSQL has the server refuse all that follows, up to a ROLLBACK TO. The savepoint before
-// each statement of the user's is what that goes back to: two round trips more, which a view can bear and a commit could
-// not.
+// After an error, PostgreSQL refuses all statements of the transaction up to a ROLLBACK TO, so each statement of the
+// user gets a savepoint. That costs two more round trips, which is acceptable in a view but not in a commit.
 func (r *reader) Do(statement string, f func() error) error {
 	if err := allowed(statement); err != nil {
 		return err

@@ -9,7 +9,7 @@ import (
 	"github.com/tasq-dev/tasq/store/state"
 )
 
-// Register implements [store.Store]. A definition that is there already stays as it is: its fingerprint says that it is the
+// Register implements [store.Store]. An existing definition is not changed: an equal fingerprint means that it is the
 // same.
 func (s *Store) Register(ctx context.Context, defs []*store.Definition) error {
 	s.mu.Lock()

@@ -6,7 +6,7 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// queueRemoved deletes what the database has of the trees that the transaction removed, and returns those.
+// queueRemoved deletes everything of the trees that the transaction removed, and returns their root cases.
 func (tx *transaction) queueRemoved(b *batch) map[workitem.CaseID]bool {
 	gone := make(map[workitem.CaseID]bool)
 	for _, c := range tx.appended {
@@ -24,10 +24,10 @@ func (tx *transaction) queueRemoved(b *batch) map[workitem.CaseID]bool {
 	return gone
 }
 
-// removals delete all that belongs to the root cases that are given, and take it out of the counts.
+// removals delete everything of the given root cases, and subtract it from the counts.
 //
-// The counts come first, of rows that are still there; then the rows, all by the primary keys, which begin with the root. They are part of the
-// transaction of the entry that removes the case, so a crash leaves all of it or nothing.
+// The counts come first, since they read the rows; then the rows are deleted by the primary keys, which begin with the
+// root. This is part of the transaction of the entry that removes the case, so a crash leaves all of it or nothing.
 var removals = []string{
 	"INSERT INTO @.count_deltas (what, workflow, task, state, n) " +
 		"SELECT 'case', workflow, '', state, -count(*) FROM unnest($1::uuid[]) u(root) " +
@@ -48,15 +48,17 @@ var removals = []string{
 	"DELETE FROM @.cases WHERE root = ANY($1::uuid[])",
 }
 
-// removedFrom is the rows t of a table of those root cases, each with the workflow of its case in u, which is found as by byKey.
+// removedFrom returns the rows t of a table for those root cases, each with the workflow of its case in u. Rows are
+// found as by byKey.
 func removedFrom(table string) string {
 	return "@." + table + " t CROSS JOIN LATERAL (SELECT c.workflow FROM @.cases c WHERE (c.root, c.id) >= (t.root, t.case_id) AND " +
 		"(c.root, c.id) <= (t.root, t.case_id) OFFSET 0) u WHERE t.root = ANY($1::uuid[])"
 }
 
-// endedColumns are the hour, workflow, task, state and class of duration that an item or a case t counts as, see [store.EndedOf] and
-// [store.EndedCase]: of says whose it is, and from is the column with the time of its beginning. The class is [store.TookClass]: the position of
-// the highest one among 64 bits is 64 less its power of two.
+// endedColumns are the hour, workflow, task, state and class of duration under which an item or a case t is counted,
+// see [store.EndedOf] and [store.EndedCase]. The parameter of is the SQL of the workflow and the task, from is the
+// column with the start time. The class is [store.TookClass]: if p is the position of the highest 1 among 64 bits, its
+// power of two is 64 - p.
 func endedColumns(of, from string) string {
 	return "floor(t.ended / 3600000000.0)::bigint AS hour, " + of + " AS task, t.state, " +
 		"CASE WHEN t.state = 'completed' AND t." + from + " IS NOT NULL THEN " +
