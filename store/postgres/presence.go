@@ -22,7 +22,7 @@ import (
 // The locks of a session, which the server releases when it ends:
 //
 //	tasq engine @         shared by the engines of a schema, or exclusive for one engine
-//	tasq process TOKEN @  of this engine; another engine that gets it knows that this session has ended
+//	tasq process TOKEN @  of this engine; another engine that gets it knows that the session has ended
 //
 // The channel of a notification is the name of the schema. An empty payload means that a command was left; others are
 // hints.

@@ -5,20 +5,20 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// revision is that of the newest entry of a root case.
+// revision is the position and the revision of the newest entry of a root case.
 type revision struct{ seq, rev int64 }
 
-// revisions are those that this engine has appended, of root cases that go on. The server looks up the others.
+// revisions are those of entries that this engine has appended, for live root cases. The server looks up the others.
 type revisions map[workitem.CaseID]revision
 
-// maxRevisions bounds how many are remembered.
+// maxRevisions limits how many are cached.
 const maxRevisions = 1 << 16
 
-// place is where an entry comes in the journal of its root case: behind base, the newest entry in the database, as the nth of those that
-// are appended; seq is its own position. The revision of base is known, or unknown.
+// place is the place of an entry in the journal of its root case: the nth appended entry after base, the newest entry
+// in the database, with seq as its own position. The revision of base is known or unknown.
 type place struct{ base, known, nth, seq int64 }
 
-// placeBehind is the place before an entry of a root case that is the first to be queued.
+// placeBehind returns the place before the first queued entry of a root case.
 func (tx *transaction) placeBehind(e *store.Entry) *place {
 	p := &place{base: e.Prev, known: unknown}
 	newest, ok := tx.revs[e.Root]
@@ -34,7 +34,7 @@ func (tx *transaction) placeBehind(e *store.Entry) *place {
 	return p
 }
 
-// appendedTo notes the newest entries that were queued.
+// appendedTo records the newest queued entries.
 func (tx *transaction) appendedTo(roots map[workitem.CaseID]*place) {
 	if tx.revs == nil {
 		tx.revs = make(map[workitem.CaseID]revision, len(roots))
@@ -48,7 +48,7 @@ func (tx *transaction) appendedTo(roots map[workitem.CaseID]*place) {
 	}
 }
 
-// keepRevisions remembers the newest entries of a commit.
+// keepRevisions caches the revisions of the newest entries of a commit.
 func (tx *transaction) keepRevisions() {
 	known := tx.s.revs
 	for root, r := range tx.revs {

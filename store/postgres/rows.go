@@ -14,8 +14,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// rowsOf holds the rows of one kind that a transaction writes, each in its last state: a row that several
-// commands change is written once.
+// rowsOf holds the rows of one kind that a transaction writes, each in its latest state: a row that several commands
+// change is written once.
 type rowsOf[K ~[16]byte, T comparable] map[K]row[T]
 
 // put adds a row or replaces its state. The state before the transaction (was) stays that of the first put.
@@ -26,7 +26,7 @@ func (all rowsOf[K, T]) put(id K, r row[T]) {
 	all[id] = r
 }
 
-// queueTables adds the rows of everything that changed, and counts them.
+// queueTables adds the statements that write the changed rows, and counts the changes.
 func (tx *transaction) queueTables(b *batch, entries []tables.Command) {
 	cases := make(rowsOf[workitem.CaseID, *state.Case])
 	items := make(rowsOf[workitem.ID, *workitem.Item])
@@ -88,7 +88,7 @@ func (tx *transaction) queueTables(b *batch, entries []tables.Command) {
 	}
 }
 
-// openedSteps are the steps that an entry opens, each with an id that no other has.
+// openedSteps returns the steps that an entry opens. Their ids are unique.
 func openedSteps(c tables.Command) map[workitem.StepID]bool {
 	if len(c.Dirty.Steps) == 0 {
 		return nil
@@ -102,9 +102,9 @@ func openedSteps(c tables.Command) map[workitem.StepID]bool {
 	return opened
 }
 
-// write adds the statements that insert new rows of one kind and update existing ones, and counts them. Rows are sorted by key, and
-// queueTables writes the kinds in a fixed order: transactions that write the same rows lock them in the same order, so they wait for each
-// other and cannot deadlock.
+// write adds the statements that insert new rows of one kind and update existing ones, and counts them. Rows are sorted
+// by key, and queueTables writes the kinds in a fixed order: transactions that write the same rows lock them in the
+// same order, so they wait for each other and cannot deadlock.
 func write[K ~[16]byte, T comparable](b *batch, how written[T], all rowsOf[K, T], count func(r row[T])) {
 	var none T
 	var fresh, known []row[T]
@@ -132,7 +132,7 @@ func (w written[T]) sorted(l []row[T]) []row[T] {
 	return l
 }
 
-// values returns the values in the order of their ids.
+// values returns the values of a map in the order of their ids.
 func values[K interface {
 	comparable
 	~[16]byte
@@ -151,11 +151,11 @@ func sorted[K ~[16]byte](keys func(func(K) bool)) []K {
 	})
 }
 
-// tally collects by how much a transaction changes the counts of cases, items and jobs, and of ended items and cases. It is computed from
-// the states in memory; queueCheck fails the commit if these are not the states in the database.
+// tally collects by how much a transaction changes the counts of cases, items and jobs, and of ended items and cases.
+// It is computed from the states in memory; queueCheck fails the commit if these are not the states in the database.
 //
-// The changes are inserted as rows of count_deltas, which Idle later adds to counts. Updating counts directly would make nearly all
-// commits wait for each other, since they change the same few rows.
+// The changes are inserted as rows of count_deltas, which Idle later adds to counts. Updating counts directly would
+// make nearly all commits wait for each other, since they change the same few rows.
 type tally struct {
 	counts map[store.Count]int64
 	ended  map[store.Ended]int64
@@ -203,17 +203,17 @@ var (
 	addEnded  = newDeltas("ended_deltas", "hour bigint", "workflow text", "task text", "state text", "took bigint", "n bigint")
 )
 
-// fewDeltas is how many rows are given as values: each number of rows is a text of its own.
+// fewDeltas is the largest number of rows that are sent as values: each number of rows needs its own statement.
 const fewDeltas = 8
 
-// deltas are the statements that insert rows of a table that has no key: a few are given as values, which the server takes in less time than
-// arrays.
+// deltas are the statements that insert rows into a table without a key. A few rows are sent as values, which the
+// server processes faster than arrays.
 type deltas struct {
 	many string
 	few  [fewDeltas + 1]string // by the number of rows
 }
 
-// newDeltas makes the statements for a table with some columns, each with its type.
+// newDeltas returns the statements for a table with the given columns and types.
 func newDeltas(table string, columns ...string) (d deltas) {
 	var names, types, arrays []string
 	for i, c := range columns {
@@ -234,7 +234,7 @@ func newDeltas(table string, columns ...string) (d deltas) {
 	return d
 }
 
-// queue adds the statement for n rows, of which row is one, and columns are all.
+// queue adds the statement for n rows: row returns a single row, columns returns all as columns.
 func (d deltas) queue(b *batch, n int, row func(i int) []any, columns func() []any) {
 	switch {
 	case n == 0:
@@ -249,7 +249,7 @@ func (d deltas) queue(b *batch, n int, row func(i int) []any, columns func() []a
 	}
 }
 
-// queue adds the statements that write what has changed.
+// queue adds the statements that write the changes of the counts.
 func (t *tally) queue(b *batch) {
 	counts := changedCounts(t.counts, func(c *store.Count, n int64) { c.N = n })
 	addCounts.queue(b, len(counts), func(i int) []any {
@@ -274,7 +274,7 @@ func (t *tally) queue(b *batch) {
 // hourOf counts the hours since 1970.
 func hourOf(e store.Ended) int64 { return e.Hour.Unix() / 3600 }
 
-// changedCounts lists the counts that have changed, with the changes.
+// changedCounts lists the changed counts with their changes.
 func changedCounts[C comparable](all map[C]int64, set func(*C, int64)) (list []C) {
 	for c, n := range all {
 		if n != 0 {

@@ -10,10 +10,10 @@ import (
 	"github.com/tasq-dev/tasq/store"
 )
 
-// Savepoint implements [store.Tx]. An error of the user's SQL ends what the savepoint can do: the server refuses each later
-// statement, and Savepoint returns the error also if f did not.
+// Savepoint implements [store.Tx]. After an error of the user's SQL, the server refuses the later statements of the
+// savepoint, and Savepoint returns the error even if f did not.
 //
-// Two commands of a batch, of which the second runs SQL of the user's in a callback:
+// Two commands of a batch; the second runs the user's SQL in a callback:
 //
 //	Savepoint, command 1      depth 1, nothing in the server
 //	Savepoint, command 2      depth 1
@@ -23,7 +23,7 @@ import (
 //	  its end                   ROLLBACK TO SAVEPOINT tasq; RELEASE SAVEPOINT tasq           saved 1
 //	its end                   deferred constraints are checked; RELEASE SAVEPOINT tasq       saved 0
 //
-// All have the same name: the server takes the innermost one, and that is always the one that is meant.
+// All have the same name: the server uses the innermost one, which is always the right one.
 func (tx *transaction) Savepoint(_ context.Context, f func() error) (err error) {
 	if err := tx.usable(); err != nil {
 		return err
@@ -55,8 +55,8 @@ func (tx *transaction) Savepoint(_ context.Context, f func() error) (err error) 
 	return err
 }
 
-// enter begins a savepoint function. Handles that DB gives within it end with it, so that a callback that was left behind
-// cannot reach into the next command.
+// enter begins a savepoint function. Handles that DB returns within it end with it, so that a callback that has timed
+// out cannot write into the next command.
 func (tx *transaction) enter() (level int, user *sqlkit.UserDB) {
 	tx.w.mu.Lock()
 	defer tx.w.mu.Unlock()
@@ -65,10 +65,10 @@ func (tx *transaction) enter() (level int, user *sqlkit.UserDB) {
 	return level, user
 }
 
-// spoiledBy is the error of the user's SQL that the function of a savepoint did not return.
+// spoiledBy returns the error of the user's SQL that the function of a savepoint did not return.
 //
-// A function may ignore the error of its SQL and go on with the command. On SQLite that works, as only the statement is
-// undone; here the commit would fail later, for all commands of the batch.
+// A function may ignore an error of its SQL and continue. On SQLite that works, since only the statement is undone; on
+// PostgreSQL the commit would fail later, for all commands of the batch.
 func (tx *transaction) spoiledBy(level int) error {
 	tx.w.mu.Lock()
 	defer tx.w.mu.Unlock()
@@ -78,12 +78,14 @@ func (tx *transaction) spoiledBy(level int) error {
 	return fmt.Errorf("an SQL statement failed, and PostgreSQL rolls back the whole command: %w", tx.spoiled)
 }
 
-// checkDeferred has the server check what constraints and triggers of the user's leave for the commit, for which all that share the
-// transaction would fail. The check itself is undone, so that they are as deferred as before. If all is well, the savepoint is released.
+// checkDeferred makes the server check the user's deferred constraints and triggers, which would otherwise fail the
+// commit of the whole batch. The check itself is rolled back, so they remain deferred. If it succeeds, the savepoint is
+// released.
 func (tx *transaction) checkDeferred(level int) error {
 	tx.w.mu.Lock()
 	defer tx.w.mu.Unlock()
-	// Once a command, at the outermost level: a constraint may be deferred so that inner parts may break it for a while.
+	// Once per command, at the outermost level: a constraint may be deferred so that inner levels can violate it for a
+	// while.
 	if level > 0 || tx.saved == 0 || tx.broken != nil {
 		return nil
 	}
@@ -95,7 +97,7 @@ func (tx *transaction) checkDeferred(level int) error {
 	return tx.Met(err)
 }
 
-// leave ends a savepoint function, and keeps or undoes what it did to the database.
+// leave ends a savepoint function, and keeps or rolls back its changes.
 func (tx *transaction) leave(level int, user *sqlkit.UserDB, keep bool) error {
 	if tx.user != nil {
 		tx.user.End()
@@ -118,7 +120,7 @@ func (tx *transaction) leave(level int, user *sqlkit.UserDB, keep bool) error {
 	return tx.broken
 }
 
-// failLocked remembers that the transaction can only be rolled back.
+// failLocked records that the transaction can only be rolled back.
 func (tx *transaction) failLocked(err error) error {
 	if tx.broken == nil {
 		tx.broken = fmt.Errorf("%w: %w", store.ErrUndone, tx.s.db.explain(err))
@@ -126,7 +128,8 @@ func (tx *transaction) failLocked(err error) error {
 	return tx.broken
 }
 
-// met takes the error of one of the store's own reads. One that the server reports ends the transaction, if there is one.
+// met handles the error of one of the store's own reads. An error of the server aborts the transaction, if there is
+// one.
 func (tx *transaction) met(err error) error {
 	if err == nil {
 		return nil
@@ -165,8 +168,8 @@ func (tx *transaction) Do(statement string, f func() error) error {
 	return tx.Met(tx.w.supervise(f))
 }
 
-// beginLocked begins the server's transaction, and the savepoints that the running Savepoint calls stand for: without the
-// user's SQL there is nothing in the server to undo.
+// beginLocked begins the server's transaction, and creates the savepoints of the running Savepoint calls: without the
+// user's SQL there is nothing on the server to roll back.
 func (tx *transaction) beginLocked() error {
 	if tx.useAheadLocked(); !tx.begun {
 		if _, err := tx.w.begin(context.Background(), "BEGIN"); err != nil {
@@ -174,7 +177,7 @@ func (tx *transaction) beginLocked() error {
 		}
 		tx.begun = true
 	}
-	// In the same round trip as the settings. A command without SQL of the user's has no savepoint, and costs none.
+	// In the same round trip as the settings. A command without the user's SQL has no savepoint on the server.
 	query := strings.Repeat("SAVEPOINT tasq; ", max(0, tx.depth-tx.saved))
 	if !tx.users {
 		query = usersPlans + query
@@ -188,7 +191,8 @@ func (tx *transaction) beginLocked() error {
 	return nil
 }
 
-// Met implements [sqlkit.Scope]. An error of the server ends what the innermost savepoint can do; some end all of it.
+// Met implements [sqlkit.Scope]. An error of the server ends the innermost savepoint; some errors end the whole
+// transaction.
 func (tx *transaction) Met(err error) error {
 	if err == nil {
 		if tx.w.pg.PgConn().TxStatus() == 'I' {
@@ -201,8 +205,8 @@ func (tx *transaction) Met(err error) error {
 		err = tx.s.db.explain(err)
 	}
 	switch {
-	// A deadlock is resolved only if all locks of the transaction go, and a savepoint would keep those before it. 'I' is a
-	// transaction that the server has ended, 'E' one in which it refuses statements.
+	// A deadlock is resolved only if the transaction releases all its locks; a savepoint would keep earlier ones.
+	// Status 'I' is a transaction that the server has ended, 'E' one in which it refuses statements.
 	case tx.w.gone(), c == serializationFailure, c == deadlockDetected, status == 'I', status == 'E' && tx.saved == 0:
 		return tx.failLocked(err)
 	case status == 'E' && tx.spoiled == nil:

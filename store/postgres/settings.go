@@ -18,7 +18,7 @@ func (tx *transaction) Set(_ context.Context, name string, value json.RawMessage
 	return nil
 }
 
-// Setting implements [store.Tx]. The lock is that of business keys, see lockKey.
+// Setting implements [store.Tx]. It takes the lock of business keys, see lockKey.
 func (tx *transaction) Setting(_ context.Context, name string) (value json.RawMessage, err error) {
 	if err := tx.readable(); err != nil {
 		return nil, err
@@ -38,7 +38,7 @@ func (tx *transaction) Setting(_ context.Context, name string) (value json.RawMe
 	return value, tx.met(err)
 }
 
-// queueSettings adds what is to be kept to the statements of a commit.
+// queueSettings adds the statements that write settings to a commit.
 func (tx *transaction) queueSettings(b *batch) {
 	for _, s := range tx.settings {
 		if s.Value == nil {

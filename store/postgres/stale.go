@@ -14,22 +14,23 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Several engines may change one root case. Each commit locks the rows of the root cases that it is about, in the order of their
-// ids, and compares where their journals end with where the engine believes that they do. So of two commits on one root case the
-// second waits for the first, finds that it is stale, and is undone.
+// Several engines may change the same root case. Each commit locks the rows of its root cases, in the order of their
+// ids, and compares the end of each journal with the position that the engine knows. So of two commits on the same root
+// case the second waits for the first, finds that it is stale, and is rolled back.
 
 // given is a table u of root cases, each with the position of its last entry as the engine knows it.
 //
-// Rows are found by their keys with LATERAL: once for each root case that is given, in the order in which they are. As a
-// plain join, the server might hash or sort the tables, and lock the rows in an order of its own.
+// LATERAL makes the server find the rows one by one in the given order, by key. With a plain join, it might hash or
+// sort the tables, and lock the rows in another order.
 const given = "(SELECT root, root AS id, last FROM unnest($1::uuid[], $2::bigint[]) e(root, last)) u"
 
-// stored is the rows t of the root cases that are given.
+// stored is the rows t of the given root cases.
 const stored = "(SELECT t.root, t.last_seq FROM @.cases t WHERE " + byKey + " "
 
-// lockRoots locks root cases, in the order in which they are given, and fails, by a division by zero, if one of them has changed, or was removed.
+// lockRoots locks root cases in the given order, and fails, by a division by zero, if one of them has changed or was
+// removed.
 //
-// NO KEY UPDATE, the weakest lock that keeps two commits apart: a foreign key of the user's on cases, which takes KEY SHARE,
+// NO KEY UPDATE is the weakest lock that excludes other commits: a user's foreign key to cases, which takes KEY SHARE,
 // does not wait for it.
 //
 //	engine A                               engine B
@@ -44,8 +45,8 @@ const lockRoots = "SELECT 1 / CASE WHEN count(*) = 0 THEN 1 ELSE 0 END FROM (SEL
 const lockRoot = "SELECT 1 / COALESCE((SELECT 1 FROM @.cases WHERE (root, id) >= ($1, $1) AND (root, id) <= ($1, $1) AND last_seq = $2 " +
 	"FOR NO KEY UPDATE), 0)"
 
-// findStale lists the root cases that have changed, or were removed.
-// OFFSET 0 keeps the server from merging the subquery into the join, whose order and method it would then choose.
+// findStale lists the root cases that have changed or were removed. OFFSET 0 prevents the server from merging the
+// subquery into the join, for which it would choose the order and the method.
 const findStale = "SELECT u.root FROM " + given + " LEFT JOIN LATERAL " + stored + "OFFSET 0) t ON true " +
 	"WHERE t.last_seq IS DISTINCT FROM u.last"
 
@@ -70,7 +71,7 @@ func (tx *transaction) LockCase(_ context.Context, root workitem.CaseID) (int64,
 		return 0, err
 	}
 	if c := tx.appended.Case(root); c != nil {
-		return c.LastSeq, nil // its row is not there, or is locked at the commit
+		return c.LastSeq, nil // it has no row yet, or the commit locks its row
 	}
 	if err := tx.begin(); err != nil {
 		return 0, err
@@ -96,12 +97,11 @@ func (tx *transaction) begin() error {
 	return nil
 }
 
-// known lists the root cases that a commit depends on, with where their journals end. The trees that this transaction made are not among them, and
-// those that it changed are what they were before the entries that are given.
+// known lists the root cases that a commit depends on, with the ends of their journals. It does not list those that
+// this transaction created, and for those that it changed it has the end before the given entries.
 func (tx *transaction) known(entries []tables.Command) (roots [][16]byte, last []int64) {
 	at := before(entries)
-	// A tree that was only read matters as well: a command that found a case to be open, say, and started another one for
-	// it.
+	// A tree that was only read matters too: a command may have found a case to be open and started another one for it.
 	for root, seq := range tx.expected {
 		_, changed := at[root]
 		if _, sent := tx.parts.roots[root]; !changed && !sent {
@@ -111,7 +111,7 @@ func (tx *transaction) known(entries []tables.Command) (roots [][16]byte, last [
 	return inOrder(at)
 }
 
-// before are the root cases that entries are about, each with the entry before these; 0 if there is none.
+// before returns the root cases of entries, each with the position before these entries; 0 if it had none.
 func before(entries []tables.Command) map[workitem.CaseID]int64 {
 	at := make(map[workitem.CaseID]int64, len(entries))
 	for i := range entries {
@@ -123,7 +123,7 @@ func before(entries []tables.Command) map[workitem.CaseID]int64 {
 	return at
 }
 
-// inOrder lists root cases that have entries, in the order of their ids.
+// inOrder lists root cases with their positions, in the order of their ids.
 func inOrder(at map[workitem.CaseID]int64) (roots [][16]byte, last []int64) {
 	for _, root := range sorted(maps.Keys(at)) {
 		if at[root] != 0 {
@@ -146,7 +146,7 @@ func (tx *transaction) queueCheck(b *batch, roots [][16]byte, last []int64) {
 	b.queue(lockRoots, roots, last)
 }
 
-// checkExpected is the commit of a transaction that changed nothing.
+// checkExpected commits a transaction that changed nothing.
 func (tx *transaction) checkExpected() error {
 	roots, last := tx.known(nil)
 	if !tx.s.shared || len(roots) == 0 {
@@ -163,7 +163,7 @@ func (tx *transaction) checkExpected() error {
 	return tx.staleError(stale, nil)
 }
 
-// findStale lists the root cases for which a check of the commit has failed. The transaction is undone before.
+// findStale lists the root cases that fail the check of the commit. The transaction was rolled back before.
 func (tx *transaction) findStale() (stale []workitem.CaseID) {
 	tx.rollback()
 	roots, last := tx.known(tx.appended)
@@ -171,7 +171,7 @@ func (tx *transaction) findStale() (stale []workitem.CaseID) {
 		stale = append(stale, tables.ID[workitem.CaseID](r))
 		return r.Err
 	}); err != nil {
-		return nil // those who are stale meet it again
+		return nil // the stale ones fail again in the next attempt
 	}
 	return stale
 }
@@ -179,11 +179,11 @@ func (tx *transaction) findStale() (stale []workitem.CaseID) {
 // notLocked lists the root cases that another transaction has locked.
 const notLocked = "SELECT u.root FROM " + given + " LEFT JOIN LATERAL " + stored + "FOR NO KEY UPDATE SKIP LOCKED) t ON true WHERE t.root IS NULL"
 
-// lockedOut is the error of a commit that waited too long for a root case that another transaction has locked, as that of a function with
-// slow SQL. The requests on that case are to be done apart, where they wait alone, and the others again.
+// lockedOut returns the error of a commit that waited too long for a root case that another transaction has locked,
+// such as a function with slow SQL.
 //
-// Of a batch of a hundred commands one is about a case that another transaction has locked for minutes. SKIP LOCKED finds
-// which: its command is done again apart, and the others do not wait for it.
+// For example, one of a hundred commands in a batch is about a case that has been locked for minutes. SKIP LOCKED finds
+// the case: its command runs again on its own, and the others do not wait for it.
 func (tx *transaction) lockedOut(err error) error {
 	tx.rollback()
 	roots, last := tx.known(tx.appended)
@@ -201,7 +201,7 @@ func (tx *transaction) staleError(roots []workitem.CaseID, err error) error {
 	return tx.s.db.at("%w", &store.StaleError{Roots: roots, Err: err})
 }
 
-// isConflict reports whether an error of a commit says that another engine was faster, so that the same may succeed later.
+// isConflict reports whether an error of a commit is a conflict with another engine, so that a retry may succeed.
 func (db database) isConflict(err error) bool {
 	var e *pgconn.PgError
 	if !errors.As(err, &e) {
@@ -210,7 +210,7 @@ func (db database) isConflict(err error) bool {
 	switch e.Code {
 	case serializationFailure, deadlockDetected, divisionByZero:
 		return true
-	// A uniqueness of the user's own tables is the user's error, hence the names.
+	// A violation of a constraint on the user's own tables is the user's error, so the table is checked.
 	case uniqueViolation, notNullViolation:
 		return e.SchemaName == db.set.schema && (e.TableName == "journal" || e.TableName == "idempotency_keys")
 	}

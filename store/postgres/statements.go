@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// statements are the texts of this package with the name of the schema instead of each "@".
+// statements replaces each "@" in the SQL of this package by the name of the schema.
 type statements struct {
 	schema string // a name that needs no quotes, see schemaName
 	known  sync.Map
@@ -15,10 +15,10 @@ func newStatements(schema string) *statements {
 	return &statements{schema: schema}
 }
 
-// text returns a statement as the server gets it. Only texts of this package come here, so there are few.
+// text returns a statement as it is sent to the server. The results are cached.
 //
-// The texts are constants but for filters, whose terms are few. A cached text also is the same string for the driver, whose
-// cache of prepared statements is keyed by it.
+// There are few texts: all come from this package, and are constants except for filters, which have few forms.
+// Returning the same string also helps the driver, whose cache of prepared statements is keyed by it.
 func (s *statements) text(query string) string {
 	if known, ok := s.known.Load(query); ok {
 		return known.(string)

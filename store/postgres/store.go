@@ -13,34 +13,35 @@ import (
 	"github.com/tasq-dev/tasq/store/internal/tables"
 )
 
-// format is that of the entries that this program writes.
+// format is the version of the entries that this program writes.
 const format = 1
 
-// maxReaders is how many views run at once, each on a connection.
+// maxReaders is how many views run at the same time, each on its own connection.
 const maxReaders = 4
 
 // Store is a database of cases. Get one from the Opener that [Open] returns.
 //
-// Locks of this process, in the order in which they are taken; mu is held for the whole of an Update, with its callbacks:
+// Locks of this process, in the order in which they are taken; mu is held for the whole of an Update, with its
+// callbacks:
 //
-//	Store.mu        the writer's connection, and what the next commit is made with
-//	Store.sideMu    the connection beside it, for what concerns the fleet
+//	Store.mu        the writer's connection, and the state for the next commit
+//	Store.sideMu    the second connection, for the fleet
 //	conn.mu         one call of the driver
-//	hints.mu        what the others are to be notified of; it is held for no call of the server
+//	hints.mu        changes to notify other engines of; not held during calls of the server
 //
-// A Tick takes sideMu without mu: an update that waits for a lock of the server for two seconds must not keep this engine
-// from its heartbeat. What needs both takes mu first.
+// A Tick takes sideMu without mu, so that an update that waits two seconds for a lock of the server does not delay the
+// heartbeat of this engine. Code that needs both takes mu first.
 //
 // Locks of the server, in the order in which a transaction takes them:
 //
-//	in f         advisory locks of business keys, and rows of root cases (LockCase), in the order in which the commands ask for them
-//	commit       processes: the row of this engine, shared, which is the fence
-//	             cases: the rows of root cases that the commit is about, in the order of their ids
-//	             journal, idempotency_keys: by their primary keys, as rows are inserted
-//	             cases, work_items, jobs, steps, messages: each in the order of its keys
+//	in f      advisory locks of business keys, and rows of root cases (LockCase), as the commands request them
+//	commit    processes: the row of this engine, shared, which is the fence
+//	          cases: the rows of the root cases of the commit, in the order of their ids
+//	          journal, idempotency_keys: by their primary keys, as rows are inserted
+//	          cases, work_items, jobs, steps, messages: each in the order of its keys
 //
-// Those of f have no order of their own. Two engines that take them crosswise are a deadlock, which the server ends after a
-// second; one of the two runs its batch again.
+// The locks of f have no common order. If two engines deadlock, the server ends one transaction after a second, and
+// that engine runs its batch again.
 type Store struct {
 	db       database
 	now      func() time.Time
@@ -48,34 +49,34 @@ type Store struct {
 	nets     *tables.Nets
 	readers  *sqlkit.Pool[*conn]
 	readOnly bool
-	shared   bool // several engines may have the database open
+	shared   bool // whether several engines may have the database open
 
-	ending context.Context // is over when the store begins to close
+	ending context.Context // canceled when the store begins to close
 	end    context.CancelFunc
 
 	mu       sync.Mutex // guards the writer and all below
 	w        *conn      // nil for a reader, and while there is no connection
 	presence *presence  // nil for a reader
-	token    int64      // names the locks by which others see that this engine is there, and where it commits
+	token    int64      // identifies the locks of this engine: that it is live, and which server process commits for it
 	self     int64      // number of this engine in the table processes
-	epoch    int64      // counts its connections; with the number, it is what commits are fenced with
-	pid      uint32     // of the server's process for the writer
+	epoch    int64      // counts its connections; with the number, commits are fenced by it
+	pid      uint32     // of the writer's server process
 	base     int64      // of positions; see position.go
 	ahead    ahead      // the transaction of the next update
-	deltas   int        // commits since the counts were folded
-	rejoined bool       // this engine holds none of its jobs any more, and does not know that yet
-	doubt    bool       // of a commit it could not be found out whether it happened
+	deltas   int        // commits since the last fold of the counts
+	rejoined bool       // this engine has lost its jobs, and the next commit must report that
+	doubt    bool       // the outcome of a commit is unknown
 	closed   bool
-	lost     error // why the database is not this store's any more
+	lost     error // why this store has lost the database
 
 	revs revisions
 	last lastEntry // the entry that this engine appended last; zero if there is none
 
 	prints atomic.Pointer[[]string] // the fingerprints of this engine's definitions
 	number atomic.Int64             // self, for the goroutine that listens
-	others atomic.Int64             // how many other engines there were at the last Tick
+	others atomic.Int64             // number of other engines at the last Tick
 	hints  *hints
-	sideMu sync.Mutex // guards the side; taken after mu
+	sideMu sync.Mutex // guards side; taken after mu
 	side   side
 
 	appended tables.Appended // memory for the next update
@@ -84,23 +85,25 @@ type Store struct {
 
 // Update implements [store.Store].
 //
-// What becomes of an update whose process, connection or server ends:
+// What happens to an update whose process, connection or server ends:
 //
-//	while f runs              nothing happened. The server rolls back what SQL of the user's has done, when it notices the end of the connection
+//	while f runs              nothing is committed. The server rolls back when it notices the lost connection
 //	before COMMIT is read     the same
-//	after COMMIT              all of it happened, though the caller does not know. If only the connection was lost, outcome finds that out;
-//	                          a caller that asks again with the same idempotency key gets the result that is there
+//	after COMMIT              everything is committed, but the caller does not know. If only the connection was lost,
+//	                          outcome finds that out; a caller that repeats the command with the same idempotency key
+//	                          gets the stored result
 func (s *Store) Update(ctx context.Context, f func(store.Tx) error) (err error) {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	// A connection is created again here, before f: what f reads must be read under the epoch that the commit is fenced with.
+	// The connection is replaced here, before f: f must read under the epoch that the commit is fenced with.
 	if err := s.ready(ctx); err != nil {
 		return err
 	}
-	// The server's transaction is not begun yet: that is done by the first Append, or by the first statement of the user's.
+	// The server's transaction has not begun yet; the first Append, or the first statement of the user's SQL, begins
+	// it.
 	tx := &transaction{s: s, w: s.w, appended: s.appended[:0], buf: s.buf[:0]}
 	committed := false
 	defer func() { // also when f panics
@@ -118,7 +121,7 @@ func (s *Store) Update(ctx context.Context, f func(store.Tx) error) (err error) 
 		return s.lose(s.db.explain(err))
 	}
 	committed = true
-	// After the commit: an engine that hears of it before would load the tree as it was.
+	// After the commit, since an engine that is notified earlier would load the old tree.
 	s.hints.committed(tx)
 	return nil
 }
@@ -132,7 +135,7 @@ func (s *Store) keepBuffers(tx *transaction) {
 	}
 }
 
-// ready reports why the store cannot be written, if so. A connection that was lost is created again.
+// ready returns the reason if the store cannot be written. It replaces a lost connection.
 func (s *Store) ready(ctx context.Context) error {
 	switch {
 	case s.closed:
@@ -142,8 +145,8 @@ func (s *Store) ready(ctx context.Context) error {
 	case s.lost != nil:
 		return s.lost
 	}
-	// The lock of an engine that has the database alone is on another connection than the writer's. That one may have been
-	// lost, and the lock taken by another engine, while the writer's is well.
+	// The lock of an engine that has the database alone belongs to another connection than the writer's. That
+	// connection may have been lost, and the lock taken by another engine, while the writer's connection still works.
 	if err := s.presence.check(); err != nil {
 		return s.lose(err)
 	}
@@ -153,7 +156,7 @@ func (s *Store) ready(ctx context.Context) error {
 	return s.lose(s.db.explain(s.rejoin(ctx)))
 }
 
-// lose remembers that the database is another engine's.
+// lose records that another engine has the database.
 func (s *Store) lose(err error) error {
 	if errors.Is(err, store.ErrLost) && s.lost == nil {
 		s.lost = err
@@ -167,7 +170,7 @@ func (s *Store) View(ctx context.Context, f func(store.Reader) error) (err error
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	// Before stillThere: to wait for one of four readers may take long, and the store may be closed meanwhile.
+	// Before stillThere: waiting for one of four readers may take long, and the store may be closed meanwhile.
 	c, err := s.readers.Get(ctx)
 	if err != nil {
 		return s.db.explain(err)
@@ -191,11 +194,11 @@ func (s *Store) View(ctx context.Context, f func(store.Reader) error) (err error
 	return s.db.explain(f(r))
 }
 
-// REPEATABLE READ has all queries of a view see one state. READ ONLY is a guard against the user's SQL, and has the server
-// give the transaction no number, so that a view that is open for long does not hold up the horizon of position.go.
+// With REPEATABLE READ all queries of a view see the same state. READ ONLY prevents writes by the user's SQL, and the
+// transaction gets no transaction id, so that a long view does not hold back the horizon of position.go.
 const beginView = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
-// snapshot begins the transaction of a view. A connection that was idle may have been lost meanwhile, and is created again.
+// snapshot begins the transaction of a view. It replaces a connection that was lost while it was idle.
 func (s *Store) snapshot(ctx context.Context, c *conn) (*conn, error) {
 	_, err := c.begin(ctx, beginView)
 	if err == nil || !c.gone() || ctx.Err() != nil {
@@ -205,13 +208,13 @@ func (s *Store) snapshot(ctx context.Context, c *conn) (*conn, error) {
 	if err != nil {
 		return c, err
 	}
-	// In place, as the pool knows the connection by its pointer.
+	// In place, since the pool identifies the connection by its pointer.
 	c.raw, c.pg, c.pid = fresh.raw, fresh.pg, fresh.pid
 	_, err = c.begin(ctx, beginView)
 	return c, err
 }
 
-// stillThere reports why nothing is to be read, if so.
+// stillThere returns the reason if the store cannot be read.
 func (s *Store) stillThere() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -224,7 +227,7 @@ func (s *Store) stillThere() error {
 	return s.lost
 }
 
-// foldAfter is after how many commits Idle folds the counts.
+// foldAfter is the number of commits after which Idle folds the counts.
 const foldAfter = 1000
 
 // Idle implements [store.Store].
@@ -238,29 +241,29 @@ func (s *Store) Idle(context.Context) error {
 		return nil
 	}
 	s.deltas = 0
-	// It would otherwise be the transaction that this is done in, and be rolled back when nothing wants it.
+	// Otherwise this would run in the transaction that was begun ahead, and be rolled back when no update uses it.
 	s.dropAhead()
 	err := s.fold("counts", "count_deltas", "what, workflow, task, state")
 	if err == nil {
 		err = s.fold("ended", "ended_deltas", "hour, workflow, task, state, took")
 	}
-	if err == nil { // what is left with nothing is of removed cases
+	if err == nil { // counts of zero belong to removed cases
 		_, err = s.w.run(folding+" DELETE FROM @.ended WHERE n = 0 AND (SELECT got FROM mine)", "counts")
 	}
 	return s.db.explain(err)
 }
 
-// folding begins the statements of those who fold counts. One engine at a time does, the others leave it to that one: two that lock the
-// rows in orders of their own would wait for each other.
+// folding begins the statements that fold counts. Only one engine folds at a time, and the others skip it: two that
+// lock the rows in different orders would deadlock.
 const folding = "WITH mine AS MATERIALIZED (SELECT pg_try_advisory_xact_lock(" + lockKey + ") AS got)"
 
-// fold adds the rows of a table of changes to the counts, by the columns of their key.
+// fold adds the rows of a table of deltas to the counts, by the columns of their key.
 //
-// One statement moves the rows: they are deleted and added up in the same transaction. A reader sums both tables, so it sees
-// each change once, before and after. A crash leaves both as they were.
+// One statement moves the rows, so they are deleted and added in the same transaction. A reader sums both tables and
+// counts each change once, before and after. A crash leaves both as they were.
 //
 //	counts           case order started 40            41
-//	count_deltas     +1, -1, +1                       none; those that a commit adds meanwhile stay for the next time
+//	count_deltas     +1, -1, +1                       none; new deltas of later commits remain for the next time
 func (s *Store) fold(counts, deltas, key string) error {
 	_, err := s.w.run(folding+", d AS (DELETE FROM @."+deltas+" WHERE (SELECT got FROM mine) RETURNING *) "+
 		"INSERT INTO @."+counts+" AS c ("+key+", n) SELECT "+key+", sum(n) FROM d GROUP BY "+key+" HAVING sum(n) <> 0 "+
@@ -270,8 +273,8 @@ func (s *Store) fold(counts, deltas, key string) error {
 
 // Close implements [store.Store].
 //
-// Its row goes, and its jobs are free, before the connections are closed: another engine takes them at once, by the
-// notification, and not when it misses a heartbeat.
+// It deletes the row of the engine and frees its jobs before it closes the connections: other engines are notified and
+// take the jobs immediately, not only after missed heartbeats.
 func (s *Store) Close() error {
 	s.end()
 	s.mu.Lock()
@@ -296,14 +299,15 @@ func (s *Store) Kill() error {
 	if s.closed {
 		return nil
 	}
-	// No ROLLBACK: a killed process sends none either.
+	// No ROLLBACK, since a killed process sends none.
 	s.forgetAhead()
 	pids := s.pids()
 	err := s.shut((*conn).cut)
 	return errors.Join(err, s.awaitEnd(pids))
 }
 
-// pids are those of the server's processes for the connections that this engine is known by; none through a pooler, which keeps them.
+// pids returns the server processes of the connections that identify this engine; none through a pooler, which keeps
+// them.
 func (s *Store) pids() []int32 {
 	if s.db.set.poll > 0 || s.presence == nil {
 		return nil
@@ -311,14 +315,14 @@ func (s *Store) pids() []int32 {
 	return []int32{int32(s.pid), int32(s.presence.pid.Load())}
 }
 
-// awaitEnd waits until the server has noticed that connections were cut, which it does within milliseconds.
+// awaitEnd waits until the server has noticed that connections were closed, which takes milliseconds.
 func (s *Store) awaitEnd(pids []int32) error {
 	if len(pids) == 0 {
 		return nil
 	}
 	c, err := s.db.connect(context.Background())
 	if err != nil {
-		return nil // the server is gone, too
+		return nil // the server is down, too
 	}
 	again := time.NewTicker(time.Millisecond)
 	defer again.Stop()
@@ -332,12 +336,12 @@ func (s *Store) awaitEnd(pids []int32) error {
 	return c.close()
 }
 
-// shut lets go of everything. The lock is given free last.
+// shut closes all connections. The lock is released last.
 func (s *Store) shut(how func(*conn) error) error {
 	s.closed = true
 	s.hints.close()
-	// The presence goes last, as its session has the lock by which others see that this engine lives. While the writer's
-	// connection is there, they must not take what it may still commit for that of a dead one.
+	// The presence is closed last, since its session has the lock that shows that this engine is live. While the
+	// writer's connection is open, other engines must not treat its commit as that of a dead engine.
 	errs := []error{s.readers.Close()}
 	s.sideMu.Lock()
 	s.side.closed = true

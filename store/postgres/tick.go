@@ -17,7 +17,7 @@ const (
 	busyPace = time.Second
 	idlePace = 10 * time.Second
 
-	// settled is how long after a reconnection this engine declares no other one dead: all of them may have lost
+	// settled is how long after a reconnection this engine declares no other engine dead: all of them may have lost
 	// their connections.
 	settled = 10 * time.Second
 )
@@ -30,17 +30,17 @@ const (
 type side struct {
 	c          *conn             // nil while there is no connection; guarded by Store.sideMu, as all below
 	since      int64             // when it was created again, in microseconds of the server; 0 for the first one
-	ever       bool              // there was a connection
+	ever       bool              // whether there was a connection before
 	suspects   map[int64]suspect // engines whose session has ended
 	unsure     []workitem.JobID  // taken by a commit of unknown outcome
-	closed     bool              // the store is closed
+	closed     bool              // whether the store is closed
 	lastNumber int64             // the number of this engine at the last Tick
 }
 
 // suspect is an engine whose session was found ended.
 type suspect struct{ beat, seen int64 }
 
-// onSide runs f on the second connection, with the number of this engine. It connects first if there is no connection.
+// onSide runs f on the second connection, with the number of this engine. It connects first if necessary.
 func (s *Store) onSide(ctx context.Context, f func(c *conn, self int64) error) error {
 	s.sideMu.Lock() // not mu, which an Update holds while it runs
 	defer s.sideMu.Unlock()
@@ -53,9 +53,9 @@ func (s *Store) onSide(ctx context.Context, f func(c *conn, self int64) error) e
 			return s.db.explain(err)
 		}
 		if s.side.c, s.side.since = c, 0; s.side.ever {
-			// After a restart of the server all engines have lost their sessions, and the first one to reconnect would find
-			// all others gone.
-			s.side.since, _, _ = c.number("SELECT " + now) // on an error it stays 0, and others are judged at once
+			// After a restart of the server all engines have lost their sessions, and the first one to reconnect would
+			// judge all others dead.
+			s.side.since, _, _ = c.number("SELECT " + now) // on an error it stays 0, and others are judged immediately
 		}
 		s.side.ever = true
 	}
@@ -84,17 +84,17 @@ func (s *Store) Knows(ctx context.Context, fingerprint string) (known bool, err 
 	return known, err
 }
 
-// take assigns free jobs to this engine, if the engine is live. It skips jobs of definitions that the engine does not have, and jobs of
-// the queues in $2 (without a free worker) or outside $4.
+// take assigns free jobs to this engine, if the engine is live. It skips jobs of definitions that the engine does not
+// have, and jobs of the queues in $2 (without a free worker) or outside $4.
 //
-// SKIP LOCKED lets engines take jobs at the same time without waiting for each other. FOR SHARE on the engine's own row makes an engine
-// that declares it dead wait until this statement has ended, and then find and free the jobs that it took; otherwise jobs taken in between
-// would stay with a dead engine. MATERIALIZED makes both parts run once: a plan that ran f again for each row of a join could lock more
-// jobs than the limit.
+// SKIP LOCKED lets engines take jobs at the same time without waiting for each other. FOR SHARE on the engine's own row
+// makes an engine that declares it dead wait until this statement has ended, and then find and free the jobs that it
+// took; otherwise jobs taken in between would stay with a dead engine. MATERIALIZED makes both parts run once: a plan
+// that ran f again for each row of a join could lock more jobs than the limit.
 //
-// The index jobs_free has the order of ORDER BY: highest priority first, then due time. The fingerprint of the case is compared for each
-// job that the index returns: during the deployment of a new version, an engine that lacks the definition leaves the job to one that has
-// it.
+// The index jobs_free has the order of ORDER BY: highest priority first, then due time. The fingerprint of the case is
+// compared for each job that the index returns: during the deployment of a new version, an engine that lacks the
+// definition leaves the job to one that has it.
 //
 //	engine 1    locks jobs 7, 8 and 9, and makes them its own
 //	engine 2    the same statement at the same moment: skips these, and locks 10, 11 and 12
@@ -105,8 +105,9 @@ const take = "WITH me AS MATERIALIZED (SELECT prints FROM @.processes WHERE id =
 	"ORDER BY -j.priority, j.due, j.id LIMIT $3 FOR UPDATE OF j SKIP LOCKED), " +
 	"t AS (UPDATE @.jobs j SET holder = $1 FROM f WHERE j.root = f.root AND j.id = f.id RETURNING j.*) SELECT "
 
-// takeInOrder makes the planner scan free jobs in index order up to the limit. Most jobs in the table are done, so the planner expects few
-// free ones and prefers to read and sort them all, which costs the length of the queue for each take.
+// takeInOrder makes the planner scan free jobs in index order up to the limit. Most jobs in the table are done, so the
+// planner expects few free ones and prefers to read and sort them all, which costs the length of the queue for each
+// take.
 var takeInOrder = slices.Concat(byIndex, []string{"SET LOCAL enable_bitmapscan = off", "SET LOCAL enable_sort = off"})
 
 // Take implements [store.Fleet].
@@ -128,7 +129,8 @@ func (s *Store) Take(ctx context.Context, f store.TakeFilter) (jobs []*state.Job
 			jobs = append(jobs, taken...)
 			return nil
 		}
-		// Not dropped: a job that the database gives to this engine is done by no other. The next Take asks which they are.
+		// Not dropped: a job that the database gives to this engine is done by no other. The next Take asks which they
+		// are.
 		for _, j := range slices.Concat(jobs, taken) { // the commit may have happened
 			s.side.unsure = append(s.side.unsure, j.ID)
 		}
@@ -138,8 +140,8 @@ func (s *Store) Take(ctx context.Context, f store.TakeFilter) (jobs []*state.Job
 	return jobs, err
 }
 
-// confirm returns the jobs that this engine took in a commit whose outcome it does not know. It waits for the end of a commit that still
-// runs: no other engine would do those jobs as long as this one lives.
+// confirm returns the jobs that this engine took in a commit whose outcome it does not know. It waits for the end of a
+// commit that still runs: no other engine would do those jobs as long as this one lives.
 func (d *side) confirm(c *conn, self int64) ([]*state.Job, error) {
 	if len(d.unsure) == 0 {
 		return nil, nil
@@ -162,18 +164,19 @@ func readJobs(c *conn, query string, args ...any) (jobs []*state.Job, err error)
 	return jobs, err
 }
 
-// exchange is the statement of a Tick: it sends the heartbeat and reads the state of the fleet. It is a single statement since an idle
-// engine runs it six times a minute. It returns one row for each other engine, one row with NULLs if there is no other, and no row if this
-// engine was declared dead. Its parts, each using those above it:
+// exchange is the statement of a Tick: it sends the heartbeat and reads the state of the fleet. It is a single
+// statement since an idle engine runs it six times a minute. It returns one row for each other engine, one row with
+// NULLs if there is no other, and no row if this engine was declared dead. Its parts, each using those above it:
 //
-//	statement_timestamp()   when the server received the statement. Clock skew is measured with it: with clock_timestamp(), the time that
-//	                        the statement waits for a lock would count as skew
+//	statement_timestamp()   when the server received the statement. Clock skew is measured with it: with
+//	                        clock_timestamp(), the time that the statement waits for a lock would count as skew
 //	o                       the other engines
 //	b                       the heartbeat, with the time until the next one: shorter if another engine is busy
 //	the rest                the head of the journal, whether there are free jobs, and a digest of the settings
 //
-// Each engine's session holds an advisory lock, so taking it shows that the session has ended. It is released at once: while it is held,
-// another engine that checks would take the session for alive, and the engine itself would have to wait when it reconnects.
+// Each engine's session holds an advisory lock, so taking it shows that the session has ended. It is released at once:
+// while it is held, another engine that checks would take the session for alive, and the engine itself would have to
+// wait when it reconnects.
 const exchange = "WITH o AS MATERIALIZED (SELECT p.id, (extract(epoch FROM u.beat) * 1000000)::bigint AS beat, u.busy, " +
 	"p.state = 'dead' OR " + overdue + " AS overdue, " +
 	"p.state = 'dead' OR p.pid IS NOT NULL AND CASE WHEN pg_try_advisory_lock(" + sessionLock + ") THEN pg_advisory_unlock(" + sessionLock + ") " +
@@ -236,8 +239,8 @@ func (s *Store) fencedNow(ctx context.Context) error {
 	return s.db.at("%w", store.ErrFenced)
 }
 
-// tick does the work of Tick on a connection; live reports whether this engine is live. It declares others dead only after its own
-// heartbeat succeeded: an engine that was itself declared dead must not judge others.
+// tick does the work of Tick on a connection; live reports whether this engine is live. It declares others dead only
+// after its own heartbeat succeeded: an engine that was itself declared dead must not judge others.
 //
 // declare compares the heartbeat that was seen, so two engines that were both paused do not declare each other dead.
 func (s *Store) tick(c *conn, self int64, on store.Standing) (news store.News, live bool, err error) {
@@ -305,17 +308,18 @@ type other struct {
 	gone, overdue bool // gone: its session has ended; overdue: it has sent no heartbeat for too long
 }
 
-// dead selects the engines to declare dead: those that are overdue, and those whose session was found ended in two Ticks without a
-// heartbeat in between. One Tick is not enough, since an engine that loses its connection reconnects and sends a heartbeat. The two
-// Ticks must be nearly a pace apart; the tenth that may be missing is for timers that fire early.
+// dead selects the engines to declare dead: those that are overdue, and those whose session was found ended in two
+// Ticks without a heartbeat in between. One Tick is not enough, since an engine that loses its connection reconnects
+// and sends a heartbeat. The two Ticks must be nearly a pace apart; the tenth that may be missing is for timers that
+// fire early.
 //
 // Engine 3 is killed at 10.2 s; engines 1 and 2 look once a second:
 //
 //	10.5    its session has ended: a suspect, with its beat of 9.9
 //	11.5    the same beat: it is declared dead, and its jobs are free
 //
-// Engine 4 loses its connection at 10.2 s and reconnects at 10.4 s, which takes the lock of its session again: at 10.5 s it is no
-// suspect.
+// Engine 4 loses its connection at 10.2 s and reconnects at 10.4 s, which takes the lock of its session again: at 10.5
+// s it is no suspect.
 func (d *side) dead(all []other, at int64) (dead []other) {
 	if d.since > 0 && at-d.since < settled.Microseconds() {
 		return nil
@@ -336,8 +340,8 @@ func (d *side) dead(all []other, at int64) (dead []other) {
 	return dead
 }
 
-// areMissed reports whether a suspected engine holds a job that is due soon, so that the second Tick must follow quickly. In an idle fleet
-// the next Tick would otherwise be ten seconds away.
+// areMissed reports whether a suspected engine holds a job that is due soon, so that the second Tick must follow
+// quickly. In an idle fleet the next Tick would otherwise be ten seconds away.
 func (s *Store) areMissed(c *conn) (missed bool, err error) {
 	if len(s.side.suspects) == 0 {
 		return false, nil

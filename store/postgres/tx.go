@@ -14,48 +14,48 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// transaction implements [store.Tx]. What the engine appends stays in memory until the commit, and the server's transaction
-// begins with the user's SQL, if there is any.
+// transaction implements [store.Tx]. Entries that the engine appends stay in memory until the commit. The server's
+// transaction begins with the user's SQL, if there is any.
 //
 //	Update
-//	  f: Load, Append, ...     reads in transactions of one statement each, or in the server's transaction once there is one
-//	  position                 BEGIN and its number, in one round trip, at the first Append that needs it; or one that was begun ahead
+//	  f: Load, Append, ...     reads in transactions of one statement each, or in the server's transaction if it has begun
+//	  position                 BEGIN and the transaction id, in one round trip, at the first Append; or begun ahead
 //	  DB                       BEGIN at the first statement of the user's SQL
 //	  commit                   one round trip
 //
-// Reads before BEGIN are not of one snapshot. That is safe, since the commit compares each tree it depends on with the
-// database: what was read while another engine committed is stale, and the batch is run again.
+// Reads before BEGIN do not share a snapshot. That is safe, since the commit checks each tree that it depends on: if
+// another engine has committed in between, the transaction is stale, and the batch runs again.
 type transaction struct {
 	s        *Store
 	w        *conn
 	gave     bool  // DB was called: the user may hold the connection
-	xact     int64 // number of the server's transaction; 0 until an entry is appended
+	xact     int64 // id of the server's transaction; 0 until an entry is appended
 	first    int64 // position before its first entry
-	seq      int64 // how many entries there are
+	seq      int64 // number of entries
 	appended tables.Appended
 	replies  []reply
-	settings []store.Setting // to be kept
-	buf      []byte          // the changes of all appended entries, one after the other
+	settings []store.Setting // to be written by the commit
+	buf      []byte          // the encoded changes of all appended entries
 
-	expected map[workitem.CaseID]int64 // where the journals of trees end that the commit depends on
+	expected map[workitem.CaseID]int64 // ends of the journals of the trees that the commit depends on
 	offered  map[workitem.JobID]bool
 	notifies bool              // its commit notifies the other engines of its root cases
-	late     []workitem.CaseID // root cases that another engine changed after this transaction had its number
+	late     []workitem.CaseID // root cases that another engine changed after this transaction got its id
 
-	marks   []mark // of the entries that are appended
-	endings int    // how many of them are of trees that have ended, and were not sent
+	marks   []mark // of the appended entries
+	endings int    // number of entries of ended trees that were not sent
 	parts   parts
-	counts  *tally                       // of the rows that were queued
-	revs    map[workitem.CaseID]revision // of the newest entries that were queued
+	counts  *tally                       // of the queued rows
+	revs    map[workitem.CaseID]revision // of the newest queued entries
 
 	user *sqlkit.UserDB // of the running savepoint function, or of the whole transaction; nil until DB is called
 
-	// Guarded by the connection's lock, since the user's SQL looks at them.
+	// Guarded by the connection's lock, since the user's SQL uses them.
 	begun   bool  // the server has a transaction
 	users   bool  // the user's SQL ran in it
-	depth   int   // how many savepoint functions are running
-	saved   int   // how many of them have a savepoint in the server
-	spoiled error // the first error since the innermost savepoint: the server refuses further statements of it
+	depth   int   // number of running savepoint functions
+	saved   int   // number of those that have a savepoint on the server
+	spoiled error // the first error since the innermost savepoint: the server refuses its further statements
 	broken  error // why the transaction can only be rolled back
 	ended   bool
 }
@@ -78,7 +78,7 @@ func (tx *transaction) usableLocked() error {
 	return tx.broken
 }
 
-// readable reports why the transaction cannot read, if so. The connection is free then.
+// readable returns the reason if the transaction cannot read. The connection is free when it returns nil.
 func (tx *transaction) readable() error {
 	if err := tx.usable(); err != nil {
 		return err
@@ -132,9 +132,9 @@ func (tx *transaction) Append(_ context.Context, e *store.Entry, t *state.Tree) 
 	if err != nil {
 		return err
 	}
-	// Another engine had a later transaction and committed first. A journal in which an entry comes before the one that it
-	// follows could not be followed by position, so the commit is refused before it is sent; a transaction with a new number
-	// does it.
+	// Another engine had a later transaction id and committed first. Readers that follow the journal by position would
+	// see this entry before the one that it follows, so the commit is refused before it is sent; a transaction with a
+	// new id succeeds.
 	if seq <= root.LastSeq {
 		tx.late = append(tx.late, t.Root)
 	}
@@ -146,9 +146,9 @@ func (tx *transaction) Append(_ context.Context, e *store.Entry, t *state.Tree) 
 	return nil
 }
 
-// mustBeText refuses what a text of PostgreSQL cannot hold. What is kept as JSON has no such byte.
+// mustBeText refuses text that PostgreSQL cannot store: a zero byte. JSON values never have one.
 //
-// It is found now: as an error of the commit it would be that of all commands of the batch.
+// It is checked here, since an error of the commit would concern all commands of the batch.
 func mustBeText(e *store.Entry) error {
 	for what, text := range map[string]string{"command": e.Command, "actor": e.By, "key": e.Key} {
 		if strings.ContainsRune(text, 0) {
@@ -190,7 +190,7 @@ func (tx *transaction) rollback() {
 	if err := tx.w.exec(context.Background(), "ROLLBACK"); err != nil {
 		tx.s.log.Error("a transaction could not be rolled back; the connection is closed, which does it", "database", tx.s.db.name,
 			"error", err)
-		// A connection in an unknown state is not used again: what the next update does could be part of this transaction.
+		// A connection in an unknown state is not reused: the next update could become part of this transaction.
 		_ = tx.w.cut() // the next update reconnects
 	}
 }

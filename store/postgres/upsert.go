@@ -10,9 +10,9 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// The rows of a transaction are written many at a time, each kind by two statements: those of what it opened are inserted, and of those that are
-// there, what can change is updated. So what is settled of a row, such as an input, is sent once. Steps and events, which are mostly written
-// once, are inserted, or are written by one statement if they may be there.
+// The rows of a transaction are written many at a time, each kind by two statements: new rows are inserted, and of
+// existing rows only the changing columns are updated. So settled columns of a row, such as an input, are sent once.
+// Steps and events are mostly written only once; they are inserted, or written by an upsert if they may exist.
 var (
 	caseRows = written[*state.Case]{
 		table: tables.Cases, id: func(r caseRow) [16]byte { return r.v.ID }, settled: caseSettled, changes: caseChanges,
@@ -34,33 +34,33 @@ var (
 	upsertMessages = upsert(tables.Messages, messageColumns(nil))
 )
 
-// written is how the rows of a table are written.
+// written has the statements for the rows of a table.
 //
-// There are two statements, and not one with ON CONFLICT: that one would get all columns also for rows that are there, make an entry
-// of the primary key before it finds out, and have triggers of BEFORE INSERT fire.
+// There are two statements instead of one with ON CONFLICT, which would send all columns also for existing rows, insert
+// an entry into the primary key before it finds the conflict, and fire BEFORE INSERT triggers.
 //
-//	INSERT   id, root, settled columns, changes      of a case once, as it is opened
-//	UPDATE   id, root, changes                       with each later command
+//		INSERT   id, root, settled columns, changes      of a case once, when it is opened
+//		UPDATE   id, root, changes                       with each later command
 //
-// An UPDATE that finds no row changes nothing, and an INSERT that finds one fails. Neither happens: a tree that is not the
-// one of the database is stale.
+//	 An UPDATE that finds no row changes nothing, and an INSERT that finds one fails. Neither happens, since a tree
+//	 that differs from the one in the database is stale.
 type written[T comparable] struct {
 	table            tables.Table
 	id               func(row[T]) [16]byte
 	settled, changes func([]row[T]) []any
-	beyond           func([]row[T]) []any // what the statements need further
+	beyond           func([]row[T]) []any // further arguments of the statements
 
 	insert, update statement
 }
 
-// statement writes rows that are given as columns. A commit of a caller who does one thing after the other has one row of a kind: as plain
-// values, it takes the server and the driver two thirds of what arrays of one value take (decision 030).
+// statement writes rows that are given as columns. A commit of a single caller often has one row of a kind: as plain
+// values, it takes the server and the driver two thirds of the time of arrays of length one (decision 030).
 //
 //	many   ... FROM unnest($1::uuid[], $2::text[]) AS u(id, state)
 //	one    ... FROM (SELECT $1::uuid AS id, $2::text AS state) u
 type statement struct{ many, one string }
 
-// newStatement makes the statement of a text with its rows u instead of "%s".
+// newStatement returns the statements of a text, with the rows u in place of "%s".
 func newStatement(text string, names []string, given []any) statement {
 	return statement{many: fmt.Sprintf(text, unnest(names, given)), one: fmt.Sprintf(text, single(names, given))}
 }
@@ -74,7 +74,7 @@ func (s statement) queue(b *batch, n int, columns []any) {
 	b.queue(s.many, columns...)
 }
 
-// inserted are the arguments of insert.
+// inserted returns the arguments of insert.
 func (w written[T]) inserted(l []row[T]) []any {
 	values := slices.Concat(w.settled(l), w.changes(l))
 	if !w.hasRoot() {
@@ -86,7 +86,7 @@ func (w written[T]) inserted(l []row[T]) []any {
 // hasRoot reports whether the root is one of the settled columns.
 func (w written[T]) hasRoot() bool { return slices.Contains(w.table.Settled, "root") }
 
-// updated are the arguments of update.
+// updated returns the arguments of update.
 func (w written[T]) updated(l []row[T]) []any {
 	key := []any{rootsOf(l), ids(l, func(r row[T]) workitem.ID { return w.id(r) })}
 	return slices.Concat(key, w.changes(l), w.beyond(l))
@@ -96,7 +96,7 @@ func rootsOf[T comparable](l []row[T]) uuidArray {
 	return ids(l, func(r row[T]) workitem.CaseID { return r.root })
 }
 
-// statements makes the statements; beyond names what is further given.
+// statements returns w with its statements; beyond names the further arguments.
 func (w written[T]) statements(beyond ...string) written[T] {
 	columns, values, sets := w.table.Columns(), prefixed("u.", w.table.Columns()), prefixed("", w.table.Changes)
 	for i, c := range sets {
@@ -105,10 +105,10 @@ func (w written[T]) statements(beyond ...string) written[T] {
 	switch w.table.Name {
 	case tables.Items.Name:
 		columns, values = append(columns, "root"), append(values, "u.root")
-	case tables.Jobs.Name: // a job that another engine is at work on stays with it
+	case tables.Jobs.Name: // a job that another engine is running stays with it
 		columns, values = append(columns, "holder"), append(values, "u.holder")
-		// A command of this engine on a case may write a job that another engine runs, say with another lease. The fence
-		// counts attempts: the same attempt goes on where it is, a new one is this engine's.
+		// A command of this engine may write a job that another engine runs, for example with another lease. The fence
+		// counts attempts: the same attempt stays with its engine, a new one belongs to this engine.
 		sets = append(sets, "holder = CASE WHEN t.state = 'running' AND u.state = 'running' AND t.fence = u.fence THEN t.holder ELSE u.holder END")
 	}
 	name, given := "@."+w.table.Name, w.table.Columns()
@@ -122,9 +122,9 @@ func (w written[T]) statements(beyond ...string) written[T] {
 	return w
 }
 
-// byKey finds, for a row u, the row t that has its key, by the primary key. As "t.root = u.root AND t.id = u.id" the server could read all of
-// another index that has an id: of a table that was small when it was last analyzed, that costs no more. A comparison of rows is looked up only in
-// an index that begins with the root, which no other does.
+// byKey finds the row t with the key of a row u by the primary key. For "t.root = u.root AND t.id = u.id" the planner
+// may scan another index that has an id, which costs the same for a table that was small when it was last analyzed. A
+// row comparison can only use an index that begins with the root, and no other index does.
 const byKey = "(t.root, t.id) >= (u.root, u.id) AND (t.root, t.id) <= (u.root, u.id)"
 
 func prefixed(prefix string, names []string) []string {
@@ -135,10 +135,10 @@ func prefixed(prefix string, names []string) []string {
 	return list
 }
 
-// unnest is the rows that are given, as a table u of a statement.
+// unnest returns SQL for the given rows as a table u.
 //
-// A column is one parameter, as an array. So the text of a statement is the same for two rows and for a thousand, and the
-// server plans it once.
+// Each column is one array parameter. So the statement has the same text for two rows and for a thousand, and is
+// planned once.
 func unnest(names []string, given []any) string {
 	params := make([]string, len(given))
 	for i, column := range given {
@@ -147,7 +147,7 @@ func unnest(names []string, given []any) string {
 	return "unnest(" + strings.Join(params, ", ") + ") AS u(" + strings.Join(names, ", ") + ")"
 }
 
-// single is the only row that is given, as a table u of a statement.
+// single returns SQL for a single row as a table u.
 func single(names []string, given []any) string {
 	values := make([]string, len(given))
 	for i, column := range given {
@@ -170,7 +170,7 @@ func typeOf(column any) string {
 	panic(fmt.Sprintf("%T is no type of a column", column))
 }
 
-// upsert is the statement that writes rows of a table, which are there or not. What is given has the root, too.
+// upsert returns the statement that writes rows of a table that may exist. The given columns include the root.
 func upsert(t tables.Table, given []any) statement {
 	columns := append(t.Columns(), "root")
 	sets := make([]string, len(t.Changes))
@@ -181,7 +181,7 @@ func upsert(t tables.Table, given []any) statement {
 		" ORDER BY u.root, u.id ON CONFLICT (root, id) DO UPDATE SET "+strings.Join(sets, ", "), columns, given)
 }
 
-// insert is the statement that writes rows of a table, which are not there.
+// insert returns the statement that writes new rows of a table.
 func insert(t tables.Table, given []any) statement {
 	columns := append(t.Columns(), "root")
 	return newStatement("INSERT INTO @."+t.Name+" ("+strings.Join(columns, ", ")+") SELECT u.* FROM %s", columns, given)

@@ -10,15 +10,14 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 )
 
-// userConn is the connection as the user's SQL has it, by way of package database/sql. A connection of PostgreSQL does one
-// thing at a time, and callers may ask for more while they read rows: so the rows of a query are read to their end before
-// the first one is given out.
+// userConn is the connection as database/sql uses it for the user's SQL. A connection of PostgreSQL runs one statement
+// at a time, but callers may run others while they read rows. So all rows of a query are read before the first is
+// returned.
 type userConn struct{ *stdlib.Conn }
 
-// ExecContext implements driver.ExecerContext. Without arguments, there may be several statements, as on SQLite.
-//
-// The extended protocol, which arguments need, takes one statement. A statement that is over while this process dies is
-// undone with its transaction.
+// ExecContext implements driver.ExecerContext. Without arguments there may be several statements, as on SQLite; with
+// arguments, the extended protocol takes only one. If this process dies, the server rolls back the statement with its
+// transaction.
 func (c userConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
 	if len(args) > 0 {
 		return c.Conn.ExecContext(ctx, query, args)
@@ -54,13 +53,13 @@ func (s userStmt) QueryContext(ctx context.Context, args []driver.NamedValue) (d
 	return readAll(s.Stmt.QueryContext(ctx, args))
 }
 
-// readRows are rows that have been read.
+// readRows are rows that have been read into memory.
 type readRows struct {
 	columns []string
 	rows    [][]driver.Value
 }
 
-// The bytes are copied, as the driver uses its buffer for the next row.
+// The bytes are copied, since the driver reuses its buffer for the next row.
 func readAll(given driver.Rows, err error) (driver.Rows, error) {
 	if err != nil {
 		return nil, err

@@ -14,9 +14,9 @@ var createTable = regexp.MustCompile(`(?m)^CREATE TABLE (?:IF NOT EXISTS )?(\w+)
 
 // tableNames are the tables that the migrations make.
 var tableNames = sync.OnceValue(func() (names []string) {
-	files, _ := fs.Glob(schemaFiles, "schema/*.sql") // the pattern is a good one
+	files, _ := fs.Glob(schemaFiles, "schema/*.sql") // the pattern is valid
 	for _, name := range files {
-		text, _ := schemaFiles.ReadFile(name) // it is in the program
+		text, _ := schemaFiles.ReadFile(name) // it is embedded
 		for _, found := range createTable.FindAllSubmatch(text, -1) {
 			names = append(names, string(found[1]))
 		}
@@ -24,8 +24,8 @@ var tableNames = sync.OnceValue(func() (names []string) {
 	return names
 })
 
-// mustBeWhole refuses a schema whose migrations are noted, and of which a table is missing: after a restore that was cut off, say. The first
-// statement that needs the table would name it, and not what to do.
+// mustBeWhole refuses a schema whose migrations are recorded but that lacks a table, as after an incomplete restore.
+// Otherwise the first statement that needs the table would fail, without advice on what to do.
 func (db database) mustBeWhole(c *conn) error {
 	var missing []string
 	err := c.each("SELECT t FROM unnest($1::text[]) AS t WHERE to_regclass('@.' || t) IS NULL", []any{tableNames()}, func(r *tables.Row) error {
@@ -42,7 +42,7 @@ func (db database) mustBeWhole(c *conn) error {
 	return db.at("%w: its schema %s lacks %s: it was restored in part, or the table was dropped: restore a backup", store.ErrCorrupt, db.set.schema, what)
 }
 
-// unversioned is the error of a schema that no migration is noted of.
+// unversioned returns the error of a schema without recorded migrations.
 func (db database) unversioned() error {
 	return db.at("%w: its schema %s does not say of which version it is, since its table schema_migrations is empty: it was restored in part: "+
 		"restore a backup", store.ErrCorrupt, db.set.schema)
