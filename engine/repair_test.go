@@ -324,6 +324,27 @@ func TestACaseGoesOnFromAnEarlierTask(t *testing.T) {
 	e.Check()
 }
 
+// The input of read is the output of write, which has none before it completes.
+func TestAMoveThatFailsTheCaseIsRefused(t *testing.T) {
+	t.Parallel()
+	b := builder.New[string]("draft")
+	write := builder.Task(b, "write", builder.Work[string, string]{Input: builder.CaseInput(b)})
+	read := builder.Task(b, "read", builder.Work[string, string]{Input: builder.Output(write)})
+	b.Path(b.Start(), write, read, b.End())
+	w, err := b.Build()
+	require.NoError(t, err)
+	e := enginetest.New(t, w)
+	id, err := w.Start(t.Context(), e, "nets")
+	require.NoError(t, err)
+	err = enginetest.Do(t.Context(), e, workflow.Move(id, "write", "read"))
+	require.ErrorIs(t, err, workflow.ErrDeadEnd)
+	require.ErrorContains(t, err, "it would fail at once (no-output: ")
+	require.Equal(t, []string{"write.1.1 initialized"}, e.States(id))
+	require.NoError(t, enginetest.Do(t.Context(), e, workflow.Move(id, "write", "read", workflow.Force())))
+	require.Equal(t, state.CaseFailed, caseOf(t, e, id).State)
+	e.Check()
+}
+
 // A case that was stranded by hand is found with the reason, and one act repairs it.
 func TestAStrandedCaseIsFoundAndRepaired(t *testing.T) {
 	t.Parallel()

@@ -22,8 +22,9 @@ const wayBudget = 2_000
 //	s ─▶ draft ─▶ review ─▶ e      review is started: move from review to draft
 //	                               review canceled, a token in s, draft enabled
 //
-// The error wraps [workflow.ErrDeadEnd] if no run from there completes the case, unless it is forced. A search that
-// runs out of its budget refuses nothing.
+// The error wraps [workflow.ErrDeadEnd] if no run from there completes the case, or if the case fails by the move itself, as when the input of the
+// task that it enables reads the output of one that has not completed. A forced move does it all the same. A search that runs out of its budget
+// refuses nothing.
 func (m *Machine) Move(id workitem.CaseID, from, to string, force bool) error {
 	c := m.tree.Case(id)
 	if c == nil {
@@ -130,10 +131,14 @@ func names(c *state.Case, conditions []net.ConditionID) string {
 	return strings.Join(list, ", ")
 }
 
-// canEnd returns an error for a case that no run can complete, with a run to a deadlock.
+// canEnd returns an error for a case that has failed, and for one that no run can complete, with a run to a deadlock.
 func (m *Machine) canEnd(id workitem.CaseID) error {
 	c := m.tree.Case(id)
-	if c.State.Final() {
+	switch {
+	case c.State == state.CaseFailed:
+		return fmt.Errorf("case %s of %s: %w: it would fail at once (%w). Nothing was moved; to move all the same, force it", id, c.Workflow,
+			workflow.ErrDeadEnd, c.Failure)
+	case c.State.Final():
 		return nil
 	}
 	var busy []net.TaskID
