@@ -9,8 +9,8 @@ import (
 
 // strays returns orphaned rows: rows whose case, and cases whose root or parent, does not exist.
 //
-// Each part goes through a whole table, which takes seconds for millions of rows. It is asked by "tasq doctor" and in tests,
-// not by the engine.
+// Each part scans a whole table, which takes seconds for millions of rows. Only "tasq doctor" and tests use it, not the
+// engine.
 const strays = "SELECT 'case', id, root FROM cases WHERE root NOT IN (SELECT id FROM cases WHERE parent IS NULL) " +
 	"UNION ALL SELECT 'item', id, case_id FROM work_items WHERE case_id NOT IN (SELECT id FROM cases) " +
 	"UNION ALL SELECT 'job', id, case_id FROM jobs WHERE case_id NOT IN (SELECT id FROM cases) " +

@@ -17,9 +17,9 @@ import (
 // backupPages is how many pages are copied between two checks of the context: a few milliseconds.
 const backupPages = 2048
 
-// Backup implements [store.Backuper]. It copies all pages within one read transaction. Otherwise commits of other
-// connections would make SQLite restart the copy. In return, the write-ahead log cannot be reset during the copy, and
-// grows by what is committed meanwhile.
+// Backup implements [store.Backuper]. It copies all pages within one read transaction; otherwise commits of other
+// connections would make SQLite restart the copy. The disadvantage is that the write-ahead log cannot be reset during
+// the copy, and grows by everything that is committed meanwhile.
 func (s *Store) Backup(ctx context.Context, to string, o store.BackupOptions) (err error) {
 	if to == "" {
 		return errors.New("the copy has no name: name a file that is not there yet")
@@ -31,8 +31,9 @@ func (s *Store) Backup(ctx context.Context, to string, o store.BackupOptions) (e
 	if err := s.mayWrite(to, o.Overwrite); err != nil {
 		return err
 	}
-	// In the folder of the copy, so that the rename at the end stays within a file system and is one step. A crash leaves
-	// the folder with a part of the copy behind, and never a part under the name of the copy.
+	// In the directory of the copy, so that the final rename stays within a file system and is atomic. After a crash,
+	// the temporary directory with an incomplete copy remains, but there is never an incomplete copy under the final
+	// name.
 	temp, err := os.MkdirTemp(filepath.Dir(to), ".tasq-backup-*")
 	if err != nil {
 		return at(to, "the copy cannot be written: %w", err)
@@ -45,11 +46,11 @@ func (s *Store) Backup(ctx context.Context, to string, o store.BackupOptions) (e
 	if err := verifyCopy(ctx, part, o.Verify); err != nil {
 		return fmt.Errorf("the copy is incomplete and was deleted: %w", err)
 	}
-	// The content before the name: a power failure between the two leaves the old copy, or none.
+	// The content is synced before the rename: a power failure between the two leaves the old copy, or none.
 	if err := syncPath(part); err != nil {
 		return at(to, "the copy cannot be written: %w", err)
 	}
-	if err := s.mayWrite(to, o.Overwrite); err != nil { // what came meanwhile
+	if err := s.mayWrite(to, o.Overwrite); err != nil { // it may have been created meanwhile
 		return err
 	}
 	if err := os.Rename(part, to); err != nil {
@@ -58,7 +59,7 @@ func (s *Store) Backup(ctx context.Context, to string, o store.BackupOptions) (e
 	return syncFolder(filepath.Dir(to))
 }
 
-// mayWrite refuses to write over a file, unless that is wanted, and over a database in use in any case.
+// mayWrite refuses to overwrite a file unless overwrite is set, and to overwrite a database in use in any case.
 func (s *Store) mayWrite(to string, overwrite bool) error {
 	there, err := os.Stat(to)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -74,7 +75,7 @@ func (s *Store) mayWrite(to string, overwrite bool) error {
 			return at(to, "it is there already: name another file, or have it overwritten: %w", fs.ErrExist)
 		}
 	}
-	// Nothing in a database says which log is its own: SQLite would replay what lies beside it under its name.
+	// A database does not identify its log: SQLite would replay any log that has the right name.
 	if !logEmpty(to) {
 		return at(to, "a log lies beside it (%s-wal), which SQLite would take for that of the copy: close the program that uses "+
 			"the file, or name another one: %w", to, fs.ErrExist)
@@ -82,11 +83,11 @@ func (s *Store) mayWrite(to string, overwrite bool) error {
 	return nil
 }
 
-// copyTo copies all pages into a new file.
+// copyTo copies all pages to a new file.
 func (s *Store) copyTo(ctx context.Context, to string, progress func(pages, of int64)) error {
 	if s.memory != nil {
 		s.mu.Lock()
-		// Its only connection is the writer's. It is held for the whole copy, which is as fast as memory.
+		// Its only connection is the writer's. It is locked for the whole copy, which only copies memory.
 		defer s.mu.Unlock()
 		if err := s.flush(); err != nil {
 			return err
@@ -101,7 +102,8 @@ func (s *Store) copyTo(ctx context.Context, to string, progress func(pages, of i
 	if err := s.snapshot(c); err != nil {
 		return err
 	}
-	// The connection has a read transaction, begun by snapshot. Without one, SQLite begins the copy again when another
+	// The connection has a read transaction, begun by snapshot. Without one, SQLite restarts the copy whenever another
+	// connection commits between two steps, and with a busy engine the copy never ends.
 	// connection commits between two steps, and with a busy engine never ends.
 	err = copyPages(ctx, c, to, progress)
 	return errors.Join(err, c.exec("ROLLBACK"), s.stillFrozen(c))
@@ -112,7 +114,7 @@ type backuper interface {
 	NewBackup(to string) (*sqlite3.Backup, error)
 }
 
-// backup begins a copy of the database, page by page, into the one that a data source name leads to.
+// backup begins a copy of the database, page by page, to the one with a data source name.
 func (c *conn) backup(to string) (*sqlite3.Backup, error) {
 	raw, ok := c.raw.(backuper)
 	if !ok {
@@ -121,7 +123,7 @@ func (c *conn) backup(to string) (*sqlite3.Backup, error) {
 	return raw.NewBackup(to)
 }
 
-// copyPages copies what the transaction of a connection sees.
+// copyPages copies the pages that the transaction of a connection sees.
 func copyPages(ctx context.Context, c *conn, to string, progress func(pages, of int64)) error {
 	b, err := c.backup(dsn(to, "rwc") + "&_pragma=journal_mode(OFF)&_pragma=synchronous(OFF)") // it is synced once, as a whole
 	if err != nil {
@@ -139,9 +141,9 @@ func copyPages(ctx context.Context, c *conn, to string, progress func(pages, of 
 	return errors.Join(err, b.Finish())
 }
 
-// verifyCopy has SQLite check the pages of a copy, and the caller the rest.
+// verifyCopy makes SQLite check the pages of a copy, and calls verify for the rest.
 func verifyCopy(ctx context.Context, path string, verify func(context.Context, store.Store) error) error {
-	// Immutable: no log and no locks are made beside a copy that nothing else has open.
+	// Immutable: SQLite creates no log and no locks for a copy that no other process has open.
 	c, err := connect(ctx, dsn(path, immutable))
 	if err != nil {
 		return explain(path, err)

@@ -19,15 +19,15 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// conn is one connection to SQLite with its prepared statements. The store's own statements run on the driver, without
-// database/sql, which costs a third more; the user's come through package database/sql, see sqlkit.UserDB. A conn is used
-// by one goroutine at a time but for the user's SQL: a callback that was left behind may still be running some.
+// conn is a connection to SQLite with its prepared statements. The store's own statements use the driver directly,
+// since database/sql costs a third more; the user's SQL uses database/sql, see sqlkit.UserDB. A conn is used by one
+// goroutine at a time, except that a callback that has timed out may still be running SQL.
 type conn struct {
 	mu    sync.Mutex // held for each call of the driver
 	raw   rawConn
-	ctx   context.Context // may interrupt a query; not a writer's, whose transaction would be undone
+	ctx   context.Context // may interrupt a query; not used for writers, whose transaction would be rolled back
 	stmts map[string]*stmt
-	open  int // how many queries are under way, one within the other: their statements are in use
+	open  int // number of nested queries in progress, whose statements are in use
 
 	guard     *guard // of the user's SQL
 	unprotect func() // ends the guard, after the connection
@@ -44,8 +44,8 @@ type rawConn interface {
 	driver.QueryerContext
 }
 
-// maxStmts bounds the prepared statements of a connection, but for those that a query within another one adds: a filter
-// of many parts makes many texts.
+// maxStmts limits the prepared statements of a connection, except for those that nested queries add: filters have many
+// forms, each with its own text.
 const maxStmts = 200
 
 func connect(ctx context.Context, dsn string, pragmas ...string) (*conn, error) {
@@ -60,7 +60,7 @@ func connect(ctx context.Context, dsn string, pragmas ...string) (*conn, error) 
 	return adopt(given, pragmas...)
 }
 
-// adopt makes a conn of one of the driver's, which it closes if there is an error.
+// adopt wraps a connection of the driver. It closes it on an error.
 func adopt(given driver.Conn, pragmas ...string) (*conn, error) {
 	raw, ok := given.(rawConn)
 	if !ok {
@@ -88,19 +88,19 @@ func (c *conn) close() error {
 // forget drops the prepared statements.
 func (c *conn) forget() {
 	for _, s := range c.stmts {
-		_ = s.raw.Close() // an error repeats that of the last run
+		_ = s.raw.Close() // the same error as that of the last run
 	}
 	clear(c.stmts)
 }
 
-// exec runs statements that are not worth preparing.
+// exec runs statements without preparing them.
 func (c *conn) exec(query string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.execLocked(query)
 }
 
-// The statements of transactions and pragmas run without a context of a caller; see Update.
+// Statements of transactions and pragmas do not use the context of a caller; see Update.
 func (c *conn) execLocked(query string) error {
 	_, err := c.raw.ExecContext(context.Background(), query, nil)
 	return err
@@ -118,7 +118,7 @@ type rawStmt interface {
 	driver.StmtQueryContext
 }
 
-// prepare returns the statement for a text, prepared once. The lock is held.
+// prepare returns the prepared statement of a text. It requires the lock.
 func (c *conn) prepare(query string) (*stmt, error) {
 	if s := c.stmts[query]; s != nil {
 		return s, nil
@@ -130,8 +130,8 @@ func (c *conn) prepare(query string) (*stmt, error) {
 	if err != nil {
 		return nil, fmt.Errorf("prepare %.60q: %w", query, err)
 	}
-	// All at once, and not the oldest: a count of uses would cost something with every statement, and the ones in use are
-	// back soon. While a query is under way its statement must stay, and which one that is is not known here.
+	// It closes all statements, not only the oldest: counting uses would slow down every statement, and the needed ones
+	// are soon prepared again. Statements of queries in progress must stay, and it is unknown which ones they are.
 	if len(c.stmts) >= maxStmts && c.open == 0 {
 		c.forget()
 	}
@@ -187,7 +187,7 @@ func (c *conn) each(query string, args []driver.Value, f func(*tables.Row) error
 	}()
 	r := tables.Row{Values: make([]driver.Value, len(rows.Columns()))}
 	for {
-		// For each row, and not for the whole query: f may run other queries, which take the lock themselves.
+		// The lock is taken for each row and not for the whole query, since f may run other queries, which take it too.
 		c.mu.Lock()
 		err := rows.Next(r.Values)
 		c.mu.Unlock()
@@ -218,7 +218,7 @@ func (c *conn) query(query string, args []driver.Value) (driver.Rows, error) {
 	return rows, err
 }
 
-// inTransactionLocked asks SQLite by trying to begin one.
+// inTransactionLocked reports whether the connection is in a transaction, by trying to begin one.
 func (c *conn) inTransactionLocked() bool {
 	if c.execLocked("BEGIN") != nil {
 		return true
@@ -226,7 +226,7 @@ func (c *conn) inTransactionLocked() bool {
 	return c.execLocked("ROLLBACK") != nil
 }
 
-// number returns the first column of the only row; found is false if there is no row, or a NULL in it.
+// number returns the first column of the only row; found is false if there is no row, or if it is NULL.
 func (c *conn) number(query string, args ...driver.Value) (n int64, found bool, err error) {
 	err = c.each(query, args, func(r *tables.Row) error {
 		n, found = r.Values[0].(int64)
@@ -235,9 +235,10 @@ func (c *conn) number(query string, args ...driver.Value) (n int64, found bool, 
 	return n, found, err
 }
 
-// The other way: how values are bound.
+// Values are bound as follows.
 
-// Ids are texts of 36 bytes and not blobs of 16, so that people can read and type them in sqlite3. The order is the same.
+// textOf returns an id as it is bound. Ids are texts of 36 bytes and not blobs of 16, so that they can be read and
+// typed in sqlite3. The order is the same.
 func textOf[T any](k workitem.Key[T]) driver.Value {
 	if k.IsZero() {
 		return nil
@@ -247,7 +248,7 @@ func textOf[T any](k workitem.Key[T]) driver.Value {
 	return string(b)
 }
 
-// nullable makes a NULL of an empty text.
+// nullable returns NULL for an empty text.
 func nullable(s string) driver.Value {
 	if s == "" {
 		return nil

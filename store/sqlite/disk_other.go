@@ -2,6 +2,7 @@
 
 package sqlite
 
-// readOnlyDisk reports whether a file system is mounted for reading only. Where there is no error of its own for that,
+// readOnlyDisk reports whether a file system is mounted read-only. On these systems the error is one of missing
+// permission.
 // it is one of missing permission.
 func readOnlyDisk(error) bool { return false }

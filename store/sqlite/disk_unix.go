@@ -7,5 +7,5 @@ import (
 	"syscall"
 )
 
-// readOnlyDisk reports whether a file system is mounted for reading only.
+// readOnlyDisk reports whether a file system is mounted read-only.
 func readOnlyDisk(err error) bool { return errors.Is(err, syscall.EROFS) }

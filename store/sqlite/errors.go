@@ -15,7 +15,7 @@ import (
 
 var errClosed = fmt.Errorf("the store is closed: %w", fs.ErrClosed)
 
-// code is the primary result code of an error of SQLite, 0 for any other.
+// code returns the primary result code of an error of SQLite, 0 for any other.
 func code(err error) int {
 	var e *driver.Error
 	if errors.As(err, &e) {
@@ -24,7 +24,7 @@ func code(err error) int {
 	return 0
 }
 
-// fault is an error that says which database it is about, so that no function on its way out says so again.
+// fault is an error with the name of the database, which prevents a second prefix.
 type fault struct {
 	path string
 	err  error
@@ -35,8 +35,8 @@ func (f *fault) Unwrap() error { return f.err }
 
 func at(path, format string, args ...any) error { return &fault{path, fmt.Errorf(format, args...)} }
 
-// explain says what an error of SQLite, or a damaged row, means here, and what to do about it. Others are returned as
-// they are.
+// explain adds what an error of SQLite, or a damaged row, means here, and what to do about it. It returns other errors
+// unchanged.
 func explain(path string, err error) error {
 	if known := (*fault)(nil); errors.As(err, &known) {
 		return err
@@ -54,8 +54,8 @@ func explain(path string, err error) error {
 			store.ErrForeign, err)
 	case sqlite3.SQLITE_CORRUPT:
 		return at(path, "%w: %s: %w", store.ErrCorrupt, cure, err)
-	// After busy_timeout: another program, such as sqlite3, has an open transaction that writes. The lock of another engine is
-	// met by own, and not here.
+	// After busy_timeout: another program, such as sqlite3, has an open write transaction. The lock of another engine
+	// is handled by own.
 	case sqlite3.SQLITE_BUSY:
 		return at(path, "%w: another program keeps the file locked; let it end its transaction: %w", store.ErrUnavailable, err)
 	case sqlite3.SQLITE_IOERR:
@@ -72,11 +72,11 @@ func explain(path string, err error) error {
 	return err
 }
 
-// undoesAll reports whether SQLite may have rolled the whole transaction back by itself, and not only the statement.
+// undoesAll reports whether SQLite may have rolled back the whole transaction, and not only the statement.
 //
 // The first five are those of https://www.sqlite.org/lang_transaction.html ("Response To Errors Within A Transaction").
-// There are more here, since a transaction that is given up without need costs a second run, and one that is wrongly taken
-// for open commits half a command.
+// There are more here, since abandoning a transaction without need only costs a second run, while using one that is
+// closed would commit half a command.
 func undoesAll(err error) bool {
 	switch code(err) {
 	case sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_INTERRUPT,

@@ -13,7 +13,7 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Load implements [store.Tx]. What is newer than the tables is taken from memory.
+// Load implements [store.Tx]. Cases that are newer than the tables are taken from memory.
 func (tx *transaction) Load(_ context.Context, root workitem.CaseID) (*state.Tree, error) {
 	if err := tx.usable(); err != nil {
 		return nil, err
@@ -25,9 +25,9 @@ func (tx *transaction) Load(_ context.Context, root workitem.CaseID) (*state.Tre
 	return t, tx.met(err)
 }
 
-// newer finds a case that the tables do not show as it is now; nil if there is none.
+// newer returns a case if memory has a newer value than the tables; nil if not.
 //
-// The places, in the order in which they are asked; the first that has an id has its newest value:
+// The sources, in the order in which they are searched; the first that has an id has its newest value:
 //
 //	appended    what this transaction has changed, in memory
 //	window      what was committed, in memory
@@ -94,7 +94,7 @@ func (tx *transaction) findItem(id workitem.ID) (*store.ItemRow, error) {
 	return row, nil
 }
 
-// Steps implements [store.Tx]. Ids rise with time, so newer values fall into their places.
+// Steps implements [store.Tx]. Ids increase with time, so a sort by id merges the newer values.
 func (tx *transaction) Steps(_ context.Context, owner [16]byte) ([]*workitem.Step, error) {
 	if err := tx.usable(); err != nil {
 		return nil, err
@@ -115,8 +115,8 @@ func (tx *transaction) KeyHolders(_ context.Context, workflow, key string) ([]wo
 		return nil, err
 	}
 	w := conditions{tables.KeyHolders(tables.Dialect{ID: "?"}, workflow, key)}
-	// What the tables say may be old: a holder that has ended since is found with its newer value by HoldersOf and dropped,
-	// and a new one is in the lists of the two others. By cases_key.
+	// The tables may be out of date: HoldersOf drops a holder that has ended since, using its newer value, and the two
+	// other lists have new holders. By the index cases_key.
 	w.Plain("key_unique = 1")
 	ids := slices.Concat(tx.appended.Keyed(key), tx.s.window.keyed[key])
 	err := tx.s.w.each("SELECT id FROM cases"+w.Where(), w.values(), func(r *tables.Row) error {
@@ -150,7 +150,7 @@ func (tx *transaction) KeyStarts(_ context.Context, workflow, key string, after 
 
 // Answered implements [store.Tx].
 //
-// A key of a removed case is free again, although its row may be in the table until the window is written.
+// The key of a removed case is free again, although its row may be in the table until the window is written.
 func (tx *transaction) Answered(_ context.Context, key string) (*store.Entry, error) {
 	if err := tx.usable(); err != nil {
 		return nil, err
@@ -166,7 +166,7 @@ func (tx *transaction) answered(key string) (*store.Entry, error) {
 		}
 	}
 	var seq int64
-	// Two looks by primary keys. Keys are of the journal and not of the tables that lag, so the window has none.
+	// Two lookups by primary key. Keys belong to the journal and not to the tables that lag, so the window has none.
 	err := tx.s.w.each("SELECT k.seq, j.root FROM idempotency_keys k JOIN journal j ON j.seq = k.seq WHERE k.key = ?",
 		args(key), func(r *tables.Row) error {
 			at, root := r.Number(), tables.ID[workitem.CaseID](r)

@@ -14,38 +14,37 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// guard decides what the user's SQL may do. SQLite asks it, as its authorizer, about all that a statement would do while
-// it compiles the statement: each table that is written, by the statement itself or by a trigger that it fires, each
-// transaction, pragma and attached file. So neither the form of a statement nor what hides it matters.
+// guard decides what the user's SQL may do. SQLite calls it, as its authorizer, while it compiles a statement, for each
+// action: each table that is written, by the statement itself or by a trigger, each transaction, pragma and attached
+// file. So neither the form of a statement nor indirection matters.
 //
-// Reading is free. Not allowed is what would end or leave the transaction of the command, what changes settings of the
-// connection, and every change of Tasq's own tables: those follow from the journal. Triggers on them are not allowed,
-// either: the tables are written later than the commands are acknowledged, several commands at once and again after a
-// crash, so a trigger there would neither see each change nor see it once, and its failure would stop the store.
+// Reading is allowed. It refuses what would end or leave the transaction of the command, what changes settings of the
+// connection, and every change of Tasq's own tables, which derive from the journal. It also refuses triggers on them:
+// the tables are written after the commands are acknowledged, several commands at once, and again after a crash. So a
+// trigger would miss changes or see them twice, and its failure would stop the store.
 type guard struct {
-	user    bool  // a statement of the user's is being compiled or run, and not one of the store's
+	user    bool  // a user's statement is being compiled or run
 	refused error // why the last one was refused
 }
 
-// guards finds that of a connection by the number that SQLite hands back.
+// guards finds the guard of a connection by the number that SQLite passes to authorize.
 var guards struct {
 	sync.Mutex
 	next uintptr
 	of   map[uintptr]*guard
 }
 
-// protect has SQLite ask the guard. It returns the function that ends that, which is to be called after the connection
-// was closed.
+// protect registers the guard with SQLite. Call the returned function after the connection was closed.
 //
-// The driver offers no authorizer, so it is set by SQLite's own function, on the handle that the driver keeps in a field. It
-// is asked while a statement is compiled, once for each thing that it would do:
+// The driver has no method for an authorizer, so it is set by SQLite's own function, on the handle in a field of the
+// driver. It is called while a statement is compiled, once for each action:
 //
 //	DELETE FROM orders WHERE id = 7     with a trigger on orders that updates cases
 //	authorize(DELETE, "orders", schema "main")                          allowed
 //	authorize(UPDATE, "cases", "state", schema "main", by trigger)      refused: the statement is not compiled
 //
-// SQLite keeps what it is to hand back as a number, in memory that the garbage collector does not look at. So it is given
-// the number of the guard, and no pointer to it.
+// SQLite stores the argument in memory that the garbage collector does not scan. So it gets the number of the guard,
+// and not a pointer to it.
 func (g *guard) protect(c driver.Conn) (end func(), err error) {
 	db, err := handle(c)
 	if err != nil {
@@ -69,7 +68,7 @@ func (g *guard) protect(c driver.Conn) (end func(), err error) {
 	}, nil
 }
 
-// handle is SQLite's own handle of a connection. The driver has no method for it.
+// handle returns SQLite's handle of a connection. The driver has no method for it.
 func handle(c driver.Conn) (uintptr, error) {
 	if v := reflect.ValueOf(c); v.Kind() == reflect.Pointer && v.Elem().Kind() == reflect.Struct {
 		if db := v.Elem().FieldByName("db"); db.Kind() == reflect.Uintptr {
@@ -80,7 +79,7 @@ func handle(c driver.Conn) (uintptr, error) {
 		"Tasq's go.mod names")
 }
 
-// pointerTo is a function as SQLite calls it, in the way of the driver. f must not be a closure.
+// pointerTo returns a function in the form in which the driver passes functions to SQLite. f must not be a closure.
 func pointerTo[F any](f F) uintptr { return *(*uintptr)(unsafe.Pointer(&struct{ f F }{f})) }
 
 // authorize is called by SQLite; see https://www.sqlite.org/c3ref/set_authorizer.html.
@@ -88,8 +87,8 @@ func authorize(_ *libc.TLS, number uintptr, action int32, first, second, schema,
 	guards.Lock()
 	g := guards.of[number]
 	guards.Unlock()
-	// The store's own statements pass: they are prepared with user unset. The lock of the connection is held for both, so a
-	// statement of the user's is never compiled while it is unset.
+	// The store's own statements are allowed: they are prepared with user unset. Both hold the lock of the connection,
+	// so a user's statement is never compiled while user is unset.
 	if g == nil || !g.user {
 		return sqlite3.SQLITE_OK
 	}
@@ -102,9 +101,9 @@ func authorize(_ *libc.TLS, number uintptr, action int32, first, second, schema,
 	return sqlite3.SQLITE_OK
 }
 
-// run runs a statement of the user's. The connection's lock is held.
+// run runs a user's statement. It requires the connection's lock.
 //
-// SQLite says only "not authorized". The reason was noted when it asked.
+// SQLite reports only "not authorized". The reason was recorded by authorize.
 func (g *guard) run(f func() error) error {
 	g.user, g.refused = true, nil
 	defer func() { g.user = false }()
@@ -115,7 +114,7 @@ func (g *guard) run(f func() error) error {
 	return err
 }
 
-// access is something that a statement would do. What first and second are depends on the action.
+// access is an action of a statement. The meaning of first and second depends on the action.
 type access struct {
 	action        int32
 	first, second string // in small letters
@@ -142,7 +141,7 @@ func (a access) refusal() error {
 		sqlite3.SQLITE_DROP_TRIGGER:
 		return a.change(a.second)
 	case sqlite3.SQLITE_CREATE_TEMP_TRIGGER:
-		a.schema = "main" // that of the trigger is temp, and the table may be Tasq's
+		a.schema = "main" // the schema of the trigger is temp, but the table may be Tasq's
 		return a.change(a.second)
 	case sqlite3.SQLITE_ALTER_TABLE:
 		return a.alter()
@@ -155,7 +154,7 @@ func (a access) refusal() error {
 	return nil
 }
 
-// change refuses to change one of Tasq's tables.
+// change refuses to change a table of Tasq.
 func (a access) change(table string) error {
 	switch {
 	case a.schema == "temp" || !ours[table] && table != "sqlite_dbpage":
@@ -168,8 +167,8 @@ func (a access) change(table string) error {
 		"cases and what they have by the methods of the engine", verbs[a.action], table)
 }
 
-// alter refuses to change one of Tasq's tables, and also a temporary one: SQLite does not name what it is to be called, and
-// with the name of one of Tasq's it would hide that.
+// alter refuses to alter a table of Tasq, and also any temporary table: SQLite does not pass the new name, and a
+// temporary table with the name of one of Tasq's would hide that one.
 func (a access) alter() error {
 	if a.first == "temp" {
 		return errors.New("ALTER TABLE of a temporary table is not allowed: make another one")
@@ -185,20 +184,21 @@ var verbs = map[int32]string{
 	sqlite3.SQLITE_DROP_TRIGGER: "DROP TRIGGER", sqlite3.SQLITE_ALTER_TABLE: "ALTER",
 }
 
-// ours lists Tasq's own tables and views; that of the records is written by collections, in this way.
+// ours lists Tasq's own tables and views. The table of records is not listed, since collections write it through the
+// user's SQL.
 var ours = map[string]bool{
 	"journal": true, "idempotency_keys": true, "meta": true, "migrations": true, "definitions": true, "requests": true, "settings": true, "limits": true,
 	"cases": true, "case_labels": true, "work_items": true, "jobs": true, "steps": true, "messages": true, "counts": true, "ended": true,
 	"tasks": true, "history": true, "changes": true,
 }
 
-// reading lists the pragmas whose argument says what to read.
+// reading lists the pragmas whose argument selects what to read.
 var reading = map[string]bool{
 	"table_info": true, "table_xinfo": true, "table_list": true, "index_info": true, "index_xinfo": true,
 	"index_list": true, "foreign_key_list": true, "foreign_key_check": true, "integrity_check": true,
 	"quick_check": true,
 }
 
-// acting lists the pragmas that do something without an argument.
+// acting lists the pragmas that change something without an argument.
 var acting = map[string]bool{"wal_checkpoint": true, "incremental_vacuum": true, "optimize": true,
 	"shrink_memory": true}

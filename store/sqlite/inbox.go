@@ -13,7 +13,7 @@ import (
 
 // Requests implements [store.Tx].
 //
-// A command that another process leaves, and what becomes of it:
+// A command that another process leaves, and its reply:
 //
 //	tasq item complete ...                   the owner
 //	Leave: INSERT INTO requests
@@ -22,13 +22,13 @@ import (
 //	                                           journal and requests.replied in one COMMIT
 //	TakeReply: there; DELETE
 //
-// The reply is committed with the command. A crash leaves both or neither, and the next owner does the request that has no
-// reply.
+// The reply is committed with the command. A crash leaves both or neither, and the next owner executes a request
+// without a reply.
 func (tx *transaction) Requests(_ context.Context, after int64, max int) ([]store.Request, error) {
 	if err := tx.usable(); err != nil {
 		return nil, err
 	}
-	// Replies are written at the commit, so the table still shows what this transaction has answered.
+	// Replies are written at the commit, so the table does not show yet which requests this transaction has answered.
 	answered := make(map[int64]bool, len(tx.replies))
 	for _, r := range tx.replies {
 		answered[r.id] = true
@@ -50,7 +50,7 @@ func (tx *transaction) Reply(_ context.Context, id int64, a store.Answer) error 
 	if err := tx.usable(); err != nil {
 		return err
 	}
-	// Under the write lock: the process that left the request cannot take it back between this look and the commit.
+	// Under the write lock: the process that left the request cannot take it back between this query and the commit.
 	_, found, err := tx.s.w.number("SELECT id FROM requests WHERE id = ? AND replied IS NULL", id)
 	if err != nil {
 		return tx.met(err)
@@ -77,10 +77,10 @@ func (tx *transaction) writeReplies() error {
 // Reachable implements [store.Watcher].
 func (s *Store) Reachable() bool { return s.memory == nil }
 
-// Changed implements [store.Watcher]. SQLite counts the commits of other connections for us.
+// Changed implements [store.Watcher], using SQLite's counter of the commits of other connections.
 //
-// The number changes with every commit of another connection, also with the one that takes a request back. It does not say
-// what has changed, so the table is looked at; without a commit from outside it is not.
+// The counter also changes when a request is taken back, and does not show what has changed. So the table is read after
+// a change, but not otherwise.
 func (s *Store) Changed(context.Context) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -95,19 +95,19 @@ func (s *Store) Changed(context.Context) (bool, error) {
 	if err != nil {
 		return false, explain(s.path, err)
 	}
-	// The number as it was before the look. A request that comes after the look has changed it again, and is found the next
-	// time.
+	// The value from before the query. A request that is left after the query changes the value again, and is found the
+	// next time.
 	s.version = version
 	return found, nil
 }
 
-// Post leaves a command for the process that owns the file and waits for its answer; see [store.Inbox.Requests] for the
-// other end. If the context ends first, the request is taken back: the error then says that the command did not happen,
-// or, if the owner was faster, that it did. Post waits as long as the context lets it, also if no process owns the file.
-// The error wraps [store.ErrNotFound] if there is no file, and [store.ErrCorrupt] if it is not one of Tasq's.
+// Post leaves a command for the process that owns the file, and waits for its reply; see [store.Inbox.Requests] for the
+// owner's side. If the context ends first, the request is withdrawn, and the error says that the command did not run,
+// or, if the owner was faster, that it did. Post waits until the context ends even if no process owns the file. The
+// error wraps [store.ErrNotFound] if there is no file, and [store.ErrCorrupt] if it is not one of Tasq's.
 //
-// The connection is not an owner's. It migrates nothing, takes the write lock for one statement, and its commit is synced: a
-// request that was left is on the disk.
+// The connection is not that of an owner. It migrates nothing, takes the write lock for one statement, and syncs its
+// commit: a request that was left is on disk.
 func Post(ctx context.Context, path string, command json.RawMessage) (store.Answer, error) {
 	c, err := openInbox(ctx, path)
 	if err != nil {
@@ -117,8 +117,8 @@ func Post(ctx context.Context, path string, command json.RawMessage) (store.Answ
 	return a, errors.Join(explain(path, err), c.close())
 }
 
-// Leave is like [Post] without a wait: the command stays in the file until a process owns it and does it, and the
-// answer is dropped.
+// Leave is like [Post], but does not wait: the command stays in the file until a process owns it and executes it, and
+// the reply is discarded.
 func Leave(ctx context.Context, path string, command json.RawMessage) error {
 	c, err := openInbox(ctx, path)
 	if err != nil {
@@ -149,7 +149,7 @@ func openInbox(ctx context.Context, path string) (*conn, error) {
 // inbox is the table of requests of a file.
 type inbox struct{ c *conn }
 
-// Leave implements [tables.Inbox]. It throws replies away that were not fetched.
+// Leave implements [tables.Inbox]. It deletes replies that were not fetched.
 func (in inbox) Leave(command json.RawMessage) (id int64, err error) {
 	const now = "CAST(unixepoch('subsec') * 1000000 AS INTEGER)"
 	if err := in.c.run("DELETE FROM requests WHERE replied < " + now + " - " + tables.KeptReply); err != nil {
@@ -161,7 +161,7 @@ func (in inbox) Leave(command json.RawMessage) (id int64, err error) {
 
 // TakeReply implements [tables.Inbox].
 //
-// A reply that was read and not deleted, since the process ended in between, is deleted by some later Leave.
+// If the process ends after it has read a reply and before it deletes it, a later Leave deletes it.
 func (in inbox) TakeReply(id int64) (a store.Answer, done bool, err error) {
 	err = in.c.each("SELECT result, code, error FROM requests WHERE id = ? AND replied IS NOT NULL", args(id),
 		func(r *tables.Row) (err error) {
@@ -177,8 +177,8 @@ func (in inbox) TakeReply(id int64) (a store.Answer, done bool, err error) {
 
 // TakeBack implements [tables.Inbox].
 //
-// One statement decides the race with the owner: it deletes the request, or the owner has committed a reply before it, and
-// it changes nothing. While the owner's transaction runs, it waits.
+// One statement decides the race with the owner: either it deletes the request, or the owner has already committed a
+// reply, and it deletes nothing. While the owner's transaction runs, it waits.
 func (in inbox) TakeBack(id int64) (bool, error) {
 	n, err := in.c.change("DELETE FROM requests WHERE id = ? AND replied IS NULL", id)
 	return n > 0, err

@@ -16,18 +16,18 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Journal implements [store.Reader]. Entries are found by their positions, in which there is no order of root cases:
+// Journal implements [store.Reader]. The journal has no index by root case:
 //
 //	seq    1  2  3  4  5  6
 //	root   A  B  A  A  B  A
 //	prev   0  0  1  3  2  4
 //
-// The newest entry of A is noted in its row, 6, and each entry has the one before it: the walk reads 6, 4, 3 and 1 by their primary key.
-// An index by root case would be one more page to write with every command.
+// The row of A has its newest position, 6, and each entry has the previous one: the walk reads 6, 4, 3 and 1 by primary
+// key. An index by root case would be one more page to write with every command.
 //
-// The entries of root cases are found by walking their chains from the newest. A
-// chain that does not lead back is damaged, and is not followed without end. An upper bound that is an entry of the chain itself is
-// where the walk begins, so that a page costs what it has, however far back it is.
+// The entries of root cases are found by walking their chains from the newest. A chain that does not lead back is
+// damaged, and the walk stops. If the upper bound is an entry of the chain, the walk begins there, so that a page costs
+// only its own entries, however old it is.
 func (r *reader) Journal(_ context.Context, f store.JournalFilter) ([]*store.Entry, error) {
 	if !f.Root.IsZero() && !f.Desc && f.By == "" && !f.Named {
 		return r.forward(f)
@@ -36,8 +36,8 @@ func (r *reader) Journal(_ context.Context, f store.JournalFilter) ([]*store.Ent
 	if !f.Root.IsZero() {
 		roots = []workitem.CaseID{f.Root}
 	}
-	// Newest first, After is a bound from above like Until, and the lower of the two counts; nothing then bounds the chain
-	// from below.
+	// With the newest first, After is an upper bound like Until, and the lower of the two counts; there is no lower
+	// bound then.
 	w, order, above, from := newConditions(), "", f.After, f.Until
 	if f.Desc {
 		order, above = " DESC", 0
@@ -52,7 +52,7 @@ func (r *reader) Journal(_ context.Context, f store.JournalFilter) ([]*store.Ent
 		w.Add("j.seq <= ?", f.Until)
 	}
 	if f.By != "" || f.Named {
-		w.Plain("j.actor <> ''") // as the partial indexes say it
+		w.Plain("j.actor <> ''") // the condition of the partial indexes
 	}
 	if f.By != "" {
 		w.Add("j.actor = ?", f.By)
@@ -60,10 +60,10 @@ func (r *reader) Journal(_ context.Context, f store.JournalFilter) ([]*store.Ent
 	query, entries := "", "journal j"
 	w.Add("j.seq > ?", above)
 	if roots != nil {
-		// The queue of the recursive query has an order, so that the chains of several roots are merged: with A at 6, 4, 3,
-		// 1 and B at 5, 2 it yields 6, 5, 4, 3, 2, 1, and a limit of three ends the walk at 4. CROSS
-		// JOIN, here and below, keeps SQLite from exchanging the two tables: it has no statistics of the chain, and could
-		// read the whole journal, looking for each entry in the chain.
+		// The queue of the recursive query is ordered, so that the chains of several roots are merged: with A at 6, 4,
+		// 3, 1 and B at 5, 2 it yields 6, 5, 4, 3, 2, 1, and a limit of three ends the walk at 4. CROSS JOIN, here and
+		// below, fixes the order of the two tables: SQLite has no statistics of the chain, and could scan the whole
+		// journal and search the chain for each entry.
 		// A chain is followed from its newest entry, so a limit ends it early if the newest are wanted first.
 		query = "WITH RECURSIVE chain(seq) AS (SELECT COALESCE((SELECT s.seq FROM journal s WHERE s.seq = ? AND s.root = cases.id), last_seq) " +
 			"FROM cases WHERE id IN " + bound + " AND last_seq > ? " +
@@ -72,9 +72,9 @@ func (r *reader) Journal(_ context.Context, f store.JournalFilter) ([]*store.Ent
 		entries = "chain CROSS JOIN journal j ON j.seq = chain.seq"
 		w.Args = append([]any{from, idList(roots), above, above}, w.Args...)
 	}
-	if roots != nil && f.Desc { // the chain leads to the newest first; what limits it from outside of this statement would not end it early
+	if roots != nil && f.Desc { // the chain has the newest first; a condition outside of this statement would not end it early
 		query += "SELECT " + entryColumns + " FROM " + entries + w.Where() + w.Limit(f.Limit)
-	} else { // the rows are chosen by their positions alone: to sort them with all that they hold would be slow
+	} else { // the rows are selected by position alone, since sorting complete rows would be slow
 		query += "SELECT " + entryColumns + " FROM journal j WHERE j.seq IN (SELECT j.seq FROM " + entries + w.Where() +
 			" ORDER BY j.seq" + order + w.Limit(f.Limit) + ") ORDER BY j.seq" + order
 	}
@@ -85,24 +85,24 @@ func (r *reader) Journal(_ context.Context, f store.JournalFilter) ([]*store.Ent
 	return decodeEntries(rows, tables.NewEntryNets(r.c, r.nets, tables.NothingNewer))
 }
 
-// walk is the positions of a root case that a view has walked back to, the oldest first. What a view sees does not change, so who reads a
-// history page by page walks once.
+// walk has the positions of a root case to which a view has walked back, oldest first. A view has one snapshot, so a
+// reader that reads a history page by page walks only once.
 //
-// Without it, reading a history of n entries page by page would walk n, n-100, n-200 ... entries back, the square of n
-// in all.
+// Without it, reading a history of n entries page by page would walk n, n-100, n-200 ... entries back, which is
+// quadratic.
 type walk struct {
 	root  workitem.CaseID
-	above int64 // positions above this one
-	until int64 // and up to this one; 0 is no bound
+	above int64 // exclusive lower bound
+	until int64 // inclusive upper bound; 0 for none
 	seqs  []int64
 }
 
-// has reports whether all positions that a filter selects were walked to.
+// has reports whether the walk covers all positions that a filter selects.
 func (w *walk) has(f store.JournalFilter) bool {
 	return w.root == f.Root && f.After >= w.above && (w.until == 0 || f.Until > 0 && f.Until <= w.until)
 }
 
-// forward reads a page of entries of one root case, the oldest first.
+// forward reads a page of entries of one root case, oldest first.
 func (r *reader) forward(f store.JournalFilter) ([]*store.Entry, error) {
 	limit := cmp.Or(max(f.Limit, 0), store.DefaultLimit)
 	if !r.walked.has(f) {
@@ -124,8 +124,8 @@ func (r *reader) forward(f store.JournalFilter) ([]*store.Entry, error) {
 	if len(seqs) == 0 {
 		return nil, nil
 	}
-	// As one parameter, so that a page of any size has the same statement, which is compiled once.
-	list, _ := json.Marshal(seqs) // of numbers
+	// As one parameter, so that pages of any size use the same prepared statement.
+	list, _ := json.Marshal(seqs) // numbers cannot fail
 	rows, err := readEntries(r.c, "SELECT "+entryColumns+" FROM journal j WHERE j.seq IN (SELECT value FROM json_each(?)) ORDER BY j.seq", string(list))
 	if err != nil {
 		return nil, err
@@ -133,7 +133,7 @@ func (r *reader) forward(f store.JournalFilter) ([]*store.Entry, error) {
 	return decodeEntries(rows, tables.NewEntryNets(r.c, r.nets, tables.NothingNewer))
 }
 
-// walkTo walks back to where a page begins: from a little behind its end, if a walk before has left a waypoint there, or from the newest entry.
+// walkTo walks back to the beginning of a page: from a waypoint shortly after its end, or from the newest entry.
 func (r *reader) walkTo(f store.JournalFilter, limit int) error {
 	if f.Until == 0 {
 		if near := r.ways.beyond(f.Root, f.After, limit); near > 0 {
@@ -143,11 +143,11 @@ func (r *reader) walkTo(f store.JournalFilter, limit int) error {
 			if err != nil {
 				return err
 			}
-			// If the file was exchanged, the waypoint is no entry of this chain, and what lies below it may be less than a
-			// page. The walk then begins at the newest entry.
+			// If the file was replaced, the waypoint is no entry of this chain, and the walk may find less than a page.
+			// Then the walk begins at the newest entry.
 			if len(seqs) >= limit {
 				r.walked = walk{root: f.Root, above: f.After, until: near, seqs: seqs}
-				if len(seqs)-limit > 4*wayApart { // it was long, since what it went over was not walked before
+				if len(seqs)-limit > 4*wayApart { // long, so it covered entries that were not walked before
 					r.ways.note(f.Root, seqs)
 				}
 				return nil
@@ -158,15 +158,15 @@ func (r *reader) walkTo(f store.JournalFilter, limit int) error {
 	if err != nil {
 		return err
 	}
-	// Without a bound the walk began at the newest entry, so the waypoints cover the chain to its end.
+	// Without an upper bound the walk began at the newest entry, so the waypoints cover the chain to its end.
 	if r.walked = (walk{root: f.Root, above: f.After, until: f.Until, seqs: seqs}); f.Until == 0 {
 		r.ways.note(f.Root, seqs)
 	}
 	return nil
 }
 
-// walkBack finds the positions of a root case that a filter selects, the oldest first. They come as one text: a row for each would cost more
-// than the walk.
+// walkBack returns the positions of a root case that a filter selects, oldest first. They are read as one text, since a
+// row for each would cost more than the walk.
 func (r *reader) walkBack(f store.JournalFilter) (seqs []int64, err error) {
 	err = r.c.each("WITH RECURSIVE chain(seq) AS (SELECT COALESCE((SELECT s.seq FROM journal s WHERE s.seq = ? AND s.root = cases.id), last_seq) "+
 		"FROM cases WHERE id = ? AND last_seq > ? "+
@@ -185,8 +185,8 @@ func (r *reader) walkBack(f store.JournalFilter) (seqs []int64, err error) {
 
 // Counts implements [store.Reader].
 //
-// The counts are rows that the window keeps, and not a count(*): that reads an index from end to end. A kind that has gone
-// down to nothing keeps its row, with 0.
+// The counts are rows that the window maintains, since count(*) would scan an index. A kind without rows keeps its
+// count, with 0.
 func (r *reader) Counts(context.Context) ([]store.Count, error) {
 	var all []store.Count
 	err := r.c.each("SELECT what, workflow, task, state, n FROM counts WHERE n > 0 ORDER BY 1, 2, 3, 4", nil,
@@ -226,7 +226,7 @@ func (r *reader) Backlog(_ context.Context, now time.Time) ([]store.QueueBacklog
 
 // Answered implements [store.Reader].
 func (r *reader) Answered(_ context.Context, key string) (*store.Entry, error) {
-	// A reader that lays its rows over the tables hides removed cases in its journal.
+	// For a reader with temporary tables, its view of the journal hides the entries of removed cases.
 	seq, found, err := r.c.number("SELECT k.seq FROM idempotency_keys k JOIN journal j ON j.seq = k.seq WHERE k.key = ?", key)
 	if err != nil {
 		return nil, err
@@ -266,13 +266,13 @@ func definitions(c *conn) ([]*store.Definition, error) {
 	return all, err
 }
 
-// History implements [store.Tx]. The chain of a tree begins behind what the transaction has appended to it.
+// History implements [store.Tx]. The chain of a tree begins before the entries that the transaction has appended.
 func (tx *transaction) History(_ context.Context, t *state.Tree, until int64) ([]*store.Entry, error) {
 	if err := tx.usable(); err != nil {
 		return nil, err
 	}
-	// The newest entries of the tree may be appended and not in the journal yet, where the walk would not find them: with 12
-	// and 13 appended in this transaction, 13 leads to 12, and that to 9, which the journal has.
+	// The newest entries of the tree may be appended but not in the journal yet, where the walk would not find them:
+	// with 12 and 13 appended in this transaction, 13 leads to 12, and that to 9, which is in the journal.
 	from := t.Case(t.Root).LastSeq
 	for _, c := range slices.Backward(tx.appended) {
 		if c.Entry.Seq == from {

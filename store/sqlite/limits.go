@@ -9,13 +9,13 @@ import (
 	"github.com/tasq-dev/tasq/store/internal/tables"
 )
 
-// self is the number of the engine, which is the only one.
+// self is the number of the only engine.
 const self = 1
 
 // ReadLimits implements [store.Limits].
 //
-// One process owns the file, so what engines share of limits here is kept only for the next one. The port is the same as
-// that of a store with a fleet: rows with a version, of which each write makes the next.
+// One process owns the file, so the rows are only kept for the next engine. The port is the same as for a store with a
+// fleet: each row has a version, which each write increases.
 func (s *Store) ReadLimits(ctx context.Context, keys []store.LimitKey) (store.LimitView, error) {
 	view := store.LimitView{Self: self, Live: []int64{self}}
 	err := s.beside(ctx, func() error {
@@ -36,7 +36,7 @@ func (s *Store) ReadLimits(ctx context.Context, keys []store.LimitKey) (store.Li
 	return view, err
 }
 
-// LimitRows implements [store.Reader]. An engine that has the file open is the only one.
+// LimitRows implements [store.Reader]. There is only one engine, the one that has the file open.
 func (r *reader) LimitRows(_ context.Context, f store.LimitFilter) (store.LimitView, error) {
 	view := store.LimitView{Live: []int64{self}}
 	names, of := make([]string, len(f.Keys)), make([]string, len(f.Keys))
@@ -61,7 +61,7 @@ func limitRow(r *tables.Row) store.LimitRow {
 	return store.LimitRow{LimitKey: store.LimitKey{Limit: r.Text(), Key: r.Text()}, State: r.JSON(), Until: r.Number(), Version: r.Number()}
 }
 
-// WriteLimits implements [store.Limits]. No other engine writes, so all are written.
+// WriteLimits implements [store.Limits]. No other engine writes, so all rows are written.
 func (s *Store) WriteLimits(ctx context.Context, rows []store.LimitRow, now int64) (written []store.LimitKey, err error) {
 	err = s.Update(ctx, func(store.Tx) error {
 		for _, row := range rows {
@@ -72,7 +72,8 @@ func (s *Store) WriteLimits(ctx context.Context, rows []store.LimitRow, now int6
 			}
 			written = append(written, row.LimitKey)
 		}
-		// By limits_until. A key that was used once, such as that of one customer, leaves no row for good.
+		// By the index limits_until. A key that was used once, such as that of one customer, must not leave a row for
+		// good.
 		return explain(s.path, s.w.run("DELETE FROM limits WHERE until < ?", now))
 	})
 	if err != nil {
@@ -81,7 +82,7 @@ func (s *Store) WriteLimits(ctx context.Context, rows []store.LimitRow, now int6
 	return written, nil
 }
 
-// beside runs f with the connection of the writer, while no update runs.
+// beside runs f with the writer's connection, outside of an update.
 func (s *Store) beside(ctx context.Context, f func() error) error {
 	if err := ctx.Err(); err != nil {
 		return err
