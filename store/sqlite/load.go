@@ -12,7 +12,7 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// As the partial indexes say it.
+// The conditions of the partial indexes.
 const (
 	liveItem = "state IN ('initialized', 'started')"
 	liveJob  = "state IN ('pending', 'running', 'waiting')"
@@ -20,8 +20,8 @@ const (
 	unread   = "taken IS NULL"
 )
 
-// loader reads trees. Cases that are newer in memory than in the tables are taken from there, whole: a case in memory
-// holds its items, jobs and children.
+// loader reads trees. A case that is newer in memory than in the tables is taken from memory as a whole, with its
+// items, jobs and children.
 //
 // A root case 1 with the child cases 2 and 3. Commands of the window have changed 3, and opened 4 below it:
 //
@@ -31,8 +31,9 @@ const (
 //	          3    from the window, which has its items and jobs, and lists 4 as its child
 //	          4    from the window
 //
-// A case that opens a child has itself changed, so a child that only the window knows has a parent in the window. The root case, and all child
-// cases of the tables together, take four queries beside their rows, each by an index on case_id.
+// A command that opens a child case also changes its parent, so a child that is only in the window has a parent in the
+// window. The root case takes four queries beside its row, as do all child cases of the tables together, each by an
+// index on case_id.
 type loader struct {
 	c     *conn
 	nets  *tables.Nets
@@ -58,7 +59,7 @@ func loadTree(
 	return l.descendants(first, fresh)
 }
 
-// stored reads a case with its items and jobs from the tables; its children are still missing.
+// stored reads a case with its items and jobs from the tables, but without its children.
 func (l *loader) stored(id workitem.CaseID) (*state.Case, error) {
 	c, err := loadCase(l.c, l.nets, id)
 	if err != nil {
@@ -87,7 +88,7 @@ func (l *loader) descendants(root *state.Case, fresh bool) (*state.Tree, error) 
 		return nil, err
 	}
 	byID := make(map[workitem.CaseID]*state.Case, len(all)+1)
-	stored := make(map[workitem.CaseID]bool, len(all)+1) // those whose children the tables know
+	stored := make(map[workitem.CaseID]bool, len(all)+1) // those whose children are in the tables
 	byID[root.ID], stored[root.ID] = root, !fresh
 	var old []*state.Case
 	for _, c := range all {
@@ -101,7 +102,7 @@ func (l *loader) descendants(root *state.Case, fresh bool) (*state.Tree, error) 
 	if err := fillAll(l.c, old); err != nil {
 		return nil, err
 	}
-	for _, c := range all { // in the order of their creation
+	for _, c := range all { // in the order of creation
 		if stored[c.Parent] {
 			parent := byID[c.Parent]
 			parent.Children = append(parent.Children, c.ID)
@@ -112,8 +113,8 @@ func (l *loader) descendants(root *state.Case, fresh bool) (*state.Tree, error) 
 
 // children reads all descendants of a root case, oldest first, without their items and jobs.
 //
-// By cases_children, which has child cases only: most root cases have none, and then it is one look into an index that is
-// small.
+// By the index cases_children, which has only child cases: most root cases have none, and then this is one lookup in a
+// small index.
 func (l *loader) children(root workitem.CaseID) ([]*state.Case, error) {
 	var all []*state.Case
 	err := l.c.each("SELECT "+tables.Cases.List("")+" FROM cases WHERE root = ? AND parent IS NOT NULL ORDER BY id",
@@ -125,7 +126,7 @@ func (l *loader) children(root workitem.CaseID) ([]*state.Case, error) {
 	return all, err
 }
 
-// fill reads the items of each task's latest activation, and the live jobs. No item of an older activation is live.
+// fill reads the items of each task's latest activation, and the live jobs. Items of older activations are never live.
 func (l *loader) fill(c *state.Case) error {
 	latest, err := latestActivations(c)
 	if err != nil {
@@ -133,8 +134,9 @@ func (l *loader) fill(c *state.Case) error {
 	}
 	var items []*workitem.Item
 	if latest != "" {
-		// By work_items_case, once for each task: with all generations of a loop the query would read what it has done since
-		// the case began. The inner query finds the ids in the index alone; CROSS JOIN keeps the list of tasks outside.
+		// By the index work_items_case, once for each task: a query for all generations of a loop would read everything
+		// that it has done so far. The inner query finds the ids in the index alone; CROSS JOIN makes the list of tasks
+		// the outer loop.
 		err := l.c.each("SELECT "+tables.Items.List("")+" FROM work_items WHERE id IN ("+
 			"SELECT w.id FROM json_each(?) t CROSS JOIN work_items w "+
 			"WHERE w.case_id = ? AND w.task = t.key AND w.generation = t.value) ORDER BY id",
@@ -148,7 +150,7 @@ func (l *loader) fill(c *state.Case) error {
 		}
 	}
 	var jobs []*state.Job
-	// By jobs_live, which has nothing of the jobs that are done.
+	// By the index jobs_live, which has no finished jobs.
 	err = l.c.each("SELECT "+tables.Jobs.List("")+" FROM jobs WHERE case_id = ? AND "+liveJob+" ORDER BY id",
 		args(textOf(c.ID)), func(r *tables.Row) error {
 			j, err := tables.ReadJob(r)
@@ -162,7 +164,7 @@ func (l *loader) fill(c *state.Case) error {
 	return l.fillWaits(c)
 }
 
-// fillWaits reads what a case waits for, and what waits for it.
+// fillWaits reads the waiting steps of a case, and its mail.
 func (l *loader) fillWaits(c *state.Case) error {
 	var steps []*workitem.Step
 	err := l.c.each("SELECT "+tables.Steps.List("")+" FROM steps WHERE case_id = ? AND "+liveStep+" ORDER BY id",
@@ -214,8 +216,8 @@ func latestActivations(c *state.Case) (string, error) {
 
 // findRoot finds the root case of a case, item or job in the tables.
 //
-// Ids are unique over all three tables, so the first that has it is right. Commands name cases and items much more often
-// than jobs.
+// Ids are unique over all three tables, so the first match is the right one. Commands name cases and items much more
+// often than jobs.
 func findRoot(c *conn, any [16]byte) (workitem.CaseID, error) {
 	var root workitem.CaseID
 	if any == ([16]byte{}) {
@@ -238,7 +240,7 @@ func findRoot(c *conn, any [16]byte) (workitem.CaseID, error) {
 	return root, fmt.Errorf("no case, work item or job has the id %v: %w", key, store.ErrNotFound)
 }
 
-// findItem reads a work item with the names of where it belongs.
+// findItem reads a work item.
 func findItem(c *conn, id workitem.ID) (*store.ItemRow, error) {
 	rows, err := queryItems(c, store.ItemFilter{ID: id})
 	if err == nil && len(rows) == 0 {
@@ -252,7 +254,8 @@ func findItem(c *conn, id workitem.ID) (*store.ItemRow, error) {
 
 // storedEntry is a row of the journal whose events have not been decoded.
 //
-// Decoding needs the net of the entry's case, and that is a query: not while the rows of the journal are read.
+// Decoding needs the net of the entry's case, which is another query and so cannot run while the rows of the journal
+// are read.
 type storedEntry struct {
 	store.Entry
 	events string

@@ -18,8 +18,8 @@ type held struct {
 	mail  []*state.Message
 }
 
-// loadTrees reads the trees of root cases from the tables, in their order: with a statement for each kind of row, where [loadTree] has one for each
-// case.
+// loadTrees reads the trees of root cases from the tables, in the given order. It has one statement for each kind of
+// row, while [loadTree] has one for each case.
 func loadTrees(c *conn, nets *tables.Nets, roots []workitem.CaseID) ([]*state.Tree, error) {
 	var all []*state.Case
 	for _, where := range []string{"id IN " + bound + " AND parent IS NULL", "root IN " + bound + " AND parent IS NOT NULL"} {
@@ -40,7 +40,7 @@ func loadTrees(c *conn, nets *tables.Nets, roots []workitem.CaseID) ([]*state.Tr
 	return tables.AssembleAll(roots, all)
 }
 
-// fillAll reads what cases hold: the items of each task's latest activation, the live jobs, the waiting steps and the mail.
+// fillAll reads the items of each task's latest activation, the live jobs, the waiting steps and the mail of cases.
 func fillAll(c *conn, all []*state.Case) error {
 	if len(all) == 0 {
 		return nil

@@ -5,16 +5,16 @@ import (
 	"os"
 )
 
-// logFile keeps room at the end of the write-ahead log. A commit that makes the file longer waits for the file system's
-// own journal too: 220 us instead of 125 where this was measured. SQLite writes over what is there once it has moved the
-// log into the database, but that is after forty megabytes.
+// logFile preallocates space at the end of the write-ahead log. A commit that extends the file also waits for the
+// journal of the file system: 220 us instead of 125 in a measurement. SQLite reuses the file once it has moved the log
+// into the database, but only after forty megabytes.
 //
-// The room is zeros. SQLite reads a log up to the first frame whose checksum is wrong, so they are nothing to it, whether
-// the process is killed or the power fails. They are written within a write transaction, when no other process can add
-// to the log.
+// The space is filled with zeros. SQLite reads a log up to the first frame with a wrong checksum, so it ignores them,
+// also after a crash of the process or a power failure. They are written within a write transaction, when no other
+// process can append to the log.
 type logFile struct {
 	path string   // "" disables preallocation
-	f    *os.File // nil until the first look
+	f    *os.File // nil until first used
 	size int64    // of the file, including preallocated space
 }
 
@@ -26,9 +26,9 @@ const (
 
 var zeros [logRoom]byte
 
-// keepRoom extends the file when SQLite has used up the preallocated space: a write that extends the file makes the sync wait for
-// the journal of the file system. An error here is ignored, since it occurs again, and is reported, when SQLite extends the file
-// itself.
+// keepRoom extends the file when SQLite has used up the preallocated space: a write that extends the file makes the
+// sync wait for the journal of the file system. An error here is ignored, since it occurs again, and is reported, when
+// SQLite extends the file itself.
 func (l *logFile) keepRoom() {
 	if l.path == "" {
 		return
@@ -45,9 +45,9 @@ func (l *logFile) keepRoom() {
 	}
 }
 
-// length finds the size by seeking to the end instead of calling stat. Since Linux 6.13, a stat makes the next write update the
-// modification time of the file at full resolution, which the following sync then has to store as well. In a measurement, syncs
-// took 178 us instead of 110.
+// length finds the size by seeking to the end instead of calling stat. Since Linux 6.13, a stat makes the next write
+// update the modification time of the file at full resolution, which the following sync then has to store as well. In a
+// measurement, syncs took 178 us instead of 110.
 func (l *logFile) length() (int64, error) {
 	if l.f == nil {
 		f, err := os.OpenFile(l.path, os.O_WRONLY, 0)
@@ -59,10 +59,10 @@ func (l *logFile) length() (int64, error) {
 	return l.f.Seek(0, io.SeekEnd)
 }
 
-// close lets go of the file, and keeps no more room.
+// close closes the file and ends the preallocation.
 func (l *logFile) close() {
 	if l.f != nil {
-		_ = l.f.Close() // nothing of it is waited for
+		_ = l.f.Close() // no result of it is needed
 	}
 	*l = logFile{}
 }

@@ -15,8 +15,8 @@ import (
 
 // memory is a database that lives as long as its Opener.
 //
-// The connection is the database: it would be gone with it, so it belongs to the Opener and outlives the stores. Kill waits
-// for the update that runs, so no transaction is left open on it.
+// The connection is the database, which ends with it. So it belongs to the Opener and outlives the stores. Kill waits
+// for the running update, so that no transaction is left open on it.
 type memory struct {
 	set  settings
 	mu   sync.Mutex
@@ -24,10 +24,10 @@ type memory struct {
 	open bool
 }
 
-// Memory keeps cases in a SQLite database in memory, for tests and trials. It lives as long as the Opener: closing the
-// store, or killing it (see [store.Killer]), and opening it again finds what was committed. Two Openers are two
-// databases. A view runs alone, so it holds updates up. The options are those of [File]; how commits wait for a disk
-// does not matter.
+// Memory returns an Opener for a SQLite database in memory, for tests and experiments. The database lives as long as
+// the Opener: closing or killing the store (see [store.Killer]) and opening it again finds what was committed. Each
+// Opener has its own database. A view excludes updates and other views. The options are those of [File]; those about
+// syncing have no effect.
 func Memory(opts ...Option) store.Opener { return &memory{set: newSettings(opts)} }
 
 // Open implements [store.Opener].
@@ -54,7 +54,7 @@ func (m *memory) Open(_ context.Context, o store.Options) (store.Store, error) {
 	return s, nil
 }
 
-// release lets the database be opened again.
+// release allows the database to be opened again.
 func (m *memory) release() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -62,20 +62,20 @@ func (m *memory) release() {
 	m.open = false
 }
 
-// memoryTemplate is a database in memory that has the schema and no cases. Making the
-// schema takes 5 ms and copying it less than one, and most tests of a workflow open a database of their own.
+// memoryTemplate is a database in memory with the schema and without cases. Creating the schema takes 5 ms and copying
+// it less than 1 ms, and most tests of a workflow open their own database.
 var memoryTemplate = sync.OnceValues(func() (*conn, error) {
 	c, err := connect(context.Background(), ":memory:", "application_id="+strconv.Itoa(applicationID))
 	if err != nil {
 		return nil, err
 	}
-	if _, err := migrate(c, time.Time{}); err != nil { // each copy has its own time
+	if _, err := migrate(c, time.Time{}); err != nil { // each copy sets its own time
 		return nil, errors.Join(err, c.close())
 	}
 	return c, nil
 })
 
-// emptyMemory makes a database in memory, as a copy of the template, and returns its connection.
+// emptyMemory creates a database in memory as a copy of the template, and returns its connection.
 func emptyMemory(now time.Time) (*conn, error) {
 	copied, err := copyTemplate()
 	if err != nil {

@@ -1,8 +1,9 @@
 package sqlite
 
-// mutex is a lock that one goroutine has at a time, those that wait in their order. Unlike a [sync.Mutex] it is a channel, since it is
-// held for as long as an Update lasts, which may wait for time to pass: in a bubble of package testing/synctest, time passes only
-// while all goroutines wait for what the bubble knows, and that is a channel and not a sync.Mutex. Make one with [newMutex].
+// mutex is a lock that one goroutine has at a time, in the order of their calls. Unlike a [sync.Mutex] it is a channel,
+// since it is held during an Update, which may wait for time to pass: in a bubble of package testing/synctest, time
+// advances only while all goroutines are durably blocked, and a goroutine that waits for a sync.Mutex is not. Create
+// one with [newMutex].
 type mutex chan struct{}
 
 func newMutex() mutex { return make(mutex, 1) }
@@ -20,5 +21,5 @@ func (m mutex) TryLock() bool {
 	}
 }
 
-// Unlock gives the lock back.
+// Unlock releases the lock.
 func (m mutex) Unlock() { <-m }

@@ -19,10 +19,10 @@ import (
 	"github.com/tasq-dev/tasq/store/state"
 )
 
-// What an Opener uses unless an option says otherwise.
+// The defaults of an Opener.
 const (
 	DefaultWindow = 2048                   // commands
-	DefaultAge    = 100 * time.Millisecond // how far other programs' view may lag
+	DefaultAge    = 100 * time.Millisecond // how old the tables may be for other programs
 )
 
 // applicationID marks a file as one of Tasq's ("TASQ").
@@ -31,17 +31,16 @@ const applicationID = 0x54415351
 //go:embed schema/*.sql
 var schemaFiles embed.FS
 
-// Option changes how [File] keeps its database.
+// Option changes how [File] opens the database.
 type Option func(*settings)
 
-// LoseLastCommits does not wait for the disk before a command is acknowledged (PRAGMA synchronous=NORMAL). What was
-// acknowledged survives the death of the process, but a power failure may take the last commits with it. The file stays
-// whole.
+// LoseLastCommits makes commits return before the disk has them (PRAGMA synchronous=NORMAL). Acknowledged commands
+// survive the death of the process, but a power failure may lose the last commits. The file remains consistent.
 func LoseLastCommits() Option { return func(s *settings) { s.synchronous = "NORMAL" } }
 
-// Window bounds how many commands, and how long, the tables may lag behind the journal for other programs that read the
-// file. The zero value of either is its default, [DefaultWindow] and [DefaultAge]. A larger window writes less, and
-// opening a file after a crash takes longer.
+// Window limits how many commands, and for how long, the tables may lag behind the journal for other programs that read
+// the file. Zero means the default, [DefaultWindow] and [DefaultAge]. A larger window writes less, and makes opening a
+// file after a crash take longer.
 func Window(commands int, age time.Duration) Option {
 	return func(s *settings) {
 		if commands > 0 {
@@ -66,12 +65,12 @@ type file struct {
 	set  settings
 }
 
-// File keeps cases in a SQLite file, which is made if it is not there. Opening it returns an error that wraps
-// [store.ErrOwned] while another process, or another store of this one, owns it; [store.ErrCorrupt] if it is damaged or
-// belongs to another program, and then it was not touched; [store.ErrNewer] if a newer version of Tasq wrote it; or
-// [store.ErrReadOnly] if the file or its folder cannot be written.
+// File returns an Opener for a SQLite file, which is created if it does not exist. Opening it returns an error that
+// wraps [store.ErrOwned] while another process, or another store of this process, owns it; [store.ErrCorrupt] if it is
+// damaged or belongs to another program, in which case it was not changed; [store.ErrNewer] if a newer version of Tasq
+// wrote it; or [store.ErrReadOnly] if the file or its directory cannot be written.
 //
-// With Options.ReadOnly the file is read without owning it, also while a process owns it, exact to its last commit.
+// With Options.ReadOnly the file is read without owning it, also while a process owns it, up to its last commit.
 func File(path string, opts ...Option) store.Opener { return file{path: path, set: newSettings(opts)} }
 
 // Open implements [store.Opener].
@@ -110,18 +109,18 @@ func dsn(path, mode string) string {
 	return "file:" + (&url.URL{Path: filepath.ToSlash(path)}).EscapedPath() + "?mode=" + mode
 }
 
-// openFile makes the connections of an owner, and brings the database up to date.
+// openFile creates the connections of an owner, and brings the database up to date.
 //
 // The pragmas of the writer:
 //
-//	busy_timeout          waits for "tasq" in another process, which leaves a command and holds the lock for an instant
-//	page_size             before the file is made: it cannot be changed once there is a log
-//	cache_size            32 MB. The newest pages of the journal and of the live rows stay in it
-//	temp_store            no temporary files: the disk of the system may be small, or only readable
-//	application_id        before the first table, so that a crash after it leaves a file that is known as one of Tasq's
-//	journal_mode          readers do not block the writer, nor the other way round, and a commit is one sync
+//	busy_timeout          waits for "tasq" in another process, which holds the lock shortly while it leaves a command
+//	page_size             before the file is created, since it cannot be changed once there is a log
+//	cache_size            32 MB, for the newest pages of the journal and of the live rows
+//	temp_store            no temporary files: the system's disk may be small or read-only
+//	application_id        before the first table, so that after a crash the file is recognized as one of Tasq's
+//	journal_mode          readers and the writer do not block each other, and a commit is one sync
 //	synchronous           FULL syncs the log at each commit; NORMAL only before the log is moved into the database
-//	wal_autocheckpoint    in pages, 40 MB. Idle does it earlier; see logFull, too, which depends on it
+//	wal_autocheckpoint    in pages, 40 MB. Idle checkpoints earlier; logFull must match this value
 func (s *Store) openFile(ctx context.Context) error {
 	var err error
 	s.w, err = connect(ctx, dsn(s.path, "rwc"), "busy_timeout=10000", "page_size=4096", "cache_size=-32768",
@@ -137,8 +136,8 @@ func (s *Store) openFile(ctx context.Context) error {
 	if s.set.synchronous == "FULL" {
 		s.wal.path = s.path + "-wal"
 	}
-	// The context is not that of the caller: the connection lives on in the pool when the view that made it is over.
-	// query_only is a second guard of the tables, as the user's SQL comes through these connections.
+	// The context is not that of the caller, since the connection stays in the pool after the view. query_only protects
+	// the tables a second time, since the user's SQL uses these connections.
 	s.readers = newReaders(func(context.Context) (*conn, error) {
 		return connect(context.Background(), dsn(s.path, "rw"), "busy_timeout=10000", "cache_size=-16384",
 			"temp_store=MEMORY",
@@ -147,8 +146,8 @@ func (s *Store) openFile(ctx context.Context) error {
 	return s.prepare()
 }
 
-// mustBeWAL makes sure that the file system bears a write-ahead log. SQLite keeps its old mode silently where it does
-// not, and then readers would block the writer.
+// mustBeWAL checks that the file system supports a write-ahead log. Otherwise SQLite silently keeps its old mode, in
+// which readers block the writer.
 func (s *Store) mustBeWAL() error {
 	mode := ""
 	err := s.w.each("PRAGMA journal_mode", nil, func(r *tables.Row) error {
@@ -162,20 +161,21 @@ func (s *Store) mustBeWAL() error {
 	return err
 }
 
-// prepare migrates the schema and replays what the tables lack.
+// prepare migrates the schema and replays the entries that the tables lack.
 func (s *Store) prepare() error {
 	migrated, err := migrate(s.w, s.now())
 	if err != nil {
 		return explain(s.path, err)
 	}
-	// The schema goes into the file itself, so that it has its tables also where it is read or copied without the log.
+	// The schema is written to the file itself, so that the tables exist even if the file is read or copied without the
+	// log.
 	if migrated && s.memory == nil {
 		if err := s.w.exec("PRAGMA wal_checkpoint(TRUNCATE)"); err != nil {
 			return err
 		}
 	}
-	// After the migration, which makes the table of the token, and before anything of the journal is replayed: a second
-	// engine that still writes would add entries that this one does not see.
+	// After the migration, which creates the table of the token, and before the journal is replayed: a second engine
+	// that is still writing would add entries that this one does not see.
 	if s.memory == nil {
 		if err := s.claim(); err != nil {
 			return err
@@ -192,10 +192,10 @@ const migrationsTable = `CREATE TABLE IF NOT EXISTS migrations (
     applied  INTEGER NOT NULL
 )`
 
-// migrate applies the migrations that the database lacks, all or none, and makes the table of records.
+// migrate applies the missing migrations, all or none, and creates the table of records.
 //
-// The transaction is IMMEDIATE, as for every write; see begin. It is one for all migrations: SQLite's changes of schemas can be rolled
-// back, so a crash in the middle leaves the version that was there. The table of migrations is made in it, too.
+// The transaction is IMMEDIATE, as every write transaction; see begin. There is one for all migrations: SQLite can roll
+// back changes of a schema, so a crash leaves the old version. It also creates the table of migrations.
 func migrate(c *conn, now time.Time) (bool, error) {
 	known, err := migrations()
 	if err != nil {

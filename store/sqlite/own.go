@@ -18,8 +18,8 @@ import (
 	"github.com/tasq-dev/tasq/store"
 )
 
-// resolve finds the file that a path means: a link to it shares its lock and its log. What SQLite would take for something
-// else than a path is most likely not meant as one here, either.
+// resolve returns the file of a path, with links resolved: a link shares the lock and the log of its target. It refuses
+// what SQLite would not take for a path.
 func resolve(path string) (string, error) {
 	switch {
 	case path == "":
@@ -42,16 +42,16 @@ func resolve(path string) (string, error) {
 		return "", at(path, "%w: it is a link to a file that is not there: name the file itself: %w", store.ErrNotFound, err)
 	}
 	if why := (*fs.PathError)(nil); errors.As(lost, &why) && !errors.Is(lost, fs.ErrNotExist) && !errors.Is(lost, fs.ErrPermission) {
-		return "", at(path, "the path leads to no file (%w): name the file itself", why.Err) // links in a circle, a file instead of a folder
+		return "", at(path, "the path leads to no file (%w): name the file itself", why.Err) // links in a circle, or a file instead of a directory
 	}
-	return path, nil // it is still to be made, or what is wrong shows when it is opened
+	return path, nil // it does not exist yet, or opening it reports the error
 }
 
 func mustBeFile(path string) error {
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
-		return nil // it shows when the file is opened
+		return nil // opening it reports the error
 	case info.IsDir():
 		return at(path, "it is a folder: name the database file in it")
 	case !info.Mode().IsRegular():
@@ -60,18 +60,18 @@ func mustBeFile(path string) error {
 	return nil
 }
 
-// own takes the lock of a file, and checks before that the file is one of Tasq's, so that nothing of another program's
-// is touched.
+// own takes the lock of a file. It first checks that the file is one of Tasq's, so that no file of another program is
+// changed.
 //
-// How a process becomes the owner. What fails up to OpenFile leaves everything as it was:
+// The steps by which a process becomes the owner. A failure of those before OpenFile changes nothing:
 //
 //	owned.add       no other store of this process has the file
-//	checkHeader     there is a file and no lock file: nothing is made beside the file of another program
-//	lockFile        no other process has it; the system gives the lock back when the process ends, also by kill -9
-//	checkHeader     the file, which no owner is making at this moment
-//	OpenFile        the file is there, and can be written
+//	checkHeader     if there is a file without a lock file: creates nothing beside the file of another program
+//	lockFile        no other process has it; the system releases the lock when the process ends, also by kill -9
+//	checkHeader     again, now that no owner can be creating the file
+//	OpenFile        the file exists and can be written
 //	openFile        SQLite's connections, the log, the schema
-//	claim           the token, by which an engine that got in beside this one is found
+//	claim           the token that detects a second engine on the file
 //	recover         the entries that the tables lack
 func own(path string) (*flock.Flock, error) {
 	if err := owned.add(path); err != nil {
@@ -84,8 +84,8 @@ func own(path string) (*flock.Flock, error) {
 	return lock, err
 }
 
-// ownFile makes no lock file beside a file that is another program's, so it looks at that before. Where there is a lock file, the look
-// that counts is the one under the lock: before it, the owner may just be making the file.
+// ownFile creates no lock file beside the file of another program, so it checks the header first. If there is a lock
+// file, only the check under the lock counts: before that, the owner may be creating the file.
 func ownFile(path string) (*flock.Flock, error) {
 	if _, err := os.Stat(path + ".lock"); errors.Is(err, fs.ErrNotExist) {
 		if err := checkHeader(path); err != nil {
@@ -102,8 +102,8 @@ func ownFile(path string) (*flock.Flock, error) {
 	return lock, nil
 }
 
-// Owned reports whether an engine has the file of this Opener open, without making or changing anything. One that opens or closes it at the same
-// time may be in either answer. A file that is not there has no owner.
+// Owned reports whether an engine has the file of this Opener open, without creating or changing anything. An engine
+// that is opening or closing it may or may not be counted. A file that does not exist has no owner.
 func (f file) Owned(context.Context) (bool, error) {
 	path, err := resolve(f.path)
 	if err != nil {
@@ -112,7 +112,7 @@ func (f file) Owned(context.Context) (bool, error) {
 	if owned.has(path) {
 		return true, nil
 	}
-	// The flag has no O_CREATE. The lock is a shared one, so that two that ask at once do not take each other for an owner.
+	// Without O_CREATE. The lock is shared, so that two concurrent callers do not take each other for an owner.
 	lock := flock.New(path+".lock", flock.SetFlag(os.O_RDONLY))
 	free, err := lock.TryRLock()
 	switch {
@@ -124,9 +124,9 @@ func (f file) Owned(context.Context) (bool, error) {
 	return !free, lock.Close()
 }
 
-// owned holds the files that this process owns. The lock file alone does not do: it may be removed, the number in it may
-// be that of a process in another container, and a file that is open here must not be opened and closed from outside of
-// SQLite, which would end the locks of its connections.
+// owned has the files that this process owns. The lock file alone is not enough: it may be removed, and the process id
+// in it may be that of another container. Also, a file that is open here must not be opened and closed outside of
+// SQLite, which would release the locks of its connections.
 var owned = ownedFiles{paths: make(map[string]bool)}
 
 type ownedFiles struct {
@@ -134,9 +134,9 @@ type ownedFiles struct {
 	paths map[string]bool
 }
 
-// add reserves a file. A hard link to an owned one is the same file.
+// add reserves a file. A hard link to an owned file is the same file.
 //
-// Locks of files do not do within a process: on some systems a process is given a lock that it has.
+// File locks do not work within a process: some systems grant a process a lock that it already has.
 func (o *ownedFiles) add(path string) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -167,7 +167,7 @@ func (o *ownedFiles) remove(path string) {
 	delete(o.paths, path)
 }
 
-// owner returns a text that names the owner of a file, and says what to do.
+// owner describes the owner of a file, and what to do.
 func owner(path string) string {
 	data, err := os.ReadFile(path + ".lock")
 	who := "another process"
@@ -177,7 +177,7 @@ func owner(path string) string {
 	return who + " has it open: stop that one, or open the file for reading only"
 }
 
-// prepareFile checks the file, which no other process owns now, and makes it if it is not there.
+// prepareFile checks the file, which no other process owns now, and creates it if it does not exist.
 func prepareFile(path string) error {
 	if err := mustHaveFile(path); err != nil {
 		return err
@@ -185,7 +185,7 @@ func prepareFile(path string) error {
 	if err := checkHeader(path); err != nil {
 		return err
 	}
-	// To find out whether it can be written. SQLite would open it for reading where it cannot, and say so at the first
+	// This finds out whether the file can be written. Otherwise SQLite opens it read-only, and fails only at the first
 	// command.
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
 	if errors.Is(err, fs.ErrPermission) || readOnlyDisk(err) {
@@ -197,7 +197,7 @@ func prepareFile(path string) error {
 	return f.Close()
 }
 
-// checkHeader reads the first 100 bytes of a file, the header of a SQLite database. A missing or empty file is fine.
+// checkHeader checks the first 100 bytes of a file, the header of a SQLite database. A missing or empty file is valid.
 func checkHeader(path string) error {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {

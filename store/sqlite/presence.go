@@ -17,26 +17,25 @@ import (
 	"github.com/tasq-dev/tasq/store"
 )
 
-// lookPace is how often an owner looks at its files, at most: before a command, and while the engine is idle. Four calls
-// of stat a second cost nothing that can be measured; four before each command would be a tenth of its time.
+// lookPace is the least time between two checks of an owner's files: before a command, and while the engine is idle.
+// Four calls of stat per second have no measurable cost; four before each command would be a tenth of its time.
 const lookPace = time.Second
 
-// presence notices what happens from outside to the files of an owner. SQLite keeps them open and does not look at their
-// names again: it goes on writing to a database that was moved or removed, and commits to it would be acknowledged and
-// gone.
+// presence detects changes of an owner's files from outside. SQLite keeps the files open and does not check their names
+// again: it would continue to write to a database that was moved or removed, and acknowledged commits would be lost.
 //
-// Files are looked at by name only. To open and close one of them here would end the locks that SQLite has on it, since
-// POSIX locks belong to the process and not to the descriptor.
+// Files are checked by name only. Opening and closing one of them here would release SQLite's locks on it, since POSIX
+// locks belong to the process and not to the descriptor.
 type presence struct {
 	path  string
 	log   *slog.Logger
 	lock  *flock.Flock
 	token int64        // in the table meta while this process owns the file
-	files []namedFile  // as they were when the file was opened
-	size  int64        // of the database file, when it was last looked at
-	due   atomic.Bool  // the last look is old
+	files []namedFile  // as of when the file was opened
+	size  int64        // of the database file at the last check
+	due   atomic.Bool  // a check is due
 	timer *time.Timer  // sets due
-	pages func() int64 // how large the database is by SQLite's account, in bytes; 0 if that cannot be found out
+	pages func() int64 // size of the database according to SQLite, in bytes; 0 if unknown
 }
 
 type namedFile struct {
@@ -44,7 +43,7 @@ type namedFile struct {
 	info os.FileInfo
 }
 
-// watchFiles notes how the files of a database lie there. SQLite has all of them open.
+// watchFiles records the files of a database. SQLite has all of them open.
 func watchFiles(path string, lock *flock.Flock, token int64, log *slog.Logger, pages func() int64) (*presence, error) {
 	p := &presence{path: path, log: log, lock: lock, token: token, pages: pages}
 	for _, name := range []string{path, path + "-wal", path + "-shm"} {
@@ -59,13 +58,13 @@ func watchFiles(path string, lock *flock.Flock, token int64, log *slog.Logger, p
 	return p, nil
 }
 
-// check looks at the files if that was not done within the last second. The error wraps [store.ErrLost].
+// check checks the files, unless that was done within the last second. The error wraps [store.ErrLost].
 func (p *presence) check() error {
 	if !p.due.Load() {
 		return nil
 	}
-	// By a timer and a flag, and not by the clock: the time of the store may be a test's, and a flag costs less than the
-	// time of day.
+	// By a timer and a flag, not by the clock: the store's time may be that of a test, and a flag is faster than the
+	// clock.
 	p.due.Store(false)
 	p.timer.Reset(lookPace)
 	return p.look()
@@ -80,8 +79,8 @@ func (p *presence) look() error {
 			return p.lost("%s was removed or moved", f.name)
 		case err != nil:
 			return p.lost("%s cannot be looked at any more (%v)", f.name, err)
-		// By device and number, which stay with a file that is renamed and written. A file that is written over in place has
-		// them too, and is not found here.
+		// By device and inode, which do not change when a file is renamed or written. So a file that is overwritten in
+		// place is not detected here.
 		case !os.SameFile(info, f.info):
 			return p.lost("%s was replaced by another file", f.name)
 		}
@@ -94,7 +93,7 @@ func (p *presence) look() error {
 	return p.checkLock()
 }
 
-// checkSize finds a file that was cut off. It may become smaller by a VACUUM, and then SQLite knows.
+// checkSize detects a truncated file. A VACUUM may also make it smaller, which SQLite reports.
 func (p *presence) checkSize(size int64) error {
 	if size < p.size && p.pages() >= p.size {
 		return p.lost("%s was cut off, from %d bytes to %d", p.path, p.size, size)
@@ -103,8 +102,8 @@ func (p *presence) checkSize(size int64) error {
 	return nil
 }
 
-// checkLock makes the lock file again if it was removed. Until then a second engine could get in; what one does is found
-// by the token.
+// checkLock creates the lock file again if it was removed. Until then a second engine could open the file, which the
+// token detects.
 func (p *presence) checkLock() error {
 	mine, err := p.lock.Stat()
 	if err != nil {
@@ -113,8 +112,8 @@ func (p *presence) checkLock() error {
 	if info, err := os.Stat(p.lock.Path()); err == nil && os.SameFile(info, mine) {
 		return nil
 	}
-	// The old lock stays held meanwhile. It lies on a file without a name, so it keeps no other engine out, and is given
-	// back once the new one is there.
+	// The old lock stays held meanwhile. Its file has no name, so it excludes no other engine, and it is released once
+	// the new lock is held.
 	again, err := lockFile(p.path)
 	switch {
 	case errors.Is(err, store.ErrOwned):
@@ -144,13 +143,13 @@ func (p *presence) lost(format string, args ...any) error {
 		store.ErrLost, fmt.Sprintf(format, args...))
 }
 
-// end lets go of the lock.
+// end releases the lock.
 func (p *presence) end() error {
 	p.timer.Stop()
 	return p.lock.Close()
 }
 
-// lockFile takes the lock beside a database, and notes who has it.
+// lockFile takes the lock beside a database, and writes the process id to it.
 func lockFile(path string) (*flock.Flock, error) {
 	lock := flock.New(path+".lock", flock.SetFlag(os.O_CREATE|os.O_RDWR))
 	locked, err := lock.TryLock()
@@ -164,7 +163,7 @@ func lockFile(path string) (*flock.Flock, error) {
 	case !locked:
 		return nil, at(path, "%w: %s", store.ErrOwned, owner(path))
 	}
-	// The number is for people, who want to know what to stop. Nothing decides by it, as it may be that of a process in
+	// The process id is information for people who want to stop the owner. No code uses it, as it may be that of
 	// another container.
 	if err := os.WriteFile(path+".lock", []byte(strconv.Itoa(os.Getpid())+"\n"), 0o644); err != nil {
 		return nil, errors.Join(err, lock.Close())
@@ -172,13 +171,13 @@ func lockFile(path string) (*flock.Flock, error) {
 	return lock, nil
 }
 
-// ownerToken is the row of the table meta that names the owner. A lock file can be removed, and then a second engine
-// opens the file: it writes its own token, and the first one finds that before it writes anything more.
+// ownerToken is the row of the table meta that identifies the owner. If the lock file was removed, a second engine can
+// open the file: it writes its own token, which the first engine finds before it writes anything more.
 const ownerToken = "owner"
 
-// claim makes this store the owner, as far as the database knows.
+// claim writes the token that makes this store the owner.
 func (s *Store) claim() error {
-	// Random: a counter that was read from a restored backup could come to the number of an engine that still runs.
+	// Random: a counter in a restored backup could repeat the number of an engine that still runs.
 	token := rand.Int64()
 	err := s.w.run("INSERT INTO meta (name, value) VALUES ('"+ownerToken+"', ?) "+
 		"ON CONFLICT (name) DO UPDATE SET value = excluded.value", token)
@@ -196,13 +195,13 @@ func (s *Store) claim() error {
 	return err
 }
 
-// begin opens a write transaction, if the file is still this store's own.
+// begin opens a write transaction, if this store still owns the file.
 //
-// IMMEDIATE takes the write lock at once, and waits for it up to busy_timeout, while another process leaves a command. A
-// plain BEGIN takes the lock at the first write: if the other process has committed since the first read, SQLite refuses
-// that write without waiting, as it would be based on what is not the newest, and everything that f did is lost.
+// IMMEDIATE takes the write lock at once, and waits up to busy_timeout while another process leaves a command. A plain
+// BEGIN takes the lock at the first write: if another process has committed since the first read, SQLite fails that
+// write immediately, since the snapshot is out of date, and all work of f is lost.
 //
-// A second engine, which can get in if the lock file was removed:
+// A second engine, which can open the file if the lock file was removed:
 //
 //	this engine                         the other
 //	                                    lock file made again and locked
@@ -212,8 +211,8 @@ func (s *Store) claim() error {
 //	the token is not its own: lost
 //	                                    commit 8
 //
-// The token is read under the write lock, so none can come between the look and COMMIT. Both engines never write in turns,
-// and what this one has acknowledged is what the other begins with.
+// The token is read under the write lock, so no other engine can claim the file between this check and COMMIT. So the
+// engines never write by turns, and the other one starts with everything that this one has acknowledged.
 func (s *Store) begin() error {
 	if err := s.present(); err != nil {
 		return err
@@ -228,7 +227,7 @@ func (s *Store) begin() error {
 	return err
 }
 
-// present reports that the files are where they were. Once they are not, the store is of no use any more.
+// present checks the files. Once they have changed, the store is lost.
 func (s *Store) present() error {
 	if s.lost == nil && s.files != nil {
 		s.lose(s.files.check())
@@ -243,7 +242,7 @@ func (s *Store) stillThere() error {
 	return s.present()
 }
 
-// The first reason is kept: what fails after it follows from it.
+// The first reason is kept, since later errors follow from it.
 func (s *Store) lose(err error) {
 	if err != nil && s.lost == nil {
 		s.lost = err
@@ -251,9 +250,9 @@ func (s *Store) lose(err error) {
 	}
 }
 
-// stillOwner finds out, within a transaction, that no other engine has opened the file.
+// stillOwner checks, within a transaction, that no other engine has opened the file.
 //
-// It is a read of one row by its key, in each transaction; its page is in the cache as long as no other connection writes.
+// It reads one row by its key in each transaction; the page stays in the cache unless another connection writes.
 func (s *Store) stillOwner() error {
 	if s.files == nil {
 		return nil
@@ -269,8 +268,8 @@ func (s *Store) stillOwner() error {
 	return s.lost
 }
 
-// keepOthersLog has the connection leave the log that lies at the file's name when it closes, if that is another
-// database's: SQLite removes it by its name.
+// keepOthersLog makes the connection keep the log at the file's name when it closes, if that log belongs to another
+// database: SQLite would remove it by its name.
 func (s *Store) keepOthersLog() error {
 	if s.files == nil || s.files.sameLog() {
 		return nil

@@ -18,13 +18,13 @@ import (
 
 // reader implements [store.Reader] on a connection with an open read transaction.
 //
-// A filter becomes a statement with the terms that it has. Which index serves is left to SQLite, without statistics: terms
-// are written as the partial indexes have them, since SQLite uses one only if its term is among those of the statement.
+// A filter becomes a statement with its terms. SQLite chooses the index, without statistics. It uses a partial index
+// only if the statement contains the condition of the index, so the terms are written as in the indexes.
 //
 //	live items of a queue           work_items_queue       by priority, then id: no sort
 //	live, or failed, of a task      work_items_task_live, work_items_task_failed
 //	live items, failed items        work_items_live, work_items_failed
-//	what failed alike               cases_code, work_items_code
+//	with the same failure code      cases_code, work_items_code
 //	cases of a workflow             cases_workflow
 //	by business key, by label       cases_key, case_labels
 //	all items of a named queue      work_items_named, by priority, then id: no sort
@@ -32,15 +32,15 @@ import (
 //	of one case                     work_items_case, jobs_case, steps_case, messages_case
 //	all                             the primary key, whose order is that of creation
 //
-// Pages go on behind an id, and not after a number of rows, so each page costs the same.
+// Pages continue after an id, not after a number of rows, so each page costs the same.
 type reader struct {
 	c      *conn
 	nets   *tables.Nets
 	user   *sqlkit.UserDB
 	ended  bool
-	walked walk       // where Journal has been
-	ways   *waypoints // of all views
-	shared bool       // the connection is also the writer's, so the user's SQL must be kept from writing
+	walked walk       // the positions that Journal has walked
+	ways   *waypoints // of long histories, shared by all views
+	shared bool       // the connection is also the writer's, so the user's SQL must not write
 }
 
 // Tree implements [store.Reader].
@@ -58,34 +58,34 @@ func (r *reader) Root(_ context.Context, id [16]byte) (workitem.CaseID, error) {
 	return findRoot(r.c, id)
 }
 
-// conditions are those of a statement of SQLite.
+// conditions are the conditions of a SQLite statement.
 type conditions struct{ tables.Conditions }
 
 func newConditions() conditions {
 	return conditions{tables.Conditions{Dialect: tables.Dialect{ID: "?"}}}
 }
 
-// addID adds the term unless the id is zero. The term may hold the id more than once.
+// addID adds the term unless the id is zero. The term may use the id more than once.
 func addID[T any](w *conditions, term string, id workitem.Key[T]) {
 	if !id.IsZero() {
 		w.Add(term, textOf(id))
 	}
 }
 
-// addRoots adds the term, which ends where a list of ids may follow, unless there are no root cases.
+// addRoots adds the term, followed by a list of ids, unless there are no root cases.
 func (w *conditions) addRoots(term string, roots []workitem.CaseID) {
 	if roots != nil {
 		w.Add(term, idList(roots))
 	}
 }
 
-// idList is a list of ids as JSON.
+// idList returns a list of ids as JSON.
 func idList(ids []workitem.CaseID) string {
-	text, _ := json.Marshal(ids) // an id is always a text
+	text, _ := json.Marshal(ids) // an id is always valid text
 	return string(text)
 }
 
-// values are the values of the statement, as the driver takes them.
+// values returns the values of the statement in the type that the driver takes.
 func (w *conditions) values() []driver.Value {
 	list := make([]driver.Value, len(w.Args))
 	for i, v := range w.Args {
@@ -94,7 +94,7 @@ func (w *conditions) values() []driver.Value {
 	return list
 }
 
-// The root itself and its descendants in two parts: "root = ?" alone is not served by cases_children, which lacks root
+// The root itself and its descendants are two parts: "root = ?" alone cannot use cases_children, which has no root
 // cases.
 const ofTree = " IN (SELECT id FROM cases WHERE id = ? " +
 	"UNION ALL SELECT id FROM cases WHERE root = ? AND parent IS NOT NULL)"
@@ -116,7 +116,7 @@ func (r *reader) Cases(_ context.Context, f store.CaseFilter) ([]*state.Case, er
 	w.AddText("c.workflow = ?", f.Workflow)
 	w.AddText("c.fingerprint = ?", f.Fingerprint)
 	if f.Code != "" {
-		w.Plain("c.failure IS NOT NULL") // as the partial index says it
+		w.Plain("c.failure IS NOT NULL") // the condition of the partial index
 		w.Add("c.failure ->> '$.code' = ?", f.Code)
 	}
 	w.AddText("c.business_key = ?", f.Key)
@@ -129,7 +129,7 @@ func (r *reader) Cases(_ context.Context, f store.CaseFilter) ([]*state.Case, er
 	}
 	w.AddCreated("c.", f.Since, f.Before)
 	end := ""
-	// What may be removed comes in the order of cases_keep, and all else in that of ids.
+	// Removable cases come in the order of cases_keep, all others in the order of ids.
 	if f.Removable.IsZero() {
 		end = w.Page(f.Page, id)
 	} else {
@@ -144,9 +144,9 @@ func (r *reader) Cases(_ context.Context, f store.CaseFilter) ([]*state.Case, er
 	return all, err
 }
 
-// labeled selects cases with all of these labels, and returns where cases are read from, and the column of their ids in the order of
-// which they come. The first label leads to the cases. A reader that lays rows of its own over the tables looks at the labels of each
-// case.
+// labeled selects cases with all of these labels. It returns the tables to read cases from, and the column of their ids
+// by which they are ordered. The first label finds the cases by its index. A reader with temporary tables checks the
+// labels of each case instead.
 func (w *conditions) labeled(c *conn, labels map[string]string) (from, id string) {
 	from, id = "cases c", "c.id"
 	for i, name := range slices.Sorted(maps.Keys(labels)) {
@@ -163,11 +163,11 @@ func (w *conditions) labeled(c *conn, labels map[string]string) (from, id string
 	return from, id
 }
 
-// removable selects what may be removed, and returns the end of the statement for the order in which it should be.
+// removable selects the cases that may be removed, and returns the ORDER BY for it.
 func (w *conditions) removable(f store.CaseFilter) string {
 	const undone = " AND j." + liveJob + ")"
 	w.Add("c.keep_until <= ?", state.Micros(f.Removable))
-	// A job that is detached may outlive its case. One look into jobs_live for each case of the page.
+	// A detached job may outlive its case. This is one lookup in jobs_live for each case of the page.
 	w.Plain("NOT EXISTS (SELECT 1 FROM jobs j WHERE j.case_id = c.id" + undone)
 	w.Plain("NOT EXISTS (SELECT 1 FROM cases k CROSS JOIN jobs j ON j.case_id = k.id " +
 		"WHERE k.root = c.id AND k.parent IS NOT NULL" + undone)
@@ -179,8 +179,8 @@ func (r *reader) Items(_ context.Context, f store.ItemFilter) ([]*store.ItemRow,
 	return queryItems(r.c, f)
 }
 
-// itemSource is where items are read from, with the root and the workflow of their case, and the prefix of those two.
-// CROSS JOIN keeps the order of the tables: the items are what is selected and sorted.
+// itemSource returns the tables to read items from, with the root and the workflow of their case, and the prefix of
+// those two columns. CROSS JOIN fixes the order of the tables, since items are selected and sorted.
 func itemSource(c *conn) (from, of string) {
 	if c.overlaid {
 		return locatedItems + " i", "i."
@@ -188,11 +188,11 @@ func itemSource(c *conn) (from, of string) {
 	return "work_items i CROSS JOIN cases c ON c.id = i.case_id", "c."
 }
 
-// rareItems is how many items of a workflow are found by way of its cases: they are sorted then, which costs more than to look through
-// all items in their order where many of them match.
+// rareItems is the largest number of items of a workflow for which they are looked up by case. They must then be
+// sorted, which costs more than a scan of all items in order if many of them match.
 const rareItems = 5000
 
-// rareWorkflow reports whether the items of the filter's workflow are few, so that they are to be found by way of its cases.
+// rareWorkflow reports whether the filter's workflow has so few items that they are looked up by case.
 func rareWorkflow(c *conn, f store.ItemFilter) (bool, error) {
 	narrow := !f.ID.IsZero() || !f.Case.IsZero() || !f.Root.IsZero() || f.Roots != nil || f.Queue != nil
 	if f.Workflow == "" || narrow || c.overlaid {
@@ -221,11 +221,11 @@ func queryItems(c *conn, f store.ItemFilter) ([]*store.ItemRow, error) {
 	if f.Queue != nil {
 		w.Add("i.queue = ?", *f.Queue)
 		if !live && *f.Queue != "" {
-			w.Plain("i.queue <> ''") // as the partial index says it
+			w.Plain("i.queue <> ''") // the condition of the partial index
 		}
 	}
 	if f.Attempt > 1 {
-		w.Plain("i.attempt > 1") // as the partial index says it
+		w.Plain("i.attempt > 1") // the condition of the partial index
 	}
 	if f.Attempt > 0 {
 		w.Add("i.attempt >= ?", int64(f.Attempt))
@@ -237,7 +237,7 @@ func queryItems(c *conn, f store.ItemFilter) ([]*store.ItemRow, error) {
 	w.AddCreated("i.", f.Since, f.Before)
 	end, order := "", ""
 	if f.ByPriority() {
-		order = ", -i.priority" // a reader merges the rows of two tables by what it selects
+		order = ", -i.priority" // selected, so that SQLite can merge two tables
 		var err error
 		if end, err = w.PageByPriority(f.Page, func(id string) (int64, bool, error) {
 			return c.number("SELECT priority FROM work_items WHERE id = ?", id)
@@ -267,7 +267,7 @@ func (r *reader) Jobs(_ context.Context, f store.JobFilter) ([]*state.Job, error
 	addID(&w, "j.case_id = ?", f.Case)
 	addID(&w, "j.case_id"+ofTree, f.Root)
 	w.addRoots("j.case_id"+ofTrees, f.Roots)
-	// Jobs have no index by their item. They are found by its case, of which few jobs are those of other items.
+	// Jobs have no index by item. They are found by its case, which has few jobs of other items.
 	addID(&w, "j.case_id = (SELECT case_id FROM work_items WHERE id = ?) AND j.item = ?", f.Item)
 	onlyLive := tables.AddStates(&w.Conditions, "j.state", f.States, state.JobState.Live, "j."+liveJob)
 	w.AddText("(SELECT workflow FROM cases WHERE id = j.case_id) = ?", f.Workflow)
@@ -275,14 +275,14 @@ func (r *reader) Jobs(_ context.Context, f store.JobFilter) ([]*state.Job, error
 	w.AddKind("j.", f.Kind)
 	if f.Queue != nil {
 		w.Add("j.queue = ?", *f.Queue)
-		// The index has the jobs of each state in due order. Those of several would have to be sorted.
+		// The index has the jobs of each state in due order. The jobs of several states would have to be sorted.
 		if onlyLive && *f.Queue != "" && len(f.States) == 1 {
-			w.Plain("j.queue <> ''") // as the partial index says it
+			w.Plain("j.queue <> ''") // the condition of the partial index
 		}
 	}
 	if !f.Due.IsZero() {
 		w.Add("j.due <= ?", state.Micros(f.Due))
-		// A job that is not to run by time, such as one that waits for an event, has the zero time.
+		// A job that is not started by time, such as one that waits for an event, has the zero time.
 		w.Add("j.due > ?", state.Micros(time.Time{}))
 	}
 	var end string

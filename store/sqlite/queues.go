@@ -7,8 +7,9 @@ import (
 	"github.com/tasq-dev/tasq/store/internal/tables"
 )
 
-// Queues implements [store.Reader]. From the name of a queue its index leads to the next one, however much the queue has, and to the first
-// items and jobs of it. Jobs of the queue without a name are in no such index, so they are counted among the jobs that are due first.
+// Queues implements [store.Reader]. It skips in the index from one queue name to the next, whatever the number of rows
+// in between, and to the first items and jobs of each queue. Jobs of the default queue are not in that index, so they
+// are counted among the first due jobs.
 func (r *reader) Queues(_ context.Context, most int) ([]store.QueueCount, bool, error) {
 	q := tables.QueueCounts{Most: most}
 	err := r.eachQueue("work_items", liveItem, &q, func(queue string) error {
