@@ -15,9 +15,9 @@ import (
 	"github.com/tasq-dev/tasq/store/internal/tables"
 )
 
-// openReader makes a store that never writes. What an owner has committed and not yet written into the tables is laid
-// over them in temporary tables of the reader's own, which views of the same names join: so every query, the user's
-// among them, is exact and need not know.
+// openReader opens a store that never writes. Rows that an owner has committed but not yet written to the tables go
+// into temporary tables of the reader, and temporary views with the names of the tables join both. So every query is
+// exact, including the user's SQL.
 func (s *Store) openReader() (store.Store, error) {
 	if err := mustHold(s.path); err != nil {
 		return nil, err
@@ -32,7 +32,7 @@ func (s *Store) openReader() (store.Store, error) {
 	return s, nil
 }
 
-// mustHold refuses a file that is not there or holds nothing, which SQLite would take for a database without tables.
+// mustHold refuses a file that does not exist or is empty, which SQLite would take for a database without tables.
 func mustHold(path string) error {
 	if err := mustHaveFile(path); err != nil {
 		return err
@@ -44,7 +44,7 @@ func mustHold(path string) error {
 	case err == nil && info.Mode().IsRegular() && info.Size() == 0:
 		return emptyFile(path)
 	}
-	return nil // what else is wrong, SQLite finds out
+	return nil // SQLite reports other problems
 }
 
 func emptyFile(path string) error {
@@ -52,8 +52,8 @@ func emptyFile(path string) error {
 		"a database of it", store.ErrNotFound)
 }
 
-// mustHaveFile refuses a log whose database is missing or empty: SQLite would remove the log, and with it commits that
-// were acknowledged. The log is looked at first, since an owner writes the first page of a file before it makes the log.
+// mustHaveFile refuses a log whose database is missing or empty: SQLite would remove the log, and with it acknowledged
+// commits. The log is checked first, since an owner writes the first page of a file before it creates the log.
 func mustHaveFile(path string) error {
 	if logEmpty(path) {
 		return nil
@@ -66,19 +66,19 @@ func mustHaveFile(path string) error {
 	return nil
 }
 
-// logEmpty reports whether the write-ahead log beside a file has nothing in it, as after the owner's Close.
+// logEmpty reports whether the write-ahead log of a file is empty, as after the owner's Close.
 func logEmpty(path string) bool {
 	info, err := os.Stat(path + "-wal")
 	return errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0
 }
 
-// connectReader makes a connection that changes nothing. SQLite keeps a log and its index beside a file while it is
-// read, and only a connection that might write takes them away when it is the last one. So:
+// connectReader opens a connection that changes nothing. SQLite creates a log and its index for a file while it is
+// read, and only a connection with write access deletes them when it is closed last. So:
 //
-//   - with an empty log the reader is such a connection, kept from writing by query_only, and the folder is afterwards as
-//     it was before;
-//   - with something in the log an owner is there, or one died: a read-only connection leaves the log to the next owner;
-//   - in a folder that cannot be written, as on a disc, there can be no log: the file is read as it lies there.
+//   - with an empty log the reader has write access, restricted by query_only, and leaves the directory as it was;
+//   - if the log has entries, there is an owner, or one has crashed: a read-only connection leaves the log to the next
+//     owner;
+//   - in a directory that cannot be written, such as read-only media, there can be no log: the file is read as it is.
 func (s *Store) connectReader() (*conn, error) {
 	if !logEmpty(s.path) {
 		c, err := s.readerFor("ro")
@@ -89,9 +89,9 @@ func (s *Store) connectReader() (*conn, error) {
 		return c, err
 	}
 	before, _ := stampOf(s.path)
-	if err := s.checkOurs(); err != nil { // before a connection that might write, if only to end a log
-		// An owner that came meanwhile writes the first page before the file is as long as that says, which looks like damage to
-		// a reader without a lock.
+	if err := s.checkOurs(); err != nil { // before a connection with write access, even if it only deletes a log
+		// An owner that started meanwhile writes the first page before the file has the size that the page says, which
+		// a reader without a lock takes for damage.
 		after, _ := stampOf(s.path)
 		if code(err) == sqlite3.SQLITE_CORRUPT && (after != before || !after.noLog) {
 			return s.connectReader()
@@ -120,8 +120,8 @@ func (s *Store) readerFor(mode string) (*conn, error) {
 
 const immutable = "ro&immutable=1"
 
-// checkOurs reads the file's header without a lock or a log. It goes through SQLite, since opening and closing the file
-// from outside would give up the locks of another connection in this process.
+// checkOurs reads the file's header without a lock or a log. It uses SQLite, since opening and closing the file
+// directly would release the locks of other connections in this process.
 func (s *Store) checkOurs() error {
 	c, err := connect(context.Background(), dsn(s.path, immutable))
 	if err != nil {
@@ -134,7 +134,7 @@ func (s *Store) checkOurs() error {
 	return errors.Join(err, c.close())
 }
 
-// stamp is how a file lies there, as far as one can see from outside.
+// stamp identifies the state of a file as visible from outside.
 type stamp struct {
 	size    int64
 	changed time.Time
@@ -149,7 +149,7 @@ func stampOf(path string) (stamp, error) {
 	return stamp{info.Size(), info.ModTime(), logEmpty(path)}, nil
 }
 
-// freeze makes a connection that takes no locks and trusts the file not to change. It is used for one view.
+// freeze opens a connection that takes no locks and assumes that the file does not change. It is used for one view.
 func (s *Store) freeze() (*conn, error) {
 	before, err := stampOf(s.path)
 	if err != nil {
@@ -162,7 +162,7 @@ func (s *Store) freeze() (*conn, error) {
 	return c, err
 }
 
-// stillFrozen is asked after a view: a process with more rights may have written the file meanwhile.
+// stillFrozen checks after a view that no process has written the file meanwhile.
 func (s *Store) stillFrozen(c *conn) error {
 	if c.frozen == nil {
 		return nil
@@ -174,7 +174,7 @@ func (s *Store) stillFrozen(c *conn) error {
 		store.ErrConflict)
 }
 
-// checkSchema makes sure that this program can read the file as it is.
+// checkSchema checks that this program can read the schema of the file.
 func (s *Store) checkSchema(c *conn) error {
 	application, _, err := c.number("PRAGMA application_id")
 	if err != nil {
@@ -187,10 +187,10 @@ func (s *Store) checkSchema(c *conn) error {
 	if err != nil {
 		return err
 	}
-	if tables == 0 { // its creator died before the first migration
+	if tables == 0 { // its creator crashed before the first migration
 		return emptyFile(s.path)
 	}
-	// By the list of versions and their checksums, as when it is opened for writing, but nothing of it is applied.
+	// This compares the list of versions and their checksums, as opening for writing does, but applies no migration.
 	known, err := migrations()
 	if err != nil {
 		return err
@@ -208,20 +208,19 @@ func (s *Store) checkSchema(c *conn) error {
 
 const overlayPrefix = "newer_"
 
-// makeOverlay makes the temporary tables and views of a reader. They hide the tables of the same names. A query through
-// them is somewhat slower, so they are there only while they hold something. Their columns are of the same types as those
-// below: only then SQLite runs a query on both tables by their indexes and merges the rows, and otherwise it would go
-// through all of them and sort.
+// makeOverlay creates the temporary tables and views of a reader. They hide the tables of the same names. Queries are
+// somewhat slower with them, so they exist only while they have rows. Their columns have the same types as those of the
+// tables: only then does SQLite query both tables by their indexes and merge the rows, instead of scanning and sorting
+// them.
 //
-// What a reader finds with 8 as the position of the tables, and an entry 9 in the journal which has completed item 7 of case
-// 1:
+// For example, the position of the tables is 8, and the journal has an entry 9, which completed item 7 of case 1:
 //
 //	main.work_items           7 started, 6 completed
 //	temp.newer_work_items     7 completed
 //	temp.work_items           7 completed, from newer_work_items; 6, from main, as its id is not in newer_work_items
 //
-// SQLite looks for a name in temp before main. So "FROM work_items" means the view, in the statements of this package as
-// well as in those of the user, and what must read below says main.
+// SQLite searches temp before main for a name. So "FROM work_items" means the view, in the statements of this package
+// and in the user's SQL; statements that need the table itself use main.
 func makeOverlay(c *conn) error {
 	gone := "temp." + overlayPrefix + "removed" // the cases of removed trees
 	if err := c.exec("CREATE TABLE " + gone + " (id TEXT PRIMARY KEY) WITHOUT ROWID"); err != nil {
@@ -252,7 +251,7 @@ func makeOverlay(c *conn) error {
 		gone + ")"); err != nil {
 		return err
 	}
-	// Counts are added up: those of the tables, and how they have changed since.
+	// Counts are added: those of the tables, and the changes since.
 	over := "temp." + overlayPrefix + "counts"
 	err := c.exec("CREATE TABLE " +
 		over + " (what, workflow, task, state, n, PRIMARY KEY (what, workflow, task, state));" +
@@ -285,9 +284,9 @@ func makeOverlay(c *conn) error {
 	return nil
 }
 
-// locatedItems is a view of the items with the root and the workflow of their case, which never change. An item is in the
-// window together with its case, so newer items have newer cases, and the others are found with those below: a join of the
-// two views would look for each item's case in both.
+// locatedItems is a view of the items with the root and the workflow of their case, which never change. An item is in
+// the window together with its case, so newer items join newer cases, and the others join the table: a join of the two
+// views would look up each item's case in both.
 const locatedItems = overlayPrefix + "located_items"
 
 var locateItems = "CREATE TEMP VIEW " + locatedItems + " AS " +
@@ -308,19 +307,19 @@ func declarations(c *conn, t tables.Table) (string, error) {
 	return strings.Join(all, ", "), err
 }
 
-// overlay lays over the tables what the journal has beyond them. The end of the transaction takes it away.
+// overlay fills the temporary tables with what the journal has beyond the tables. The end of the transaction removes
+// them.
 //
-// It replays the entries as the owner would when it opens the file, with the window as the result, and writes that into
-// temporary tables instead of the tables. A reader beside a running owner mostly has entries of a tenth of a second; after a
-// crash, up to a window of them.
+// It replays the entries as an owner does when it opens the file, but writes the resulting window to temporary tables.
+// While an owner runs, these are mostly the entries of a tenth of a second; after a crash, up to a whole window.
 func (s *Store) overlay(c *conn, projected int64) error {
 	w := newWindow()
 	last, err := replay(c, s.nets, &w, projected, int(^uint32(0)>>1))
 	if err != nil || last == projected {
 		return err
 	}
-	// They are in memory, by temp_store, and in the reader's transaction: its ROLLBACK takes them away again.
-	if err := c.exec("PRAGMA query_only=OFF"); err != nil { // for the temporary tables
+	// They are in memory, because of temp_store, and part of the reader's transaction: its ROLLBACK removes them.
+	if err := c.exec("PRAGMA query_only=OFF"); err != nil { // needed for the temporary tables
 		return err
 	}
 	err = makeOverlay(c)

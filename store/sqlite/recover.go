@@ -12,16 +12,18 @@ import (
 
 const projectedSeq = "SELECT value FROM meta WHERE name = 'projected_seq'"
 
-// recover brings the tables up to the end of the journal: a crash left at most a window of commands outside of them.
+// recover brings the tables up to the end of the journal: a crash loses at most a window of commands that were not in
+// them.
 //
 //	journal         1 ... 90 | 91 ... 137
 //	projected_seq         90 |              the window of 91 to 137 was in memory, and is gone
 //
-// A window of entries is read and written at a time, so a long journal takes no more memory than a store that runs. The position is
-// written with the rows: a crash while it recovers leaves a journal with fewer entries to go, and none that is applied twice.
+// It reads and writes one window of entries at a time, so a long journal needs no more memory than a running store. The
+// position is written with the rows: after a crash during recovery, the remaining entries are replayed, and none is
+// applied twice.
 //
-// The flush does not wait for the disk: if the power fails, the journal still has what it wrote, and the position is the old
-// one.
+// The flush does not wait for the disk: after a power failure, the journal still has the entries, and the position is
+// the old one.
 func (s *Store) recover() error {
 	projected, found, err := s.w.number(projectedSeq)
 	if err != nil {
@@ -46,11 +48,12 @@ func (s *Store) recover() error {
 	}
 }
 
-// replay applies up to limit entries after a position to what the tables and the window hold, and adds the result to
-// the window. It returns the position that it got to.
+// replay applies up to limit entries after a position to the state of the tables and the window, and adds the results
+// to the window. It returns the position of the last one.
 func replay(c *conn, nets *tables.Nets, w *window, after int64, limit int) (int64, error) {
-	// All rows before the first is applied: that runs queries on the same connection, and a limit bounds the memory. The "+"
-	// keeps SQLite from looking at the value, for which it would prepare the statement again at each call.
+	// All rows are read before the first is applied, since applying runs queries on the same connection; the limit
+	// bounds the memory. The "+" prevents SQLite from using the value for planning, which would prepare the statement
+	// again at each call.
 	rows, err := readEntries(c, "SELECT "+entryColumns+" FROM journal j WHERE j.seq > ? ORDER BY j.seq LIMIT +?",
 		after, int64(min(limit, math.MaxInt32)))
 	if err != nil {
@@ -68,7 +71,7 @@ func replay(c *conn, nets *tables.Nets, w *window, after int64, limit int) (int6
 	return after, nil
 }
 
-// Trees stay from one entry to the next, so a case with a hundred entries in the window is loaded once.
+// replayer keeps trees from one entry to the next, so that a case with a hundred entries in the window is loaded once.
 type replayer struct {
 	c      *conn
 	nets   *tables.Nets
@@ -86,8 +89,7 @@ func (r *replayer) apply(row *storedEntry) error {
 	if err != nil {
 		return err
 	}
-	// The same function applies changes here and in the engine when it makes them, so a replay arrives at the same tree or
-	// fails.
+	// The engine and the replay apply changes with the same function, so a replay arrives at the same tree or fails.
 	t.Begin()
 	for _, e := range events {
 		if err := t.Apply(e); err != nil {
@@ -101,9 +103,9 @@ func (r *replayer) apply(row *storedEntry) error {
 	return nil
 }
 
-// tree finds what an entry changes. The first entry of a root case begins with an empty tree. Each other one names the entry before it,
-// which must be the newest that the tree has: an entry that was lost, or tables that are ahead of their position, would have the change
-// applied to a state that it was not made for.
+// tree returns the tree that an entry changes. The first entry of a root case begins with an empty tree. Every other
+// one names the previous entry, which must be the newest of the tree: otherwise an entry was lost, or the tables are
+// ahead of their position, and the changes would be applied to the wrong state.
 func (r *replayer) tree(row *storedEntry) (*state.Tree, error) {
 	t := r.trees[row.Root]
 	if t == nil && row.Prev == 0 {

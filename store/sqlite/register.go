@@ -9,8 +9,8 @@ import (
 	"github.com/tasq-dev/tasq/store/state"
 )
 
-// Register implements [store.Store]. A definition that is there already stays as it is: its fingerprint says that it is
-// the same.
+// Register implements [store.Store]. An existing definition is not changed: an equal fingerprint means that it is the
+// same.
 func (s *Store) Register(_ context.Context, defs []*store.Definition) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -20,8 +20,8 @@ func (s *Store) Register(_ context.Context, defs []*store.Definition) error {
 	if err := s.begin(); err != nil {
 		return err
 	}
-	// In a transaction of its own, outside of the journal: a definition is not an event of a case, and must be there before
-	// the first entry that names it.
+	// In its own transaction, outside of the journal: a definition is not an event of a case, and must exist before the
+	// first entry that names it.
 	err := s.register(defs)
 	if err == nil {
 		err = s.w.run("COMMIT")
@@ -38,8 +38,8 @@ func (s *Store) register(defs []*store.Definition) error {
 		if err != nil {
 			return err
 		}
-		// As it will be read: a document that cannot be compiled would be found only when a case of it is loaded, and could
-		// not be taken back.
+		// Compile it as a reader would: a document that does not compile would only be detected when a case of it is
+		// loaded, and could not be removed then.
 		if _, err := tables.Compile(string(doc)); err != nil {
 			return fmt.Errorf("register workflow %s: %w", d.Name, err)
 		}

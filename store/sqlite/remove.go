@@ -12,15 +12,15 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// A root case is removed by an entry of the journal, as everything else is done. From then on nothing finds it, and when
-// the tables are written next, its rows go, and with them its part of the journal: all in the transaction that notes how
-// far the tables are. So a crash finds either the entry and the rows, or nothing.
+// An entry of the journal removes a root case, as it does every other change. From then on no query finds the case.
+// When the tables are written next, its rows and its entries of the journal are deleted, in the transaction that stores
+// the position of the tables. So after a crash, either the entry and the rows exist, or neither.
 
-// remove notes that a tree is gone, and forgets what the window holds of it. The cases go last: by them items, steps and messages are
-// known to be of the tree.
+// remove records that a tree was removed, and deletes its values from the window. The cases come last, since items,
+// steps and messages are matched to the tree by them.
 //
-// What the window still has of the tree must not be written: its rows would come back after they were deleted, with no
-// journal behind them.
+// Values of the tree must not be written after that: their rows would exist again after they were deleted, without a
+// journal.
 func (w *window) remove(root workitem.CaseID, seq int64) {
 	w.removed[root] = seq
 	for id, it := range w.items {
@@ -63,17 +63,17 @@ func removed(root workitem.CaseID) error {
 	return fmt.Errorf("case %s was removed: %w", root, store.ErrNotFound)
 }
 
-// these are the values of the list that is bound, as JSON: one statement deletes for all that is removed.
+// these are the values of the bound list, as JSON: one statement deletes for all removed trees.
 const these = "(SELECT value FROM json_each(?1))"
 
-// chains lists the entries of root cases from the newest, which are bound, to the first.
+// chains lists the entries of root cases, from the newest, which are bound, to the first.
 const chains = "WITH RECURSIVE chain(seq) AS (SELECT value FROM json_each(?1) " +
 	"UNION ALL SELECT j.prev FROM chain CROSS JOIN main.journal j ON j.seq = chain.seq WHERE j.prev > 0) "
 
-// trees lists, as JSON, the cases that the tables have of the removed trees.
+// trees returns, as JSON, the cases of the removed trees that are in the tables.
 //
-// Children are found by cases_children, one look for each root. The list is made once, since several statements delete by
-// it, and after the cases are gone nothing could make it again.
+// Children are found by the index cases_children, with one lookup for each root. The list is made once, since several
+// statements use it, and it can no longer be made after the cases are deleted.
 func (w *window) trees(c *conn) (string, error) {
 	roots, err := json.Marshal(sorted(w.removed))
 	if err != nil {
@@ -93,11 +93,12 @@ func (w *window) trees(c *conn) (string, error) {
 	return string(all), err
 }
 
-// erase deletes what the tables and the journal have of the removed trees, and takes it out of the counts.
+// erase deletes the rows and journal entries of the removed trees, and subtracts them from the counts.
 //
-// Each goes before what leads to it: the counts are taken of rows that are still there, steps are found by the items and jobs that own
-// them, these by their cases, the keys by the entries that hold them. An entry leads to the one before it in its chain, so all entries
-// of a chain are found before the first is deleted. A key is deleted with its position, as it may be another command's since.
+// Rows are deleted before those by which they are found: the counts read the rows, steps are found by their items and
+// jobs, these by their cases, and keys by their entries. An entry leads to the previous one in its chain, so all
+// entries of a chain are found before the first is deleted. A key is deleted only with its position, as another command
+// may use it by now.
 func (w *window) erase(c *conn, counts *tally) error {
 	if len(w.removed) == 0 {
 		return nil
@@ -126,9 +127,9 @@ func (w *window) erase(c *conn, counts *tally) error {
 	)
 }
 
-// erase takes the rows of cases out of the counts.
+// erase subtracts the rows of cases from the counts.
 //
-// By the tables and not by the window: what the window has of the tree was never counted.
+// It reads the tables and not the window, since values of the window were never counted.
 func (t *tally) erase(cases string) error {
 	for what, query := range map[string]string{
 		"case": "SELECT workflow, '', state, count(*) FROM main.cases WHERE id IN " + these + " GROUP BY 1, 3",
@@ -164,8 +165,8 @@ func (t *tally) erase(cases string) error {
 	return nil
 }
 
-// hide is erase for a reader, which changes nothing: it lists the cases that the views over the tables leave out. Those that
-// the tables do not have yet are in the journal.
+// hide is erase for a reader, which changes no table: it lists the cases that the temporary views exclude. Cases that
+// are not in the tables yet are found in the journal.
 func (w *window) hide(c *conn, counts *tally) error {
 	if len(w.removed) == 0 {
 		return nil

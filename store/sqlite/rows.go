@@ -11,11 +11,11 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// upsert is the statement that writes a row into a table of this form.
+// upsert returns the statement that writes a row of a table.
 //
-// A row of the tables has columns that never change (t.Changes lacks them), such as the input of an item. They are bound for
-// the INSERT and not written again by the UPDATE. ON CONFLICT, and not INSERT OR REPLACE: that deletes the row with its
-// entries in all indexes, and its INSERT would add the labels of a case a second time.
+// A row has columns that never change (they are not in t.Changes), such as the input of an item. They are bound for the
+// INSERT and not written by the UPDATE. ON CONFLICT is used instead of INSERT OR REPLACE, which deletes the row with
+// all its index entries, and whose INSERT would add the labels of a case a second time.
 func upsert(t tables.Table, into string) string {
 	set := make([]string, len(t.Changes))
 	for i, c := range t.Changes {
@@ -25,17 +25,17 @@ func upsert(t tables.Table, into string) string {
 		into, t.List(""), strings.Repeat("?, ", len(t.Columns())-1)+"?", strings.Join(set, ", "))
 }
 
-// rowWriter writes rows of the projection into tables whose names begin with a prefix.
+// rowWriter writes rows of the projection to tables whose names begin with a prefix.
 type rowWriter struct {
 	c                  *conn
 	cases, items, jobs string
 	steps, messages    string
 	counts, ended      string
-	overlay            bool // the tables are a reader's own, laid over those of the database
+	overlay            bool // the tables are the temporary ones of a reader
 	buf                []byte
 }
 
-// The texts are made once: they are the keys by which the connection finds its prepared statements.
+// The texts are made once, since the connection finds its prepared statements by them.
 func newRowWriter(c *conn, prefix string) *rowWriter {
 	return &rowWriter{
 		c:       c,
@@ -101,7 +101,7 @@ func (w *rowWriter) writeCount(kind store.Count, n int64) error {
 	return w.c.run(w.counts, kind.What, kind.Workflow, kind.Task, kind.State, n)
 }
 
-// writeEnded adds to a count of what ended. One that is left with nothing is of removed cases, and goes.
+// writeEnded adds to a count of ended items or cases. A count of zero belongs to removed cases, and is deleted.
 func (w *rowWriter) writeEnded(kind store.Ended, n int64) error {
 	hour, state := tables.Hour(kind.Hour), kind.State.String()
 	err := w.c.run(w.ended, hour, kind.Workflow, kind.Task, state, int64(kind.Took), n)
@@ -126,5 +126,5 @@ func labelsOf(labels map[string]string) driver.Value {
 	return string(state.AppendLabels(nil, labels))
 }
 
-// args makes a list of values to bind.
+// args returns values as a list to bind.
 func args(values ...driver.Value) []driver.Value { return values }

@@ -11,7 +11,7 @@ import (
 
 // Savepoint implements [store.Tx].
 //
-// Two commands of a batch, of which the second runs SQL of the user's in a callback:
+// Two commands of a batch; the second runs the user's SQL in a callback:
 //
 //	Update                    BEGIN IMMEDIATE
 //	  Savepoint, command 1      depth 1, nothing in the database
@@ -23,8 +23,8 @@ import (
 //	    it fails                  ROLLBACK TO tasq; RELEASE tasq                        saved 1
 //	  its end                   RELEASE tasq                                            saved 0
 //
-// Most commands run no SQL, and pay for no savepoint. All have the same name: SQLite takes the innermost one of a name, and
-// that is always the one that is meant.
+// Most commands run no SQL and need no savepoint. All have the same name: SQLite uses the innermost one, which is
+// always the right one.
 func (tx *transaction) Savepoint(_ context.Context, f func() error) (err error) {
 	if err := tx.usable(); err != nil {
 		return err
@@ -34,7 +34,7 @@ func (tx *transaction) Savepoint(_ context.Context, f func() error) (err error) 
 	done := false
 	defer func() { // also when f panics
 		keep := done && err == nil
-		// ROLLBACK TO undoes what came after the savepoint and leaves it open; RELEASE ends it.
+		// ROLLBACK TO undoes what followed the savepoint and leaves it open; RELEASE ends it.
 		if !keep {
 			tx.seq, tx.replies, tx.settings, tx.buf = seq, tx.replies[:replies], tx.settings[:settings], tx.buf[:buf]
 			clear(tx.appended[entries:])
@@ -47,18 +47,18 @@ func (tx *transaction) Savepoint(_ context.Context, f func() error) (err error) 
 	return err
 }
 
-// enter begins a savepoint function. Handles that DB gives within it end with it, so that a callback that was left
-// behind cannot reach into the next command.
+// enter begins a savepoint function. Handles that DB returns within it end with it, so that a callback that has timed
+// out cannot write into the next command.
 func (tx *transaction) enter() (level int, user *sqlkit.UserDB) {
 	tx.s.w.mu.Lock()
 	defer tx.s.w.mu.Unlock()
-	// The savepoints of the functions around this one may still be to be made: they are not this one's to release.
+	// The savepoints of the enclosing functions may not have been created yet; this function must not release them.
 	level, user, tx.user = tx.depth, tx.user, nil
 	tx.depth++
 	return level, user
 }
 
-// leave ends a savepoint function, and keeps or undoes what it did to the database.
+// leave ends a savepoint function, and keeps or rolls back its changes.
 func (tx *transaction) leave(level int, user *sqlkit.UserDB, keep bool) error {
 	if tx.user != nil {
 		tx.user.End()
@@ -69,7 +69,7 @@ func (tx *transaction) leave(level int, user *sqlkit.UserDB, keep bool) error {
 	tx.depth--
 	for tx.saved > level && tx.broken == nil {
 		if user != nil {
-			user.CloseRows() // a query that is under way would stand in the way
+			user.CloseRows() // a query in progress would block the rollback
 		}
 		if err := tx.leaveSavepoint(keep); err != nil {
 			return tx.failLocked(err)
@@ -89,10 +89,10 @@ func (tx *transaction) leaveSavepoint(keep bool) error {
 	return err
 }
 
-// failLocked remembers that the transaction can only be rolled back.
+// failLocked records that the transaction can only be rolled back.
 //
-// From then on every call returns the error, and Update never reaches its COMMIT. The engine runs the
-// other commands of the batch again, without the one that caused it.
+// From then on every call returns the error, and Update does not commit. The engine runs the other commands of the
+// batch again, without the one that failed.
 func (tx *transaction) failLocked(err error) error {
 	if tx.broken == nil {
 		tx.broken = fmt.Errorf("%w: %w", store.ErrUndone, explain(tx.s.path, err))
@@ -100,15 +100,15 @@ func (tx *transaction) failLocked(err error) error {
 	return tx.broken
 }
 
-// met takes the error of one of the store's own reads. SQLite rolls the transaction back by itself when the disk or the memory fails
-// within any statement, also one that only reads, and what followed would then be committed one by one.
+// met handles the error of one of the store's own reads. SQLite rolls back the transaction if the disk or the memory
+// fails in any statement, even one that only reads; later statements would then be committed one by one.
 func (tx *transaction) met(err error) error {
 	if code(err) == 0 {
 		return explain(tx.s.path, err)
 	}
 	tx.s.w.mu.Lock()
 	defer tx.s.w.mu.Unlock()
-	// SQLite has no question for this that the driver passes on, so it is asked by an attempt to begin; see
+	// SQLite's function for this is not available in the driver, so it tries to begin a transaction; see
 	// inTransactionLocked.
 	if tx.s.w.inTransactionLocked() {
 		return explain(tx.s.path, err)
@@ -130,8 +130,8 @@ func (tx *transaction) Do(_ string, f func() error) error {
 	return tx.Met(tx.s.w.guard.run(f))
 }
 
-// before makes, with the lock held, the savepoints that the running Savepoint calls stand for: without the user's SQL there is nothing in the database to
-// undo.
+// before creates the savepoints of the running Savepoint calls, with the lock held: without the user's SQL there is
+// nothing in the database to roll back.
 func (tx *transaction) before() error {
 	if err := tx.usableLocked(); err != nil {
 		return err
@@ -145,8 +145,8 @@ func (tx *transaction) before() error {
 	return nil
 }
 
-// Met implements [sqlkit.Scope]. Some errors undo the transaction
-// and not only the statement, and what followed would then be committed one by one.
+// Met implements [sqlkit.Scope]. Some errors roll back the transaction and not only the statement, and later statements
+// would then be committed one by one.
 func (tx *transaction) Met(err error) error {
 	if err != nil && (undoesAll(err) || !tx.s.w.inTransactionLocked()) {
 		return tx.failLocked(err)

@@ -35,8 +35,8 @@ func (tx *transaction) Setting(_ context.Context, name string) (value json.RawMe
 	return value, tx.met(err)
 }
 
-// Written with the entries, at the commit, so that a command that pauses a queue is undone with its setting. In order, as
-// the last value of a name counts.
+// writeSettings writes settings with the entries, at the commit, so that a command that pauses a queue is rolled back
+// with its setting. In order, since the last value of a name counts.
 func (tx *transaction) writeSettings() error {
 	for _, s := range tx.settings {
 		var err error

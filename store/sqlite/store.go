@@ -16,24 +16,24 @@ import (
 
 // Store is a database of cases. Get one from the Opener that [File] or [Memory] returns.
 //
-// A function given to View may not call Update, nor the other way round: the two share the connection of an in-memory
-// database, and a view of a file waits for the running update.
+// A function given to View must not call Update, and the reverse: both share the connection of an in-memory database,
+// and a view of a file waits for the running update.
 //
-// Locks are taken in this order, and each is given back before one above it is taken again:
+// Locks are taken in this order, and each is released before one above it is taken again:
 //
-//	Store.mu      for the whole of an Update with its callbacks, for a flush, and for the instant at which a view begins
-//	conn.mu       for one call of the driver
-//	guards        to find the guard of a connection, when SQLite asks while it compiles a statement
+//	Store.mu      during an Update with its callbacks, during a flush, and when a view begins
+//	conn.mu       during one call of the driver
+//	guards        to find the guard of a connection, when SQLite calls it while it compiles a statement
 //
-// conn.mu is needed beside Store.mu: a callback that outlives its deadline may still run SQL of the user's on the connection
-// of the writer, in a goroutine of its own, when its Update goes on or is over.
+// conn.mu is needed in addition to Store.mu: a callback that exceeds its deadline may still run the user's SQL on the
+// writer's connection, in its own goroutine, while its Update continues or after it has ended.
 type Store struct {
-	path   string // as errors name it
+	path   string // for errors
 	set    settings
 	now    func() time.Time
 	log    *slog.Logger
 	nets   *tables.Nets
-	ways   waypoints    // in long histories
+	ways   waypoints    // of long histories
 	memory *memory      // nil for a file
 	lock   *flock.Flock // taken by Open, and then kept by files; nil for a reader and for memory
 
@@ -46,18 +46,18 @@ type Store struct {
 	window  window
 	closed  bool
 	files   *presence // nil for a reader and for memory
-	lost    error     // why the file is not this store's any more; see presence
-	version int64     // PRAGMA data_version, as Changed saw it last
+	lost    error     // why this store has lost the file; see presence
+	version int64     // PRAGMA data_version at the last call of Changed
 	written int       // rows written since the last checkpoint
-	wal     logFile   // keeps no room for memory, and for a file whose commits do not wait for the disk
+	wal     logFile   // preallocates nothing for memory, and for a file whose commits do not wait for the disk
 
 	appended tables.Appended // memory for the next update, see keepBuffers
 	buf      []byte
 
 	aged  atomic.Bool // the window is old enough to be written
-	timer *time.Timer // sets aged; armed while the window holds something
+	timer *time.Timer // sets aged; runs while the window is not empty
 
-	behind behind // what keeps the window from being written
+	behind behind // failures to write the window
 
 	readers *sqlkit.Pool[*conn] // nil for memory
 }
@@ -71,19 +71,20 @@ type settings struct {
 
 // Update implements [store.Store].
 //
-// The transaction, with what a crash leaves if it comes after each line:
+// The steps of the transaction, and what is stored if the process crashes after each:
 //
 //	BEGIN IMMEDIATE            nothing
-//	f: reads, SQL of the user  nothing. Entries are in memory; what the user wrote is in the page cache or, if it is large, in frames of the
-//	                           log without a commit mark, which SQLite skips when the file is opened
+//	f: reads, the user's SQL   nothing. Entries are in memory; user rows are in the page cache or, if that is full,
+//	                           in frames of the log without a commit mark, which SQLite ignores on opening
 //	INSERT INTO journal ...    nothing
-//	upserts of the window      nothing, and the rows are replayed from the entries of earlier commits
-//	COMMIT                     all of it, or nothing: the last frame has the mark, and SQLite reads a log up to the last whole commit
-//	absorb                     the entries. The tables lack them, and get them when the file is opened; see recover
-//	return                     the entries. The caller does not know, and asks again with the same idempotency key
+//	upserts of the window      nothing; the rows are replayed from the entries of earlier commits
+//	COMMIT                     everything or nothing: the last frame has the mark, and SQLite reads a log up to the
+//	                           last complete commit
+//	absorb                     the entries. The tables get them when the file is opened; see recover
+//	return                     the entries. The caller does not know, and repeats the command with its idempotency key
 //
-// The context is looked at only before the transaction. SQLite answers an interrupted statement that writes by rolling back
-// the whole transaction, so the context of one caller would undo the commands of others in the same batch.
+// The context is checked only before the transaction. If a write statement is interrupted, SQLite rolls back the whole
+// transaction, so the context of one caller would undo the commands of others in the batch.
 func (s *Store) Update(ctx context.Context, f func(store.Tx) error) (err error) {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -109,25 +110,26 @@ func (s *Store) Update(ctx context.Context, f func(store.Tx) error) (err error) 
 	if err := f(tx); err != nil {
 		return err
 	}
-	// After f and in one go: f decides which commands stay, and those that were undone have left nothing to be deleted.
+	// After f and all at once: f decides which commands are kept, so nothing has to be deleted for those that were
+	// rolled back.
 	if err := tx.write(); err != nil {
 		return explain(s.path, err)
 	}
-	// The window goes with a commit that waits for the disk anyway, so it costs no sync of its own. It holds the commands before this
-	// transaction: the position that it is written with is theirs, and a crash after the commit has this transaction replayed.
+	// The window is written with a commit that waits for the disk anyway, so it needs no sync of its own. It has the
+	// commands before this transaction, and its position is theirs: after a crash, this transaction is replayed.
 	wrote, err := s.writeAged()
 	if err != nil {
 		return explain(s.path, err)
 	}
-	// A callback that was left behind may still be running SQL on this connection. It is refused from here on: what it wrote after the
-	// last look at it would be committed unseen, and what it wrote after the commit would be in the transaction of another command.
+	// A callback that has timed out may still be running SQL on this connection. It is refused from here on: later SQL
+	// would be committed without a check for errors, or after the commit run in the transaction of another command.
 	tx.end()
 	if err := s.w.run("COMMIT"); err != nil {
 		return explain(s.path, err)
 	}
 	committed = true
-	// Only now: of a commit that failed the tables have nothing, and the window is what a later one writes. The changes of this
-	// transaction come after it is cleared, since they were not written with it.
+	// Only after the commit: if it failed, the tables lack the window, which a later commit must write. The changes of
+	// this transaction are added after the window is cleared, since they were not written with it.
 	if wrote {
 		s.clearWindow()
 	}
@@ -137,7 +139,7 @@ func (s *Store) Update(ctx context.Context, f func(store.Tx) error) (err error) 
 
 // keepBuffers lets the next update use the memory of this one, unless a single large command made it grow.
 func (s *Store) keepBuffers(tx *transaction) {
-	// The entries and values that the buffer still points to would otherwise live until an update as large as this one.
+	// Otherwise the buffer would keep its entries and values in memory until an equally large update.
 	clear(tx.appended)
 	s.appended, s.buf = tx.appended[:0], tx.buf[:0]
 	if cap(s.appended) > 4096 || cap(s.buf) > 1<<20 {
@@ -145,7 +147,7 @@ func (s *Store) keepBuffers(tx *transaction) {
 	}
 }
 
-// writable says why the store cannot be written, if so.
+// writable returns the reason if the store cannot be written.
 func (s *Store) writable() error {
 	switch {
 	case s.closed:
@@ -156,10 +158,11 @@ func (s *Store) writable() error {
 	return nil
 }
 
-// rollback ends the open transaction. SQLite may have done so already, after an error that concerns all of it.
+// rollback ends the open transaction. SQLite may have done so already, after an error that concerns the whole
+// transaction.
 //
-// It is what ends an update that failed at any line, so it must not fail for lack of a transaction. With the transaction
-// still open the next BEGIN would fail, and every later command with it; that is why it is logged.
+// It is called after any failure of an update, so it must not fail if there is no transaction. If the transaction
+// stayed open, the next BEGIN and every later command would fail; that is why a failure is logged.
 func (s *Store) rollback() {
 	s.w.mu.Lock()
 	defer s.w.mu.Unlock()
@@ -170,8 +173,8 @@ func (s *Store) rollback() {
 
 // writeAged writes the window with the transaction that is open anyway, if it is full or old.
 func (s *Store) writeAged() (bool, error) {
-	// Aged is set by a timer, outside of the lock. An update that misses it by an instant leaves the window to onAge, which
-	// waits for a moment between updates, or to the update after it.
+	// A timer sets aged, without the lock. If it fires just after this check, onAge writes the window between updates,
+	// or the next update does.
 	if s.window.commands == 0 || s.window.commands < s.set.window && !s.aged.Load() {
 		return false, nil
 	}
@@ -183,8 +186,8 @@ func (s *Store) writeWindow() error {
 		return err
 	}
 	s.written += len(s.window.cases) + len(s.window.items) + len(s.window.jobs)
-	// In the same transaction as the rows. Apart from them, a crash in between would have entries replayed that the tables
-	// show already, which fails since an entry names the one that it follows, or leave entries out for good.
+	// In the same transaction as the rows. Otherwise, after a crash in between, entries would be replayed that are in
+	// the tables already, which fails since an entry names its predecessor, or entries would be skipped.
 	return s.w.run("UPDATE meta SET value = ? WHERE name = 'projected_seq'", s.window.seq)
 }
 
@@ -195,17 +198,17 @@ func (s *Store) absorb(tx *transaction) {
 	for i := range tx.appended {
 		s.window.add(tx.appended[i].Entry.Seq, tx.appended[i].Entry.Changes, tx.appended[i].Dirty)
 	}
-	// The age of a window is that of its oldest command, so a timer that runs is left alone: commands that keep coming would
-	// otherwise put the write off until the window is full.
-	if s.window.commands == len(tx.appended) && len(tx.appended) > 0 { // it was empty
+	// The age of a window is that of its oldest command, so a running timer is not reset: otherwise a steady stream of
+	// commands would delay the write until the window is full.
+	if s.window.commands == len(tx.appended) && len(tx.appended) > 0 { // it was empty before
 		s.aged.Store(false)
 		s.timer.Reset(s.set.age)
 	}
 }
 
-// flush brings the tables up to the newest command. It need not wait for the disk: the journal is there, and would be
-// replayed if the power failed now. How a commit waits can only be changed between transactions, and is changed back also after an
-// error: the next command must not be acknowledged before it is on the disk.
+// flush brings the tables up to the newest command. It need not wait for the disk: after a power failure, the journal
+// is replayed. The synchronous mode can only be changed between transactions, and is restored also after an error: the
+// next command must not be acknowledged before it is on disk.
 func (s *Store) flush() error {
 	if err := s.present(); err != nil || s.window.commands == 0 {
 		return err
@@ -213,8 +216,8 @@ func (s *Store) flush() error {
 	if s.memory != nil {
 		return explain(s.path, s.flushInTransaction())
 	}
-	// With NORMAL a commit appends to the log and does not sync it. The frames lie behind those of commits that were synced,
-	// and are synced by the next one that is.
+	// With NORMAL a commit appends to the log without a sync. Its frames follow those of synced commits, and the next
+	// synced commit includes them.
 	if err := s.w.exec("PRAGMA synchronous=NORMAL"); err != nil {
 		return explain(s.path, err)
 	}
@@ -235,21 +238,22 @@ func (s *Store) flushInTransaction() error {
 		return err
 	}
 	s.clearWindow()
-	// A timer that fires during the flush finds the lock taken and is set again. What it then meets is an empty window, or
-	// one that is written somewhat early.
+	// A timer that fires during the flush cannot take the lock, and is set again. It then finds an empty window, or one
+	// that is written somewhat early.
 	s.timer.Stop()
 	s.aged.Store(false)
 	return nil
 }
 
-// clearWindow empties the window, once the tables have what it held.
+// clearWindow empties the window after it was written to the tables.
 func (s *Store) clearWindow() {
 	s.window.clear()
 	s.behind.over(s.log, s.path)
 }
 
-// onAge runs when the window has held something for long enough. A running update takes it along; if that one fails, the timer, which
-// is set again, is what tries next. It does not wait for the lock: callbacks of the update run under it, for as long as they like.
+// onAge runs when the window is old enough to be written. A running update writes it; if that update fails, the timer,
+// which is set again, retries. onAge does not wait for the lock, which is held while callbacks of an update run,
+// without a limit.
 func (s *Store) onAge() {
 	s.aged.Store(true)
 	if !s.mu.TryLock() {
@@ -257,7 +261,7 @@ func (s *Store) onAge() {
 		return
 	}
 	defer s.mu.Unlock()
-	// The window may have been written, and restarted, since the timer fired. It then has a timer of its own.
+	// The window may have been written, and filled again, since the timer fired. It has a new timer then.
 	if s.closed || s.lost != nil || !s.aged.Load() {
 		return
 	}
@@ -266,11 +270,11 @@ func (s *Store) onAge() {
 	}
 }
 
-// checkpointRows is after how many rows Idle moves the write-ahead log into the file.
+// checkpointRows is the number of written rows after which Idle moves the write-ahead log into the file.
 //
-// SQLite does that by itself when a commit finds 10,000 pages in the log, and the caller of that commit waits for it. An
-// engine that has nothing to do moves them earlier. The count is of rows and not of pages, as it costs no question: a row is
-// less than a page, mostly.
+// SQLite does that itself when a commit finds 10,000 pages in the log, and the caller of that commit waits. An idle
+// engine does it earlier. Rows are counted instead of pages, since that needs no query; a row is mostly smaller than a
+// page.
 const checkpointRows = 4000
 
 // Idle implements [store.Store].
@@ -290,15 +294,15 @@ func (s *Store) Idle(ctx context.Context) error {
 		return nil
 	}
 	s.written = 0
-	// PASSIVE copies the pages that no reader needs the old form of, and waits neither for readers nor for a program that
-	// writes. FULL and TRUNCATE wait, with the lock of the store held.
+	// PASSIVE copies the pages whose old versions no reader needs, and does not wait for readers or other writers. FULL
+	// and TRUNCATE wait, with the lock of the store held.
 	return explain(s.path, s.w.exec("PRAGMA wal_checkpoint(PASSIVE)"))
 }
 
 // Close implements [store.Store].
 //
-// Its flush is for other programs, and for the next Open, which then has nothing to replay; that the tables could not be
-// written is no loss. So what was opened is closed in any case.
+// The flush serves other programs and the next Open, which then has nothing to replay. If it fails, nothing is lost, so
+// the files are closed in any case.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -314,8 +318,8 @@ func (s *Store) Close() error {
 
 // Kill implements [store.Killer].
 //
-// The window is dropped without being written, which is what a killed process leaves behind. The difference to one is that
-// SQLite closes its files and moves the log into the database, so crash tests of the files kill real processes.
+// The window is dropped without being written, as in a killed process. But SQLite closes its files and moves the log
+// into the database, so crash tests of the files kill real processes.
 func (s *Store) Kill() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -325,13 +329,13 @@ func (s *Store) Kill() error {
 	return s.shut()
 }
 
-// shut lets go of everything.
+// shut closes all connections and releases the lock.
 func (s *Store) shut() error {
 	s.closed = true
 	s.timer.Stop()
 	s.wal.close()
-	// The readers go first: the last connection that closes moves the log into the file, and a reader would keep the writer
-	// from being the last. The lock goes at the end: the process that gets it must not see the log vanish.
+	// The readers are closed first: the last connection that is closed moves the log into the file, and must be the
+	// writer's. The lock is released at the end: the next owner must not see the log disappear.
 	var errs []error
 	if s.readers != nil {
 		errs = append(errs, s.readers.Close())

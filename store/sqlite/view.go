@@ -8,18 +8,18 @@ import (
 	"github.com/tasq-dev/tasq/store"
 )
 
-// maxReaders is how many views of a file run at once. Readers do not block the writer, but they take its processor.
+// maxReaders is how many views of a file run at the same time. Readers do not block the writer, but use CPU time.
 const maxReaders = 4
 
 // View implements [store.Store].
 func (s *Store) View(ctx context.Context, f func(store.Reader) error) error {
-	if err := ctx.Err(); err != nil { // a connection that is free is had all the same
+	if err := ctx.Err(); err != nil { // a free connection is returned even if the context has ended
 		return err
 	}
 	if s.memory != nil {
 		return s.viewAlone(ctx, f)
 	}
-	if err := s.stillThere(); err != nil { // a new connection would open what lies there now
+	if err := s.stillThere(); err != nil { // a new connection would open the file that has the name now
 		return err
 	}
 	c, err := s.readers.Get(ctx)
@@ -34,8 +34,8 @@ func (s *Store) View(ctx context.Context, f func(store.Reader) error) error {
 	return errors.Join(err, s.stillFrozen(c))
 }
 
-// snapshot begins a read transaction that sees all that was acknowledged. The writer waits meanwhile, so that
-// the tables and the journal that it sees agree.
+// snapshot begins a read transaction that sees everything that was acknowledged. The writer waits meanwhile, so that
+// its tables and its journal agree.
 //
 //	the writer                      this reader
 //	lock of the store
@@ -44,8 +44,8 @@ func (s *Store) View(ctx context.Context, f func(store.Reader) error) error {
 //	the lock is free
 //	commit 138                      sees 137, in tables and journal, to its end
 //
-// A BEGIN alone takes no snapshot, hence the read under the lock. Without the lock commit 138 could come between the flush
-// and the read, and its entry would be seen without its rows.
+// BEGIN alone takes no snapshot, hence the read under the lock. Without the lock, commit 138 could come between the
+// flush and the read, and its entry would be visible without its rows.
 func (s *Store) snapshot(c *conn) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -61,8 +61,8 @@ func (s *Store) snapshot(c *conn) error {
 	if err := c.run("BEGIN"); err != nil {
 		return explain(s.path, err)
 	}
-	projected, _, err := c.number(projectedSeq) // the first read fixes what the transaction sees
-	// A reader in another process cannot have the owner write its window, so it makes up for what the tables lack.
+	projected, _, err := c.number(projectedSeq) // the first read takes the snapshot
+	// A reader in another process cannot make the owner write its window, so it adds what the tables lack.
 	if err == nil && s.w == nil {
 		err = s.overlay(c, projected)
 	}
@@ -77,7 +77,7 @@ func (s *Store) read(ctx context.Context, r *reader, f func(store.Reader) error)
 	r.c.ctx = ctx
 	defer func() {
 		r.end()
-		// The connection goes back to the pool, and the context of this caller may end while another one uses it.
+		// The connection returns to the pool, and the context of this caller may end while another one uses it.
 		r.c.ctx = context.Background()
 		if e := r.c.exec("ROLLBACK"); e != nil && err == nil {
 			err = explain(s.path, e)
@@ -105,7 +105,7 @@ func (s *Store) viewAlone(ctx context.Context, f func(store.Reader) error) error
 	return s.read(context.WithoutCancel(ctx), &reader{c: s.w, nets: s.nets, ways: &s.ways, shared: true}, f)
 }
 
-// newReaders returns a pool of readers' connections, through which nothing is written.
+// newReaders returns a pool of read-only connections.
 func newReaders(open func(context.Context) (*conn, error)) *sqlkit.Pool[*conn] {
 	return sqlkit.NewPool(maxReaders, open, (*conn).close, errClosed)
 }

@@ -7,29 +7,30 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// What bounds the memory of waypoints.
+// Limits of the memory for waypoints.
 const (
 	wayRoots = 16        // root cases
-	wayMost  = 1_000_000 // entries of a walk that is remembered
+	wayMost  = 1_000_000 // entries of a walk that is cached
 )
 
-// wayApart is how many entries lie between two waypoints of a root case. Shorter walks are not worth remembering.
-var wayApart = 256 // tests have less
+// wayApart is the number of entries between two waypoints of a root case. Much shorter walks are not cached.
+var wayApart = 256 // smaller in tests
 
-// waypoints remember positions in the chains of long histories. A chain leads from the newest entry back, so the entries that follow one far back are
-// found by walking all that came since; from a waypoint a little after it the walk is short. They are hints: an entry of a chain is one for good, but
-// a file may be exchanged, so what is found from a waypoint is used only if it is as much as was asked for. The zero value is ready for use.
+// waypoints caches positions in the chains of long histories. A chain leads from the newest entry back, so finding old
+// entries requires a walk over all newer ones; from a waypoint shortly after them the walk is short. Waypoints are
+// hints: an entry never leaves its chain, but a file may be replaced, so the result of a walk from a waypoint is used
+// only if it has as many entries as requested. The zero value is ready for use.
 //
-// A history of 100,000 entries, of which the page behind the 500th is asked for, a hundred entries:
+// For example, in a history of 100,000 entries, the page of a hundred entries after the 500th:
 //
 //	without    100,000 <- 99,999 <- ... <- 501       99,500 steps
 //	with       a waypoint every 256:  768 <- ... <- 501
 type waypoints struct {
 	mu    sync.Mutex
-	roots []way // the one that was used last is the last
+	roots []way // the most recently used is last
 }
 
-// way is the positions that are remembered of a root case, the oldest first.
+// way has the cached positions of a root case, oldest first.
 type way struct {
 	root workitem.CaseID
 	seqs []int64
@@ -46,9 +47,9 @@ func (p *waypoints) take(root workitem.CaseID) way {
 	return w
 }
 
-// note remembers some of the positions of a part of a chain, the oldest first, instead of those that were remembered of that part.
+// note caches some of the positions of a part of a chain, oldest first, and replaces those cached before for that part.
 func (p *waypoints) note(root workitem.CaseID, seqs []int64) {
-	// A short walk is as fast as a search here. A very long one would hold megabytes for a history that is looked at once.
+	// A short walk is as fast as a search here. A very long one would use megabytes for a history that is read once.
 	if len(seqs) < 4*wayApart || len(seqs) > wayMost {
 		return
 	}
@@ -68,7 +69,7 @@ func (p *waypoints) note(root workitem.CaseID, seqs []int64) {
 	}
 }
 
-// beyond is a waypoint that lies so many entries after a position, and not many more; 0 if none is known.
+// beyond returns a waypoint at least so many entries after a position, and not many more; 0 if none is known.
 func (p *waypoints) beyond(root workitem.CaseID, after int64, entries int) int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -78,7 +79,7 @@ func (p *waypoints) beyond(root workitem.CaseID, after int64, entries int) int64
 	}
 	p.roots = append(p.roots, w)
 	i, _ := slices.BinarySearch(w.seqs, after+1)
-	if i += (entries-1)/wayApart + 1; i >= len(w.seqs) { // entries may be as many as an int can be
+	if i += (entries-1)/wayApart + 1; i >= len(w.seqs) { // entries may be as large as an int can be
 		return 0
 	}
 	return w.seqs[i]

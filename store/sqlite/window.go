@@ -12,8 +12,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// window holds what committed commands changed and the tables do not show yet: the newest value of each case, item, job,
-// step and message. The values are never changed once they are here, so readers of the port may share them.
+// window has the changes of committed commands that are not in the tables yet: the newest value of each case, item,
+// job, step and message. The values are immutable, so readers may share them.
 //
 // An item that is created, started and completed, by three commands:
 //
@@ -22,25 +22,24 @@ import (
 //	          item initialized   item started    item completed
 //	tables                                                          case at 3, item completed
 //
-// The tables get two rows when the window is written, and not six, and their pages are written once.
+// When the window is written, the tables get two rows instead of six, and their pages are written once.
 //
-// A command that comes after a write of the window begins again with what it changes: the next window holds the case and the
-// item it touches, and nothing of the others. What a window does not hold is in the tables as it is now. That is the rule by
-// which everything is found while the tables lag: the value of the running transaction, else that of the window, else the
-// row.
+// After a write, the window is empty, and later commands add the values that they change. A value that is not in the
+// window is up to date in the tables. So while the tables lag, a query uses the value of the running transaction, else
+// that of the window, else the row.
 type window struct {
 	commands int
 	seq      int64                 // journal position of the newest command; 0 if there is none
-	born     map[[16]byte]struct{} // ids of what the tables do not know at all
+	born     map[[16]byte]struct{} // ids without a row in the tables
 	cases    map[workitem.CaseID]*state.Case
-	keyed    map[string][]workitem.CaseID // the cases with a unique business key, by that
-	started  map[string][]workitem.CaseID // the root cases with a business key that were opened, by that
+	keyed    map[string][]workitem.CaseID // by the unique business keys of the cases
+	started  map[string][]workitem.CaseID // root cases that were opened, by their business keys
 	items    map[workitem.ID]*workitem.Item
 	jobs     map[workitem.JobID]*state.Job
 	steps    map[workitem.StepID]*workitem.Step
-	owned    map[[16]byte][]workitem.StepID // the steps, by their owners
+	owned    map[[16]byte][]workitem.StepID // steps by their owners
 	messages map[workitem.MessageID]*state.Message
-	removed  map[workitem.CaseID]int64 // root cases that are gone, each with the position of its last entry
+	removed  map[workitem.CaseID]int64 // removed root cases, each with the position of its last entry
 }
 
 func newWindow() window {
@@ -57,10 +56,10 @@ func newWindow() window {
 	}
 }
 
-// add takes the changes of a command that has been committed.
+// add adds the changes of a committed command.
 //
-// The changes say what was born or removed; what has changed is in d, as the values that the tree had after the command. A
-// value replaces the one of an earlier command, so the order of calls is that of the journal.
+// The events say what was created or removed; d has the changed values as of the end of the command. A value replaces
+// that of an earlier command, so calls must be in the order of the journal.
 func (w *window) add(seq int64, events []state.Change, d state.Dirty) {
 	w.commands++
 	w.seq = seq
@@ -77,10 +76,10 @@ func (w *window) add(seq int64, events []state.Change, d state.Dirty) {
 		}
 	}
 	if d.Removed {
-		return // the values are of a tree that is gone: taken here, they would be written again as rows
+		return // the tree was removed; its values would be written again as rows
 	}
 	for _, c := range d.Cases {
-		// Each start once, at the first value of its case: later commands of the case bring it again.
+		// Each start is recorded once, with the first value of its case: later commands change the case again.
 		if _, fresh := w.born[c.ID]; fresh && w.cases[c.ID] == nil && c.Key != "" && c.Parent.IsZero() {
 			w.started[c.Key] = append(w.started[c.Key], c.ID)
 		}
@@ -95,7 +94,7 @@ func (w *window) add(seq int64, events []state.Change, d state.Dirty) {
 	for _, j := range d.Jobs {
 		w.jobs[j.ID] = j
 	}
-	// Steps are asked for by their owner and not by their case, so they need a second map. A step never changes its owner.
+	// Steps are looked up by owner and not by case, so they need a second map. A step never changes its owner.
 	for _, s := range d.Steps {
 		if _, known := w.steps[s.ID]; !known {
 			w.owned[s.Owner()] = append(w.owned[s.Owner()], s.ID)
@@ -121,8 +120,8 @@ func (w *window) clear() {
 	clear(w.removed)
 }
 
-// write brings tables up to the window's position, in the transaction that is open. Rows are written in the order of
-// their keys, so that neighbours share pages.
+// write brings tables up to the window's position, in the open transaction. Rows are written in the order of their
+// keys, so that adjacent rows share pages.
 func (w *window) write(to *rowWriter) error {
 	t := tally{c: to.c, born: w.born, n: make(map[store.Count]int64), ended: make(map[store.Ended]int64)}
 	forget := w.erase
@@ -134,7 +133,7 @@ func (w *window) write(to *rowWriter) error {
 	}
 	for _, id := range sorted(w.cases) {
 		c := w.cases[id]
-		// The count before the row: it asks the table for the state that is about to be replaced. The same below.
+		// The count comes before the row, since it reads the state that the row replaces. The same holds below.
 		if err := errors.Join(t.addCase(c), to.writeCase(c)); err != nil {
 			return err
 		}
@@ -163,7 +162,7 @@ func (w *window) write(to *rowWriter) error {
 			return err
 		}
 	}
-	// One write a kind and not one a row. A window of two thousand commands has some ten kinds.
+	// One write per kind instead of one per row. A window of two thousand commands has some ten kinds.
 	for kind, n := range t.n {
 		if err := to.writeCount(kind, n); err != nil {
 			return err
@@ -180,7 +179,7 @@ func (w *window) write(to *rowWriter) error {
 	return nil
 }
 
-// workflow names that of a case, which is in the window with everything of it that changed.
+// workflow returns the workflow of a case, which is in the window with all its changes.
 func (w *window) workflow(id workitem.CaseID) string {
 	if c := w.cases[id]; c != nil {
 		return c.Workflow
@@ -188,17 +187,17 @@ func (w *window) workflow(id workitem.CaseID) string {
 	return ""
 }
 
-// tally collects how the numbers of cases, items and jobs change.
+// tally collects changes of the numbers of cases, items and jobs.
 //
-// A worked case. The tables have item 7 as started; the window has 7 as completed, and item 8, which was born and completed
-// in it:
+// For example, item 7 is started in the tables and completed in the window, and item 8 was created and completed in the
+// window:
 //
 //	counts   item pack started      -1    by 7, whose row is read
 //	         item pack completed    +2    by 7 and 8; 8 was born here, so no row is read
 //	ended    pack, this hour        +2
 //
-// The numbers are changes and are added to the rows of counts. To write totals, the window would have to know them, also
-// after a crash.
+// The numbers are differences that are added to the rows of counts. To write totals, the window would have to know
+// them, also after a crash.
 type tally struct {
 	c    *conn
 	born map[[16]byte]struct{}
@@ -207,9 +206,9 @@ type tally struct {
 	ended map[store.Ended]int64
 }
 
-// add counts a row that is about to be written. The tables know the state that one of an earlier window had: it leaves that
-// count, and comes into its new one. What was born in this window was never counted, whatever states it went through, so it costs no
-// look into the tables; that is most of what a window has.
+// add counts a row before it is written. If the tables have a row from an earlier window, its old state is subtracted
+// and the new one added. A row that was created in this window was never counted, whatever its states in between, so it
+// needs no query; those are the majority.
 func (t *tally) add(table string, id [16]byte, now store.Count) error {
 	t.n[now]++
 	if _, ok := t.born[id]; ok {
@@ -223,7 +222,7 @@ func (t *tally) add(table string, id [16]byte, now store.Count) error {
 	})
 }
 
-// addCase is add for a case, which is counted also if it has ended. A failed one may go on, and end again.
+// addCase is add for a case, and also counts ended cases. A failed case may be resumed, and end again.
 func (t *tally) addCase(c *state.Case) error {
 	t.n[store.Count{What: "case", Workflow: c.Workflow, State: c.State.String()}]++
 	if e, ok := store.EndedCase(c); ok {
@@ -242,7 +241,7 @@ func (t *tally) addCase(c *state.Case) error {
 	})
 }
 
-// end counts an item that is about to be written if it has ended, and no more as what it was in the tables.
+// end counts an item that has ended, before it is written, and subtracts the ended state that it had in the tables.
 func (t *tally) end(workflow string, it *workitem.Item) error {
 	now, ok := store.EndedOf(workflow, it)
 	if !ok {
