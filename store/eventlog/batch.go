@@ -9,9 +9,9 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Most root cases have few rows, and to read each by statements and views of its own costs more than its rows do. So the root cases of a
-// batch are read together, in one view. A batch has at most maxRows rows of a kind, as a page of any list has: one that would have more is made
-// smaller, and a root case that alone has more is read page by page.
+// Most root cases have few rows, and reading each in its own view costs more than reading its rows. So the root cases
+// of a batch are read together, in one view. A batch has at most maxRows rows of a kind, like a page of any list. A
+// larger batch is made smaller, and a single larger root case is read page by page.
 const (
 	maxRoots = 64
 	maxRows  = store.DefaultLimit
@@ -21,15 +21,15 @@ const (
 type batches struct {
 	v       store.Viewer
 	f       store.CaseFilter // of the next root cases
-	left    int              // how many root cases may follow; -1 for any number
+	left    int              // how many root cases may follow; -1 for no limit
 	size    int              // of the next batch
 	objects bool             // whether items and cases are read
 }
 
-// history is a root case with its rows, if they are few.
+// history is a root case, with its rows if they are few.
 type history struct {
 	root    *state.Case
-	whole   bool // the rows are here
+	whole   bool // the rows are loaded
 	items   []*store.ItemRow
 	cases   []*state.Case
 	entries []*store.Entry
@@ -80,7 +80,7 @@ func (b *batches) next(ctx context.Context) (roots []*history, err error) {
 	return roots, err
 }
 
-// read reads the rows of root cases; nil if they are too many.
+// read reads the rows of root cases; nil if there are too many.
 func (b *batches) read(ctx context.Context, r store.Reader, found []*state.Case) ([]*history, error) {
 	if len(found) == 0 {
 		return nil, nil
@@ -118,8 +118,8 @@ func (b *batches) read(ctx context.Context, r store.Reader, found []*state.Case)
 	return roots, nil
 }
 
-// eachItem lists the work items. They are listed before the cases: a case that is opened in between has no items in the log, whereas an item of a
-// case that is not there would be an item of nothing.
+// eachItem lists the work items. They are listed before the cases: the items of a case that is opened in between are
+// not in the log, but every item in the log has its case.
 func (h *history) eachItem(ctx context.Context, v store.Viewer) iter.Seq2[*store.ItemRow, error] {
 	if h.whole {
 		return each(h.items)
@@ -127,7 +127,7 @@ func (h *history) eachItem(ctx context.Context, v store.Viewer) iter.Seq2[*store
 	return store.AllItems(ctx, v, store.ItemFilter{Root: h.root.ID})
 }
 
-// eachCase lists the root case and those below it.
+// eachCase lists the root case and its descendants.
 func (h *history) eachCase(ctx context.Context, v store.Viewer) iter.Seq2[*state.Case, error] {
 	if h.whole {
 		return each(h.cases)
@@ -135,7 +135,7 @@ func (h *history) eachCase(ctx context.Context, v store.Viewer) iter.Seq2[*state
 	return store.AllCases(ctx, v, store.CaseFilter{Root: h.root.ID})
 }
 
-// eachEntry lists the entries of the journal, up to the last one that there was when the root case was read.
+// eachEntry lists the entries of the journal, up to the last one at the time when the root case was read.
 func (h *history) eachEntry(ctx context.Context, v store.Viewer) iter.Seq2[*store.Entry, error] {
 	if h.whole {
 		return each(h.entries)

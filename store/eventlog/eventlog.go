@@ -1,11 +1,12 @@
-// Package eventlog writes the history of cases as an event log for process mining, in the format OCEL 2.0 (objects, and events that refer
-// to several of them) or XES (IEEE 1849: a trace for each case).
+// Package eventlog writes the history of cases as an event log for process mining, in the format OCEL 2.0 (objects, and
+// events that refer to several of them) or XES (IEEE 1849: a trace for each case).
 //
-// An event is a step in the life of a work item, of a task without work items, or of a step of a durable function, or a message
-// that was sent to a case. It has the name of the activity, the transition of the standard XES life cycle, its time, and the actor. Inputs and
-// outputs are omitted; a business key and labels are attributes of a case.
+// An event is a step in the life of a work item, of a task without work items, or of a step of a durable function, or a
+// message that was sent to a case. It has the name of the activity, the transition of the standard XES life cycle, its
+// time, and the actor. Inputs and outputs are omitted; a business key and labels are attributes of a case.
 //
-// A log is written while the journal is read; memory is limited to a page of rows, and the active items of one root case.
+// A log is written while the journal is read; memory is limited to a page of rows, and the active items of one root
+// case.
 package eventlog
 
 import (
@@ -30,7 +31,7 @@ const (
 // Formats lists the formats.
 func Formats() []Format { return []Format{OCEL, XES} }
 
-// ParseFormat reads the word for a format. The error names those there are.
+// ParseFormat parses the name of a format. The error lists the formats.
 func ParseFormat(word string) (Format, error) {
 	if f := Format(word); slices.Contains(Formats(), f) {
 		return f, nil
@@ -38,18 +39,18 @@ func ParseFormat(word string) (Format, error) {
 	return "", fmt.Errorf("%q is not a format of event logs; use one of ocel, xes", word)
 }
 
-// Options say what a log holds. The zero value is all cases.
+// Options selects the content of a log. The zero value selects all cases.
 type Options struct {
-	// Cases selects root cases, each with all that happened to it and to the cases below it. RootOnly has no meaning.
+	// Cases selects root cases; each is written with the history of all its descendants. RootOnly has no effect.
 	Cases store.CaseFilter
-	// Shown returns what is shown of a case, of which the log takes the business key and the labels; nil shows all.
+	// Shown returns what the log shows of a case: it uses the business key and the labels. nil shows all.
 	Shown func(*state.Case) *state.Case
 }
 
-// Write writes the event log of the cases that the options select, in the order of the start of their root cases. Some root cases at a time are
-// read in a view of their own, and written after it; a case that changes meanwhile is in the log as it stood when its turn came. An OCEL log is kept in part in a
-// temporary file until all cases have been read. After an error the log that was written is not whole; nothing is written if the first
-// page could not be read.
+// Write writes the event log of the selected cases, in the order of the start of their root cases. It reads a few root
+// cases at a time in one view, and writes them after it. A case that changes meanwhile is written in its state at the
+// time of that view. Part of an OCEL log is kept in a temporary file until all cases have been read. After an error the
+// log is incomplete; nothing is written if the first page cannot be read.
 func Write(ctx context.Context, w io.Writer, v store.Viewer, f Format, o Options) error {
 	t, err := newTarget(w, f)
 	if err != nil {
@@ -65,15 +66,15 @@ func Write(ctx context.Context, w io.Writer, v store.Viewer, f Format, o Options
 	return nil
 }
 
-// target is a format that is written.
+// target writes a format.
 type target interface {
 	begin(root *state.Case)
-	hasObjects() bool // whether it has what the events are about, by item and ofCase
+	hasObjects() bool // the format has objects besides events, by item and ofCase
 	item(it *store.ItemRow)
 	ofCase(c *state.Case)
 	event(e *event)
 	finish() error        // the end of a root case
-	end(whole bool) error // the end of the log; not whole if it is given up
+	end(whole bool) error // the end of the log; whole is false after an error
 }
 
 func newTarget(w io.Writer, f Format) (target, error) {
@@ -106,8 +107,8 @@ func write(ctx context.Context, t target, v store.Viewer, o Options) error {
 	}
 }
 
-// writeRoot writes a root case with all below it. The events end where the journal ended as the root case was read, and the objects are read
-// then or later, so each event is about objects that are in the log.
+// writeRoot writes a root case with its descendants. The events end where the journal ended when the root case was
+// read, and the objects are read at that time or later, so all objects of the events are in the log.
 func writeRoot(ctx context.Context, t target, v store.Viewer, root *history, shown func(*state.Case) *state.Case) error {
 	t.begin(shown(root.root))
 	if t.hasObjects() {

@@ -15,24 +15,24 @@ type event struct {
 	id         string
 	at         time.Time
 	activity   string // task, step or message
-	action     string // what happened to it, in the words of the project
-	transition string // the same in the standard life cycle of XES
+	action     string // its action or state, in Tasq's terms
+	transition string // the transition of the standard life cycle of XES
 	by         string
 	caseID     workitem.CaseID
 	workflow   string
-	item       workitem.ID // zero if it is about none
+	item       workitem.ID // zero if the event has no item
 	label      string      // of the item
 	queue      string
 	attempt    int // of the item or step; 0 if there is none
 	code       string
 }
 
-// transitions of the standard life cycle of XES by what happens here. An item that is put back counts as one that is given to others.
+// transitions maps actions to the standard life cycle of XES. An item that is reset counts as reassigned.
 var transitions = map[string]string{
 	"schedule": "schedule", "start": "start", "complete": "complete", "fail": "ate_abort", "cancel": "ate_abort", "withdraw": "withdraw", "reset": "reassign",
 }
 
-// life makes events of the entries of a root case. It remembers the cases, and the items and steps that are under way.
+// life converts the entries of a root case to events. It caches the cases, and the active items and steps.
 type life struct {
 	cases map[workitem.CaseID]caseNames
 	items map[workitem.ID]*workitem.Item
@@ -69,7 +69,7 @@ func (l *life) entry(entry *store.Entry, each func(*event)) {
 	}
 }
 
-// change is the event that a change is; nil if it is none.
+// change returns the event of a change; nil if it has none.
 func (l *life) change(c state.Change) *event {
 	switch c := c.(type) {
 	case *state.CaseOpened:
@@ -93,7 +93,7 @@ func (l *life) change(c state.Change) *event {
 	return nil
 }
 
-// task reports a task that has no work items, whose events would be those of the task.
+// task returns the event of a task without work items. Events of other tasks are those of their items.
 func (l *life) task(c *state.TaskMoved) *event {
 	names := l.cases[c.Case]
 	if names.net == nil || names.net.Task(c.Task).Kind == net.Atomic {
@@ -133,7 +133,7 @@ func (l *life) item(c *state.ItemMoved) *event {
 	return e
 }
 
-// isActivity reports whether a step is work or a wait, instead of what its function needs to run again.
+// isActivity reports whether a step is work or a wait, and not only a value that its function needs to run again.
 func isActivity(s *workitem.Step) bool {
 	switch s.Kind {
 	case workitem.StepChoice, workitem.StepValue, workitem.StepToken:

@@ -16,7 +16,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// ocelTarget writes OCEL 2.0: objects at once, events into a file, and, when all types are known, both together.
+// ocelTarget writes OCEL 2.0: objects immediately, events to a temporary file, and both together when all types are
+// known.
 type ocelTarget struct {
 	w           *bufio.Writer
 	spool       *os.File // the events
@@ -28,7 +29,7 @@ type ocelTarget struct {
 	eventTypes  map[string]map[string]bool
 }
 
-// itemType is the type of work items as objects. A case is of the type that its workflow names.
+// itemType is the object type of work items. The type of a case is its workflow.
 const itemType = "work item"
 
 func newOCEL(w io.Writer) (*ocelTarget, error) {
@@ -46,7 +47,7 @@ type (
 	ocelAttribute struct {
 		Name  string `json:"name"`
 		Value string `json:"value"`
-		Time  string `json:"time,omitempty"` // of an object: since when it has the value
+		Time  string `json:"time,omitempty"` // of an object: the time from which it has the value
 	}
 	ocelRelation struct {
 		Object    string `json:"objectId"`
@@ -117,7 +118,7 @@ func ofItem(it *store.ItemRow) *ocelRow {
 	return o
 }
 
-// set gives an object a value from a time on; an empty one is left out.
+// set sets an attribute of an object from a time on, unless the value is empty.
 func (o *ocelRow) set(name, value string, at time.Time) {
 	if value != "" {
 		o.Attributes = append(o.Attributes, ocelAttribute{name, value, stamp(at)})
@@ -167,7 +168,7 @@ func remember(types map[string]map[string]bool, name string, attributes []ocelAt
 
 func (t *ocelTarget) finish() error { return t.err }
 
-// end puts the parts together, and removes the file of the events.
+// end writes the parts in order, and deletes the temporary file of the events.
 func (t *ocelTarget) end(whole bool) error {
 	if whole {
 		t.text(t.w, `],"events":[`)
@@ -198,7 +199,7 @@ func typesOf(types map[string]map[string]bool) []ocelType {
 	return all
 }
 
-// keep remembers the first error.
+// keep records the first error.
 func (t *ocelTarget) keep(err error) {
 	if t.err == nil {
 		t.err = err

@@ -13,7 +13,7 @@ import (
 	"github.com/tasq-dev/tasq/store/state"
 )
 
-// xesTarget writes XES: a trace for each root case, with the events of the cases below it.
+// xesTarget writes XES: a trace for each root case, with the events of its descendants.
 type xesTarget struct{ w *bufio.Writer }
 
 const xesHead = xml.Header + `<log xes.version="1849.2016" xes.features="" xmlns="http://www.xes-standard.org/">
@@ -35,14 +35,14 @@ func newXES(w io.Writer) *xesTarget {
 	return t
 }
 
-// write writes a text; finish and end return the error.
+// write writes texts; finish and end return the error.
 func (t *xesTarget) write(texts ...string) {
 	for _, text := range texts {
 		_, _ = t.w.WriteString(text)
 	}
 }
 
-// attribute writes an attribute of an element; one without a value is left out.
+// attribute writes an attribute of an element, unless its value is empty.
 func (t *xesTarget) attribute(kind, key, value string) {
 	if value == "" {
 		return
@@ -76,7 +76,7 @@ func (t *xesTarget) begin(root *state.Case) {
 	t.write("\n")
 }
 
-// A trace has what the events are about in the events themselves.
+// The events of a trace contain the attributes of their objects.
 func (t *xesTarget) hasObjects() bool { return false }
 
 func (t *xesTarget) item(*store.ItemRow) {}
@@ -107,7 +107,7 @@ func (t *xesTarget) event(e *event) {
 
 func (t *xesTarget) finish() error {
 	t.write("</trace>\n")
-	_, err := t.w.Write(nil) // the first error that a write had
+	_, err := t.w.Write(nil) // returns the first error of any write
 	return err
 }
 
@@ -119,5 +119,5 @@ func (t *xesTarget) end(whole bool) error {
 	return t.w.Flush()
 }
 
-// stamp is a time as both formats have it.
+// stamp formats a time for both formats.
 func stamp(at time.Time) string { return at.UTC().Format("2006-01-02T15:04:05.000000Z") }

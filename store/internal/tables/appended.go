@@ -10,18 +10,18 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Appended is what a transaction has appended and the database does not have yet, in order. Undoing one command of many so
-// costs nothing as long as the user's SQL was not run.
+// Appended has the entries that a transaction has appended and the database does not have yet, in order. So rolling
+// back one of several commands costs nothing unless the user's SQL ran.
 type Appended []Command
 
-// Command is an entry with the newest values of all that it changed.
+// Command is an entry with the newest values of everything that it changed.
 type Command struct {
 	Entry      *store.Entry
 	Dirty      state.Dirty
 	Start, End int // of its encoded changes in the buffer that the store keeps
 }
 
-// lastOf finds the newest value of something; nil if there is none.
+// lastOf returns the newest value with a property; nil if there is none.
 func lastOf[T any](a Appended, list func(*state.Dirty) []*T, is func(*T) bool) *T {
 	for i := len(a) - 1; i >= 0; i-- {
 		all := list(&a[i].Dirty)
@@ -32,22 +32,22 @@ func lastOf[T any](a Appended, list func(*state.Dirty) []*T, is func(*T) bool) *
 	return nil
 }
 
-// Case finds a case as the transaction leaves it; nil if it did not change it.
+// Case returns a case as of the end of the transaction; nil if it was not changed.
 func (a Appended) Case(id workitem.CaseID) *state.Case {
 	return lastOf(a, func(d *state.Dirty) []*state.Case { return d.Cases }, func(c *state.Case) bool { return c.ID == id })
 }
 
-// Item is like Case for a work item.
+// Item is like Case, for a work item.
 func (a Appended) Item(id workitem.ID) *workitem.Item {
 	return lastOf(a, func(d *state.Dirty) []*workitem.Item { return d.Items }, func(it *workitem.Item) bool { return it.ID == id })
 }
 
-// Job is like Case for a job.
+// Job is like Case, for a job.
 func (a Appended) Job(id workitem.JobID) *state.Job {
 	return lastOf(a, func(d *state.Dirty) []*state.Job { return d.Jobs }, func(j *state.Job) bool { return j.ID == id })
 }
 
-// Keyed lists the cases that have a business key which is unique, of those that the transaction changed.
+// Keyed lists the changed cases with a unique business key.
 func (a Appended) Keyed(key string) (all []workitem.CaseID) {
 	for i := range a {
 		for _, c := range a[i].Dirty.Cases {
@@ -59,8 +59,8 @@ func (a Appended) Keyed(key string) (all []workitem.CaseID) {
 	return all
 }
 
-// HoldersOf lists those of the cases that hold a business key of a workflow. A case that newer does not know is one of which the tables
-// say that it holds the key.
+// HoldersOf lists those of the given cases that hold a business key of a workflow. If newer has no value for a case,
+// the tables are up to date: it holds the key.
 func HoldersOf(workflow, key string, ids []workitem.CaseID, newer func(workitem.CaseID) *state.Case) (all []workitem.CaseID) {
 	for _, id := range ids {
 		c := newer(id)
@@ -72,7 +72,7 @@ func HoldersOf(workflow, key string, ids []workitem.CaseID, newer func(workitem.
 	return all
 }
 
-// KeyHolders are the conditions of a query for the cases that the tables say hold a business key.
+// KeyHolders returns the conditions of a query for the cases that hold a business key according to the tables.
 func KeyHolders(dialect Dialect, workflow, key string) Conditions {
 	w := Conditions{Dialect: dialect}
 	w.Add("workflow = ?", workflow)
@@ -81,7 +81,7 @@ func KeyHolders(dialect Dialect, workflow, key string) Conditions {
 	return w
 }
 
-// Starts lists the root cases with a business key that a list of commands has opened.
+// Starts lists the root cases with a business key that the commands have opened.
 func (a Appended) Starts() (all []*state.Case) {
 	for i := range a {
 		for _, change := range a[i].Entry.Changes {
@@ -93,7 +93,7 @@ func (a Appended) Starts() (all []*state.Case) {
 	return all
 }
 
-// KeyStarts are the conditions of a query for the starts of root cases with a business key.
+// KeyStarts returns the conditions of a query for the starts of root cases with a business key.
 func KeyStarts(dialect Dialect, workflow, key string, after time.Time) Conditions {
 	w := Conditions{Dialect: dialect}
 	w.Add("workflow = ?", workflow)
@@ -103,7 +103,7 @@ func KeyStarts(dialect Dialect, workflow, key string, after time.Time) Condition
 	return w
 }
 
-// MergeStarts adds newer cases to the starts that the tables have of a workflow with a business key after a time, and sorts them.
+// MergeStarts adds newer cases to the stored starts of a workflow with a business key after a time, and sorts them.
 func MergeStarts(stored []store.KeyStart, newer []*state.Case, workflow, key string, after time.Time) []store.KeyStart {
 	for _, c := range newer {
 		known := func(s store.KeyStart) bool { return s.Case == c.ID }
@@ -120,7 +120,7 @@ func (a Appended) Removed(root workitem.CaseID) bool {
 	return slices.ContainsFunc(a, func(c Command) bool { return c.Dirty.Removed && c.Entry.Root == root })
 }
 
-// Steps adds those that an owner has to those that the database knows, which are ordered by their ids.
+// Steps adds the newer steps of an owner to the stored ones, which are ordered by id.
 func (a Appended) Steps(stored []*workitem.Step, owner [16]byte) []*workitem.Step {
 	for i := range a {
 		for _, s := range a[i].Dirty.Steps {
@@ -132,7 +132,7 @@ func (a Appended) Steps(stored []*workitem.Step, owner [16]byte) []*workitem.Ste
 	return stored
 }
 
-// PutStep puts the newest value of a step into a list that is ordered by ids.
+// PutStep inserts or replaces a step in a list that is ordered by id.
 func PutStep(all []*workitem.Step, s *workitem.Step) []*workitem.Step {
 	i, known := slices.BinarySearchFunc(all, s, func(a, b *workitem.Step) int { return bytes.Compare(a.ID[:], b.ID[:]) })
 	if !known {

@@ -8,8 +8,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Assemble makes a tree of cases, from the root down. A child that is not among them is one that no table knows yet; newer
-// has it.
+// Assemble links the cases of a tree to their parents, from the root down. A child that is not among them is in no
+// table yet, and is taken from newer.
 func Assemble(
 	root *state.Case, byID map[workitem.CaseID]*state.Case, newer func(workitem.CaseID) *state.Case,
 ) (*state.Tree, error) {
@@ -30,8 +30,8 @@ func Assemble(
 	return state.NewTree(cases...), nil
 }
 
-// AssembleAll makes the trees of root cases from their stored cases, in the order of roots. The cases of a parent are in the order of their
-// creation. A root that is not among them, or is no root case, has no tree.
+// AssembleAll returns the trees of root cases, in the order of roots, from their stored cases. The children of a parent
+// are in the order of creation. A root that is missing, or is not a root case, has no tree.
 func AssembleAll(roots []workitem.CaseID, stored []*state.Case) ([]*state.Tree, error) {
 	byID := make(map[workitem.CaseID]*state.Case, len(stored))
 	for _, k := range stored {

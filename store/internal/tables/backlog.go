@@ -7,13 +7,14 @@ import (
 	"github.com/tasq-dev/tasq/store"
 )
 
-// BacklogOfItems is the statement that counts the live work items of each queue; see [Backlog]. The names of tables have a prefix.
+// BacklogOfItems returns the statement that counts the live work items of each queue; see [Backlog]. prefix precedes
+// the names of tables.
 func BacklogOfItems(prefix string) string {
 	return "SELECT queue, count(*), min(created), sum(CASE state WHEN 'started' THEN 1 ELSE 0 END) FROM " + prefix +
 		"work_items WHERE state IN ('initialized', 'started') GROUP BY queue"
 }
 
-// BacklogOfJobs is the statement that counts the live jobs of each queue; now is how the statement names the value of the time at which they
+// BacklogOfJobs returns the statement that counts the live jobs of each queue. now is the SQL of the time by which they
 // are due.
 func BacklogOfJobs(prefix, now string) string {
 	due := "state = 'pending' AND kind IN ('run', 'call') AND due <= " + now
@@ -22,7 +23,7 @@ func BacklogOfJobs(prefix, now string) string {
 		"jobs WHERE state IN ('pending', 'running', 'waiting') GROUP BY queue"
 }
 
-// Backlog adds up what the two statements count.
+// Backlog sums the results of the two statements.
 type Backlog struct {
 	all map[string]*store.QueueBacklog
 }
@@ -41,7 +42,7 @@ func (b *Backlog) Jobs(r *Row) error {
 	return r.Err
 }
 
-// of reads the columns that both statements have.
+// of reads the common columns of both statements.
 func (b *Backlog) of(r *Row) (q *store.QueueBacklog, n int) {
 	name := r.Text()
 	if b.all == nil {

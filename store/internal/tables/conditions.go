@@ -11,14 +11,14 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Dialect is how a database writes the values of a statement.
+// Dialect is how a database writes the parameters of a statement.
 type Dialect struct {
 	Numbered bool   // $1, $2 and so on instead of ?
-	ID       string // the value of an id that is given as text, such as "?::text::uuid"
+	ID       string // a parameter for an id that is given as text, such as "?::text::uuid"
 }
 
-// Conditions collects the terms of a WHERE clause and their values. Terms have a "?" where the value belongs, in both
-// dialects. States are written out, since only then a database sees that a partial index serves.
+// Conditions collects the terms of a WHERE clause and their values. Terms have a "?" for a value, in both dialects.
+// States are literals, since only then can a database use a partial index.
 type Conditions struct {
 	Dialect Dialect
 	Args    []any // the values, in the order of the statement
@@ -26,7 +26,7 @@ type Conditions struct {
 	terms []string
 }
 
-// Add adds a term with one value, which may occur in it more than once.
+// Add adds a term with one value, which the term may use more than once.
 func (w *Conditions) Add(term string, value any) {
 	if w.Dialect.Numbered {
 		w.Args = append(w.Args, value)
@@ -60,8 +60,8 @@ func (w *Conditions) AddText(term, value string) {
 	}
 }
 
-// AddKind selects the jobs of a kind, unless it is "", by the column "kind" with the prefix. Incidents have a partial index, whose term has no
-// parameter.
+// AddKind selects the jobs of a kind by the column "kind" with the prefix, unless the kind is "". For incidents it is a
+// literal, as in the condition of their partial index.
 func (w *Conditions) AddKind(prefix, kind string) {
 	switch {
 	case kind == state.JobIncident:
@@ -69,15 +69,15 @@ func (w *Conditions) AddKind(prefix, kind string) {
 	case w.Dialect.Numbered:
 		w.AddText(prefix+"kind = ?", kind)
 	default:
-		w.AddText(prefix+"kind = +?", kind) // see Limit: the index has SQLite look at a bare parameter
+		w.AddText(prefix+"kind = +?", kind) // "+" prevents the planner of SQLite from using the value, see Limit
 	}
 }
 
-// slack is how far the time of an id may be ahead of the time at which it was made.
+// slack is how far the time in an id may be ahead of the time of its creation.
 const slack = time.Minute
 
-// AddCreated selects what was created from since on and before another time, by its id and the column "created", both with the
-// prefix. A zero time is no bound. See [store.CaseFilter].
+// AddCreated selects what was created at or after since, and before another time, by its id and the column "created",
+// both with the prefix. A zero time is no bound. See [store.CaseFilter].
 func (w *Conditions) AddCreated(prefix string, since, before time.Time) {
 	if !before.IsZero() {
 		w.Add(prefix+"id < "+w.Dialect.ID, leastID(before.Add(slack)))
@@ -88,7 +88,8 @@ func (w *Conditions) AddCreated(prefix string, since, before time.Time) {
 	w.AddTimes(prefix+"created", since, before)
 }
 
-// leastID is the least id of a time; that of the times up to 1970 has a text, too, as PostgreSQL takes no empty one.
+// leastID returns the least id of a time. It is not empty for times before 1970 either, since PostgreSQL accepts no
+// empty id.
 func leastID(t time.Time) string {
 	if key := workitem.LeastKey[any](t); !key.IsZero() {
 		return key.String()
@@ -96,7 +97,7 @@ func leastID(t time.Time) string {
 	return "00000000-0000-0000-0000-000000000000"
 }
 
-// AddTimes selects the times of a column from since on and before another; a zero time is no bound.
+// AddTimes selects the times of a column at or after since, and before another; a zero time is no bound.
 func (w *Conditions) AddTimes(column string, since, before time.Time) {
 	if !before.IsZero() {
 		w.Add(column+" < ?", state.Micros(before))
@@ -106,8 +107,8 @@ func (w *Conditions) AddTimes(column string, since, before time.Time) {
 	}
 }
 
-// AddStates selects states, unless there are none. If all of them are live, it also adds live, the term of the partial
-// indexes, and reports true.
+// AddStates selects states, unless there are none. If all of them are live, it also adds live, the condition of the
+// partial indexes, and returns true.
 func AddStates[S interface {
 	comparable
 	String() string
@@ -132,7 +133,7 @@ func AddStates[S interface {
 	return onlyLive
 }
 
-// Where is the clause, or "" without terms.
+// Where returns the WHERE clause, or "" without terms.
 func (w *Conditions) Where() string {
 	if len(w.terms) == 0 {
 		return ""
@@ -140,17 +141,17 @@ func (w *Conditions) Where() string {
 	return " WHERE " + strings.Join(w.terms, " AND ")
 }
 
-// Limit is the end of a statement that returns up to n rows, [store.DefaultLimit] if n is not positive. It must be called
-// last, since its value comes last.
+// Limit returns the end of a statement for up to n rows, or [store.DefaultLimit] if n is not positive. It must be
+// called last, since its value is the last one.
 func (w *Conditions) Limit(n int) string {
 	if n <= 0 {
 		n = store.DefaultLimit
 	}
 	if w.Dialect.Numbered {
-		return " LIMIT " + strconv.Itoa(n) // so that the plan fits it; a plan for any value is made for a tenth of the table
+		return " LIMIT " + strconv.Itoa(n) // a literal, since a plan for a parameter assumes a tenth of the table
 	}
 	w.Args = append(w.Args, int64(n))
-	return " LIMIT +?" // a bare parameter has SQLite prepare the statement again at each call, to look at its value
+	return " LIMIT +?" // with a bare parameter SQLite prepares the statement again at each call, for its value
 }
 
 func direction(p store.Page) (compare, order string) {
@@ -160,15 +161,16 @@ func direction(p store.Page) (compare, order string) {
 	return " > ", ""
 }
 
-// Page adds the cursor, and returns the end of the statement for rows in the order of the column of ids.
+// Page adds the condition of the cursor, and returns the end of the statement for rows in the order of the column of
+// ids.
 func (w *Conditions) Page(p store.Page, id string) string {
 	compare, order := direction(p)
 	w.AddText(id+compare+w.Dialect.ID, p.After)
 	return " ORDER BY " + id + order + w.Limit(p.Limit)
 }
 
-// PageBy is like [Conditions.Page] for rows of a table in the order of one of its columns, and by id where that is the
-// same. The columns have the prefix.
+// PageBy is like [Conditions.Page] for rows in the order of a column, and by id for equal values. The columns have the
+// prefix.
 func (w *Conditions) PageBy(p store.Page, table, prefix, column string) string {
 	compare, order := direction(p)
 	w.AddText("("+prefix+column+", "+prefix+"id)"+compare+
@@ -176,9 +178,9 @@ func (w *Conditions) PageBy(p store.Page, table, prefix, column string) string {
 	return " ORDER BY " + prefix + column + order + ", " + prefix + "id" + order + w.Limit(p.Limit)
 }
 
-// PageByPriority is like [Conditions.Page] for the items of a queue, with the prefix "i.": by priority, the highest first,
-// and by id where that is the same. The negative priority is what is indexed, so that both columns rise, and one comparison
-// finds the beginning of a page. The priority of an item never changes, so the pages are those of one list.
+// PageByPriority is like [Conditions.Page] for the items of a queue, with the prefix "i.": the highest priority first,
+// and by id for equal priorities. The index has the negative priority, so that both columns increase and one comparison
+// finds the beginning of a page. The priority of an item never changes, so pages are consistent.
 func (w *Conditions) PageByPriority(p store.Page, priorityOf func(id string) (int64, bool, error)) (string, error) {
 	if p.After != "" {
 		priority, found, err := priorityOf(p.After)

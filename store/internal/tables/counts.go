@@ -2,8 +2,8 @@ package tables
 
 import "github.com/tasq-dev/tasq/store"
 
-// ByDefinition are the statements of [store.Counter.CountsByDefinition] for tables whose names have a prefix. A row is read
-// with [ReadDefinitionCount].
+// ByDefinition returns the statements of [store.Counter.CountsByDefinition]. prefix precedes the names of tables.
+// [ReadDefinitionCount] reads a row.
 func ByDefinition(prefix string, live bool) []string {
 	cases := "SELECT fingerprint, state, '', count(*) FROM " + prefix + "cases"
 	if live {

@@ -1,3 +1,3 @@
-// Package tables is how stores on SQL databases keep cases in tables: which columns there are, how a row becomes a case, an
-// item, a job, a step or an event, and how the names in a journal entry get their meaning.
+// Package tables maps cases to tables for stores on SQL databases: the columns, how a row becomes a case, an item, a
+// job, a step or an event, and how the names in a journal entry are resolved.
 package tables

@@ -8,7 +8,7 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Hour is the number of an hour since 1970, as it is stored.
+// Hour returns the number of an hour since 1970, as it is stored.
 func Hour(t time.Time) int64 {
 	sec := t.Unix()
 	if sec%3600 < 0 {
@@ -17,7 +17,7 @@ func Hour(t time.Time) int64 {
 	return sec / 3600
 }
 
-// Ended adds the conditions of a filter of what ended.
+// Ended adds the conditions of a filter for counts of ended items and cases.
 func (w *Conditions) Ended(f store.RateFilter) {
 	w.AddText("workflow = ?", f.Workflow)
 	switch { // cases have no task
@@ -36,7 +36,7 @@ func (w *Conditions) Ended(f store.RateFilter) {
 	}
 }
 
-// EndedColumns are the columns of what ended, and those that it is grouped by: by hour, if asked.
+// EndedColumns returns the columns of these counts, and those to group by: with the hour, if the filter asks for it.
 func EndedColumns(f store.RateFilter) (columns, by string) {
 	if f.Hourly {
 		return "workflow, task, state, took, hour * 3600000000", "hour, workflow, task, state, took"
@@ -44,14 +44,15 @@ func EndedColumns(f store.RateFilter) (columns, by string) {
 	return "workflow, task, state, took, NULL", "workflow, task, state, took"
 }
 
-// ReadEnded reads the columns of what ended, and their number.
+// ReadEnded reads the columns of such a count, and its number.
 func ReadEnded(r *Row) (store.Ended, error) {
 	e := store.Ended{Workflow: r.Text(), Task: r.Text(), State: parsed(r, "state", workitem.ParseState), Took: int(r.Number()),
 		Hour: r.Time(), N: r.Number()}
 	return e, r.Err
 }
 
-// ReadEndedItem reads the columns workflow, task, state, started and ended of an item, and says what it counts as; false if as nothing.
+// ReadEndedItem reads the columns workflow, task, state, started and ended of an item, and returns how it is counted;
+// false if it is not.
 func ReadEndedItem(r *Row) (store.Ended, bool, error) {
 	workflow := r.Text()
 	it := workitem.Item{Task: r.Text(), State: parsed(r, "state", workitem.ParseState), Started: r.Time(), Ended: r.Time()}
@@ -59,7 +60,8 @@ func ReadEndedItem(r *Row) (store.Ended, bool, error) {
 	return e, ok, r.Err
 }
 
-// ReadEndedCase reads the columns workflow, state, created and ended of a case, and says what it counts as; false if as nothing.
+// ReadEndedCase reads the columns workflow, state, created and ended of a case, and returns how it is counted; false if
+// it is not.
 func ReadEndedCase(r *Row) (store.Ended, bool, error) {
 	c := state.Case{Workflow: r.Text(), State: parsed(r, "state", state.ParseCaseState), Created: r.Time(), Ended: r.Time()}
 	e, ok := store.EndedCase(&c)

@@ -10,10 +10,10 @@ import (
 	"github.com/tasq-dev/tasq/store"
 )
 
-// KeptReply is how long a reply that is not fetched stays in the table of requests, in microseconds: a day.
+// KeptReply is how long a reply that was not fetched stays in the table of requests, in microseconds: one day.
 const KeptReply = "86400000000"
 
-// pollReply is how often Post looks for its reply.
+// pollReply is the interval at which Post checks for its reply.
 const pollReply = 20 * time.Millisecond
 
 // Inbox is the table of the requests that other processes leave for the engine.
@@ -21,15 +21,16 @@ type Inbox interface {
 	// Leave writes a command and returns its id.
 	Leave(command json.RawMessage) (id int64, err error)
 
-	// TakeReply removes a request that has its reply and returns it; done is false if there is none.
+	// TakeReply deletes a request that has a reply, and returns the reply; done is false if there is none.
 	TakeReply(id int64) (a store.Answer, done bool, err error)
 
 	// TakeBack deletes a request that has no reply yet; done is false if there is none.
 	TakeBack(id int64) (done bool, err error)
 }
 
-// Post leaves a command and waits for its reply. If the context ends first, the request is taken back, and the error says
-// that the command did not happen. The engine reads and answers in one transaction, so a command cannot be half done.
+// Post leaves a command and waits for its reply. If the context ends first, the request is withdrawn, and the error
+// says that the command did not run. The engine reads the request and replies in one transaction, so a command is never
+// half executed.
 func Post(ctx context.Context, in Inbox, command json.RawMessage) (store.Answer, error) {
 	id, err := in.Leave(command)
 	if err != nil {

@@ -10,22 +10,22 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Nets compiles each definition once, however many cases run on it. The zero value is ready for use.
+// Nets caches compiled definitions, which many cases share. The zero value is ready for use.
 type Nets struct {
 	mu   sync.Mutex
 	nets map[string]*net.Net
 }
 
-// Source reads what nets are made of from a database. A text that is not there is "".
+// Source reads the data of nets from a database. A missing text is "".
 type Source interface {
-	// Document is the net of a definition.
+	// Document returns the net of a definition.
 	Document(fingerprint string) (string, error)
 
-	// Fingerprint is that of the definition that a case runs on.
+	// Fingerprint returns the fingerprint of the definition of a case.
 	Fingerprint(id workitem.CaseID) (string, error)
 }
 
-// Get finds the net of a definition, in memory or in the database.
+// Get returns the net of a definition, from memory or from the database.
 func (n *Nets) Get(from Source, fingerprint string) (*net.Net, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -50,7 +50,7 @@ func (n *Nets) Get(from Source, fingerprint string) (*net.Net, error) {
 	return compiled, nil
 }
 
-// Compile reads the stored form of a net.
+// Compile parses the stored form of a net.
 func Compile(doc string) (*net.Net, error) {
 	def, err := state.DecodeNet([]byte(doc))
 	if err != nil {
@@ -63,7 +63,7 @@ func Compile(doc string) (*net.Net, error) {
 	return compiled, nil
 }
 
-// EntryNets gives a journal entry's names their meaning. An error is kept, since the functions cannot return one.
+// EntryNets resolves the names in a journal entry. It keeps an error, since its functions cannot return one.
 type EntryNets struct {
 	from  Source
 	nets  *Nets
@@ -72,8 +72,8 @@ type EntryNets struct {
 	err   error
 }
 
-// NewEntryNets returns the names of what a database holds. Cases that are newer in memory than there are taken from the
-// function; it returns nil for any other.
+// NewEntryNets returns a resolver for the entries of a database. Cases that are newer in memory than in the database
+// are taken from newer, which returns nil for any other.
 func NewEntryNets(from Source, nets *Nets, newer func(workitem.CaseID) *state.Case) *EntryNets {
 	return &EntryNets{from: from, nets: nets, newer: newer, known: make(map[workitem.CaseID]*net.Net)}
 }
@@ -111,7 +111,7 @@ func (e *EntryNets) find(id workitem.CaseID) *net.Net {
 	return e.definition(fingerprint)
 }
 
-// Decode reads the changes of an entry of the journal.
+// Decode decodes the changes of a journal entry.
 func (e *EntryNets) Decode(root workitem.CaseID, events string) ([]state.Change, error) {
 	list, err := state.DecodeChanges([]byte(events), root, state.Nets{Definition: e.definition, Case: e.byCase})
 	if err != nil && e.err != nil {
@@ -120,5 +120,5 @@ func (e *EntryNets) Decode(root workitem.CaseID, events string) ([]state.Change,
 	return list, err
 }
 
-// NothingNewer is for databases that show everything.
+// NothingNewer is for databases whose tables are up to date.
 func NothingNewer(workitem.CaseID) *state.Case { return nil }

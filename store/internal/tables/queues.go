@@ -5,14 +5,14 @@ import "github.com/tasq-dev/tasq/store"
 // LiveJobStates are the states of live jobs, sorted.
 var LiveJobStates = []string{"pending", "running", "waiting"}
 
-// QueueCounts gathers what [store.Counter.Queues] counts.
+// QueueCounts collects the counts of [store.Counter.Queues].
 type QueueCounts struct {
 	All  []store.QueueCount
-	More bool // there is more than was counted
-	Most int  // of one queue, and of the jobs of one state in it
+	More bool // some counts reached the limit
+	Most int  // limit for one queue, and for the jobs of one state in it
 }
 
-// Items adds the live items of a queue, by rows of a state, a number and the time of the oldest.
+// Items adds the live items of a queue. Its rows have a state, a number and the time of the oldest item.
 func (q *QueueCounts) Items(queue string) func(*Row) error {
 	left := q.Most
 	return func(r *Row) error {
@@ -22,18 +22,19 @@ func (q *QueueCounts) Items(queue string) func(*Row) error {
 	}
 }
 
-// Jobs adds the jobs of a queue in one state: how many were looked at, how many of them are those of workers, and the time of the oldest of these.
+// Jobs adds the jobs of a queue in one state. Its row has how many jobs were read, how many of these are for workers,
+// and the time of the oldest of those.
 func (q *QueueCounts) Jobs(r *Row, queue, state string) error {
 	q.More = q.More || int(r.Number()) >= q.Most
 	q.add(r, store.QueueCount{Queue: queue, What: "job", State: state, N: int(r.Number()), Oldest: r.Time()})
 	return r.Err
 }
 
-// Unnamed is how many jobs are looked at for those of the queue without a name, which no index finds.
+// Unnamed returns how many jobs are read to count those of the default queue, which has no index.
 func (q *QueueCounts) Unnamed() int { return q.Most * len(LiveJobStates) }
 
-// UnnamedJobs adds the jobs of the queue without a name, by rows of a state, how many jobs of it were looked at, how many of them are such, and the
-// time of the oldest of these.
+// UnnamedJobs adds the jobs of the default queue. Its rows have a state, how many jobs were read, how many of these are
+// for workers, and the time of the oldest of those.
 func (q *QueueCounts) UnnamedJobs() func(*Row) error {
 	left := q.Unnamed()
 	return func(r *Row) error {
@@ -45,7 +46,7 @@ func (q *QueueCounts) UnnamedJobs() func(*Row) error {
 	}
 }
 
-// CountUnnamed is the statement of [QueueCounts.UnnamedJobs] over jobs, which end with a bound.
+// CountUnnamed returns the statement for [QueueCounts.UnnamedJobs]. jobs is a query that ends with a limit.
 func CountUnnamed(jobs string) string {
 	const own = "queue = '' AND kind IN ('run', 'call')"
 	return "SELECT state, count(*), sum(CASE WHEN " + own + " THEN 1 ELSE 0 END), min(CASE WHEN " + own + " THEN created END) FROM (" + jobs +

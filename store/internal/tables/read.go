@@ -9,7 +9,7 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// ReadCase reads a row of [Cases]; items, jobs and children are not part of it.
+// ReadCase reads a row of [Cases], without items, jobs and children.
 func ReadCase(r *Row, netOf func(fingerprint string) (*net.Net, error)) (*state.Case, error) {
 	c := &state.Case{
 		ID: ID[workitem.CaseID](r), Root: ID[workitem.CaseID](r), Parent: ID[workitem.CaseID](r), ParentTask: r.Text(),
@@ -99,7 +99,7 @@ func ReadMessage(r *Row) (*state.Message, error) {
 	return m, r.Err
 }
 
-// Definitions are the columns that [ReadDefinition] reads.
+// Definitions lists the columns that [ReadDefinition] reads.
 const Definitions = "name, version, fingerprint, net, document, code, created"
 
 // ReadDefinition reads a row of [Definitions].

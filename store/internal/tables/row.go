@@ -12,17 +12,17 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Row reads the columns of a row from left to right. The first value that has not the expected type is kept as the
-// error.
+// Row reads the columns of a row from left to right. It keeps the first error, for a value that does not have the
+// expected type.
 //
-// Databases differ in the types that they have: an id is a text or its bytes, a flag a number or a boolean.
+// Databases have different types: an id is a text or bytes, a flag a number or a boolean.
 type Row struct {
 	Values []driver.Value
-	Err    error // why a value was not what it should be
+	Err    error // the first error
 	next   int
 }
 
-// Begin makes the row ready to be read, after its Values were set.
+// Begin starts reading a row, after its Values were set.
 func (r *Row) Begin() { r.next, r.Err = 0, nil }
 
 func (r *Row) value() driver.Value {

@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// Table is a table of what cases are: columns that are settled when a row is made, and columns that change. Every reader
-// and writer of a table names its columns in this order.
+// Table describes a table of the projection: columns that never change after the INSERT, and columns that do. All
+// readers and writers of a table use its columns in this order.
 type Table struct {
 	Name    string
 	Settled []string
 	Changes []string
 }
 
-// The tables, with the columns that a row is read from. A store may have further ones.
+// The tables, with the columns that are read. A store may have additional ones.
 var (
 	Cases = Table{"cases",
 		[]string{"id", "root", "parent", "parent_task", "generation", "number", "workflow", "version", "fingerprint",
@@ -39,10 +39,10 @@ var (
 	All = []Table{Cases, Items, Jobs, Steps, Messages}
 )
 
-// Columns lists the columns in their order.
+// Columns returns the columns in order.
 func (t Table) Columns() []string { return slices.Concat(t.Settled, t.Changes) }
 
-// List names the columns, each with a prefix such as "i.".
+// List returns the columns as SQL, each with a prefix such as "i.".
 func (t Table) List(prefix string) string {
 	return prefix + strings.Join(t.Columns(), ", "+prefix)
 }
