@@ -14,19 +14,20 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Commander executes commands on schedules: *engine.Engine does.
+// Commander executes commands on schedules; *engine.Engine implements it.
 type Commander interface {
 	workflow.Doer
 	store.Viewer
 }
 
-// Add adds a schedule at run time. One of its name that is there is changed to it: its pause and what runs stay. The result has
-// its present case. The error wraps schedule.ErrInvalid, or says what is wrong with the command.
+// Add adds a schedule at run time, or changes an existing one with the same name, which keeps its pause and its runs.
+// The result has its current case. The error wraps schedule.ErrInvalid, or describes an invalid command.
 func Add(ctx context.Context, e Commander, s workflow.Scheduled, opts ...workflow.Option) (workflow.Result, error) {
 	return add(ctx, e, s, "", nil, opts)
 }
 
-// add adds or changes a schedule. A program that declares it gives the hash of that, and the case that it has read.
+// add adds or changes a schedule. For a schedule that a program declares, it gets the hash of the declaration and the
+// case that was read.
 func add(
 	ctx context.Context, e Commander, s workflow.Scheduled, declared string, known *Info, opts []workflow.Option,
 ) (workflow.Result, error) {
@@ -44,7 +45,7 @@ func add(
 		if isAgain, err := known.isAgain(s, opts); isAgain || err != nil {
 			return known.result(), err
 		}
-		read = false // it was not the present one any more if this is done again
+		read = false // a further attempt must read the current case
 		c, err := addTo(known, s, opts)
 		if err != nil {
 			return workflow.Result{}, err
@@ -54,10 +55,10 @@ func add(
 	})
 }
 
-// tries is how often a command is created again since a tick, or another command, was first.
+// tries limits how often a command is made again because a tick or another command came first.
 const tries = 100
 
-// attempt does a command on the present case of a schedule, again if that is the present one no longer.
+// attempt runs a command on the current case of a schedule, and repeats it if another case has become current.
 func attempt(do func() (workflow.Result, error)) (result workflow.Result, err error) {
 	for range tries {
 		if result, err = do(); !isLate(err) {
@@ -67,8 +68,8 @@ func attempt(do func() (workflow.Result, error)) (result workflow.Result, err er
 	return result, err
 }
 
-// isLate reports whether the case that a command was for is the present one of its schedule no longer: it has ended, or another
-// command has added the schedule again, under the same key of its generation.
+// isLate reports whether the case of a command is no longer current: it has ended, or another command has added the
+// schedule again, with the same key of its generation.
 func isLate(err error) bool {
 	if _, ok := errors.AsType[*misuseError](err); ok {
 		return false
@@ -76,8 +77,8 @@ func isLate(err error) bool {
 	return errors.Is(err, workflow.ErrInactive) || errors.Is(err, workflow.ErrKeyReused)
 }
 
-// misuseError refuses a command whose idempotency key is remembered of another one. It is no [isLate] error: the key stays that of
-// the other command however often this one is made.
+// misuseError is the error of a command whose idempotency key belongs to another command. It is not an [isLate] error,
+// since a repetition would fail in the same way.
 type misuseError struct {
 	schedule, key string
 	on            workitem.CaseID // of the other command
@@ -95,7 +96,8 @@ func (e *misuseError) Error() string {
 // Unwrap returns workflow.ErrKeyReused.
 func (*misuseError) Unwrap() error { return workflow.ErrKeyReused }
 
-// misused is the error of a command on the schedule that was found, nil for none: that of its key if it is remembered of another command.
+// misused returns a misuseError if the key of a failed command is recorded for another command of the schedule, and
+// otherwise err. found is nil if there is no schedule.
 func misused(err error, found *Info, opts []workflow.Option) error {
 	if found == nil || !errors.Is(err, workflow.ErrKeyReused) {
 		return err
@@ -108,11 +110,12 @@ func misused(err error, found *Info, opts []workflow.Option) error {
 	return &misuseError{found.State.Schedule.Name, key, on}
 }
 
-// ErrAdded is the error of an add that was done before, by a command with the same idempotency key: there is nothing to do.
+// ErrAdded is the error of an add that was executed before with the same idempotency key: nothing remains to be done.
 var ErrAdded = errors.New("the schedule was added by this command before")
 
-// AddCommand makes the command of [Add]. It is for the schedule as it is now: if a tick comes first it is refused, and to be made
-// again. The error of a command that was done before, by its idempotency key, wraps [ErrAdded].
+// AddCommand returns the command of [Add] for the current state of the schedule. It fails if a tick comes first, and
+// must then be made again. The error wraps [ErrAdded] if the command was executed before, according to its idempotency
+// key.
 func AddCommand(ctx context.Context, v store.Viewer, s workflow.Scheduled, opts ...workflow.Option) (workflow.Command, error) {
 	if err := s.Check(); err != nil {
 		return workflow.Command{}, err
@@ -131,8 +134,9 @@ func AddCommand(ctx context.Context, v store.Viewer, s workflow.Scheduled, opts 
 	return addTo(found, s, opts)
 }
 
-// isAgain reports whether the schedule was added by this very command, by its idempotency key. The case that it started may have ended long ago, and
-// be removed, so the schedule remembers the key. It is an error if another command was given the key.
+// isAgain reports whether the same command, by its idempotency key, has added the schedule before. The case that it
+// started may have been removed by now, so the schedule itself records the key. It returns an error if the key belongs
+// to another command.
 func (i *Info) isAgain(s workflow.Scheduled, opts []workflow.Option) (bool, error) {
 	if i == nil {
 		return false, nil
@@ -152,23 +156,23 @@ func (i *Info) result() (result workflow.Result) {
 	return result
 }
 
-// addHash identifies an add, as a command's hash does: by the schedule, the actor and the reason.
+// addHash identifies an add, as the hash of a command does: by the schedule, the actor and the reason.
 func addHash(s workflow.Scheduled, c workflow.Command) string {
 	reason, _ := json.Marshal(c.Reason)
 	return fmt.Sprintf("%x", sha256.Sum256(fmt.Appendf(nil, "%s %q %s", hashOf(s), c.Actor, reason)))
 }
 
-// addTo makes the command that adds a schedule, or changes the one that was found; nil if there is none.
+// addTo returns the command that adds a schedule, or changes the found one; found is nil if there is none.
 func addTo(found *Info, s workflow.Scheduled, opts []workflow.Option) (workflow.Command, error) {
-	s.Start.Fingerprint = "" // ticks start what the engine has then
+	s.Start.Fingerprint = "" // ticks start the definition that the engine has at that time
 	if found != nil && (found.live() || found.knows(opts)) {
 		return command(found, request{Do: doUpdate, Update: &s}, opts)
 	}
 	return first(s, found, opts)
 }
 
-// first is the command that starts the first case of a schedule. found is the last case of one of this name that has ended, if
-// there is any.
+// first returns the command that starts the first case of a schedule. found is the last case of a removed schedule with
+// this name, or nil.
 func first(s workflow.Scheduled, found *Info, opts []workflow.Option) (workflow.Command, error) {
 	state := State{Scheduled: s, Generation: 1}
 	if found != nil {
@@ -183,13 +187,13 @@ func first(s workflow.Scheduled, found *Info, opts []workflow.Option) (workflow.
 		change.Hash = addHash(s, c)
 	}
 	state.Changes = []Change{change}
-	fresh, err := state.successor(time.Time{}) // it begins at once, which is when its times are known
+	fresh, err := state.successor(time.Time{}) // it begins immediately, and then computes its times
 	fresh.Actor = cmp.Or(c.Actor, fresh.Actor)
 	fresh.WaitForOwner = c.WaitForOwner
 	return fresh, err
 }
 
-// declare says in a command of [AddCommand] that a program declares the schedule.
+// declare marks a command of [AddCommand] as that of a declaration.
 func declare(c workflow.Command, hash string) workflow.Command {
 	var state State
 	var q request
@@ -205,36 +209,37 @@ func declare(c workflow.Command, hash string) workflow.Command {
 	return c
 }
 
-// hashOf identifies what a program declares.
+// hashOf identifies the declaration of a schedule.
 func hashOf(s workflow.Scheduled) string {
 	s.Start.Fingerprint = ""
-	raw, _ := json.Marshal(s) // it was checked
+	raw, _ := json.Marshal(s) // it was validated
 	return fmt.Sprintf("%x", sha256.Sum256(raw))
 }
 
-// Pause has a schedule start nothing until it is resumed; ticks that wait for a run to end are held, too. See [workflow.By] and
-// [workflow.Because]. The error wraps store.ErrNotFound if there is no such schedule.
+// Pause makes a schedule start nothing until it is resumed, including ticks that wait for a run to end. See
+// [workflow.By] and [workflow.Because]. The error wraps store.ErrNotFound if there is no such schedule.
 func Pause(ctx context.Context, e Commander, name string, opts ...workflow.Option) error {
 	return do(ctx, e, name, request{Do: doPause}, opts)
 }
 
-// Resume has a paused schedule go on with the next tick. Those of the pause are left out.
+// Resume makes a paused schedule continue with the next tick. Ticks during the pause are skipped.
 func Resume(ctx context.Context, e Commander, name string, opts ...workflow.Option) error {
 	return do(ctx, e, name, request{Do: doResume}, opts)
 }
 
-// Run starts what a schedule starts now, beside its ticks, whether or not it is paused and a run goes on.
+// Run starts a run immediately, in addition to the ticks, even if the schedule is paused or another run is active.
 func Run(ctx context.Context, e Commander, name string, opts ...workflow.Option) error {
 	return do(ctx, e, name, request{Do: doRun}, opts)
 }
 
-// Backfill begins the ticks from one time up to, but without, another one that have no run in the database, whatever Start and
-// End say. They begin one after the other, as runs end; all at once where overlaps are allowed. They are MaxBackfill at most.
+// Backfill begins the ticks in [from, to) that have no run in the database, regardless of Start and End of the
+// schedule. They begin one after the other, as runs end, or all at once if overlaps are allowed. The limit is
+// MaxBackfill ticks.
 func Backfill(ctx context.Context, e Commander, name string, from, to time.Time, opts ...workflow.Option) error {
 	return do(ctx, e, name, request{Do: doBackfill, From: from, To: to}, opts)
 }
 
-// Remove ends a schedule. What it has started goes on.
+// Remove ends a schedule. Its runs continue.
 func Remove(ctx context.Context, e Commander, name string, opts ...workflow.Option) error {
 	return do(ctx, e, name, request{Do: doRemove}, opts)
 }
@@ -251,7 +256,7 @@ func do(ctx context.Context, e Commander, name string, q request, opts []workflo
 	return err
 }
 
-// commandFor makes the command of a request to the schedule of a name, as it is found.
+// commandFor returns the command of a request for the current state of a schedule.
 func commandFor(
 	ctx context.Context, v store.Viewer, name string, q request, opts []workflow.Option,
 ) (found *Info, c workflow.Command, err error) {
@@ -271,7 +276,7 @@ func commandFor(
 	return found, c, err
 }
 
-// checkBackfill refuses a period with more ticks than may wait.
+// checkBackfill returns an error for a period with more ticks than may wait.
 func checkBackfill(s *State, q request) error {
 	table, err := s.Schedule.Compile()
 	if err != nil {
@@ -288,12 +293,12 @@ func checkBackfill(s *State, q request) error {
 	return nil
 }
 
-// knows reports whether a command with the idempotency key of the options is remembered.
+// knows reports whether a command with the idempotency key of the options is recorded.
 func (i *Info) knows(opts []workflow.Option) bool {
 	return !i.onKey(workflow.With(workflow.Command{}, opts...).Key).IsZero()
 }
 
-// onKey finds the case that a command with an idempotency key was for, zero if none is remembered.
+// onKey returns the case that a command with an idempotency key was for; zero if none is recorded.
 func (i *Info) onKey(key string) workitem.CaseID {
 	if key != "" && i.ended.Key == key {
 		return i.Case
@@ -301,8 +306,9 @@ func (i *Info) onKey(key string) workitem.CaseID {
 	return i.keyed(key)
 }
 
-// command asks the present case of a schedule for something. One whose idempotency key is remembered asks the case that it was for
-// at first, so that the engine finds its answer: the present case is another one by then.
+// command returns the command of a request to the current case of a schedule. If its idempotency key is recorded, it is
+// for the case of the first execution instead, in which the engine finds the stored result: another case is current by
+// now.
 func command(found *Info, q request, opts []workflow.Option) (workflow.Command, error) {
 	c := workflow.With(workflow.Cancel(found.Case, nil), opts...)
 	if on := found.onKey(c.Key); !on.IsZero() {
@@ -318,8 +324,9 @@ func command(found *Info, q request, opts []workflow.Option) (workflow.Command, 
 	return c, err
 }
 
-// CommandFor makes the command of "pause", "resume", "run", "remove" or "backfill" (of the period) for a program that sends it
-// itself. Like that of [AddCommand] it is refused if a tick comes first, with an error that wraps workflow.ErrInactive.
+// CommandFor returns the command of "pause", "resume", "run", "remove" or "backfill" (of the period) for a program that
+// sends it itself. Like that of [AddCommand], it fails if a tick comes first, with an error that wraps
+// workflow.ErrInactive.
 func CommandFor(
 	ctx context.Context, v store.Viewer, name, what string, from, to time.Time, opts ...workflow.Option,
 ) (workflow.Command, error) {

@@ -10,20 +10,20 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Description is all that is known of a schedule, as the command and the pages show it. Its JSON form is stable; times of ticks are in
-// the zone of the schedule.
+// Description describes a schedule for the command line and the pages. Its JSON form is stable. Times of ticks are in
+// the time zone of the schedule.
 type Description struct {
 	Name     string            `json:"name"`
 	Spec     string            `json:"spec"` // the cron expression, or "every 5m"
 	Zone     string            `json:"zone"`
-	State    string            `json:"state"` // as [Info.Word] says
+	State    string            `json:"state"` // see [Info.Word]
 	Overlap  string            `json:"overlap"`
 	CatchUp  string            `json:"catch_up"`
-	Starts   string            `json:"starts"` // the workflow
+	Starts   string            `json:"starts"` // the workflow that it starts
 	Input    json.RawMessage   `json:"input,omitempty"`
 	Case     workitem.CaseID   `json:"case"`
 	Declared bool              `json:"declared"` // by a program
-	Last     []time.Time       `json:"last"`     // ticks, the latest first
+	Last     []time.Time       `json:"last"`     // ticks, latest first
 	Next     []time.Time       `json:"next"`
 	Waiting  []time.Time       `json:"waiting,omitempty"`
 	Latest   *Latest           `json:"latest,omitempty"`
@@ -36,11 +36,11 @@ type Description struct {
 }
 
 const (
-	someTimes    = 5                // last and next ticks that are described
-	overdueAfter = 10 * time.Second // a tick that is late by less is under way
+	someTimes    = 5                // number of last and next ticks in a description
+	overdueAfter = 10 * time.Second // a tick with a smaller delay is not overdue
 )
 
-// Describe reads all that is known of the schedule at a time.
+// Describe returns the description of the schedule at a time.
 func (i *Info) Describe(ctx context.Context, r store.Finder, now time.Time) (*Description, error) {
 	outcome, failure, err := i.Outcome(ctx, r)
 	s := i.Schedule

@@ -15,19 +15,19 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Info describes a schedule as it is now.
+// Info is the current state of a schedule.
 type Info struct {
 	State
-	Case  workitem.CaseID // its present one, which ends with the next tick or command
+	Case  workitem.CaseID // its current case, which ends with the next tick or command
 	Since time.Time       // when that was started
 	Ended bool            // the schedule was removed
-	ended request         // what its present case has ended for; the zero value if it has not
+	ended request         // the request that ended its current case; the zero value if it has not ended
 }
 
 func (i *Info) live() bool { return !i.Ended }
 
-// Word is where the schedule stands: "active", "paused", "waiting" for runs to end before ticks begin, "failing" if the latest
-// tick could not begin, or "over" if no tick comes any more.
+// Word returns the state of the schedule: "active", "paused", "waiting" for runs to end before further ticks begin,
+// "failing" if the latest tick could not begin, or "over" if there are no more ticks.
 func (i *Info) Word(now time.Time) string {
 	switch {
 	case i.Schedule.Paused:
@@ -42,7 +42,8 @@ func (i *Info) Word(now time.Time) string {
 	return "active"
 }
 
-// Next lists the next n ticks that have not been looked at, in the zone of the schedule, as if it were not paused.
+// Next returns the next n ticks that have not been processed, in the time zone of the schedule, as if it were not
+// paused.
 func (i *Info) Next(now time.Time, n int) (ticks []time.Time) {
 	table, err := i.Schedule.Compile()
 	if err != nil || n <= 0 {
@@ -60,7 +61,8 @@ func (i *Info) Next(now time.Time, n int) (ticks []time.Time) {
 	return ticks
 }
 
-// Past lists the last n ticks before a time, the latest one first, in the zone of the schedule. It looks back four years at most.
+// Past returns the last n ticks before a time, latest first, in the time zone of the schedule. It looks back four years
+// at most.
 func (i *Info) Past(now time.Time, n int) (ticks []time.Time) {
 	table, err := i.Schedule.Compile()
 	if err != nil || n <= 0 {
@@ -76,8 +78,8 @@ func (i *Info) Past(now time.Time, n int) (ticks []time.Time) {
 	return ticks[:min(n, len(ticks))]
 }
 
-// Overdue is since when a tick has been due that nothing began, if that is longer than a time; zero if there is none. No engine is
-// open, or none with this workflow.
+// Overdue returns the time of a tick that has been due for longer than the given duration and has not begun; zero if
+// there is none. A cause is that no engine is open, or none with this workflow.
 func (i *Info) Overdue(now time.Time, by time.Duration) time.Time {
 	table, err := i.Schedule.Compile()
 	if err != nil || i.Schedule.Paused || i.Last.IsZero() {
@@ -90,7 +92,7 @@ func (i *Info) Overdue(now time.Time, by time.Duration) time.Time {
 	return table.Begin(tick)
 }
 
-// List lists the schedules, in the order of their names.
+// List returns the schedules, sorted by name.
 func List(ctx context.Context, v store.Viewer) ([]*Info, error) {
 	var list []*Info
 	for i, err := range all(ctx, v, store.CaseFilter{States: []state.CaseState{state.CaseStarted}}) {
@@ -103,7 +105,7 @@ func List(ctx context.Context, v store.Viewer) ([]*Info, error) {
 	return list, nil
 }
 
-// Find finds a schedule by its name. The error wraps store.ErrNotFound if there is none.
+// Find returns a schedule by name. The error wraps store.ErrNotFound if there is none.
 func Find(ctx context.Context, v store.Viewer, name string) (*Info, error) {
 	found, err := find(ctx, v, name)
 	if err == nil && found.Ended {
@@ -115,7 +117,7 @@ func Find(ctx context.Context, v store.Viewer, name string) (*Info, error) {
 	return found, nil
 }
 
-// find is Find, also for one that was removed and whose last case is still kept.
+// find is like Find, but also returns a removed schedule whose last case is still stored.
 func find(ctx context.Context, v store.Viewer, name string) (*Info, error) {
 	live := []state.CaseState{state.CaseStarted}
 	for _, states := range [][]state.CaseState{live, nil} {
@@ -154,13 +156,13 @@ func infoOf(c *state.Case) (*Info, error) {
 		return nil, fmt.Errorf("the schedule of case %s cannot be read: %w", c.ID, err)
 	}
 	if c.Failure != nil {
-		_ = json.Unmarshal(c.Failure.Details, &i.ended) // what is no request has ended it without one
+		_ = json.Unmarshal(c.Failure.Details, &i.ended) // details that are no request end the schedule
 	}
 	return i, nil
 }
 
-// Outcome is what became of the run that began last: its state, and why it failed. "" if nothing began, and "removed" if the run
-// is kept no longer.
+// Outcome returns the state of the run that began last, and its failure. The state is "" if no run has begun, and
+// "removed" if the run is no longer stored.
 func (i *Info) Outcome(ctx context.Context, r store.Finder) (string, *workitem.Failure, error) {
 	switch {
 	case i.Latest == nil:
@@ -178,7 +180,7 @@ func (i *Info) Outcome(ctx context.Context, r store.Finder) (string, *workitem.F
 	return found[0].State.String(), found[0].Failure, nil
 }
 
-// Of reads the schedule whose case this is; false if it is no case of a schedule.
+// Of returns the state of the schedule that a case belongs to; false if it is not a case of a schedule.
 func Of(c activities.CaseInfo) (*State, bool) {
 	var s State
 	if c.Workflow != Name || json.Unmarshal(c.Input, &s) != nil {

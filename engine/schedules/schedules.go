@@ -1,14 +1,15 @@
-// Package schedules runs schedules: it starts a case of a workflow, or a run of a function, at each tick of a [schedule.Schedule].
+// Package schedules runs schedules: it starts a case of a workflow, or a run of a function, at each tick of a
+// [schedule.Schedule].
 //
 //	nightly := builder.Schedule(schedule.Schedule{Name: "nightly", Cron: "30 2 * * *", Zone: "Europe/Berlin"}, clean, Clean{})
 //	s := schedules.New(engine.Code, nightly)
 //	e, err := engine.Open(ctx, store, clean, s)
 //	report, err := s.Serve(ctx, e)
 //
-// A schedule is a chain of cases of its own workflow, one for each tick. The current case exists from the last tick on, and begins at
-// the time of the next one. When it ends, the due runs and the next case of the chain are started, all in one transaction. So each tick
-// begins once, with any number of processes and after any crash, and a schedule that is not due is one row, and an entry of the engine's
-// timers.
+// A schedule is a chain of cases of its own workflow, one for each tick. The current case exists from the last tick on,
+// and begins at the time of the next one. When it ends, the due runs and the next case of the chain are started, all in
+// one transaction. So each tick begins once, with any number of processes and after any crash, and a schedule that is
+// not due is one row, and an entry of the engine's timers.
 //
 // A command on a schedule ([Pause], [Resume], [Remove], [Run], [Backfill], and [Add] of an existing one) cancels the
 // current case, with the request as the reason, and the chain continues after it.
@@ -28,7 +29,7 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Name is that of the workflow.
+// Name is the name of the workflow of schedules.
 const Name = "tasq-schedule"
 
 // Keep is how long the case of a tick is kept after its end.
@@ -37,7 +38,7 @@ const Keep = time.Hour
 // tickHandler is the name of the completion handler of the workflow.
 const tickHandler = "tick"
 
-// Engine is what schedules need of an engine; *engine.Engine has it.
+// Engine is the part of an engine that schedules use; *engine.Engine implements it.
 type Engine interface {
 	workflow.Doer
 	store.Viewer
@@ -54,7 +55,8 @@ type Schedules struct {
 	engine Engine // nil before Serve
 }
 
-// New makes the workflow, with the schedules that the program declares. code says what kind of error a command had: engine.Code.
+// New returns the workflow of schedules, with those that the program declares. code returns the code of an error:
+// engine.Code.
 func New(code func(error) string, declared ...workflow.Scheduled) *Schedules {
 	s := &Schedules{code: code, declared: declared}
 	b := builder.New[State](Name, builder.Version("1"), builder.Keep(Keep), builder.Handles(builder.Handler(tickHandler, s.ended)),
@@ -65,7 +67,7 @@ func New(code func(error) string, declared ...workflow.Scheduled) *Schedules {
 	return s
 }
 
-// ticks has the end of a case go on with the chain.
+// ticks makes the end of a case continue the chain.
 func ticks() workflow.Option {
 	return workflow.OptionFunc(func(c *workflow.Command) error {
 		c.Options.OnComplete = append(c.Options.OnComplete, workflow.HandlerCall{Handler: tickHandler, Value: json.RawMessage("{}")})
@@ -73,7 +75,8 @@ func ticks() workflow.Option {
 	})
 }
 
-// ended does what the case of a schedule has ended for, and starts the next one, in the transaction in which it ends.
+// ended executes the request that ended the case of a schedule, and starts the next case, in the transaction of that
+// end.
 func (s *Schedules) ended(ctx context.Context, c *builder.Completion[json.RawMessage], _ struct{}) error {
 	q, reason, goesOn := requestOf(c.State, c.Failure)
 	if !goesOn {
@@ -98,14 +101,14 @@ func (s *Schedules) ended(ctx context.Context, c *builder.Completion[json.RawMes
 	switch {
 	case err == nil:
 		s.watch(result.Case, &state)
-	case errors.Is(err, workflow.ErrKeyReused): // it was added again before this case could go on
+	case errors.Is(err, workflow.ErrKeyReused): // it was added again before this case could continue
 		return nil
 	}
 	return err
 }
 
-// watch has a schedule look again when the runs that its ticks wait for have ended. The schedule would find that out later by
-// itself, so nothing depends on it.
+// watch makes a schedule check its runs as soon as those that its ticks wait for have ended. This only saves time: the
+// schedule also checks at intervals.
 func (s *Schedules) watch(id workitem.CaseID, state *State) {
 	s.mu.Lock()
 	e := s.engine
@@ -124,6 +127,6 @@ func (s *Schedules) watch(id workitem.CaseID, state *State) {
 				return
 			}
 		}
-		_, _ = e.Do(context.Background(), workflow.Cancel(id, reason, workflow.By(Name))) // refused if the schedule has looked meanwhile
+		_, _ = e.Do(context.Background(), workflow.Cancel(id, reason, workflow.By(Name))) // refused if the schedule has checked meanwhile
 	}()
 }

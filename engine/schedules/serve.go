@@ -11,27 +11,28 @@ import (
 	"github.com/tasq-dev/tasq/workflow"
 )
 
-// Report says what [Schedules.Serve] did with the schedules that the program declares.
+// Report is what [Schedules.Serve] did with the declared schedules.
 type Report struct {
 	Added, Updated []string
-	// Vanished are schedules that a program has declared, and this one does not: they go on. Remove them, or declare them again.
+	// Vanished are schedules that an earlier program declared and this one does not. They stay active. Remove them, or
+	// declare them again.
 	Vanished []string
 }
 
-// atOnce is how many commands of Serve are under way at a time, so that they share commits.
+// atOnce is how many commands of Serve run concurrently, so that they share commits.
 const atOnce = 256
 
-// Serve gives the engine that runs the schedules, and brings those that the program declares into its database: one that is not
-// there is added, one whose declaration has changed is updated, and keeps its pause and what it has run. What was changed at
-// run time stays as long as the declaration does. Call it once, after the engine was opened. The error joins those of all
-// schedules that cannot be.
+// Serve connects the schedules to the engine, and applies the declarations of the program to its database: a new
+// schedule is added; one whose declaration has changed is updated, and keeps its pause and its runs. Changes at run
+// time remain as long as the declaration is the same. Call it once, after opening the engine. The error joins those of
+// all schedules that fail.
 func (s *Schedules) Serve(ctx context.Context, e Engine) (Report, error) {
 	s.mu.Lock()
 	s.engine = e
 	s.mu.Unlock()
 	var r Report
 	known := make(map[string]*Info)
-	for i, err := range all(ctx, e, store.CaseFilter{}) { // the latest case of each is the last one
+	for i, err := range all(ctx, e, store.CaseFilter{}) { // the last one of a name is its latest case
 		if err != nil {
 			return r, fmt.Errorf("read the schedules: %w", err)
 		}
@@ -53,7 +54,7 @@ func (s *Schedules) Serve(ctx context.Context, e Engine) (Report, error) {
 		wg.Go(func() {
 			defer func() { <-slots }()
 			_, err := add(ctx, e, d, hashOf(d), known[d.Schedule.Name], []workflow.Option{workflow.By("program"), workflow.Because("declared in code")})
-			if errors.Is(err, workflow.ErrUnknown) { // that of schedules; what a schedule starts is looked for at its ticks
+			if errors.Is(err, workflow.ErrUnknown) { // the workflow of schedules; that of a start is looked up at its ticks
 				err = fmt.Errorf("schedule %q: %w: give the Schedules to engine.Open, too, as a definition", d.Schedule.Name, err)
 			}
 			errs[n] = err
@@ -63,7 +64,7 @@ func (s *Schedules) Serve(ctx context.Context, e Engine) (Report, error) {
 	return r, errors.Join(errs...)
 }
 
-// compare lists the declarations that differ from what is stored, and notes what they are.
+// compare returns the declarations that differ from the stored ones, and adds them to the report.
 func (s *Schedules) compare(known map[string]*Info, r *Report) (changed []workflow.Scheduled, err error) {
 	declared := make(map[string]bool, len(s.declared))
 	for _, d := range s.declared {

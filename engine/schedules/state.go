@@ -10,25 +10,25 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// State is what is known of a schedule between two of its ticks: the input of its present case.
+// State is the state of a schedule between two ticks: the input of its current case.
 type State struct {
 	workflow.Scheduled
-	Declared   string            `json:"declared,omitempty"` // hash of what a program declares; "" for one that was added at run time
-	Generation int               `json:"generation"`         // how many cases it has had, this one included
-	Last       time.Time         `json:"last"`               // the ticks up to here were looked at
-	Running    []workitem.CaseID `json:"running,omitempty"`  // the runs that overlaps are about
+	Declared   string            `json:"declared,omitempty"` // hash of the declaration; "" for a schedule that was added at run time
+	Generation int               `json:"generation"`         // number of its cases so far, with this one
+	Last       time.Time         `json:"last"`               // ticks up to this time were processed
+	Running    []workitem.CaseID `json:"running,omitempty"`  // runs that count for overlaps
 	Waiting    []time.Time       `json:"waiting,omitempty"`  // ticks that begin one after the other, as runs end
 	Latest     *Latest           `json:"latest,omitempty"`   // what began last; nil if nothing did
-	Skipped    int               `json:"skipped,omitempty"`  // ticks that were left out since a run went on
-	Missed     int               `json:"missed,omitempty"`   // how often ticks were left out since nothing ran at their time
-	Changes    []Change          `json:"changes,omitempty"`  // what people did, the last MaxChanges
+	Skipped    int               `json:"skipped,omitempty"`  // ticks that were skipped because a run was active
+	Missed     int               `json:"missed,omitempty"`   // how often ticks were skipped because no engine ran at their time
+	Changes    []Change          `json:"changes,omitempty"`  // the last MaxChanges commands
 }
 
-// Latest is a tick that began, or could not.
+// Latest is a tick that has begun, or could not begin.
 type Latest struct {
 	Tick  time.Time         `json:"tick"`
 	At    time.Time         `json:"at"`
-	Case  workitem.CaseID   `json:"case,omitzero"` // that was started
+	Case  workitem.CaseID   `json:"case,omitzero"` // the started case
 	Error *workitem.Failure `json:"error,omitempty"`
 }
 
@@ -39,18 +39,18 @@ type Change struct {
 	By     string    `json:"by,omitempty"`
 	Reason string    `json:"reason,omitempty"`
 
-	Key  string          `json:"key,omitempty"`  // idempotency key; "" if none was given
+	Key  string          `json:"key,omitempty"`  // idempotency key; "" if there is none
 	Case workitem.CaseID `json:"case,omitzero"`  // the case of the schedule that the command was for; zero for its first
-	Hash string          `json:"hash,omitempty"` // of an add that has a key: of all that it asked for
+	Hash string          `json:"hash,omitempty"` // of an add with a key: identifies the whole command
 }
 
-// The bounds of what a schedule remembers.
+// Limits of what the state of a schedule records.
 const (
 	MaxChanges  = 20
 	MaxBackfill = schedule.DefaultCatchUpMost // ticks of one backfill, and ticks that wait
 )
 
-// request is what a case of a schedule is ended for. One that ends for anything else ends the schedule.
+// request is why a case of a schedule was ended. A case that ends for another reason ends the schedule.
 type request struct {
 	Do       string              `json:"do"`
 	By       string              `json:"by,omitempty"`
@@ -63,20 +63,20 @@ type request struct {
 
 // The requests.
 const (
-	doTick     = "tick" // the time of a tick has come
+	doTick     = "tick" // a tick is due
 	doLook     = "look" // a run has ended
 	doPause    = "pause"
 	doResume   = "resume"
 	doUpdate   = "update"
 	doRun      = "run"
 	doBackfill = "backfill"
-	doRemove   = "remove" // the schedule does not go on
+	doRemove   = "remove" // the schedule ends
 )
 
-// codePrefix begins the code of the reason for which the case of a schedule is canceled.
+// codePrefix is the prefix of the code with which the case of a schedule is canceled.
 const codePrefix = "schedule-"
 
-// reason is the request as the reason of a cancellation.
+// reason returns the request as the reason of a cancellation.
 func (q request) reason(text string) (*workitem.Failure, error) {
 	raw, err := json.Marshal(q)
 	if err != nil {
@@ -85,7 +85,7 @@ func (q request) reason(text string) (*workitem.Failure, error) {
 	return &workitem.Failure{Code: codePrefix + q.Do, Message: text, Details: raw}, nil
 }
 
-// requestOf reads what a case has ended for; false if it is nothing that the schedule goes on after.
+// requestOf returns the request that ended a case; false if the schedule does not continue after it.
 func requestOf(state workflow.RunState, f *workitem.Failure) (request, string, bool) {
 	var q request
 	switch {
@@ -97,16 +97,16 @@ func requestOf(state workflow.RunState, f *workitem.Failure) (request, string, b
 	return q, f.Message, true
 }
 
-// never is when a schedule that waits for nothing looks again.
+// never is the time of the next check of a schedule that waits for nothing.
 var never = time.Date(9999, time.January, 1, 0, 0, 0, 0, time.UTC)
 
-// The waits of a schedule that cannot go on at once.
+// The delays of a schedule that cannot continue immediately.
 const (
-	lookAgain = 10 * time.Minute // for the end of a run, if nothing else reports it
-	tryAgain  = 10 * time.Second // for an engine that has the workflow
+	lookAgain = 10 * time.Minute // for the end of a run, if nothing reports it earlier
+	tryAgain  = 10 * time.Second // for an engine with the workflow
 )
 
-// start is the command that begins a tick: once for each tick.
+// start returns the command that begins a tick. Its key makes each tick begin once.
 func (s *State) start(tick time.Time, key string) workflow.Command {
 	c := s.Scheduled.Start
 	c.Key, c.Actor = "schedule "+s.Schedule.Name+" "+key, "schedule "+s.Schedule.Name
@@ -114,8 +114,8 @@ func (s *State) start(tick time.Time, key string) workflow.Command {
 	return c
 }
 
-// successor is the command that starts the next case of the schedule. Its key is that of the generation: so a schedule has one
-// present case.
+// successor returns the command that starts the next case of the schedule. Its key is that of the generation, so a
+// schedule has one current case.
 func (s *State) successor(at time.Time) (workflow.Command, error) {
 	input, err := json.Marshal(s)
 	if err != nil {
@@ -125,7 +125,7 @@ func (s *State) successor(at time.Time) (workflow.Command, error) {
 	return workflow.Start(Name, input, workflow.At(at), workflow.Key(key), workflow.By("schedule "+s.Schedule.Name), ticks()), nil
 }
 
-// note remembers a command that was for a case.
+// note records a command with the case that it was for.
 func (s *State) note(now time.Time, on workitem.CaseID, q request, reason string) {
 	if q.Do == doTick || q.Do == doLook {
 		return
@@ -134,7 +134,8 @@ func (s *State) note(now time.Time, on workitem.CaseID, q request, reason string
 	s.Changes = s.Changes[max(0, len(s.Changes)-MaxChanges):]
 }
 
-// keyed finds the case that a command with an idempotency key was for, among the changes that are remembered; zero if there is none.
+// keyed returns the case that a command with an idempotency key was for, according to the recorded changes; zero if
+// there is none.
 func (s *State) keyed(key string) (on workitem.CaseID) {
 	for _, c := range s.Changes {
 		if key != "" && c.Key == key {
@@ -144,7 +145,7 @@ func (s *State) keyed(key string) (on workitem.CaseID) {
 	return on
 }
 
-// added finds what added the schedule with an idempotency key, among the changes that are remembered; nil if nothing did.
+// added returns the recorded add with an idempotency key; nil if there is none.
 func (s *State) added(key string) *Change {
 	for i := range s.Changes {
 		if c := &s.Changes[i]; key != "" && c.Key == key && c.Hash != "" {

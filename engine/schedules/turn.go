@@ -14,7 +14,7 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// turn is what the end of one case of a schedule does, in the transaction of that end.
+// turn is the transition from one case of a schedule to the next, in the transaction in which the first one ends.
 type turn struct {
 	tx    builder.InTx
 	code  func(error) string
@@ -23,7 +23,7 @@ type turn struct {
 	id    workitem.CaseID // of the case that has ended
 }
 
-// take does what the case has ended for, and returns when the next one is to begin.
+// take executes the request that ended the case, and returns when the next one is to begin.
 func (t *turn) take(ctx context.Context, q request) (time.Time, error) {
 	s := t.state
 	var err error
@@ -38,7 +38,7 @@ func (t *turn) take(ctx context.Context, q request) (time.Time, error) {
 		t.update(q)
 	case doRun:
 		err = t.begin(ctx, t.now, "run "+t.id.String())
-		if errors.Is(err, workflow.ErrUnknown) { // it waits for an engine that has the workflow
+		if errors.Is(err, workflow.ErrUnknown) { // it waits for an engine with the workflow
 			s.Waiting, err = append(s.Waiting, t.now), nil
 		}
 	case doBackfill:
@@ -53,7 +53,7 @@ func (t *turn) take(ctx context.Context, q request) (time.Time, error) {
 	return t.look(ctx)
 }
 
-// update takes over what the schedule is now. Ticks of other times are looked at from now on.
+// update replaces the schedule. Ticks of the new times count from now on.
 func (t *turn) update(q request) {
 	s := t.state
 	fresh, old := q.Update.Schedule, s.Schedule
@@ -65,7 +65,7 @@ func (t *turn) update(q request) {
 	}
 }
 
-// later is the later of two times: a clock that was set back must not have ticks looked at twice.
+// later returns the later of two times: after a clock was set back, no tick is processed twice.
 func later(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a
@@ -73,7 +73,7 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// backfill has the ticks of a period begin that have no run. Where ticks must not overlap they begin one after the other.
+// backfill begins the ticks of a period that have no run. If ticks must not overlap, they begin one after the other.
 func (t *turn) backfill(q request) error {
 	table, err := t.state.Schedule.Compile()
 	if err != nil {
@@ -88,7 +88,7 @@ func (t *turn) backfill(q request) error {
 	return nil
 }
 
-// backfilled lists the ticks of a period, one more than may be at most.
+// backfilled lists the ticks of a period, at most one more than allowed.
 func backfilled(table *schedule.Timetable, from, to time.Time) (ticks []time.Time) {
 	for tick := range table.Between(from, to) {
 		if ticks = append(ticks, tick.UTC()); len(ticks) > MaxBackfill {
@@ -98,8 +98,8 @@ func backfilled(table *schedule.Timetable, from, to time.Time) (ticks []time.Tim
 	return ticks
 }
 
-// look begins what is due and what waits, and returns when to look again. If this engine cannot start the workflow, nothing of it
-// happens, and it is tried again: by this engine or by another one.
+// look begins due and waiting ticks, and returns when to check again. If this engine cannot start the workflow, the
+// changes are rolled back, and this or another engine tries again.
 func (t *turn) look(ctx context.Context) (time.Time, error) {
 	before := *t.state
 	table, err := t.state.Schedule.Compile()
@@ -132,7 +132,7 @@ func (t *turn) look(ctx context.Context) (time.Time, error) {
 	return next, nil
 }
 
-// begins begins what waits, and then the ticks that are due, as the policy of overlaps has it.
+// begins begins the waiting ticks, and then the due ones, according to the policy for overlaps.
 func (t *turn) begins(ctx context.Context, due schedule.Due) error {
 	s := t.state
 	if err := t.forget(ctx); err != nil {
@@ -163,13 +163,13 @@ func (t *turn) begins(ctx context.Context, due schedule.Due) error {
 			s.Skipped++
 		}
 	}
-	if drop := len(s.Waiting) - MaxBackfill; drop > 0 { // the oldest ones, as of ticks that were missed
+	if drop := len(s.Waiting) - MaxBackfill; drop > 0 { // the oldest, like missed ticks
 		s.Waiting, s.Skipped = s.Waiting[drop:], s.Skipped+drop
 	}
 	return nil
 }
 
-// forget leaves out the runs that have ended.
+// forget drops the runs that have ended.
 func (t *turn) forget(ctx context.Context) error {
 	var live []workitem.CaseID
 	for _, id := range t.state.Running {
@@ -191,7 +191,7 @@ func (t *turn) tick(ctx context.Context, tick time.Time) error {
 	return t.begin(ctx, tick, tick.Format(time.RFC3339Nano))
 }
 
-// replace begins a tick instead of the runs that go on.
+// replace cancels the active runs and begins a tick.
 func (t *turn) replace(ctx context.Context, tick time.Time) error {
 	old := t.state.Running
 	t.state.Running = nil
@@ -209,8 +209,8 @@ func (t *turn) replace(ctx context.Context, tick time.Time) error {
 	return nil
 }
 
-// begin starts a run. What the workflow refuses is remembered, and the schedule goes on; an error is a fault, or says that this
-// engine does not have the workflow.
+// begin starts a run. If the workflow refuses the start, that is recorded, and the schedule continues. An error is a
+// fault, or says that this engine does not have the workflow.
 func (t *turn) begin(ctx context.Context, tick time.Time, key string) error {
 	s := t.state
 	result, err := t.tx.Do(ctx, s.start(tick, key))
@@ -219,7 +219,7 @@ func (t *turn) begin(ctx context.Context, tick time.Time, key string) error {
 		s.Latest = &Latest{Tick: tick, At: t.now, Case: result.Case}
 		if s.Schedule.Overlap != schedule.OverlapAllow {
 			s.Running = append(s.Running, result.Case)
-			return t.forget(ctx) // one that began before, or did all of its work in this transaction
+			return t.forget(ctx) // the run began before, or has ended already within this transaction
 		}
 	case errors.Is(err, workflow.ErrKeyReused): // it began before, with another input
 	case errors.Is(err, workflow.ErrUnknown), slices.Contains(faults, t.code(err)):
@@ -230,7 +230,7 @@ func (t *turn) begin(ctx context.Context, tick time.Time, key string) error {
 	return nil
 }
 
-// faults are the codes of errors that say nothing about a start: the store failed, or the engine closes.
+// faults lists the codes of errors that are not caused by the start: the store failed, or the engine closes.
 var faults = []string{"commit-failed", "lost", "closed", "undone", "unavailable"}
 
 func (t *turn) failure(err error) *workitem.Failure {
