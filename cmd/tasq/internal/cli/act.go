@@ -15,20 +15,20 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// asking is what the commands that act have in common.
+// asking has the common parts of commands that act on the database.
 type asking struct {
 	a       *app
 	command workflow.Command
-	about   string // the id of the case or work item, or the beginning of it
+	about   string // id or prefix of the id of a case or work item
 	data    data
-	reason  string // of a repair
+	reason  string // of a repair command
 	timeout time.Duration
 	queue   bool
 	dryRun  bool
-	made    bool // the command is made, and the data are in it
+	made    bool // the command is complete, with its data
 }
 
-// left reports whether the command was not done, so that there is nothing to show.
+// left reports whether the command was not executed, so that there is no result to show.
 func (q *asking) left() bool { return q.queue || q.dryRun }
 
 func (q *asking) flags(cmd *cobra.Command, what string) {
@@ -42,14 +42,14 @@ func (q *asking) flags(cmd *cobra.Command, what string) {
 	q.patience(cmd)
 }
 
-// patience are the flags that say how long to wait for the answer.
+// patience declares the flags for how long to wait for the reply.
 func (q *asking) patience(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.DurationVar(&q.timeout, "timeout", 10*time.Second, "how long to wait for the process that owns the database")
 	f.BoolVar(&q.queue, "queue", false, "leave the command for the next owner of the database, and do not wait")
 }
 
-// find finds what the command is about.
+// find resolves the case or item that the command is for.
 func (q *asking) find(ctx context.Context, r store.Finder) error {
 	switch q.command.Kind {
 	case workflow.KindAct, workflow.KindRetry, workflow.KindSkip, workflow.KindGiveUp:
@@ -60,7 +60,7 @@ func (q *asking) find(ctx context.Context, r store.Finder) error {
 	return resolve(ctx, r, caseIDs, q.about, &q.command.Case)
 }
 
-// complete fills in what every command has.
+// complete sets the fields that every command has.
 func (q *asking) complete() error {
 	if q.timeout < 0 {
 		return usagef("--timeout %s: must not be negative; use 0s to not wait", q.timeout)
@@ -87,8 +87,8 @@ func (q *asking) complete() error {
 	return err
 }
 
-// retryable makes a failure that does not say whether another attempt may help one that says so, as the error of a
-// function does: else a policy to retry would not see it.
+// retryable marks a failure as retryable unless it says whether it is, as the error of a function does. Otherwise a
+// retry policy would not see it.
 func retryable(data json.RawMessage) json.RawMessage {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(data, &fields) != nil || fields == nil || fields["retryable"] != nil {

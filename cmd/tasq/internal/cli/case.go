@@ -145,7 +145,7 @@ func (a *app) caseRemove() *cobra.Command {
 	return cmd
 }
 
-// removedRow is what is left to tell of a case.
+// removedRow is the JSON form of a removed case.
 type removedRow struct {
 	ID    workitem.CaseID `json:"id"`
 	State string          `json:"state"`

@@ -10,11 +10,11 @@ import (
 	"github.com/tasq-dev/tasq/workflow"
 )
 
-// manySay is what the help says of a command that manyCases extends.
+// manySay is the part of the help that manyCases adds.
 const manySay = "Without a CASE, the cases that the flags select are only counted; with --all, each gets its own command; a refusal is " +
 	"reported and does not affect the others."
 
-// manyCases lets a command that repairs one case act on all that flags select, when it is given none.
+// manyCases lets a command that repairs one case act on all cases that flags select, if it has no argument.
 func (a *app) manyCases(cmd *cobra.Command, q *asking, kind workflow.Kind) {
 	var f store.CaseFilter
 	var older, newer age
@@ -56,7 +56,7 @@ func (a *app) manyCases(cmd *cobra.Command, q *asking, kind workflow.Kind) {
 	cmd.RunE = oneOrMany(one, many)
 }
 
-// oneOrMany does the one thing that is given, or many if none is.
+// oneOrMany calls one for an argument, and many without one.
 func oneOrMany(one, many func(*cobra.Command, []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {

@@ -39,7 +39,7 @@ func (a *app) cases() *cobra.Command {
 	return cmd
 }
 
-// caseFilters declares the flags that select cases, but for those of pages. The listing keeps the workflow and the ages.
+// caseFilters declares the flags that select cases, except those for pages. The listing has the workflow and the ages.
 func (l *listing) caseFilters(cmd *cobra.Command, f *store.CaseFilter) {
 	l.workflowFlag(cmd)
 	l.ageFlags(cmd)

@@ -64,7 +64,7 @@ func (a *app) check() *cobra.Command {
 	return cmd
 }
 
-// checks is one run of tasq check.
+// checks is one call of tasq check.
 type checks struct {
 	a                 *app
 	explain, verbose  bool
@@ -73,11 +73,11 @@ type checks struct {
 	states, memory    int
 	time              time.Duration
 
-	models    int // files and workflows that were checked, or would be if they could be read
+	models    int // files and workflows that were checked or could not be read
 	worst     check.Verdict
 	list      *check.Verdicts
 	written   map[string]bool // paths of scenario files
-	unwritten int             // findings that none could be written of
+	unwritten int             // findings without a scenario file
 }
 
 // report is a form of output.
@@ -100,7 +100,7 @@ func warningWords() []string {
 	return list
 }
 
-// usable looks at what the flags cannot check one by one.
+// usable validates combinations of flags and arguments.
 func (c *checks) usable(cmd *cobra.Command, args []string) error {
 	forms := []string{"table", "json", "sarif"}
 	switch {
@@ -167,7 +167,7 @@ func (c *checks) run(ctx context.Context, args []string) error {
 	o := check.Options{States: c.states, Memory: c.memory << 20, Time: c.time, Now: now, Silence: c.silence}
 	each := func(f *check.File) error {
 		if err := ctx.Err(); err != nil {
-			return err // what was being read says nothing of the file
+			return err // an error of reading, not of the file
 		}
 		return c.file(f, out)
 	}
@@ -189,7 +189,7 @@ func (c *checks) run(ctx context.Context, args []string) error {
 	return c.end()
 }
 
-// entries lists what the arguments mean. A word that is neither a file nor looks like one is a workflow.
+// entries lists the entries of the arguments. A word that is not a file, and does not look like one, is a workflow.
 func (c *checks) entries(ctx context.Context, args []string) (iter.Seq[check.Entry], error) {
 	var parts []iter.Seq[check.Entry]
 	for _, arg := range args {
@@ -203,7 +203,7 @@ func (c *checks) entries(ctx context.Context, args []string) (iter.Seq[check.Ent
 		}
 		e, err := c.a.definition(ctx, arg)
 		if err != nil {
-			return nil, &exitError{ExitUsage, err} // whatever it is, there is nothing to be checked
+			return nil, &exitError{ExitUsage, err} // in any case there is nothing to check
 		}
 		parts = append(parts, slices.Values([]check.Entry{e}))
 	}
@@ -218,7 +218,7 @@ func (c *checks) entries(ctx context.Context, args []string) (iter.Seq[check.Ent
 	}, nil
 }
 
-// definition finds a workflow in the database, the newest of its name, or a recipe by its prefix.
+// definition returns the newest definition of a workflow in the database, or a recipe by its prefix.
 func (a *app) definition(ctx context.Context, name string) (check.Entry, error) {
 	if recipe, is := recipeName(name); is {
 		d, err := a.recipe(recipe)
@@ -241,7 +241,7 @@ func (a *app) definition(ctx context.Context, name string) (check.Entry, error) 
 	return e, err
 }
 
-// allowedIn reads which findings a definition allows from its document.
+// allowedIn returns the findings that a definition allows, from its document.
 func allowedIn(document []byte) []net.Code {
 	var doc struct{ Allows []net.Code }
 	if json.Unmarshal(document, &doc) != nil {
@@ -270,7 +270,7 @@ func (c *checks) file(f *check.File, out report) error {
 	return c.writeWitnesses(f)
 }
 
-// end says what is left to say, and with which code the command ends.
+// end prints the summary, and returns the exit code as an error.
 func (c *checks) end() error {
 	if c.witness != "" {
 		text := printable.Plural(len(c.written), "scenario file") + " written to " + c.witness

@@ -20,15 +20,15 @@ import (
 type Streams struct {
 	In  io.Reader
 	Out io.Writer // results
-	Err io.Writer // errors and remarks
+	Err io.Writer // errors and messages
 }
 
-// Registry is what the program brings along. The zero value brings nothing.
+// Registry is what the program provides. The zero value provides nothing.
 type Registry struct {
-	// Recipes makes the workflows of "tasq demo", when they are needed. They are addressed as demo:NAME, and run only on
-	// databases that a demo made. nil if the program has none.
+	// Recipes returns the workflows of "tasq demo". They are named demo:NAME, and run only on databases of tasq demo.
+	// nil if the program has none.
 	Recipes func() ([]engine.Workflow, error)
-	// Demo is the command "tasq demo", which gets the arguments after that word; nil if the program has none.
+	// Demo runs the command "tasq demo" with the arguments after that word; nil if the program has none.
 	Demo func(ctx context.Context, in io.Reader, out, errs io.Writer, args []string) error
 }
 
@@ -40,7 +40,7 @@ type app struct {
 	db     string // flag --db; see path
 	output string // flag -o
 	paint  bool   // standard output is a terminal that shows colors
-	ran    bool   // the arguments were understood, so an error is not about them
+	ran    bool   // the arguments were valid, so an error is not about them
 	help   helpWriter
 }
 
@@ -79,7 +79,7 @@ func Main(ctx context.Context, args []string, s Streams, reg Registry) int {
 	return exitCode(err)
 }
 
-// complain prints an error. One without a text was printed already, and has only a code.
+// complain prints an error. An error without a text was printed before, and only has a code.
 func (a *app) complain(err error) {
 	if text := err.Error(); text != "" {
 		fmt.Fprintln(a.Err, "tasq: "+printable.Lines(text))
@@ -111,7 +111,7 @@ Exit codes:
 
 tasq check has codes of its own: 1 unsound, 2 unreadable, 3 undecided.`
 
-// The commands are listed in the order in which people need them.
+// The commands are listed in order of importance, not alphabetically.
 func init() { cobra.EnableCommandSorting = false }
 
 func (a *app) root() *cobra.Command {
@@ -147,7 +147,7 @@ func (a *app) root() *cobra.Command {
 	return root
 }
 
-// paragraph breaks the long text of a command's help into lines.
+// paragraph wraps the long text of a command's help.
 func paragraph(text string) string {
 	const width = 100
 	var lines []string
@@ -161,7 +161,7 @@ func paragraph(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// group answers a command that needs a further word.
+// group is the body of a command that needs a subcommand.
 func (a *app) group(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return cmd.Help()
@@ -175,7 +175,7 @@ func (a *app) group(cmd *cobra.Command, args []string) error {
 	return fmt.Errorf("%s has no command %q; %s", cmd.CommandPath(), args[0], spelling.Hint(args[0], known))
 }
 
-// run wraps the body of a command: what fails in it is not about the arguments, unless it says so.
+// run wraps the body of a command. Its errors are not about the arguments, unless they say so.
 func (a *app) run(body func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := cmp.Or(noneEmpty(cmd), allText(cmd)); err != nil {
@@ -189,7 +189,7 @@ func (a *app) run(body func(ctx context.Context, args []string) error) func(*cob
 	}
 }
 
-// demo hands everything on.
+// demo passes all arguments to Registry.Demo.
 func (a *app) demo() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "demo [NAME] [FLAG...]", Short: "run a process with failures and waits, and leave the database to explore",

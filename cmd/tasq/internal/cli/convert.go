@@ -155,7 +155,7 @@ func writePNML(w io.Writer, path string, nets []*model.Net) error {
 	return nil
 }
 
-// writeNotation writes workflows. Those that were read from net notation keep everything that it says about them.
+// writeNotation writes workflows. Those that were read from net notation keep all their properties.
 func writeNotation(w io.Writer, path string, nets []*model.Net) error {
 	for _, n := range nets {
 		var text string

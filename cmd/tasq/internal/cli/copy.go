@@ -64,7 +64,7 @@ func (a *app) copyAll(ctx context.Context, from, to database.Database, m *meter)
 	return err
 }
 
-// opened runs f on a database that this process owns meanwhile.
+// opened runs f on a database that this process owns for that time.
 func opened(ctx context.Context, db database.Database, f func(store.Store) error) error {
 	s, err := db.Opener().Open(ctx, store.Options{Now: now})
 	if err != nil {

@@ -9,11 +9,11 @@
 // something are executed by the owner:
 //
 //	a process owns the database   the command is put into its inbox, and the answer printed
-//	no process owns it            this process opens an engine and executes the command itself, with the definitions that
-//	                              the database holds as text; on a database of tasq demo also with the code of the
+//	no process owns it            this process opens an engine and executes the command itself, with the definitions
+//	                              that the database has as text; on a database of tasq demo also with the code of the
 //	                              recipes, see [Registry]
 //
-// Results go to standard output, as a table for people or as JSON for programs, one object per line. Errors and remarks
-// go to standard error. The exit codes are stable, see the Exit constants. The package holds the commands and their
-// flags; packages check, demo, serve and model do the work of the larger ones.
+// Results go to standard output, as a table for people or as JSON for programs, one object per line. Errors and
+// messages go to standard error. The exit codes are stable, see the Exit constants. The package has the commands and
+// their flags; packages check, demo, serve and model implement the larger ones.
 package cli

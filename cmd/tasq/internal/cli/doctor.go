@@ -22,8 +22,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// overdueAfter is how late work must be to be reported: an engine that is open does what is due within milliseconds, if
-// it has a worker free.
+// overdueAfter is the least delay that is reported: an open engine starts due work within milliseconds, if it has a
+// free worker.
 const overdueAfter = 10 * time.Second
 
 func (a *app) doctor() *cobra.Command {
@@ -63,18 +63,18 @@ func (a *app) doctor() *cobra.Command {
 	return cmd
 }
 
-// findings are what the doctor reports, as JSON one object.
+// findings is the report of the command, one JSON object.
 type findings struct {
 	Whole    bool      `json:"whole"`
 	Cases    int64     `json:"cases"`   // root cases
 	Entries  int64     `json:"entries"` // of the journal
 	Problems []problem `json:"problems"`
-	More     int       `json:"more,omitempty"` // problems beyond those
+	More     int       `json:"more,omitempty"` // problems that are not listed
 	Overdue  []late    `json:"overdue"`
 }
 
 type problem struct {
-	Rule string `json:"rule"` // "sqlite" or "postgres" for the database's own check, "read" for what cannot be read, or a rule of Tasq
+	Rule string `json:"rule"` // "sqlite" or "postgres" for the database's own check, "read" for unreadable data, or a rule of Tasq
 	Text string `json:"text"`
 }
 
@@ -84,7 +84,7 @@ type late struct {
 	Kind   string    `json:"kind"`
 	Name   string    `json:"name,omitempty"`
 	Due    time.Time `json:"due"`
-	Limits string    `json:"limits,omitempty"` // of a job that takes of limits: what it waits for, as far as the database has it
+	Limits string    `json:"limits,omitempty"` // of a job with limits: what it waits for, according to the database
 }
 
 func (a *app) examine(ctx context.Context, m *meter) error {
@@ -114,15 +114,15 @@ func (a *app) examine(ctx context.Context, m *meter) error {
 		printable.Plural(len(f.Problems)+f.More, "problem"))
 }
 
-// ownChecks are what databases find out themselves, as lines of which "ok" is none. A server checks pages as it reads them, if
-// it has checksums, and counts what it found.
+// ownChecks are the checks of the databases themselves; "ok" is no problem. A PostgreSQL server verifies pages as it
+// reads them, if it has checksums, and counts the failures.
 var ownChecks = map[domain.Dialect]string{
 	domain.SQLite: "PRAGMA main.integrity_check(100)",
 	domain.Postgres: "SELECT checksum_failures || ' pages failed their checksums, the last one at ' || checksum_last_failure " +
 		"FROM pg_stat_database WHERE datname = current_database() AND checksum_failures > 0",
 }
 
-// look has the database check itself, and lists what is overdue.
+// look runs the database's own check, and lists overdue work.
 func (f *findings) look(ctx context.Context, r store.Reader) error {
 	dialect := domain.DialectOf(r.DB())
 	rows, err := r.DB().QueryContext(ctx, ownChecks[dialect])
@@ -166,7 +166,7 @@ func (f *findings) look(ctx context.Context, r store.Reader) error {
 	return err
 }
 
-// waitsForLimits says of a job that takes of limits what it waits for, as far as the database has it; "" if it takes of none.
+// waitsForLimits returns what a job waits for at its limits, according to the database; "" if it has no limits.
 func waitsForLimits(ctx context.Context, r store.Reader, j *state.Job) (string, error) {
 	answer, err := why.Read(ctx, r, j.Case, now(), why.Here{})
 	if err != nil {
@@ -208,9 +208,9 @@ func (a *app) tellFindings(f *findings) error {
 	return err
 }
 
-// meter shows how far something is, in one line of a terminal. Without one it shows nothing.
+// meter shows progress in one line of a terminal. Without a terminal it shows nothing.
 type meter struct {
-	w     io.Writer // nil shows nothing
+	w     io.Writer // nil for none
 	shown bool
 	last  int64 // percent
 }

@@ -152,7 +152,7 @@ func (a *app) pictureOfCase(ctx context.Context, word string) (p picture, err er
 	return p, err
 }
 
-// netOfName finds a workflow in the database, or a recipe by its prefix.
+// netOfName returns the net of a workflow in the database, or of a recipe by its prefix.
 func (a *app) netOfName(ctx context.Context, name string) (*net.Net, error) {
 	if recipe, is := recipeName(name); is {
 		d, err := a.recipe(recipe)
@@ -189,7 +189,7 @@ type picture struct {
 	labels  map[string]string
 	flows   map[[2]string]string // labels of flows
 	unnamed map[string]bool      // elements with generated names
-	marking net.Marking          // nil unless it is a case
+	marking net.Marking          // nil unless the picture is of a case
 	busy    net.Bits
 }
 

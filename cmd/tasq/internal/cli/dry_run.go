@@ -11,7 +11,7 @@ import (
 	"github.com/tasq-dev/tasq/store"
 )
 
-// dryRun says what a command would do. It takes the ownership of the database for that, so no other process may have it.
+// dryRun prints what a command would do. It owns the database for that time, so no other process may own it.
 func (o *owning) dryRun(ctx context.Context, q *asking) error {
 	if q.queue {
 		return usagef("--dry-run and --queue cannot be combined: a queued command cannot be tried")
@@ -34,7 +34,7 @@ func (o *owning) dryRun(ctx context.Context, q *asking) error {
 	return errors.Join(err, e.Close())
 }
 
-// preview prints what a command would do, in the words of the history.
+// preview prints what a command would do, in the form of the history.
 func (a *app) preview(p engine.Preview) error {
 	if len(p.Trees) == 0 {
 		return a.say("the command would change nothing")

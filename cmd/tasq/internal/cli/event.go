@@ -67,7 +67,7 @@ func (a *app) eventBroadcast() *cobra.Command {
 	return cmd
 }
 
-// send has the owner of the database do it, and says what was done.
+// send sends the command to the owner of the database, and prints what was done.
 func (a *app) send(ctx context.Context, o owning, q *asking, done string) error {
 	result, err := o.do(ctx, q)
 	if err != nil || q.left() {

@@ -11,19 +11,18 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// The exit codes. They are stable: scripts rely on them. Those of tasq check are the verdict's, see
-// [check.Verdict.ExitCode].
+// The exit codes. They are stable, since scripts depend on them. For those of tasq check see [check.Verdict.ExitCode].
 const (
 	ExitOK          = 0
 	ExitNo          = 1   // the result is negative: a scenario's output differs, a database is damaged
 	ExitUsage       = 2   // invalid arguments or input
 	ExitNotFound    = 3   // no such case, work item, task or workflow
-	ExitRefused     = 4   // the state of things forbids it, or the process's own code does
+	ExitRefused     = 4   // the state of the case, or the process's own code, does not allow it
 	ExitDatabase    = 5   // the database cannot be used
-	ExitInterrupted = 130 // by Ctrl-C or a signal to end
+	ExitInterrupted = 130 // by Ctrl-C or a signal
 )
 
-// exitError is an error that knows its exit code.
+// exitError is an error with an exit code.
 type exitError struct {
 	code int
 	err  error
@@ -38,7 +37,7 @@ func exit(code int, format string, args ...any) error {
 
 func usagef(format string, args ...any) error { return exit(ExitUsage, format, args...) }
 
-// usage makes an error of cobra's one of ours.
+// usage returns an error of cobra as a usage error.
 func usage(err error) error {
 	if known := (*exitError)(nil); errors.As(err, &known) {
 		return err
@@ -46,7 +45,7 @@ func usage(err error) error {
 	return &exitError{ExitUsage, errors.New(strings.TrimSpace(err.Error()))}
 }
 
-// exitCode is the code for an error that may come from the engine or the store.
+// exitCode returns the code for an error, which may come from the engine or the store.
 func exitCode(err error) int {
 	if known := (*exitError)(nil); errors.As(err, &known) {
 		return known.code
@@ -77,5 +76,5 @@ func exitCode(err error) int {
 	return ExitDatabase
 }
 
-// ofDatabase are the codes of an owner that cannot use its database.
+// ofDatabase lists the codes of an owner that cannot use its database.
 var ofDatabase = []string{"commit-failed", "closed", "lost", "owned", "older", "read-only", "newer", "corrupt", "undone", "unavailable"}

@@ -24,7 +24,7 @@ type failureRow struct {
 	Item     workitem.ID `json:"item"`
 }
 
-// failuresBy are the words of --by, with what a group keeps of its parts.
+// failuresBy are the values of --by, with the fields that each groups by.
 var failuresBy = map[string]func(store.FailureGroup) store.FailureGroup{
 	"code": func(g store.FailureGroup) store.FailureGroup { return store.FailureGroup{Code: g.Code} },
 	"task": func(g store.FailureGroup) store.FailureGroup {
@@ -96,5 +96,5 @@ func (a *app) listFailures(groups []store.FailureGroup) error {
 	return t.flush()
 }
 
-// queueName is the name of a queue in a table, in which the default one has none.
+// queueName returns the name of a queue for a table.
 func queueName(name string) string { return cmp.Or(name, "(default)") }

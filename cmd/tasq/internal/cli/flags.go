@@ -21,8 +21,8 @@ import (
 	"github.com/tasq-dev/tasq/workflow"
 )
 
-// normalize gives long flags with one dash, as Go's own tools have them, their second dash: -db becomes --db, which
-// otherwise would read as -d b. What follows "--" or "demo" stays.
+// normalize gives a long flag with one dash, as in the tools of Go, a second one: -db becomes --db; it would otherwise
+// be parsed as -d b. Arguments after "--" or "demo" are not changed.
 func (a *app) normalize(root *cobra.Command, args []string) []string {
 	long := make(map[string]bool)
 	var collect func(c *cobra.Command)
@@ -48,7 +48,7 @@ func (a *app) normalize(root *cobra.Command, args []string) []string {
 	return out
 }
 
-// flagError says what a wrong flag was probably meant to be.
+// flagError suggests the flag that a wrong one probably means.
 func flagError(cmd *cobra.Command, err error) error {
 	if invalid := (*pflag.InvalidValueError)(nil); errors.As(err, &invalid) {
 		value := printable.Line(printable.Brief([]byte(invalid.GetValue()), 40))
@@ -71,13 +71,14 @@ func flagError(cmd *cobra.Command, err error) error {
 	return usagef("%s has no flag %s; %s", cmd.CommandPath(), name, meant)
 }
 
-// emptyMeans are the flags for which an empty text is no mistake, or one that they refuse themselves: a queue has one, and a reason may be none.
+// emptyMeans are the flags for which an empty text is valid, or which reject it themselves: "" is the default queue,
+// and a reason is optional.
 var emptyMeans = []string{"queue", "reason", "zone", "once-per"}
 
-// fileNames are the flags that may name a file, whose name is any bytes.
+// fileNames are the flags with file names, which may be any bytes.
 var fileNames = []string{"db", "net", "to", "verdicts", "witness", "users", "tls-key", "tls-cert"}
 
-// allText refuses a flag whose value is not UTF-8, which no database has.
+// allText refuses a flag whose value is not UTF-8, which databases cannot store.
 func allText(cmd *cobra.Command) (err error) {
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		if f.Value.Type() == "string" && !utf8.ValidString(f.Value.String()) && !slices.Contains(fileNames, f.Name) {
@@ -87,8 +88,8 @@ func allText(cmd *cobra.Command) (err error) {
 	return err
 }
 
-// noneEmpty refuses a flag with an empty text, such as that of a variable of a script that is not set: it would select everything, and
-// with --all act on everything.
+// noneEmpty refuses a flag with an empty value, such as that of an unset variable in a script: it would select
+// everything, and with --all act on everything.
 func noneEmpty(cmd *cobra.Command) (err error) {
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		if f.Value.Type() == "string" && f.Value.String() == "" && !slices.Contains(emptyMeans, f.Name) {
@@ -98,8 +99,8 @@ func noneEmpty(cmd *cobra.Command) (err error) {
 	return err
 }
 
-// wanted says what the value of a flag should have been, where the flag's type is one of Go's: its own error speaks of
-// the function that could not read it.
+// wanted describes the value that a flag takes, if the flag has a type of the standard library: the error of that type
+// is about the parsing function.
 func wanted(invalid *pflag.InvalidValueError) error {
 	err := errors.Unwrap(invalid)
 	switch kind := invalid.GetFlag().Value.Type(); {
@@ -122,10 +123,10 @@ func (a *app) checkOutput() error {
 	return nil
 }
 
-// exactly is like cobra.ExactArgs with an error that names what is missing.
+// exactly is like cobra.ExactArgs, but the error names the missing argument.
 func exactly(names ...string) cobra.PositionalArgs { return between(len(names), names...) }
 
-// between takes at least so many of the named arguments.
+// between requires at least the given number of the named arguments.
 func between(least int, names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
@@ -140,7 +141,7 @@ func between(least int, names ...string) cobra.PositionalArgs {
 	}
 }
 
-// words is a flag that takes words of a kind, with commas or repeatedly.
+// words is a flag that takes several words, separated by commas or by repeating the flag.
 type words[T any] struct {
 	list  *[]T
 	parse func(string) (T, error)
@@ -161,7 +162,7 @@ func (w words[T]) Set(s string) error {
 	return nil
 }
 
-// age is a flag that takes a duration: what Go writes, or whole days as in "3d".
+// age is a flag that takes a duration in Go's syntax, or whole days as in "3d".
 type age time.Duration
 
 func (a *age) String() string { return "" }
@@ -184,7 +185,7 @@ func (a *age) Set(s string) error {
 	return nil
 }
 
-// before is the time so long before now; the zero time for the zero age.
+// before returns the time that is the age before now; the zero time for the zero age.
 func (a age) before(now time.Time) time.Time {
 	if a == 0 {
 		return time.Time{}
@@ -192,7 +193,7 @@ func (a age) before(now time.Time) time.Time {
 	return now.Add(-time.Duration(a))
 }
 
-// data is a flag that takes JSON: as it is, from a file as @FILE, or from standard input as "-".
+// data is a flag that takes JSON: literally, from a file as @FILE, or from standard input as "-".
 type data struct {
 	a    *app
 	json json.RawMessage
@@ -219,7 +220,7 @@ func (d *data) Set(s string) error {
 	return nil
 }
 
-// checkJSON says where a text stops being JSON.
+// checkJSON returns an error with the position of a syntax error in JSON.
 func checkJSON(text []byte) error {
 	var v json.RawMessage
 	err := json.Unmarshal(text, &v)
@@ -238,13 +239,13 @@ func checkJSON(text []byte) error {
 		printable.Line(printable.Brief(rest, 20)), syntax)
 }
 
-// place is the line and column of a byte, both from 1.
+// place returns the line and column of a byte, both from 1.
 func place(text []byte, at int) (line, column int) {
 	before := text[:at]
 	return 1 + bytes.Count(before, []byte("\n")), at - bytes.LastIndexByte(before, '\n')
 }
 
-// changed lists the flags that the user gave.
+// changed lists the flags that the user has set.
 func changed(cmd *cobra.Command) []string {
 	var all []string
 	cmd.Flags().Visit(func(f *pflag.Flag) { all = append(all, f.Name) })
@@ -277,7 +278,7 @@ func (l *labels) String() string { return "" }
 
 func (l *labels) Type() string { return "name=value" }
 
-// throttle is a flag that takes a number of starts and a window, as in 10/1h.
+// throttle is a flag that takes a number of starts and a period, as in 10/1h.
 type throttle struct{ c *workflow.Command }
 
 // Set implements [pflag.Value], as do String and Type.

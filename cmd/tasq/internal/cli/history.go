@@ -106,7 +106,7 @@ func (t *historyLines) entry(e *store.Entry) error {
 	return err
 }
 
-// asked says which command an entry is.
+// asked describes the command of an entry.
 func (t *historyLines) asked(e *store.Entry) string {
 	if e.By != "" {
 		return t.story.Naming(e.Command) + " (by " + e.By + ")"

@@ -12,12 +12,12 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// idKind is a kind of things that have ids.
+// idKind describes one kind of ids.
 type idKind struct {
-	what  string // for people
+	what  string // in messages
 	lists string // the command that lists them
 	page  func(context.Context, store.Finder, store.Page) ([]candidate, error)
-	// keyed finds those with a business key; nil if they have none.
+	// keyed finds candidates by their business key; nil if this kind has none.
 	keyed func(ctx context.Context, r store.Finder, key string) ([]candidate, error)
 }
 
@@ -56,18 +56,18 @@ func candidates[T any](all []T, of func(T) candidate) []candidate {
 
 const (
 	idLength = 36
-	leastID  = 4 // so many characters of an id must be given
+	leastID  = 4 // minimum length of a prefix
 )
 
-// idParts are the lengths to which an id is shortened: the time, to the millisecond; and the number within that.
+// idParts are the lengths to which an id can be shortened: the time in milliseconds, and the number within that.
 var idParts = []int{13, 18, 23}
 
-// isID reports whether a word is an id or the beginning of one.
+// isID reports whether a word is an id or a prefix of one.
 func isID(word string) bool {
 	return len(word) >= leastID && len(word) <= idLength && strings.Trim(strings.ToLower(word), "0123456789abcdef-") == ""
 }
 
-// checkID refuses a word that is neither an id, nor the beginning of one, nor can be a business key.
+// checkID returns an error for a word that is neither an id, a prefix of one, nor a possible business key.
 func checkID(kind idKind, word string) error {
 	if isID(word) || kind.keyed != nil && word != "" {
 		return nil
@@ -84,7 +84,8 @@ func notAnID(kind idKind, word string) error {
 		"0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071, and %d are the least to give", printable.Brief([]byte(word), 40), kind.what, or, idLength, leastID)
 }
 
-// resolve puts the id that a word is, or that it begins, into id; no word leaves it as it is. A case is found by its business key too.
+// resolve sets id to the id that a word is or abbreviates; an empty word leaves it unchanged. A case is also found by
+// its business key.
 func resolve[T any](ctx context.Context, r store.Finder, kind idKind, word string, id *workitem.Key[T]) error {
 	if word == "" {
 		return nil
@@ -96,13 +97,13 @@ func resolve[T any](ctx context.Context, r store.Finder, kind idKind, word strin
 	if err := id.UnmarshalText([]byte(whole)); err != nil {
 		return usagef("%q is not the id of a %s: %w", word, kind.what, err)
 	}
-	if id.IsZero() { // a filter would take it for none
+	if id.IsZero() { // a filter would ignore it
 		return exit(ExitNotFound, "%s is the zero id, which no %s has; %s lists them", word, kind.what, kind.lists)
 	}
 	return nil
 }
 
-// wholeID is the id that a word means. An id goes before a business key that begins another id.
+// wholeID returns the complete id for a word. An id has precedence over a business key that is a prefix of another id.
 func wholeID(ctx context.Context, r store.Finder, kind idKind, word string) (string, error) {
 	whole := isID(word) && len(word) == idLength
 	if whole && kind.keyed == nil {
@@ -132,14 +133,15 @@ func wholeID(ctx context.Context, r store.Finder, kind idKind, word string) (str
 	}
 	switch {
 	case whole:
-		return word, nil // a removed case is reported by what looks for it
+		return word, nil // the caller reports a removed case
 	case isID(word):
 		return "", nothingBegins(ctx, r, kind, word)
 	}
 	return "", notAnID(kind, word)
 }
 
-// nothingBegins is the error for a beginning that no id of a kind has. One of another kind gets a hint.
+// nothingBegins returns the error for a prefix that matches no id of a kind, with a hint if it matches one of another
+// kind.
 func nothingBegins(ctx context.Context, r store.Finder, kind idKind, word string) error {
 	for _, other := range []idKind{caseIDs, itemIDs, jobIDs} {
 		found, err := beginning(ctx, r, other, strings.ToLower(word))
@@ -157,12 +159,12 @@ func nothingBegins(ctx context.Context, r store.Finder, kind idKind, word string
 	return exit(ExitNotFound, "there is no %s whose id begins with %s; %s lists them", kind.what, word, kind.lists)
 }
 
-// candidate is a thing whose id begins as asked.
+// candidate is a match for a prefix.
 type candidate struct{ id, name string }
 
 const mostCandidates = 5
 
-// beginning finds the things whose ids begin with a text: one more than are listed.
+// beginning returns the matches for a prefix, at most one more than are listed.
 func beginning(ctx context.Context, r store.Finder, kind idKind, text string) ([]candidate, error) {
 	least, ok := before(text)
 	if !ok {
@@ -177,7 +179,7 @@ func beginning(ctx context.Context, r store.Finder, kind idKind, text string) ([
 	return page, err
 }
 
-// before is the id right before all that begin with a text; false if no id does.
+// before returns the id that precedes all ids with a prefix; false if the prefix is not valid.
 func before(text string) (string, bool) {
 	const zero = "00000000-0000-0000-0000-000000000000"
 	id, err := uuid.Parse(text + zero[min(len(text), len(zero)):])
@@ -185,7 +187,7 @@ func before(text string) (string, bool) {
 		return "", false
 	}
 	if id == uuid.Nil {
-		return "", true // the first of all
+		return "", true // there is no lower id
 	}
 	for i := len(id) - 1; ; i-- {
 		if id[i]--; id[i] != 0xff {
@@ -206,7 +208,7 @@ func ambiguous(word, why string, found []candidate) error {
 	return usagef("%s is ambiguous: %s:%s%s", word, why, strings.Join(lines, ""), more)
 }
 
-// shortID is as much of an id as distinguishes it from all others of its kind, by whole parts.
+// shortID returns the shortest form of an id that distinguishes it from all others of its kind, by whole parts.
 func shortID[T any](ctx context.Context, r store.Finder, kind idKind, id workitem.Key[T]) (string, error) {
 	if id.IsZero() {
 		return "", nil
@@ -230,7 +232,7 @@ func shortID[T any](ctx context.Context, r store.Finder, kind idKind, id workite
 	return text, nil
 }
 
-// same is how many bytes two texts have in common at their beginning.
+// same returns the length of the common prefix of two texts.
 func same(a, b string) int {
 	n := 0
 	for n < min(len(a), len(b)) && a[n] == b[n] {

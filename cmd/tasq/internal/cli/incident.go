@@ -82,10 +82,11 @@ func (a *app) incidentAction(kind workflow.Kind, short, what, say string) *cobra
 	return cmd
 }
 
-// ofJobs are the kinds of incidents of jobs that are done again by themselves.
+// ofJobs are the kinds of incidents of jobs, which can be run again on their own.
 var ofJobs = []string{state.IncidentTimer, state.IncidentFunction, state.IncidentHandler}
 
-// incidents are those that the command acts on: by their work items, or a retry of timers, functions or handlers by their own ids.
+// incidents returns the targets of the command: work items, or for a retry of timers, functions or handlers the ids of
+// the incidents.
 func (q *asking) incidents(ctx context.Context, r store.Reader, f store.IncidentFilter) ([]string, error) {
 	v := store.ViewerOf(r)
 	if q.command.Kind == workflow.KindRetry && slices.Contains(ofJobs, f.Kind) {
@@ -131,17 +132,17 @@ func (a *app) oneIncident(ctx context.Context, q *asking, item string) error {
 	})
 }
 
-// also is what an incident can be named by beside its work item.
+// also is the help on other ways to name an incident than by its work item.
 var also = map[workflow.Kind]string{workflow.KindRetry: ", or by its own id if it is about a timer, a function or a completion handler"}
 
-// alsoMany says what else a selection is good for.
+// alsoMany is the help on further uses of a selection.
 var alsoMany = map[workflow.Kind]string{workflow.KindRetry: " With --kind timer, function or handler, these jobs are retried themselves."}
 
-// ofJob has the retry of an incident that is named by its own id be that of its job.
+// ofJob makes the retry of an incident that is named by its own id that of its job.
 func (q *asking) ofJob(ctx context.Context, r store.Finder) error {
 	id, err := workitem.ParseID(q.about)
 	if err != nil {
-		return nil // the beginning of an id is that of a work item
+		return nil // a prefix is always that of a work item
 	}
 	jobs, err := r.Jobs(ctx, store.JobFilter{ID: workitem.JobID(id), Kind: state.JobIncident})
 	if len(jobs) > 0 {
@@ -150,7 +151,7 @@ func (q *asking) ofJob(ctx context.Context, r store.Finder) error {
 	return err
 }
 
-// countFirst says how many targets would be acted on, or, with all, acts on them. what names one.
+// countFirst prints how many targets are selected or, with all, acts on them. what is the noun for one.
 func (a *app) countFirst(ctx context.Context, q *asking, all bool, targets []string, what string) error {
 	switch {
 	case !all || q.dryRun:
@@ -161,7 +162,8 @@ func (a *app) countFirst(ctx context.Context, q *asking, all bool, targets []str
 	return a.many(ctx, q, targets, what)
 }
 
-// many acts on every target: as the owner of the database by a durable action, and otherwise by a command each. what names one.
+// many acts on every target: by a durable bulk action if this process can own the database, and otherwise by one
+// command each. what is the noun for one.
 func (a *app) many(ctx context.Context, q *asking, targets []string, what string) error {
 	if err := q.complete(); err != nil {
 		return err
@@ -189,7 +191,7 @@ func (a *app) many(ctx context.Context, q *asking, targets []string, what string
 	return err
 }
 
-// bulk has the action done by this process. The error wraps store.ErrOwned if another one owns the database.
+// bulk executes the action in this process. The error wraps store.ErrOwned if another process owns the database.
 func (o *owning) bulk(ctx context.Context, action bulk.Action, targets []string) (result bulk.Result, err error) {
 	if o.db, err = o.a.database(); err != nil {
 		return result, err
@@ -222,7 +224,7 @@ func (o *owning) bulk(ctx context.Context, action bulk.Action, targets []string)
 	return result, errors.Join(err, e.Close())
 }
 
-// each leaves a command for each target with the process that owns the database.
+// each leaves a command for each target to the process that owns the database.
 func (o *owning) each(ctx context.Context, q *asking, action bulk.Action, targets []string) (result bulk.Result, err error) {
 	for _, target := range targets {
 		c, err := action.Command(target, "")

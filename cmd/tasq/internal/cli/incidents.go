@@ -15,7 +15,7 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// choosing are the flags that select incidents.
+// choosing has the flags that select incidents.
 type choosing struct {
 	f      store.IncidentFilter
 	older  age
@@ -32,7 +32,7 @@ func (s *choosing) flags(cmd *cobra.Command) {
 	f.StringVar(&s.caseID, "case", "", ofCase)
 }
 
-// filter finds what the flags say.
+// filter returns the filter for the flags.
 func (s *choosing) filter(ctx context.Context, r store.Finder) (store.IncidentFilter, error) {
 	if s.f.Kind != "" && !slices.Contains(state.IncidentKinds, s.f.Kind) {
 		return s.f, usagef("unknown --kind %q; %s", s.f.Kind, spelling.Hint(s.f.Kind, state.IncidentKinds))

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// input is standard input that stops being read when the command is interrupted: a process that waits at a terminal for a
-// model that never comes can be ended. Nothing is read before the first Read.
+// input is standard input that stops reading when the command is interrupted, so that a process that waits for input at
+// a terminal can be ended. It reads nothing before the first Read.
 type input struct {
 	ctx   context.Context
 	from  io.Reader
@@ -15,13 +15,13 @@ type input struct {
 	pipe  *io.PipeReader
 }
 
-// Read reads on, or returns the context's error once that has ended.
+// Read reads input, or returns the context's error once the context has ended.
 func (in *input) Read(p []byte) (int, error) {
 	in.begin.Do(func() {
 		r, w := io.Pipe()
 		in.pipe = r
 		context.AfterFunc(in.ctx, func() { w.CloseWithError(in.ctx.Err()) })
-		go func() { // the read that is under way cannot be ended, and ends with the process
+		go func() { // a read in progress cannot be canceled; it ends with the process
 			_, err := io.Copy(w, in.from)
 			w.CloseWithError(err)
 		}()

@@ -77,7 +77,7 @@ func (l *listing) items(ctx context.Context, r store.Reader, f store.ItemFilter)
 	})
 }
 
-// within says how to select what belongs to a case: a root case with all that is below it, or one child case alone.
+// within returns how to select the work of a case: of a root case with all its descendants, or of a single child case.
 func within(ctx context.Context, r store.Finder, id workitem.CaseID) (root, alone workitem.CaseID, err error) {
 	if id.IsZero() {
 		return root, alone, nil

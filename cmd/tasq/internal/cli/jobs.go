@@ -90,7 +90,7 @@ func (l *listing) jobs(ctx context.Context, r store.Reader, f store.JobFilter) (
 			return nil, err
 		}
 		in := ""
-		if j.State.Live() && !j.Due.IsZero() { // without a time, only an event or a child case ends its wait
+		if j.State.Live() && !j.Due.IsZero() { // a job without a time waits for an event or a child case
 			in = printable.Duration(j.Due.Sub(at))
 		}
 		kind := j.Kind
@@ -103,7 +103,7 @@ func (l *listing) jobs(ctx context.Context, r store.Reader, f store.JobFilter) (
 	})
 }
 
-// ownerOf names what a job belongs to: a work item, an activation of a task, or the case.
+// ownerOf returns the name of what a job belongs to: a work item, an activation of a task, or the case.
 func ownerOf(ctx context.Context, r store.Finder, j *state.Job) (string, error) {
 	switch {
 	case !j.Item.IsZero():

@@ -76,7 +76,7 @@ func (a *app) showLimits(list []workflow.LimitInfo) error {
 	return t.flush()
 }
 
-// keyOfHolder says of which key a case holds slots: " (of ada)".
+// keyOfHolder returns the key for which a case holds slots: " (of ada)".
 func keyOfHolder(h workflow.LimitHolder) string {
 	if h.Key == "" {
 		return ""
@@ -252,7 +252,7 @@ func (a *app) queueWorkers() *cobra.Command {
 	return cmd
 }
 
-// workersOf is how many jobs of a queue run at a time, and what was set if that is another number.
+// workersOf returns how many jobs of a queue run at a time, and the configured number if it differs.
 func workersOf(l workflow.QueueInfo) string {
 	if l.Set > 0 && l.Set != l.Workers {
 		return fmt.Sprintf("%d of %d", l.Workers, l.Set)
@@ -260,7 +260,7 @@ func workersOf(l workflow.QueueInfo) string {
 	return strconv.Itoa(l.Workers)
 }
 
-// acting are the flags of the commands about no case.
+// acting declares the flags of commands that concern no case.
 func (q *asking) acting(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&q.command.Actor, "by", "", "`name` of the actor (default: the environment variable USER)")
 	q.patience(cmd)

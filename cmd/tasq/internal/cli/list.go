@@ -14,10 +14,10 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// listing is what cases, items and jobs have in common.
+// listing has the common parts of the lists of cases, items and jobs.
 type listing struct {
 	a          *app
-	what       string // in the plural
+	what       string // plural
 	limit      int
 	after      string
 	newest     bool
@@ -30,7 +30,7 @@ type listing struct {
 	itemID     string // flag --item
 	watch      watch
 	search     store.Search
-	countFlags []string // the flags that go together with --counts
+	countFlags []string // the flags that are allowed with --counts
 }
 
 func (l *listing) flags(cmd *cobra.Command) {
@@ -64,7 +64,7 @@ func (l *listing) searchFlag(cmd *cobra.Command) {
 
 const ofCase = "only those of the case with this `id`, and, if it is a root case, of its descendants"
 
-// caseFlag and itemFlag declare what [listing.runs] parses.
+// caseFlag and itemFlag declare the flags that [listing.runs] parses.
 func (l *listing) caseFlag(cmd *cobra.Command, text string) {
 	cmd.Flags().StringVar(&l.caseID, "case", "", text)
 }
@@ -73,9 +73,8 @@ func (l *listing) itemFlag(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&l.itemID, "item", "", "only those of the work item with this `id`")
 }
 
-// runs gives a command its body: the flags are checked, then the database is read. Where the command has --case and
-// --item, their ids are put into root and item, which may be nil where it has not; more checks the flags of its own,
-// and may be nil.
+// runs returns the body of a command: it checks the flags, then reads the database. root and item get the ids of --case
+// and --item, and are nil if the command does not have the flag. more checks the command's own flags, and may be nil.
 func (l *listing) runs(
 	cmd *cobra.Command, root *workitem.CaseID, item *workitem.ID, more func() error,
 	body func(context.Context, store.Reader) error,
@@ -101,7 +100,7 @@ func (l *listing) runs(
 				if err := resolve(ctx, r, caseIDs, l.caseID, root); err != nil {
 					return err
 				}
-				if err := resolve(ctx, r, itemIDs, l.itemID, item); err != nil { // no --item, no word
+				if err := resolve(ctx, r, itemIDs, l.itemID, item); err != nil { // an empty --item is no filter
 					return err
 				}
 				return body(ctx, r)
@@ -110,7 +109,7 @@ func (l *listing) runs(
 	}
 }
 
-// checkIDs refuses ids that are none.
+// checkIDs returns an error for invalid ids.
 func (l *listing) checkIDs() error {
 	if l.caseID != "" {
 		if err := checkID(caseIDs, l.caseID); err != nil {
@@ -123,7 +122,7 @@ func (l *listing) checkIDs() error {
 	return nil
 }
 
-// check looks at what flags cannot check one by one.
+// check validates combinations of flags.
 func (l *listing) check(cmd *cobra.Command) error {
 	if l.search.Payload != "" && !cmd.Flags().Changed("newest") {
 		l.newest = true
@@ -148,7 +147,8 @@ func (l *listing) check(cmd *cobra.Command) error {
 	return nil
 }
 
-// known refuses a --workflow and a --task of which the database knows nothing: an empty list would not tell.
+// known returns an error for a --workflow or a --task that the database does not have: an empty list would not show
+// that.
 func (l *listing) known(ctx context.Context, r store.Reader) error {
 	names, err := namesOf(ctx, r)
 	if err != nil {
@@ -157,16 +157,16 @@ func (l *listing) known(ctx context.Context, r store.Reader) error {
 	return names.check(l.workflow, l.task)
 }
 
-// pageSize is how many rows are read and printed at a time.
+// pageSize is the number of rows that are read and printed at a time.
 const pageSize = 1000
 
-// pages reads rows page by page, on one state of the database, and shows each page.
+// pages reads rows page by page, from one snapshot of the database, and prints each page.
 func pages[T any](
 	l *listing, read func(store.Page) ([]T, error), id func(T) string, show func([]T) error,
 ) error {
 	page := store.Page{After: l.after, Desc: l.newest}
 	left, seen := l.limit, 0
-	l.search.Spent = new(store.SearchSpent) // the bounds of a search hold over all pages
+	l.search.Spent = new(store.SearchSpent) // the limits of a search apply to all pages together
 	for {
 		page.Limit = pageSize
 		if l.limit > 0 {
@@ -197,7 +197,7 @@ func pages[T any](
 			return l.more(page, func(p store.Page) (int, error) {
 				rows, err := read(p)
 				if cut := (*store.CutError)(nil); errors.As(err, &cut) {
-					return 1, nil // it is not known
+					return 1, nil // unknown
 				}
 				return len(rows), err
 			})
@@ -209,7 +209,7 @@ func pages[T any](
 	return nil
 }
 
-// rows lists what is read, each as a row of the table or, for programs, as an object.
+// rows prints rows: each as a row of the table or, for programs, as an object.
 func rows[T, O any](
 	l *listing, t *table, read func(store.Page) ([]T, error), id func(T) string, object func(T) O,
 	cells func(T) ([]string, error),
@@ -235,7 +235,7 @@ func rows[T, O any](
 	})
 }
 
-// more says how to go on, if there is more.
+// more prints how to continue if there are more rows.
 func (l *listing) more(page store.Page, read func(store.Page) (int, error)) error {
 	page.Limit = 1
 	n, err := read(page)
@@ -245,7 +245,7 @@ func (l *listing) more(page store.Page, read func(store.Page) (int, error)) erro
 	return err
 }
 
-// count prints the counts of one kind of thing.
+// count prints the counts for one kind of rows.
 func (l *listing) count(ctx context.Context, r store.Counter, what string, wanted func(state string) bool) error {
 	counts, err := r.Counts(ctx)
 	if err != nil {
@@ -284,7 +284,7 @@ func (l *listing) count(ctx context.Context, r store.Counter, what string, wante
 	return t.flush()
 }
 
-// inStates makes a filter of states for counts; an empty list wants all.
+// inStates returns a filter of states for counts; an empty list selects all.
 func inStates[S interface{ String() string }](states []S) func(string) bool {
 	return func(word string) bool {
 		return len(states) == 0 || slices.ContainsFunc(states, func(s S) bool { return s.String() == word })

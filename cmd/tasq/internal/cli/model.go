@@ -41,10 +41,10 @@ func (a *app) openModel(path string) (*model.File, error) {
 	return model.Open(path)
 }
 
-// stdinName is what the model on standard input is called, in messages and by the files that are made of it.
+// stdinName is the name for the model on standard input, in messages and for output files.
 const stdinName = "stdin"
 
-// stdinOnce refuses arguments of which several are standard input: the second would find it empty.
+// stdinOnce returns an error if several arguments are standard input: the second would find it empty.
 func stdinOnce(args []string) error {
 	if i := slices.Index(args, "-"); i >= 0 && slices.Contains(args[i+1:], "-") {
 		return usagef("standard input (-) can be read only once")
@@ -52,7 +52,7 @@ func stdinOnce(args []string) error {
 	return nil
 }
 
-// chooseNets is the one of a file's nets that has a name, or all of them for no name.
+// chooseNets returns the net of a file with the given name, or all nets for an empty name.
 func chooseNets(file string, nets []*model.Net, name string) ([]*model.Net, error) {
 	if name == "" {
 		return nets, nil
@@ -63,7 +63,7 @@ func chooseNets(file string, nets []*model.Net, name string) ([]*model.Net, erro
 	return nil, exit(ExitNotFound, "%s has no workflow %q; %s", file, name, spelling.Hint(name, model.Names(nets)))
 }
 
-// pictureOf makes a picture of a net that is well-formed. A cycle of routing tasks can be drawn, though not run.
+// pictureOf returns the picture of a well-formed net. A cycle of routing tasks can be drawn, although it cannot run.
 func pictureOf(path string, n *model.Net) (picture, error) {
 	if n.Definition == nil {
 		return picture{}, usagef("%s: no workflow can be made of net %s, and so no drawing; tasq convert says why",
@@ -77,7 +77,7 @@ func pictureOf(path string, n *model.Net) (picture, error) {
 	return picture{n: compiled, title: n.Label, labels: n.Labels, flows: n.Flows, unnamed: n.Unnamed}, err
 }
 
-// problemsOf makes an error of what is wrong with workflows.
+// problemsOf returns an error for the problems of workflows.
 func problemsOf(path string, problems []net.Problem) error {
 	lines := make([]string, len(problems))
 	for i, p := range problems {
@@ -86,8 +86,8 @@ func problemsOf(path string, problems []net.Problem) error {
 	return usagef("%s is not well-formed:\n%s", path, strings.Join(lines, "\n"))
 }
 
-// outputName is what a file that is made of a net is called, without an ending: like the net's own file, and like the
-// net too if that file has others.
+// outputName returns the name of the output file of a net without an extension: that of the net's own file, with the
+// name of the net if the file has several.
 func outputName(f *model.File, n *model.Net) string {
 	name := baseName(f.Name)
 	if len(f.Nets) > 1 {
@@ -96,13 +96,13 @@ func outputName(f *model.File, n *model.Net) string {
 	return name
 }
 
-// baseName is the name of a file without its folder and its ending.
+// baseName returns the name of a file without directory and extension.
 func baseName(path string) string {
 	base := filepath.Base(path)
 	return strings.TrimSuffix(base, filepath.Ext(base))
 }
 
-// fileLetter makes a name one that every system takes for a file's; the name of a net may hold anything.
+// fileLetter replaces characters that are not valid in file names on every system; the name of a net may contain any.
 func fileLetter(r rune) rune {
 	if r == '-' || r == '_' || r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' {
 		return r
@@ -110,7 +110,7 @@ func fileLetter(r rune) rune {
 	return '_'
 }
 
-// readNotation reads the workflows of a text: one in net notation, or the define commands of a scenario.
+// readNotation reads workflows in net notation, or the define commands of a scenario.
 func (a *app) readNotation(path string) ([]*scenario.Workflow, error) {
 	f, err := a.readModel(path)
 	if err != nil {

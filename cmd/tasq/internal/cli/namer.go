@@ -8,12 +8,12 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// namer writes ids and labels for tables. The first error is kept, and what comes after it is empty.
+// namer formats ids and labels for tables. It keeps the first error, and returns empty texts after it.
 type namer struct {
 	ctx   context.Context
 	r     store.Reader
 	cases map[workitem.CaseID]string // short ids
-	paths map[workitem.CaseID]string // of cases, with a slash behind
+	paths map[workitem.CaseID]string // of cases, with a trailing slash
 	err   error
 }
 
@@ -23,7 +23,7 @@ func (n *namer) job(id workitem.JobID) string { return short(n, jobIDs, id) }
 
 func (n *namer) event(id workitem.MessageID) string { return short(n, eventIDs, id) }
 
-// of is the short id of a case.
+// of returns the short id of a case.
 func (n *namer) of(id workitem.CaseID) string {
 	text, known := n.cases[id]
 	if !known {
@@ -45,8 +45,8 @@ func short[T any](n *namer, kind idKind, id workitem.Key[T]) string {
 	return text
 }
 
-// path puts before the label of an item its workflow, "article/draft.1.1", or that of the root case and the labels of the
-// child cases that it belongs to: "order/ship.1.2/pick.1.1".
+// path returns the label of an item after its workflow, "article/draft.1.1", or after the workflow of the root case and
+// the labels of the child cases above it: "order/ship.1.2/pick.1.1".
 func (n *namer) path(it *store.ItemRow) string {
 	if it.Root == it.Case {
 		return it.Workflow + "/" + it.Label()

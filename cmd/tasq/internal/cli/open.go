@@ -19,7 +19,7 @@ import (
 
 func now() time.Time { return retry.SystemClock.Now() }
 
-// database is what the command is about.
+// database returns the database of the command.
 func (a *app) database() (database.Database, error) {
 	word := a.db
 	if word == "" {
@@ -67,7 +67,7 @@ func read(ctx context.Context, d database.Database) (store.Store, error) {
 	return s, nil
 }
 
-// names are what the workflows of a database are made of.
+// names provides the names of workflows and tasks in a database.
 type names struct{ defs []*store.Definition }
 
 func namesOf(ctx context.Context, r store.Reader) (names, error) {
@@ -85,7 +85,7 @@ func (n names) workflows() []string {
 	return all
 }
 
-// newest finds the definition of a workflow that was registered last; nil if there is none.
+// newest returns the last registered definition of a workflow; nil if there is none.
 func (n names) newest(workflow string) *store.Definition {
 	var found *store.Definition
 	for _, d := range n.defs {
@@ -109,7 +109,7 @@ func (n names) tasks(workflow string) []string {
 	return all
 }
 
-// check refuses the name of a workflow or a task that the database does not know; "" is none.
+// check returns an error for the name of a workflow or a task that the database does not have; "" is valid.
 func (n names) check(workflow, task string) error {
 	if all := n.workflows(); workflow != "" && !slices.Contains(all, workflow) {
 		return exit(ExitNotFound, "there is no workflow %q in the database; %s", workflow, spelling.Hint(workflow, all))
@@ -124,7 +124,7 @@ func (n names) check(workflow, task string) error {
 	return nil
 }
 
-// findCase finds a case by its id. An id of something else gets a hint.
+// findCase returns a case by its id. The error has a hint if the id is that of something else.
 func findCase(ctx context.Context, r store.Finder, id workitem.CaseID) (*state.Case, error) {
 	found, err := r.Cases(ctx, store.CaseFilter{ID: id})
 	if err != nil || len(found) > 0 {
@@ -148,7 +148,7 @@ func findCase(ctx context.Context, r store.Finder, id workitem.CaseID) (*state.C
 	return nil, exit(ExitNotFound, "there is no case %s; tasq cases lists them", id)
 }
 
-// caseByWord is findCase for an id as it was given, or the beginning of one.
+// caseByWord is findCase for an id or a prefix of one.
 func caseByWord(ctx context.Context, r store.Finder, word string) (*state.Case, error) {
 	var id workitem.CaseID
 	if err := resolve(ctx, r, caseIDs, word, &id); err != nil {
@@ -157,7 +157,7 @@ func caseByWord(ctx context.Context, r store.Finder, word string) (*state.Case, 
 	return findCase(ctx, r, id)
 }
 
-// findItem finds a work item by its id. An id of something else gets a hint.
+// findItem returns a work item by its id. The error has a hint if the id is that of something else.
 func findItem(ctx context.Context, r store.Finder, id workitem.ID) (*store.ItemRow, error) {
 	found, err := r.Items(ctx, store.ItemFilter{ID: id})
 	if err != nil || len(found) > 0 {
@@ -180,7 +180,7 @@ func first[T any](list []*T) *T {
 	return list[0]
 }
 
-// findTask finds a task of a case's workflow by its name.
+// findTask returns a task of a case's workflow by its name.
 func findTask(c *state.Case, name string) (net.TaskID, error) {
 	if t, ok := c.Net.TaskByName(name); ok {
 		return t, nil

@@ -12,7 +12,7 @@ import (
 	"github.com/tasq-dev/tasq/internal/spelling"
 )
 
-// drawFormats are the formats of a drawing, and modelFormats those of a model.
+// drawFormats are the formats of drawings, and modelFormats those of models.
 var (
 	drawFormats  = []string{"svg", "dot", "mermaid"}
 	modelFormats = []string{"pnml", "net"}
@@ -29,9 +29,9 @@ func noTable(cmd *cobra.Command) error {
 	return nil
 }
 
-// chooseFormat returns the output format: the value of -f, or else the one that the extension of --to stands for. Without
-// either, tasq draw writes dot, since older scripts rely on that, and tasq convert fails. An unknown extension
-// is an error as well: a call with "--to net.png" does not want text for Graphviz in that file.
+// chooseFormat returns the output format: the value of -f, or else that of the extension of --to. Without either, tasq
+// draw writes dot, since older scripts depend on that, and tasq convert fails. An unknown extension is an error too: a
+// user of "--to net.png" does not expect text for Graphviz in that file.
 func chooseFormat(format, to string, formats []string) (string, error) {
 	if slices.Contains(formats, to) {
 		return "", usagef("--to names the output file, and %s is a format, which belongs after -f; for a file of that name write --to ./%[1]s", to)
@@ -58,7 +58,7 @@ func chooseFormat(format, to string, formats []string) (string, error) {
 	return format, nil
 }
 
-// isFolder reports whether a path names a folder, one that is there or one that ends like one.
+// isFolder reports whether a path names a directory: it exists, or the path ends with a slash.
 func isFolder(path string) bool {
 	if path != "" && os.IsPathSeparator(path[len(path)-1]) {
 		return true
@@ -69,18 +69,18 @@ func isFolder(path string) bool {
 
 // output is a file to be written.
 type output struct {
-	name string // in the folder, if --to names one
+	name string // in the directory, if --to names one
 	data []byte
 }
 
-// render makes an output of what a function writes.
+// render returns the output of a function.
 func render(name string, write func(io.Writer) error) (output, error) {
 	var b bytes.Buffer
 	err := write(&b)
 	return output{name, b.Bytes()}, err
 }
 
-// room rejects several output files unless --to names a folder.
+// room returns an error for several output files unless --to names a directory.
 func room(files int, to string) error {
 	if files > 1 && !isFolder(to) {
 		return usagef("there are %d files to write; name a folder with --to, like --to %s/", files, firstWord(to, "out"))
@@ -88,7 +88,7 @@ func room(files int, to string) error {
 	return nil
 }
 
-// write writes outputs to standard output, into one file, or into a folder. It writes nothing if an output would
+// write writes outputs to standard output, to one file, or to a directory. It writes nothing if an output would
 // overwrite a file that was read.
 func (a *app) write(to string, outputs []output, read []string) error {
 	if err := room(len(outputs), to); err != nil {

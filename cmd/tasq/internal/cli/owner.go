@@ -20,21 +20,21 @@ import (
 	"github.com/tasq-dev/tasq/workflow"
 )
 
-// owning is the way of a command to the process that owns the database, this one if none does.
+// owning sends a command to the process that owns the database, which is this one if there is no other.
 type owning struct {
 	a      *app
-	net    string // file of the workflow to be started; "" for one that is known
+	net    string // file of the workflow to start; "" for a known workflow
 	create bool
 
 	db     database.Database
 	defs   []engine.Workflow // what this process can run of the database
-	lacks  string            // the workflow that the command is about, if this process cannot run it
-	target string            // the workflow to be started
-	recipe bool              // which is a recipe of tasq demo
+	lacks  string            // the workflow of the command, if this process cannot run it
+	target string            // the workflow to start
+	recipe bool              // it is a recipe of tasq demo
 	claim  bool              // the database is new, and becomes one of tasq demo
 }
 
-// do has a command done, and returns when it is; with --queue, once it is left.
+// do executes a command and waits for the result; with --queue, it only leaves it.
 func (o *owning) do(ctx context.Context, q *asking) (workflow.Result, error) {
 	if err := q.complete(); err != nil {
 		return workflow.Result{}, err
@@ -48,7 +48,7 @@ func (o *owning) do(ctx context.Context, q *asking) (workflow.Result, error) {
 	return o.ask(ctx, q)
 }
 
-// prepare reads what the command is about, without changing anything.
+// prepare reads what the command needs, without changing anything.
 func (o *owning) prepare(ctx context.Context, q *asking) (err error) {
 	if o.db, err = o.a.database(); err != nil {
 		return err
@@ -69,7 +69,7 @@ func (o *owning) prepare(ctx context.Context, q *asking) (err error) {
 		switch q.command.Kind {
 		case workflow.KindSetLimit, workflow.KindForgetLimit, workflow.KindPause, workflow.KindUnpause, workflow.KindSetWorkers,
 			workflow.KindForgetWorkers:
-			return nil // about no workflow, so any process can do it
+			return nil // without a workflow, so any process can execute it
 		case workflow.KindBroadcast:
 			return o.gatherAll(known.defs, code)
 		}
@@ -84,7 +84,7 @@ func (o *owning) prepare(ctx context.Context, q *asking) (err error) {
 	})
 }
 
-// caseOf finds the case that a command acts on; nil for one that is about no case that is there.
+// caseOf returns the case that a command acts on; nil for a command that acts on no existing case.
 func caseOf(ctx context.Context, r store.Finder, c workflow.Command) (*state.Case, error) {
 	id := c.Case
 	switch c.Kind {
@@ -114,8 +114,8 @@ func caseOf(ctx context.Context, r store.Finder, c workflow.Command) (*state.Cas
 	return findCase(ctx, r, id)
 }
 
-// read looks at the database. One of an older schema is migrated first, as by an engine that opens it: the command
-// acts, so it may change the file, and another process that owns it could not do this command.
+// read reads the database. An older schema is migrated first, as by an engine that opens it: the command may change the
+// file, and another process that owned it could not execute this command.
 func (o *owning) read(ctx context.Context, f func(store.Reader) error) error {
 	err := o.a.view(ctx, f)
 	if !errors.Is(err, store.ErrOlder) {
@@ -136,8 +136,8 @@ func (o *owning) read(ctx context.Context, f func(store.Reader) error) error {
 	return o.a.view(ctx, f)
 }
 
-// gatherNew is like gather for a database that is still to be made: it has no workflow to start, so it is one of a file,
-// or a recipe.
+// gatherNew is gather for a database that does not exist yet: it has no workflow to start, so that comes from a file,
+// or is a recipe.
 func (o *owning) gatherNew() error {
 	switch {
 	case o.net != "":
@@ -152,8 +152,8 @@ func (o *owning) gatherNew() error {
 	return err
 }
 
-// gather collects the definitions that this process can run: those that the database holds as text, the code that it has
-// for others, and the one that is to be started.
+// gather collects the definitions that this process can run: those that the database has as text, the code that it has
+// for others, and the one to start.
 func (o *owning) gather(stored []*store.Definition, code []*workflow.Definition, on *state.Case) error {
 	texts, err := rebuild(stored)
 	if err != nil {
@@ -192,7 +192,8 @@ func (o *owning) gather(stored []*store.Definition, code []*workflow.Definition,
 	return nil
 }
 
-// chosen checks that a recipe is there and may run on the database, which has code for it only if tasq demo made it.
+// chosen checks that a recipe exists and may run on the database: there is code for it only if tasq demo created the
+// database.
 func (o *owning) chosen(code []*workflow.Definition) ([]*workflow.Definition, error) {
 	if _, err := o.a.recipe(o.target); err != nil {
 		return nil, err
@@ -204,8 +205,8 @@ func (o *owning) chosen(code []*workflow.Definition) ([]*workflow.Definition, er
 	return code, nil
 }
 
-// gatherAll is like gather for a command that is about all cases: this process must be able to start all that
-// subscribe.
+// gatherAll is gather for a command that concerns all cases: this process must be able to start every subscribed
+// workflow.
 func (o *owning) gatherAll(stored []*store.Definition, code []*workflow.Definition) error {
 	if len(stored) == 0 {
 		return nil
@@ -229,8 +230,8 @@ func (o *owning) gatherAll(stored []*store.Definition, code []*workflow.Definiti
 	return nil
 }
 
-// fromFile takes the workflow to be started, and those that it needs, from a file. A changed one is a new version, so
-// that running cases of the old one go on.
+// fromFile reads the workflow to start, and those that it needs, from a file. A changed one is a new version, so that
+// running cases of the old one continue.
 func (o *owning) fromFile(stored []*store.Definition, texts []*workflow.Definition) error {
 	parsed, err := o.a.readNotation(o.net)
 	if err != nil {
@@ -272,9 +273,9 @@ func (o *owning) fromFile(stored []*store.Definition, texts []*workflow.Definiti
 	return nil
 }
 
-// ask has the command done, by this process if none owns the database, and otherwise by the one that does.
+// ask executes the command in this process if no process owns the database, and otherwise in the one that does.
 func (o *owning) ask(ctx context.Context, q *asking) (result workflow.Result, err error) {
-	if err := q.command.Check(); err != nil { // before JSON puts other characters for what is not UTF-8
+	if err := q.command.Check(); err != nil { // before JSON replaces bytes that are not UTF-8
 		return result, err
 	}
 	if q.dryRun {
@@ -314,8 +315,8 @@ func (o *owning) ask(ctx context.Context, q *asking) (result workflow.Result, er
 	return result, err
 }
 
-// askOwner has the process that owns the database do the command. Before each try it calls isOwned; answered is false if that reports that
-// no process owns the database, or fails.
+// askOwner sends the command to the process that owns the database. Before each attempt it calls isOwned. answered is
+// false if that returns an error, or that no process owns the database.
 func (o *owning) askOwner(
 	ctx context.Context, q *asking, isOwned func() (bool, error),
 ) (result workflow.Result, answered bool, err error) {
@@ -341,7 +342,7 @@ func (o *owning) askOwner(
 	}
 }
 
-// execute does the command as the owner of the database.
+// execute executes the command as the owner of the database.
 func (o *owning) execute(
 	ctx context.Context, e *engine.Engine, c workflow.Command,
 ) (result workflow.Result, err error) {
@@ -349,22 +350,22 @@ func (o *owning) execute(
 		err = exit(ExitRefused, "workflow %s is code that tasq does not have, and no process owns %s; run the "+
 			"program that defines it, or leave the command for it with --queue", o.lacks, o.db.Name())
 	} else {
-		if result, err = e.Do(ctx, c); engine.Code(err) == "error" { // of no kind of the engine: the process's own code
+		if result, err = e.Do(ctx, c); engine.Code(err) == "error" { // not an error of the engine: the process's own code
 			err = &exitError{ExitRefused, err}
 		}
 	}
 	if err == nil {
-		err = e.Drain(ctx) // timers that are due
+		err = e.Drain(ctx) // due timers
 	}
 	return result, errors.Join(err, e.Close())
 }
 
-// patience is how long a command waits for the owner of the database before it looks whether there is one still: the
-// owner may have been another call of tasq, which is gone after its own command.
+// patience is how long a command waits for a reply before it checks that the database still has an owner: that may have
+// been another call of tasq, which has ended.
 const patience = time.Second
 
-// post leaves the command for the process that owns the database, and waits a while for its answer. The error wraps
-// context.DeadlineExceeded if there was none; the command did not happen then.
+// post leaves the command for the process that owns the database, and waits up to patience for its reply. The error
+// wraps context.DeadlineExceeded if there was none; the command was not executed then.
 func (o *owning) post(ctx context.Context, command json.RawMessage) (workflow.Result, error) {
 	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

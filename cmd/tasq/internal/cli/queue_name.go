@@ -9,7 +9,8 @@ import (
 	"github.com/tasq-dev/tasq/store"
 )
 
-// queuesOf lists the queues that the definitions of a database name, sorted. An item that is added may be in another one.
+// queuesOf lists the queues in the definitions of a database, sorted. An item that is added at run time may be in
+// another one.
 func queuesOf(defs []*store.Definition) (all []string) {
 	type inQueue struct {
 		Queue string `json:"queue"`
@@ -29,7 +30,7 @@ func queuesOf(defs []*store.Definition) (all []string) {
 	return slices.Compact(all)
 }
 
-// noteQueue remarks on a queue that no definition names: it may be a wrong name, or one of a program that is still to come.
+// noteQueue prints a message for a queue that no definition has: the name may be wrong, or that of a later program.
 func (a *app) noteQueue(ctx context.Context, queue string) error {
 	if queue == "" {
 		return nil

@@ -10,7 +10,7 @@ import (
 	"github.com/tasq-dev/tasq/workflow"
 )
 
-// rebuild makes definitions of those that the database holds as text, the newest of each name last.
+// rebuild compiles the definitions that the database has as text, the newest of each name last.
 func rebuild(stored []*store.Definition) ([]*workflow.Definition, error) {
 	var texts []*scenario.Workflow
 	var from []*store.Definition
@@ -23,14 +23,15 @@ func rebuild(stored []*store.Definition) ([]*workflow.Definition, error) {
 		}
 		parsed, err := scenario.ParseNotation(posOf("database"), document.Notation)
 		if err != nil || len(parsed) != 1 {
-			continue // written by a version that knows another notation: its program has to do it
+			continue // written by a version with another notation, whose program must run it
 		}
 		texts, from = append(texts, parsed[0]), append(from, s)
 	}
 	return compileAll(texts, from)
 }
 
-// compileAll compiles the newest of each name together, and then the older ones, whose composite tasks run the newest.
+// compileAll compiles the newest definition of each name together, and then the older ones, whose composite tasks run
+// the newest.
 func compileAll(texts []*scenario.Workflow, from []*store.Definition) ([]*workflow.Definition, error) {
 	newest := make(map[string]int)
 	for i, s := range from {
@@ -68,15 +69,15 @@ func compileAll(texts []*scenario.Workflow, from []*store.Definition) ([]*workfl
 			older = append(older, old[0])
 		}
 	}
-	// A text that no longer gives the definition it was stored for is of a version that reads it otherwise.
+	// If a text no longer gives the same definition, it was written by a version that reads it differently.
 	changed := func(d *workflow.Definition) bool {
 		return !slices.ContainsFunc(from, func(s *store.Definition) bool { return s.Fingerprint == d.Fingerprint })
 	}
 	return slices.DeleteFunc(append(older, defs...), changed), nil
 }
 
-// complete leaves out the workflows whose composite tasks run one that is not a text: that is code, and only the
-// program that has it can run them. Without those, others may be left out in their turn.
+// complete removes the workflows with a composite task whose workflow is not a text: that one is code, and only its own
+// program can run both. This may make further ones incomplete, which are removed too.
 func complete(texts []*scenario.Workflow, order []int) []int {
 	for {
 		names := make(map[string]bool)

@@ -10,14 +10,14 @@ import (
 	"github.com/tasq-dev/tasq/workflow"
 )
 
-// recipePrefix begins the name by which a workflow of this program is addressed: demo:order. A name without it is that
-// of a workflow in the database, also if a recipe has the same one.
+// recipePrefix is the prefix for the workflows of this program: demo:order. A name without it is that of a workflow in
+// the database, even if a recipe has the same name.
 const recipePrefix = "demo:"
 
-// recipeName is the name of the recipe that a word addresses; false for any other word.
+// recipeName returns the name of a recipe without the prefix; false for a word without it.
 func recipeName(word string) (string, bool) { return strings.CutPrefix(word, recipePrefix) }
 
-// recipes are the workflows that this program brings along.
+// recipes returns the workflows of this program.
 func (a *app) recipes() ([]*workflow.Definition, error) {
 	if a.reg.Recipes == nil {
 		return nil, nil
@@ -33,7 +33,7 @@ func (a *app) recipes() ([]*workflow.Definition, error) {
 	return all, nil
 }
 
-// recipe finds a recipe by its name without the prefix.
+// recipe returns a recipe by its name without the prefix.
 func (a *app) recipe(name string) (*workflow.Definition, error) {
 	all, err := a.recipes()
 	if err != nil {
@@ -49,7 +49,7 @@ func (a *app) recipe(name string) (*workflow.Definition, error) {
 	return nil, exit(ExitNotFound, "tasq demo has no recipe %q; %s", name, spelling.Hint(recipePrefix+name, known))
 }
 
-// orRecipe ends an error about a name that no workflow has: a recipe that has it is named too.
+// orRecipe returns the end of an error about an unknown workflow: it suggests a recipe with the name, if there is one.
 func (a *app) orRecipe(name string) string {
 	if _, err := a.recipe(name); err != nil {
 		return ""
@@ -57,14 +57,14 @@ func (a *app) orRecipe(name string) string {
 	return "; the recipe of tasq demo is " + recipePrefix + name
 }
 
-// unknownWorkflow is the error for a name that no workflow in the database has.
+// unknownWorkflow returns the error for a name that no workflow in the database has.
 func (a *app) unknownWorkflow(name string, known []string) error {
 	return exit(ExitNotFound, "there is no workflow %q in the database; %s%s", name, spelling.Hint(name, known), a.orRecipe(name))
 }
 
-// codeFor lists the recipes that may run on a database: all on one that tasq demo made, and none on any other. A
-// definition there may have the name, and even the fingerprint, of a recipe that it was copied from; its code is that of
-// the program it belongs to.
+// codeFor lists the recipes that may run on a database: all on one of tasq demo, and none on any other. A definition
+// there may have the name, and even the fingerprint, of the recipe that it was copied from; its code belongs to another
+// program.
 func (a *app) codeFor(ctx context.Context, r store.Reader) ([]*workflow.Definition, error) {
 	made, err := demo.Made(ctx, r)
 	if err != nil || !made {

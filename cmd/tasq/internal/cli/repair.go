@@ -10,13 +10,13 @@ import (
 	"github.com/tasq-dev/tasq/workflow"
 )
 
-// repairing are the flags of the commands that repair.
+// repairing declares the flags of repair commands.
 func (q *asking) repairing(cmd *cobra.Command, what string) {
 	q.flags(cmd, what)
 	cmd.Flags().StringVar(&q.reason, "reason", "", "`reason`, for the history")
 }
 
-// reasoned are those of the commands that need nothing but a reason.
+// reasoned declares the flags of commands that need only a reason.
 func (q *asking) reasoned(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&q.command.Key, "key", "",
@@ -54,7 +54,7 @@ func (a *app) caseResume() *cobra.Command {
 	return cmd
 }
 
-// caseRepair is a command that repairs a case, and shows it; done says what became of it.
+// caseRepair returns a command that repairs a case, and shows the case; done is the verb of the message.
 func (a *app) caseRepair(kind workflow.Kind, done string) (*cobra.Command, *asking) {
 	q := &asking{a: a}
 	o := owning{a: a}
@@ -163,7 +163,7 @@ func (a *app) itemSkip() *cobra.Command {
 	return cmd
 }
 
-// itemRepair is a command that repairs a work item, and shows the one that takes its place.
+// itemRepair returns a command that repairs a work item, and shows its replacement.
 func (a *app) itemRepair(kind workflow.Kind) (*cobra.Command, *asking) {
 	q := &asking{a: a}
 	o := owning{a: a}

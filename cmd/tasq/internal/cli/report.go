@@ -7,8 +7,8 @@ import (
 	"github.com/tasq-dev/tasq/workflow"
 )
 
-// report has the engine that owns the database answer what it does at the moment. Without one answered is false: nothing happens at the moment,
-// and the rest is in the database. No engine is opened here, since that takes up all that is live.
+// report asks the engine that owns the database for its current state. answered is false if there is no engine: then
+// nothing is running, and the rest is in the database. It opens no engine, since it would start to execute live work.
 func (o *owning) report(ctx context.Context, q *asking) (result workflow.Result, answered bool, err error) {
 	if err := q.complete(); err != nil {
 		return result, false, err
@@ -16,7 +16,7 @@ func (o *owning) report(ctx context.Context, q *asking) (result workflow.Result,
 	if o.db, err = o.a.database(); err != nil {
 		return result, false, err
 	}
-	if err := o.a.view(ctx, func(store.Reader) error { return nil }); err != nil { // there may be no database
+	if err := o.a.view(ctx, func(store.Reader) error { return nil }); err != nil { // the database may not exist
 		return result, false, err
 	}
 	if q.queue {

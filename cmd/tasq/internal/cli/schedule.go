@@ -45,7 +45,7 @@ func (a *app) schedule() *cobra.Command {
 	return cmd
 }
 
-// scheduleFlags are those of every command on a schedule.
+// scheduleFlags declares the flags of all commands on a schedule.
 func (q *asking) scheduleFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&q.command.Key, "key", "", "idempotency `key`: a second command with it does nothing")
@@ -109,10 +109,10 @@ func (a *app) scheduleAdd() *cobra.Command {
 	return cmd
 }
 
-// scheduleTries is how often a command is created again since a tick was first.
+// scheduleTries is how often a command is made again because a tick came first.
 const scheduleTries = 5
 
-// onSchedule has a command on a schedule done, and shows the schedule.
+// onSchedule executes a command on a schedule, and shows the schedule.
 func (a *app) onSchedule(
 	ctx context.Context, q asking, name string,
 	command func(context.Context, store.Viewer, ...workflow.Option) (workflow.Command, error),
@@ -143,7 +143,7 @@ func (a *app) onSchedule(
 		}
 	}
 	if errors.Is(err, schedules.ErrAdded) {
-		err = nil // an add that is sent again changes nothing
+		err = nil // an add that is repeated changes nothing
 	}
 	if err != nil || q.left() {
 		return err

@@ -70,7 +70,7 @@ func (a *app) listSchedules(ctx context.Context, r store.Reader, list []*schedul
 	return t.flush()
 }
 
-// minutes is how the times of schedules are shown in a list.
+// minutes is the format of times in the list of schedules.
 const minutes = "2006-01-02 15:04"
 
 func zoneOf(i *schedules.Info) *time.Location {
@@ -81,7 +81,7 @@ func zoneOf(i *schedules.Info) *time.Location {
 	return table.Next(i.Last).Location()
 }
 
-// showSchedule shows all of a schedule.
+// showSchedule prints all details of a schedule.
 func (a *app) showSchedule(ctx context.Context, r store.Reader, i *schedules.Info) error {
 	row, err := i.Describe(ctx, r, now())
 	if err != nil {
@@ -121,8 +121,8 @@ func (a *app) showSchedule(ctx context.Context, r store.Reader, i *schedules.Inf
 	return nil
 }
 
-// withSchedules adds the workflow of schedules to the code that this process has, for a command on a schedule alone: an engine
-// that has it does the ticks that are due.
+// withSchedules adds the workflow of schedules to the code of this process, but only for a command on a schedule: an
+// engine with that workflow also begins due ticks.
 func (a *app) withSchedules(code []*workflow.Definition, c workflow.Command) []*workflow.Definition {
 	if c.Workflow != schedules.Name {
 		return code

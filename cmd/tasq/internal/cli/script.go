@@ -49,21 +49,21 @@ func (a *app) script() *cobra.Command {
 	return cmd
 }
 
-// scripts is one run of scenario files.
+// scripts is one call with scenario files.
 type scripts struct {
 	a                 *app
 	update, verbose   bool
 	files, commands   int
-	mismatches, wrong int // outputs that differ, and files with such outputs
+	mismatches, wrong int // outputs that differ, and number of files with such outputs
 	updated, broken   int // files
-	unread            int // files that were named and are no scenarios
-	skipped           int // files of folders that are none
+	unread            int // arguments that are not scenarios
+	skipped           int // files of directories that are not scenarios
 
-	db database.Database // of a server; the zero value is memory
+	db database.Database // of a server; the zero value means in memory
 }
 
 func (s *scripts) run(ctx context.Context, args []string) error {
-	if s.a.db != "" { // not the environment's: that one is not for tests
+	if s.a.db != "" { // only the flag, since the environment's database is not for tests
 		if s.db = database.Of(s.a.db); s.db.File() != "" {
 			return usagef("tasq script cannot use a file for --db: it runs in memory, or on a server (postgres://...), and leaves nothing " +
 				"behind")
@@ -83,7 +83,7 @@ func (s *scripts) run(ctx context.Context, args []string) error {
 			s.skip(err)
 		case len(sources) == 1:
 			return err
-		default: // which keeps no other file from being run
+		default: // the other files still run
 			s.a.complain(err)
 			s.unread++
 		}
@@ -105,10 +105,10 @@ func (s *scripts) run(ctx context.Context, args []string) error {
 // source is a file that may be a scenario.
 type source struct {
 	path  string
-	among bool // met in a folder, where there may be other texts
+	among bool // found in a directory, which may have other texts
 }
 
-// sources lists the files that the arguments mean, each once. Those of a folder that cannot be read are skipped.
+// sources lists the files of the arguments, each once. Files of a directory that cannot be read are skipped.
 func (s *scripts) sources(args []string) ([]source, error) {
 	var all []source
 	for _, arg := range args {
@@ -139,7 +139,7 @@ func (s *scripts) sources(args []string) ([]source, error) {
 	return once(all), nil
 }
 
-// once leaves each file in the list at its first place. One that was named explicitly counts as that.
+// once removes repeated files and keeps the first of each. A file is explicit if any of them is.
 func once(all []source) []source {
 	var unique []source
 	at := make(map[string]int)
@@ -155,7 +155,7 @@ func once(all []source) []source {
 	return unique
 }
 
-// skip says why a file of a folder is not run. Of its syntax errors the first says enough.
+// skip prints why a file of a directory is not run. Of several syntax errors the first is enough.
 func (s *scripts) skip(err error) {
 	s.skipped++
 	text := err.Error()
@@ -227,7 +227,7 @@ func (s *scripts) file(ctx context.Context, f *scenario.File) error {
 	return nil
 }
 
-// differs reports what a file printed otherwise, or writes it into the file.
+// differs reports outputs that differ from the expected ones, or writes them to the file.
 func (s *scripts) differs(f *scenario.File, result *scenario.Result) (status string, err error) {
 	if s.update {
 		s.updated++
@@ -260,17 +260,17 @@ func (s *scripts) reportBroken(f *scenario.File, broken error) error {
 	return s.a.say("%s: the database that it left behind is not whole:\n%s", f.Name, broken)
 }
 
-// scriptRow is the JSON form of what was not as expected.
+// scriptRow is the JSON form of a difference.
 type scriptRow struct {
 	File    string `json:"file"`
 	Line    int    `json:"line,omitempty"`
 	Command string `json:"command,omitempty"`
 	Diff    string `json:"diff,omitempty"`   // from the expected output to the printed one
-	Why     string `json:"why,omitempty"`    // what is behind a printed code
-	Broken  string `json:"broken,omitempty"` // what is wrong with the database that the file left behind
+	Why     string `json:"why,omitempty"`    // the reason for a printed code
+	Broken  string `json:"broken,omitempty"` // a problem in the resulting database
 }
 
-// line is a command as its file has it, but for spaces.
+// line returns a command as in its file, with normalized spaces.
 func line(c *scenario.Command) string {
 	words := slices.Clone(c.Words)
 	for _, arg := range c.Args {
@@ -294,7 +294,7 @@ func (a *app) diff(text string) string {
 	return strings.Join(lines, "")
 }
 
-// rewrite replaces a file as a whole, so that an interruption leaves the old one or the new one.
+// rewrite replaces a file atomically, so that an interruption leaves the old or the new one.
 func rewrite(f *scenario.File, outputs [][]string) (err error) {
 	path, err := filepath.EvalSymlinks(f.Name)
 	if err != nil {
@@ -308,7 +308,7 @@ func rewrite(f *scenario.File, outputs [][]string) (err error) {
 	if err != nil {
 		return unwritable(f.Name, err)
 	}
-	defer os.Remove(temp.Name()) // it is gone unless something failed
+	defer os.Remove(temp.Name()) // without effect if the rename succeeded
 	_, err = temp.Write(f.Rewrite(outputs))
 	for _, step := range []func() error{
 		func() error { return temp.Chmod(info.Mode().Perm()) },
@@ -327,7 +327,7 @@ func rewrite(f *scenario.File, outputs [][]string) (err error) {
 
 func unwritable(path string, err error) error { return usagef("cannot write %s: %w", path, err) }
 
-// summary ends a run, with an error if something was not as expected.
+// summary prints the summary, and returns an error if something differed.
 func (s *scripts) summary() error {
 	var err error
 	switch {

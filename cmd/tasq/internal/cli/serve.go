@@ -58,7 +58,8 @@ func (a *app) serve() *cobra.Command {
 	return cmd
 }
 
-// pagesConfig offers actions on many things where a program has opened the database with their workflow: it does them.
+// pagesConfig configures the pages. They offer bulk actions if a program has opened the database with the workflow of
+// bulk actions, since that program executes them.
 func pagesConfig(ctx context.Context, v store.Viewer, o serve.Options) (c admin.Config, err error) {
 	if !o.Act {
 		return c, nil

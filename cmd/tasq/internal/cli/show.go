@@ -44,7 +44,7 @@ func (a *app) show() *cobra.Command {
 	return cmd
 }
 
-// momentOf reads the value of --at.
+// momentOf parses the value of --at.
 func momentOf(text string) (store.Moment, error) {
 	var m store.Moment
 	if text == "" {

@@ -23,7 +23,7 @@ type backlogRow struct {
 	Oldest  time.Time `json:"oldest"`
 }
 
-// statsBy are the words of --by.
+// statsBy are the values of --by.
 var statsBy = []string{"queue", "workflow", "task", "hour"}
 
 func (a *app) stats() *cobra.Command {
@@ -126,7 +126,7 @@ func (a *app) rates(ctx context.Context, r store.Reader, f store.RateFilter) err
 	return t.flush()
 }
 
-// durationCell is a duration in a table, with milliseconds where it is short.
+// durationCell formats a duration for a table, with milliseconds if it is short.
 func durationCell(d time.Duration) string {
 	if d < time.Minute {
 		return d.Round(time.Millisecond).String()

@@ -58,7 +58,7 @@ func (l *listing) steps(ctx context.Context, r store.Finder, f store.StepFilter)
 		}
 		state := s.State.String()
 		if s.Copied {
-			state += " before" // by the attempt, or the run, that this one goes on from
+			state += " before" // recorded by an earlier attempt or run that this one continues
 		}
 		in := ""
 		if s.State == workitem.StepWaiting && !s.Due.IsZero() && !s.Limited() {
@@ -75,7 +75,7 @@ func (l *listing) steps(ctx context.Context, r store.Finder, f store.StepFilter)
 	})
 }
 
-// stepOwner names the work item whose run recorded a step, or else the job.
+// stepOwner returns the work item whose run recorded a step, or else the job.
 func stepOwner(ctx context.Context, r store.Finder, s *workitem.Step, labels map[workitem.ID]string) (string, error) {
 	if s.Item.IsZero() {
 		return s.Job.String(), nil

@@ -9,7 +9,7 @@ import (
 	"github.com/tasq-dev/tasq/store"
 )
 
-// examineLive lists the live cases that do not come to their end.
+// examineLive lists the live cases that cannot end.
 func (a *app) examineLive(ctx context.Context, older time.Duration) error {
 	search := why.Search{Now: now(), Older: older}
 	found := 0

@@ -13,11 +13,11 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// table prints rows with aligned columns, in lines of at most 100 columns. Rows are kept until flush, which may be called
-// several times.
+// table prints rows with aligned columns, in lines of at most 100 columns. Rows are buffered until flush, which may be
+// called several times.
 type table struct {
 	w     io.Writer
-	csv   *csv.Writer // nil unless rows are separated by commas
+	csv   *csv.Writer // nil unless the format is CSV
 	paint bool
 	head  []string
 	width []int
@@ -40,7 +40,7 @@ func (t *table) measure(row []string) {
 	}
 }
 
-// add takes a row of as many cells as the head has. What a terminal would take for a command is made harmless.
+// add adds a row with as many cells as the head. Control characters are escaped.
 func (t *table) add(cells ...string) {
 	for i, cell := range cells {
 		cells[i] = printable.Line(cell)
@@ -70,7 +70,8 @@ func (t *table) flush() error {
 	return err
 }
 
-// flushCSV writes every column in full, and the names of the columns also if there are no rows, by which a program knows them. A cell that a spreadsheet would take for a formula gets an apostrophe.
+// flushCSV writes every column in full. It writes the names of the columns even if there are no rows, so that programs
+// can rely on them. A cell that a spreadsheet would take for a formula gets an apostrophe.
 func (t *table) flushCSV() error {
 	if !t.begun {
 		t.begun = true
@@ -85,23 +86,23 @@ func (t *table) flushCSV() error {
 			}
 		}
 	}
-	if err := t.csv.WriteAll(t.rows); err != nil { // it flushes
+	if err := t.csv.WriteAll(t.rows); err != nil { // WriteAll flushes
 		return err
 	}
 	t.rows = t.rows[:0]
 	return nil
 }
 
-const tableWidth = 100 // no line is longer
+const tableWidth = 100 // maximum length of a line
 
-// leastWidth is how narrow a column can be made; those not named here keep their width: ids are there to be copied, and
-// states to be read.
+// leastWidth is the least width to which a column can be cut. Other columns are not cut: ids are copied, and states
+// must be readable.
 var leastWidth = map[string]int{
 	"NAME": 10, "OF": 10, "KIND": 10, "STEP": 10, "AS": 10, "WORKFLOW": 8, "TASK": 8, "QUEUE": 6, "OWNER": 6, "BY": 6, "FOR": 6,
 	"VERSION": 7, "FAILURE": 10, "RESULT": 12, "VALUE": 12, "ALLOWS": 12,
 }
 
-// fit makes columns narrower until a line has room: the last one first, which is for messages, and then the widest.
+// fit cuts columns until a line fits: the last one first, which has messages, and then the widest.
 func (t *table) fit() {
 	total := 2 * (len(t.width) - 1)
 	for _, n := range t.width {
@@ -126,7 +127,7 @@ func (t *table) fit() {
 	}
 }
 
-// hide leaves out the columns in which no row has anything. It is for a table of one page, before it is flushed.
+// hide removes the columns without values. It is for a table of a single page, before it is flushed.
 func (t *table) hide() {
 	if t.csv != nil {
 		return
@@ -151,7 +152,7 @@ func pick[T any](list []T, keep []int) []T {
 	return picked
 }
 
-// cut shortens a cell: a message at its end, and a name in the middle, since both of its ends tell it from others.
+// cut shortens a cell: a message at its end, and a name in the middle, since both ends of a name distinguish it.
 func cut(cell string, width int, atEnd bool) string {
 	r := []rune(cell)
 	if len(r) <= width {
@@ -191,7 +192,7 @@ func (t *table) colored(i int, cell string) string {
 	return cell
 }
 
-// failed writes a failure for a table.
+// failed formats a failure for a table.
 func failed(f *workitem.Failure) string {
 	const most = 100
 	return printable.Brief([]byte(f.String()), most)
@@ -202,7 +203,7 @@ func (a *app) object(v any) error {
 	return printable.NewEncoder(a.Out).Encode(v)
 }
 
-// remark prints something for people that is not a result.
+// remark prints a message that is not a result.
 func (a *app) remark(format string, args ...any) {
 	fmt.Fprintln(a.Err, printable.Lines(fmt.Sprintf(format, args...)))
 }

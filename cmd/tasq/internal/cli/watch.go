@@ -21,23 +21,24 @@ import (
 	"github.com/tasq-dev/tasq/store"
 )
 
-// watch is the flag --watch of a list. At a terminal the list is drawn again in its place as the database changes; as JSON the rows that changed
-// follow without end.
+// watch is the flag --watch of a list. On a terminal the list is redrawn in place when the database changes; as JSON,
+// changed rows are printed until the command is interrupted.
 type watch struct {
 	a  *app
 	on bool
 }
 
 const (
-	watchPause   = 500 * time.Millisecond // between two looks at the journal
-	watchRefresh = time.Second            // after so long a terminal is drawn again, since ages grow
+	watchPause   = 500 * time.Millisecond // between two reads of the journal
+	watchRefresh = time.Second            // interval of redrawing on a terminal, since ages increase
 )
 
 func (w *watch) flag(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&w.on, "watch", false, "follow changes until Ctrl-C: redraw the list, or with -o json print each row that changes")
 }
 
-// check refuses what does not go together. Without a word about it, a list that is watched shows the newest rows, and JSON has all of them.
+// check returns an error for flags that exclude each other. By default, a watched list shows the newest rows, and JSON
+// has all of them.
 func (w *watch) check(cmd *cobra.Command, limit *int, newest *bool) error {
 	if !w.on {
 		return nil
@@ -59,7 +60,7 @@ func (w *watch) check(cmd *cobra.Command, limit *int, newest *bool) error {
 	return nil
 }
 
-// run reads the database once, or again and again until the context ends.
+// run reads the database once, or repeatedly until the context ends.
 func (w *watch) run(ctx context.Context, look func(context.Context, store.Reader) error) error {
 	if !w.on {
 		return w.a.view(ctx, func(r store.Reader) error { return look(ctx, r) })
@@ -71,19 +72,19 @@ func (w *watch) run(ctx context.Context, look func(context.Context, store.Reader
 		return w.a.watchTable(ctx, s, look)
 	})
 	if ctx.Err() != nil {
-		return nil // Ctrl-C is how it ends
+		return nil // Ctrl-C is the normal end
 	}
 	return err
 }
 
-// redirect has the command write elsewhere, until what it returns is called.
+// redirect redirects the output of the command until the returned function is called.
 func (a *app) redirect(out, errs io.Writer) (back func()) {
 	streams := a.Streams
 	a.Out, a.Err = out, errs
 	return func() { a.Streams = streams }
 }
 
-// screen is the terminal that the command writes to; nil if there is none.
+// screen returns the terminal that the command writes to; nil if there is none.
 func (a *app) screen() *os.File {
 	if f, ok := a.Out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		return f
@@ -91,9 +92,9 @@ func (a *app) screen() *os.File {
 	return nil
 }
 
-// rowsOf is how many rows of a list a terminal has room for.
+// rowsOf returns how many rows of a list fit on a terminal.
 func rowsOf(f *os.File) int {
-	const others = 3 // the head, a remark, the line of the cursor
+	const others = 3 // the head, a message, the line of the cursor
 	_, height, err := term.GetSize(int(f.Fd()))
 	if err != nil {
 		height = 24
@@ -101,8 +102,9 @@ func rowsOf(f *os.File) int {
 	return max(height-others, 5)
 }
 
-// moves is the journal as it moves: once at the beginning, after each look that finds a new entry, and after a time without one, unless that is 0. An
-// entry counts when none of a lower position can appear any more, so that none is missed. It ends with the context.
+// moves yields at the beginning, after each check that finds a new entry in the journal, and after refresh without one,
+// unless refresh is 0. An entry counts once no entry with a lower position can appear, so that none is missed. It ends
+// with the context.
 func moves(ctx context.Context, v store.Viewer, clock retry.Clock, refresh time.Duration) iter.Seq2[int64, error] {
 	return func(yield func(int64, error) bool) {
 		last, at := int64(-1), time.Time{}
@@ -140,7 +142,7 @@ func (a *app) watchRows(ctx context.Context, s store.Store, look func(context.Co
 	return nil
 }
 
-// changedRows passes lines of JSON on that are new or differ from what they were in the listing before.
+// changedRows passes on the lines of JSON that are new, or differ from the previous listing.
 type changedRows struct {
 	out     io.Writer
 	seen    map[string]seenRow
@@ -149,12 +151,12 @@ type changedRows struct {
 
 type seenRow struct {
 	hash    uint64
-	listing int // the latest that had it
+	listing int // the latest listing that had the row
 }
 
 var rowSeed = maphash.MakeSeed()
 
-// Write takes one line.
+// Write processes one line.
 func (c *changedRows) Write(line []byte) (int, error) {
 	var row struct{ ID string }
 	if err := json.Unmarshal(line, &row); err != nil {
@@ -169,7 +171,7 @@ func (c *changedRows) Write(line []byte) (int, error) {
 	return c.out.Write(line)
 }
 
-// goneRow is printed for a row that is listed no longer.
+// goneRow is printed for a row that is no longer listed.
 type goneRow struct {
 	ID   string `json:"id"`
 	Gone bool   `json:"gone"`
@@ -190,7 +192,7 @@ func (c *changedRows) end() error {
 	return nil
 }
 
-// watchTable draws a table in its place.
+// watchTable redraws a table in place.
 func (a *app) watchTable(ctx context.Context, s store.Store, look func(context.Context, store.Reader) error) error {
 	d := inPlace{w: a.Out}
 	var frame bytes.Buffer
@@ -210,19 +212,19 @@ func (a *app) watchTable(ctx context.Context, s store.Store, look func(context.C
 	return nil
 }
 
-// inPlace is text on a terminal that is replaced.
+// inPlace replaces text on a terminal.
 type inPlace struct {
 	w     io.Writer
 	shown string
 }
 
-// draw puts a text instead of the one before. Lines that are wider than the terminal are cut by it, so that they stay lines.
+// draw replaces the previous text. The terminal cuts lines that are too wide, so that each remains one line.
 func (d *inPlace) draw(text string) error {
 	if text == d.shown {
 		return nil
 	}
 	var b strings.Builder
-	b.WriteString("\x1b[?7l") // no line breaks by itself
+	b.WriteString("\x1b[?7l") // disable line wrapping
 	if n := strings.Count(d.shown, "\n"); n > 0 {
 		b.WriteString("\x1b[" + number(int64(n)) + "F")
 	}

@@ -48,7 +48,8 @@ func (a *app) why() *cobra.Command {
 	}
 }
 
-// explain reads what a case waits for. If that are limits, the process that owns the database says more of them: only it knows what is in use
+// explain reads what a case waits for. For limits, it also asks the process that owns the database: only that knows the
+// usage of limits that are counted in memory.
 // of a limit that it counts in its memory.
 func (a *app) explain(ctx context.Context, word string, show func(store.Reader, *state.Case, *why.Answer) error) error {
 	db, err := a.database()
@@ -82,7 +83,8 @@ func (a *app) explain(ctx context.Context, word string, show func(store.Reader, 
 	})
 }
 
-// limitWaits asks the process that owns the database what the jobs of a root case wait for; nil if it does not answer, or knows nothing of them.
+// limitWaits asks the process that owns the database which limits the jobs of a root case wait for; nil if it does not
+// answer, or does not know them.
 func (a *app) limitWaits(ctx context.Context, db database.Database, root workitem.CaseID) func(workitem.JobID, string) []why.Limit {
 	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -108,7 +110,7 @@ func (a *app) limitWaits(ctx context.Context, db database.Database, root workite
 	}
 }
 
-// whySchedule shows the schedule whose case it is.
+// whySchedule explains the case of a schedule.
 func (a *app) whySchedule(ctx context.Context, r store.Reader, c *state.Case) error {
 	s, ok := schedules.Of(activities.CaseInfo{Workflow: c.Workflow, Input: c.Input})
 	if !ok {
@@ -122,15 +124,15 @@ func (a *app) whySchedule(ctx context.Context, r store.Reader, c *state.Case) er
 	return a.showSchedule(ctx, r, i)
 }
 
-// whyRow is the JSON form of where a task stands.
+// whyRow is the JSON form of the explanation of a task.
 type whyRow struct {
 	Case      workitem.CaseID `json:"case"`
 	CaseState string          `json:"case_state"`
 	why.Task
-	Pending []why.Wait `json:"pending,omitempty"` // of a task that is under way: what it waits for
+	Pending []why.Wait `json:"pending,omitempty"` // of an active task: what it waits for
 }
 
-// whyTask says where one task stands.
+// whyTask explains one task.
 func (a *app) whyTask(c *state.Case, answer *why.Answer, name string) error {
 	if _, err := findTask(c, name); err != nil {
 		return err
@@ -139,7 +141,7 @@ func (a *app) whyTask(c *state.Case, answer *why.Answer, name string) error {
 	row := whyRow{Case: c.ID, CaseState: answer.Word, Task: task}
 	for _, w := range answer.Of(name) {
 		if w.Kind == why.Join {
-			continue // that is the text of the task
+			continue // it is in the text of the task
 		}
 		row.Pending = append(row.Pending, w)
 		row.Text += "\n  " + strings.ReplaceAll(w.Text, "\n", "\n  ")

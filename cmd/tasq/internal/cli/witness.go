@@ -16,7 +16,7 @@ import (
 	"github.com/tasq-dev/tasq/net/verify"
 )
 
-// writeWitnesses writes a scenario file for every finding of a file's nets that a run shows.
+// writeWitnesses writes a scenario file for each finding of a file's nets that has a run.
 func (c *checks) writeWitnesses(f *check.File) error {
 	for i := range f.Nets {
 		n := &f.Nets[i]
@@ -43,7 +43,8 @@ func (c *checks) writeWitnesses(f *check.File) error {
 	return nil
 }
 
-// unusedPath is the path of a scenario file, different from those of this run: folders may hold files of one name.
+// unusedPath returns a path for a scenario file that this call has not used yet: directories may have files of the same
+// name.
 func (c *checks) unusedPath(name string) string {
 	path := filepath.Join(c.witness, name+".txt")
 	for i := 2; c.written[path]; i++ {
@@ -52,14 +53,14 @@ func (c *checks) unusedPath(name string) string {
 	return path
 }
 
-// ours reports whether a file in the folder of witnesses was written by an earlier run: it begins with the finding.
+// ours reports whether an earlier call wrote a file in the directory of witnesses: its first line is a finding.
 func (c *checks) ours(old []byte) bool {
 	return slices.ContainsFunc(verify.FindingCodes(), func(code net.Code) bool {
 		return bytes.HasPrefix(old, []byte("# "+string(code)))
 	})
 }
 
-// witnessName makes a file name of the file, the net and the finding.
+// witnessName returns the file name for a finding of a net in a file.
 func witnessName(f *check.File, n *check.Net, finding verify.Finding) string {
 	parts := []string{filepath.Base(f.Name)}
 	if stem := strings.TrimSuffix(parts[0], filepath.Ext(parts[0])); n.Name != stem {
