@@ -334,12 +334,12 @@ func TestAFileThatIsNotThere(t *testing.T) {
 	require.FileExists(t, strange)
 }
 
-// edit changes a closed file with plain SQL.
+// edit changes a file with plain SQL. A store that has the file open may be writing: edit waits for it.
 func edit(t *testing.T, path, query string) {
 	t.Helper()
 	db, err := sql.Open("sqlite", path)
 	require.NoError(t, err)
-	_, err = db.Exec(query)
+	_, err = db.Exec("PRAGMA busy_timeout = 20000; " + query)
 	require.NoError(t, err)
 	require.NoError(t, db.Close())
 }
