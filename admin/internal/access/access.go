@@ -1,4 +1,4 @@
-// Package access decides who may ask for what, before anything else looks at a request.
+// Package access authorizes requests, before any other code handles them.
 package access
 
 import (
@@ -11,43 +11,44 @@ import (
 	"strings"
 )
 
-// ErrRefused is for a request that is not allowed, or not without signing in.
+// ErrRefused is the error of a request that is not allowed, or requires signing in.
 var ErrRefused = errors.New("access denied")
 
-// User is who makes a request. The zero value is nameless and may look.
+// User is the user of a request. The zero value has no name and may only read.
 type User struct {
-	Name   string   // is recorded as who asked for a command
-	Queues []string // of the work that the user does
-	// May reports whether the user may have a command done, by the word for its kind ("retry", "cancel", "item"), on a target: the
-	// id of a case, a work item or a job, or the name of a workflow, a topic, a limit or a queue. For a command on a schedule the kind
-	// is "tasq-schedule", and the target its name. The target is "" where the pages ask whether to show a form whose targets are not
-	// known yet: that of a broadcast, or of an action on many things, for each of which it is asked again. nil allows none.
+	Name   string   // the actor of the user's commands
+	Queues []string // the queues that the user works on
+	// May reports whether the user may execute a command, by its kind ("retry", "cancel", "item"), on a target: the id
+	// of a case, a work item or a job, or the name of a workflow, a topic, a limit or a queue. For a command on a
+	// schedule the kind is "tasq-schedule", and the target is its name. The target is "" when a page decides whether to
+	// show a form before its targets are known: that of a broadcast, or of a bulk action, which is checked again for
+	// each target. nil allows no command.
 	May func(kind, target string) bool
 }
 
-// Allowed reports whether the user may have a command done.
+// Allowed reports whether the user may execute a command.
 func (u *User) Allowed(kind, target string) bool { return u.May != nil && u.May(kind, target) }
 
-// Func finds the user of a request. An error refuses it.
+// Func returns the user of a request. An error refuses the request.
 type Func func(r *http.Request) (User, error)
 
-// Guard is what every request passes.
+// Guard checks every request.
 type Guard struct {
 	Access Func
-	Hosts  []string // the names and addresses that are served, without ports; nil is any
+	Hosts  []string // the allowed host names and addresses, without ports; nil allows all
 	Log    *slog.Logger
-	// Refuse answers a request that is not let through.
+	// Refuse writes the response to a refused request.
 	Refuse func(w http.ResponseWriter, r *http.Request, status int, text string)
 	origin http.CrossOriginProtection
 }
 
-// policy is the one Content-Security-Policy: everything comes from where the page is, and nothing is inline.
+// policy is the Content-Security-Policy: only resources of the same origin, and nothing inline.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; " +
 	"base-uri 'none'; frame-ancestors 'none'"
 
 type userKey struct{}
 
-// UserOf is who makes a request that passed a guard.
+// UserOf returns the user of a request that has passed a guard.
 func UserOf(ctx context.Context) *User {
 	u, _ := ctx.Value(userKey{}).(*User)
 	if u == nil {
@@ -56,7 +57,7 @@ func UserOf(ctx context.Context) *User {
 	return u
 }
 
-// Wrap puts the guard before a handler.
+// Wrap returns a handler that checks requests before h.
 func (g *Guard) Wrap(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		headers(w.Header())

@@ -2,7 +2,7 @@ package access
 
 import "github.com/tasq-dev/tasq/workflow"
 
-// TargetOf is what a command acts on, for [User.May].
+// TargetOf returns the target of a command for [User.May].
 func TargetOf(c *workflow.Command) string {
 	switch {
 	case !c.Item.IsZero():
@@ -21,7 +21,7 @@ func TargetOf(c *workflow.Command) string {
 	return c.Event
 }
 
-// Named is how a user is called in a refusal.
+// Named returns the name of a user for the text of a refusal.
 func Named(u *User) string {
 	if u.Name == "" {
 		return "this user"

@@ -1,4 +1,4 @@
-// Package api answers programs: what the lists and the pages show, and all commands, as JSON under /api/v1/. Names and fields are
+// Package api implements the JSON API: the lists, the details and all commands, under /api/v1/. Names and fields are
 // those of tasq -o json.
 package api
 
@@ -30,22 +30,23 @@ var openAPI []byte
 // Base is the path of the API below the prefix of the pages.
 const Base = "/api/v1/"
 
-// API is the handler's state.
+// API has the state of the handlers.
 type API struct {
 	Backend source.Backend
 	Clock   retry.Clock
-	Mask    func(u *access.User) mask.Mask // what a user sees of payloads; nil is all
-	Past    *past.Memory                   // of former states
+	Mask    func(u *access.User) mask.Mask // what a user may see of payloads; nil shows all
+	Past    *past.Memory                   // cache of former states
 }
 
-// Route is what a pattern of the API leads to.
+// Route is the handler of a pattern of the API.
 type Route struct {
 	Summary string   // one sentence for the description
-	Params  []string // the parameters of its query; a request with another one is refused
+	Params  []string // its query parameters; a request with any other is refused
 	answer  http.HandlerFunc
 }
 
-// ServeHTTP answers a request whose parameters the route knows: a filter that is misspelled would otherwise select all.
+// ServeHTTP checks the parameters of a request before it handles it: a misspelled filter would otherwise select
+// everything.
 func (t Route) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	q := query.Of(r.URL.Query(), time.Time{})
 	if q.Only(t.Params...); check(w, q) {
@@ -53,10 +54,10 @@ func (t Route) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// paging are the parameters of each list beside its filter.
+// paging are the parameters of every list besides its filter.
 const paging = " cursor limit newest format"
 
-// Routes are the patterns of the API, below the prefix.
+// Routes returns the handlers of the API by pattern, below the prefix.
 func (a *API) Routes() map[string]Route {
 	route := func(answer http.HandlerFunc, params, summary string) Route {
 		return Route{Summary: summary, Params: strings.Fields(params), answer: answer}
@@ -92,10 +93,10 @@ func (a *API) Routes() map[string]Route {
 
 func (a *API) describe(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(openAPI) // a client that is gone needs nothing
+	_, _ = w.Write(openAPI) // the client has disconnected
 }
 
-// mask is what the user of a request sees of payloads.
+// mask returns what the user of a request may see of payloads.
 func (a *API) mask(r *http.Request) mask.Mask {
 	if a.Mask == nil {
 		return nil
@@ -103,7 +104,7 @@ func (a *API) mask(r *http.Request) mask.Mask {
 	return a.Mask(access.UserOf(r.Context()))
 }
 
-// answer writes a value as JSON.
+// answer writes a value as a JSON response.
 func answer(w http.ResponseWriter, status int, v any) {
 	body, err := json.Marshal(v)
 	if err != nil {
@@ -111,17 +112,17 @@ func answer(w http.ResponseWriter, status int, v any) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(append(body, '\n')) // a client that is gone needs nothing
+	_, _ = w.Write(append(body, '\n')) // the client has disconnected
 }
 
-// page is the answer of a list.
+// page is the response of a list.
 type page[O any] struct {
 	Rows []O    `json:"rows"`
-	Next string `json:"next,omitempty"` // the cursor of the page that follows; "" if there is none
-	Cut  bool   `json:"cut,omitempty"`  // the search in payloads reached its bound, and goes on at Next; or what is counted did, so that there is more than the numbers say
+	Next string `json:"next,omitempty"` // the cursor of the next page; "" if there is none
+	Cut  bool   `json:"cut,omitempty"`  // a search in payloads reached its limit and continues at Next, or a count reached its limit, so that there are more
 }
 
-// list answers with a page of rows, or with all rows in the form that is asked for. read gets pages that are one row longer than what is shown.
+// list writes a page of rows, or all rows in the requested format. read gets pages with one more row than is shown.
 func list[T, O any](
 	a *API, w http.ResponseWriter, r *http.Request, p store.Page, read func(store.Reader, store.Page) ([]T, error), id func(T) string,
 	object func(T) O,
@@ -154,7 +155,7 @@ func list[T, O any](
 	answer(w, http.StatusOK, out)
 }
 
-// download writes all rows, page by page, each in a view of its own.
+// download writes all rows, page by page, each page from its own view.
 func download[T, O any](
 	a *API, w http.ResponseWriter, r *http.Request, f *form, p store.Page, read func(store.Reader, store.Page) ([]T, error), id func(T) string,
 	object func(T) O,
@@ -172,7 +173,7 @@ func download[T, O any](
 		})
 		if err != nil {
 			if write != nil {
-				panic(http.ErrAbortHandler) // the client sees that the answer is cut off
+				panic(http.ErrAbortHandler) // the client detects an incomplete response
 			}
 			Problem(w, err)
 			return
@@ -182,14 +183,14 @@ func download[T, O any](
 		}
 		for _, t := range found {
 			if write(object(t)) != nil {
-				return // the client is gone
+				return // the client has disconnected
 			}
 		}
 		switch {
 		case cut != nil:
 			p.After = cut.After
 		case len(found) < p.Limit:
-			_ = write(nil) // a client that is gone needs nothing
+			_ = write(nil) // the client has disconnected
 			return
 		default:
 			p.After = id(found[len(found)-1])
@@ -197,10 +198,10 @@ func download[T, O any](
 	}
 }
 
-// params reads the parameters of a request.
+// params parses the query of a request.
 func (a *API) params(r *http.Request) *query.Query { return query.Of(r.URL.Query(), a.Backend.Now()) }
 
-// check answers the request, and returns false, if a parameter cannot be understood.
+// check writes an error response, and returns false, if a parameter is invalid.
 func check(w http.ResponseWriter, q *query.Query) bool {
 	if err := q.Err(); err != nil {
 		Problem(w, err)
@@ -209,7 +210,7 @@ func check(w http.ResponseWriter, q *query.Query) bool {
 	return true
 }
 
-// orUnknown adds to the answer of an empty list that the database knows nothing of the workflow or the task that is asked for.
+// orUnknown returns an error for an empty list if the database has no workflow or task of the requested name.
 func orUnknown(r *http.Request, v store.Reader, rows int, err error, workflow, task string) error {
 	if err != nil || rows > 0 {
 		return err
@@ -363,10 +364,10 @@ func (a *API) definitions(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, out)
 }
 
-// notFound is the error for an id that names nothing.
+// notFound returns the error for an unknown id.
 func notFound(what, id string) error {
 	return fmt.Errorf("%s %s: %w", what, id, store.ErrNotFound)
 }
 
-// errBadID is for a path whose id is none.
+// errBadID is the error of a path with an invalid id.
 var errBadID = errors.New("ids have 36 characters, as in 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071")

@@ -9,11 +9,11 @@ import (
 	"github.com/tasq-dev/tasq/workflow"
 )
 
-// MaxBody bounds what a request brings along.
+// MaxBody is the maximum size of a request body in bytes.
 const MaxBody = 1 << 20
 
-// command executes a command: the body is its JSON form, as another process leaves it. The user becomes its actor, whatever the
-// body says.
+// command executes a command: the body is its JSON form, as another process leaves it. The user becomes its actor,
+// regardless of the body.
 func (a *API) command(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBody))
 	if err != nil {

@@ -10,16 +10,16 @@ import (
 	"strings"
 )
 
-// form is how the rows of a list are written, one after the other, without end.
+// form is a format for all rows of a list as a stream.
 type form struct {
-	kind, name string                     // the type of the content, and the name of the file
+	kind, name string                     // the content type, and the file name
 	rows       func(w io.Writer) rowWrite // begins the content
 }
 
-// rowWrite writes one row; nil ends the content.
+// rowWrite writes a row; nil ends the content.
 type rowWrite func(row any) error
 
-// formOf is the form that a request asks for; nil is a page in JSON.
+// formOf returns the requested format; nil for a page in JSON.
 func formOf[O any](r *http.Request) *form {
 	accept := r.Header.Get("Accept")
 	switch {
@@ -31,7 +31,7 @@ func formOf[O any](r *http.Request) *form {
 	return nil
 }
 
-// begin begins the answer.
+// begin writes the header and the beginning of the response.
 func (f *form) begin(w http.ResponseWriter) rowWrite {
 	w.Header().Set("Content-Type", f.kind)
 	w.Header().Set("Content-Disposition", `attachment; filename="`+f.name+`"`)
@@ -48,8 +48,8 @@ func jsonRows(w io.Writer) rowWrite {
 	}
 }
 
-// csvRows writes rows as comma-separated values: a column for each field of the record, whose values are texts where they are texts in JSON, and JSON
-// where they are not.
+// csvRows writes rows as CSV: a column for each field of the record. Texts are written as they are, other values as
+// JSON.
 func csvRows(w io.Writer, of reflect.Type) rowWrite {
 	var names []string
 	for _, f := range reflect.VisibleFields(of) {
@@ -80,7 +80,8 @@ func csvRows(w io.Writer, of reflect.Type) rowWrite {
 	}
 }
 
-// csvCell is a value of JSON as a cell. A text that a spreadsheet would take for a formula begins with an apostrophe, which makes it a text.
+// csvCell formats a JSON value as a cell. A text that a spreadsheet would take for a formula gets an apostrophe, which
+// makes it text.
 func csvCell(raw json.RawMessage) string {
 	var text string
 	switch {

@@ -6,7 +6,7 @@ import (
 	"github.com/tasq-dev/tasq/engine/why"
 )
 
-// doctor lists the cases that do not end by themselves: the first ones, or all in the form that is asked for.
+// doctor lists the cases that cannot end by themselves: the first ones, or all in the requested format.
 func (a *API) doctor(w http.ResponseWriter, r *http.Request) {
 	q := a.params(r)
 	now := a.Backend.Now()
@@ -31,21 +31,21 @@ func (a *API) doctor(w http.ResponseWriter, r *http.Request) {
 	n := 0
 	for s, err := range why.Stranded(r.Context(), a.Backend, search) {
 		if err != nil && form != nil {
-			panic(http.ErrAbortHandler) // the client sees that the answer is cut off
+			panic(http.ErrAbortHandler) // the client detects an incomplete response
 		}
 		if err != nil {
 			Problem(w, err)
 			return
 		}
 		if write(s) != nil {
-			return // the client is gone
+			return // the client has disconnected
 		}
 		if n++; form == nil && n == most {
 			break
 		}
 	}
 	if form != nil {
-		_ = write(nil) // a client that is gone needs nothing
+		_ = write(nil) // the client has disconnected
 		return
 	}
 	answer(w, http.StatusOK, out)

@@ -7,12 +7,12 @@ import (
 	"github.com/tasq-dev/tasq/store/eventlog"
 )
 
-// logFiles are the types and names of event logs.
+// logFiles are the content types and file names of event logs.
 var logFiles = map[eventlog.Format]struct{ kind, name string }{
 	eventlog.OCEL: {"application/json", "events.json"}, eventlog.XES: {"application/xml", "events.xes"},
 }
 
-// export answers with what happened to the cases of a filter.
+// export writes the event log of the cases of a filter.
 func (a *API) export(w http.ResponseWriter, r *http.Request) {
 	q := a.params(r)
 	f, of, format := q.Cases(), q.Case(), q.LogFormat()
@@ -37,13 +37,13 @@ func (a *API) export(w http.ResponseWriter, r *http.Request) {
 	err = eventlog.Write(r.Context(), out, a.Backend, format, eventlog.Options{Cases: f, Shown: a.mask(r).Case})
 	switch {
 	case err != nil && out.begun:
-		panic(http.ErrAbortHandler) // the client sees that the answer is cut off
+		panic(http.ErrAbortHandler) // the client detects an incomplete response
 	case err != nil:
 		Problem(w, err)
 	}
 }
 
-// begun sets the header of an answer when it begins, so that an error before that is answered as one.
+// begun sets the header at the first write, so that an earlier error gets a normal error response.
 type begun struct {
 	w      http.ResponseWriter
 	header func(http.Header)

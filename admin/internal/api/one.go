@@ -15,7 +15,7 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// idOf reads the id of a path; false if it is none, and the request is answered.
+// idOf parses the id in a path; if it is invalid, it writes the response and returns false.
 func idOf[T any](w http.ResponseWriter, r *http.Request, id *workitem.Key[T]) bool {
 	if err := id.UnmarshalText([]byte(r.PathValue("id"))); err != nil || id.IsZero() {
 		Problem(w, fmt.Errorf("%q is not a valid id, %w: %w", r.PathValue("id"), errBadID, store.ErrNotFound))
@@ -39,7 +39,7 @@ func (a *API) oneCase(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, record.OfCase(a.mask(r).Case(tree.Case(id))))
 }
 
-// tree is that of a case after the entry at a position, or as it is now if that is 0.
+// tree returns the tree of a case after the entry at a position; 0 is the current state.
 func (a *API) tree(ctx context.Context, id workitem.CaseID, seq int64) (tree *state.Tree, err error) {
 	if seq == 0 {
 		return store.TreeOf(ctx, a.Backend, id)
@@ -101,8 +101,8 @@ func (a *API) why(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, a.mask(r).Answer(reply))
 }
 
-// history answers with the changes of some entries of the journal of a case, oldest first. The names of items and jobs that were
-// created before the first of them are found in the earlier entries, which are read, too.
+// history writes the changes of some entries of a case's journal, oldest first. It also reads the earlier entries, for
+// the names of items and jobs that were created in them.
 func (a *API) history(w http.ResponseWriter, r *http.Request) {
 	var id workitem.CaseID
 	q := a.params(r)
@@ -116,7 +116,7 @@ func (a *API) history(w http.ResponseWriter, r *http.Request) {
 	m := a.mask(r)
 	out := struct {
 		Rows []record.Change `json:"rows"`
-		Next int64           `json:"next,omitempty"` // the position to go on after; 0 if there is no more
+		Next int64           `json:"next,omitempty"` // the position after which to continue; 0 at the end
 	}{Rows: []record.Change{}}
 	tree, err := store.TreeOf(r.Context(), a.Backend, id)
 	if err != nil {
@@ -147,7 +147,7 @@ func (a *API) history(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, out)
 }
 
-// Changes are the JSON forms of what an entry changed of the case of the story.
+// Changes returns the JSON forms of an entry's changes of the case of the story.
 func Changes(m mask.Mask, history *story.Story, e *store.Entry) (all []record.Change) {
 	for _, c := range e.Changes {
 		shown := m.Change(c)

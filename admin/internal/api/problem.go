@@ -14,17 +14,18 @@ import (
 	"github.com/tasq-dev/tasq/workflow"
 )
 
-// problem is the answer to a request that failed, as of RFC 9457.
+// problem is the response to a failed request, see RFC 9457.
 type problem struct {
 	Title  string              `json:"title"`
 	Status int                 `json:"status"`
 	Detail string              `json:"detail"`
-	Code   string              `json:"code"`             // stable; that of engine.Code, or one of this package
-	Param  string              `json:"param,omitempty"`  // of the query, that cannot be understood
-	Fields []domain.FieldError `json:"fields,omitempty"` // of a payload, that break a rule
+	Code   string              `json:"code"`             // stable: that of engine.Code, or one of this package
+	Param  string              `json:"param,omitempty"`  // the invalid query parameter
+	Fields []domain.FieldError `json:"fields,omitempty"` // the invalid fields of a payload
 }
 
-// statuses are those of the codes; 409 is for all others, which are refusals of the state or of the process's own code.
+// statuses maps codes to HTTP statuses. All others are 409: the state of a case, or the process's own code, refused the
+// command.
 var statuses = map[string]int{
 	"throttled": http.StatusTooManyRequests,
 	"not-found": http.StatusNotFound, "unknown-workflow": http.StatusNotFound,
@@ -33,10 +34,10 @@ var statuses = map[string]int{
 	"commit-failed": http.StatusServiceUnavailable, "closed": http.StatusServiceUnavailable, "lost": http.StatusServiceUnavailable,
 	"unavailable": http.StatusServiceUnavailable, "random-failed": http.StatusServiceUnavailable, "undone": http.StatusServiceUnavailable, "owned": http.StatusServiceUnavailable,
 	"older": http.StatusServiceUnavailable, "newer": http.StatusServiceUnavailable, "corrupt": http.StatusInternalServerError,
-	"error": http.StatusInternalServerError, // of no class: the caller can do nothing about it
+	"error": http.StatusInternalServerError, // an unknown error; the caller cannot correct it
 }
 
-// StatusOf is the HTTP status of an error, and its stable code.
+// StatusOf returns the HTTP status and the stable code of an error.
 func StatusOf(err error) (status int, code string) {
 	if bad := (*query.Error)(nil); errors.As(err, &bad) {
 		return http.StatusBadRequest, "bad-parameter"
@@ -51,7 +52,7 @@ func StatusOf(err error) (status int, code string) {
 	return status, code
 }
 
-// Problem answers with an error.
+// Problem writes the response for an error.
 func Problem(w http.ResponseWriter, err error) {
 	status, code := StatusOf(err)
 	p := problem{Title: http.StatusText(status), Status: status, Detail: err.Error(), Code: code}
@@ -67,7 +68,7 @@ func Problem(w http.ResponseWriter, err error) {
 	p.write(w)
 }
 
-// Refuse answers a request that is not let through.
+// Refuse writes the response to a refused request.
 func Refuse(w http.ResponseWriter, status int, code, text string) {
 	p := problem{Title: http.StatusText(status), Status: status, Detail: text, Code: code}
 	p.write(w)
@@ -76,12 +77,12 @@ func Refuse(w http.ResponseWriter, status int, code, text string) {
 // Everywhere is the pattern of [Nowhere].
 const Everywhere = "GET /api/"
 
-// Nowhere answers for an address that the API does not have.
+// Nowhere writes the response for an unknown address of the API.
 func Nowhere(w http.ResponseWriter, r *http.Request) {
 	Refuse(w, http.StatusNotFound, "not-found", "the API has nothing at this address; "+Base+"openapi.json describes what it has")
 }
 
-// Only puts the answers of the API to methods that an address does not have before a mux, which has text for them.
+// Only makes responses of the API to unsupported methods JSON; the mux would write plain text.
 func Only(mux *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, pattern := mux.Handler(r); pattern != "" || !strings.HasPrefix(r.URL.Path, Base) {
@@ -101,10 +102,10 @@ func Only(mux *http.ServeMux) http.Handler {
 
 func (p *problem) write(w http.ResponseWriter) {
 	body, err := json.Marshal(p)
-	if err != nil { // no field can fail
+	if err != nil { // marshaling cannot fail
 		panic(err)
 	}
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.WriteHeader(p.Status)
-	_, _ = w.Write(append(body, '\n')) // a client that is gone needs nothing
+	_, _ = w.Write(append(body, '\n')) // the client has disconnected
 }

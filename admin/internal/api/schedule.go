@@ -32,7 +32,8 @@ func (a *API) queues(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, out)
 }
 
-// limits asks the program that runs the functions: it alone knows what is in use. Which cases hold slots is in the database.
+// limits asks the program that runs the functions, which alone knows the current usage. The cases that hold slots are
+// in the database.
 func (a *API) limits(w http.ResponseWriter, r *http.Request) {
 	result, err := a.Backend.Do(r.Context(), workflow.Limits())
 	if err != nil {
@@ -104,10 +105,11 @@ type scheduleCommand struct {
 	To     time.Time `json:"to,omitzero"`
 }
 
-// errMore refuses a body with more than one value.
+// errMore is the error of a body with more than one value.
 var errMore = errors.New("unexpected data after it; send one command at a time")
 
-// readScheduleCommand reads the body of a request. A field that does not exist is refused, since a misspelled period would be another one.
+// readScheduleCommand parses the body of a request. It refuses unknown fields, since a misspelled period would be
+// ignored.
 func readScheduleCommand(w http.ResponseWriter, r *http.Request) (c scheduleCommand, err error) {
 	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, MaxBody))
 	d.DisallowUnknownFields()

@@ -6,7 +6,7 @@ import (
 	"github.com/tasq-dev/tasq/store"
 )
 
-// search lists what a word names.
+// search lists what matches a word.
 func (a *API) search(w http.ResponseWriter, r *http.Request) {
 	q := a.params(r)
 	word := q.Text("q")

@@ -7,12 +7,12 @@ import (
 	"github.com/tasq-dev/tasq/store"
 )
 
-// rates is the answer of stats.
+// rates is the response of stats.
 type rates struct {
 	Rows []record.Rate `json:"rows"`
 }
 
-// stats answers how many work items or cases ended and how long they took, by task or workflow, and hour.
+// stats writes how many work items or cases have ended and how long they took, by task or workflow, and by hour.
 func (a *API) stats(w http.ResponseWriter, r *http.Request) {
 	q := a.params(r)
 	f := q.Rates()
@@ -35,10 +35,10 @@ func (a *API) stats(w http.ResponseWriter, r *http.Request) {
 		write := f.begin(w)
 		for _, row := range out.Rows {
 			if write(row) != nil {
-				return // the client is gone
+				return // the client has disconnected
 			}
 		}
-		_ = write(nil) // a client that is gone needs nothing
+		_ = write(nil) // the client has disconnected
 		return
 	}
 	answer(w, http.StatusOK, out)

@@ -19,11 +19,11 @@ type entryRow struct {
 	At      time.Time       `json:"at"`
 	Command string          `json:"command"`
 	By      string          `json:"by,omitempty"`
-	Changes int             `json:"changes"` // how many; the history of the case has them
+	Changes int             `json:"changes"` // their number; the history of the case has the changes
 }
 
-// stream sends the entries of the journal as server-sent events, each with its position as the id, so that a client that lost the
-// connection goes on where it was.
+// stream sends the entries of the journal as server-sent events. The id of an event is the position, so a client that
+// reconnects continues where it was.
 func (a *API) stream(w http.ResponseWriter, r *http.Request) {
 	q := a.params(r)
 	root, after := q.Root(), q.Number("after")
@@ -47,17 +47,17 @@ func (a *API) stream(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.WriteHeader(http.StatusOK)
 	out := http.NewResponseController(w)
-	_ = out.Flush() // where that is not possible, the client waits longer
+	_ = out.Flush() // if flushing is not supported, the client waits longer
 	for e, err := range source.Follow(r.Context(), a.Backend, a.Clock, root, after) {
 		if err != nil {
-			return // the client asks again, and is answered with the error
+			return // the client reconnects, and then gets the error
 		}
 		row, err := json.Marshal(entryRow{Seq: e.Seq, Root: e.Root, At: e.At, Command: e.Command, By: e.By, Changes: len(e.Changes)})
 		if err == nil {
 			_, err = fmt.Fprintf(w, "id: %d\nevent: entry\ndata: %s\n\n", e.Seq, row)
 		}
 		if err != nil || out.Flush() != nil {
-			return // the client is gone
+			return // the client has disconnected
 		}
 	}
 }

@@ -1,4 +1,4 @@
-// Package mask hides payloads from those who may not see them, before a page, an answer or a stream is made of them.
+// Package mask hides payloads from users who may not see them, before they are used in a page, a response or a stream.
 package mask
 
 import (
@@ -13,9 +13,10 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Mask returns what is shown of a payload: kind is "case", "item", "job", "step" or "event", and name that of the workflow, task,
-// function, step or event. A business key is of the kind "key" with the name of its workflow, and a label of the kind "label" with its own
-// name, and the key of a limit of the kind "limit" with the name of the limit; all of them are texts in JSON. A nil Mask shows all. Token texts are never shown.
+// Mask returns the visible form of a payload. kind is "case", "item", "job", "step" or "event", and name is that of the
+// workflow, task, function, step or event. A business key has the kind "key" and the name of its workflow; a label has
+// the kind "label" and its own name; the key of a limit has the kind "limit" and the name of the limit. All of these
+// are JSON texts. A nil Mask shows everything. Tokens are never shown.
 type Mask func(kind, name string, raw json.RawMessage) json.RawMessage
 
 func (m Mask) of(kind, name string, raw json.RawMessage) json.RawMessage {
@@ -25,7 +26,7 @@ func (m Mask) of(kind, name string, raw json.RawMessage) json.RawMessage {
 	return m(kind, name, raw)
 }
 
-// text is what is shown of a text: what is not a text in its place is shown as JSON.
+// text returns the visible form of a text; if the mask returns another type of value, that is formatted as JSON.
 func (m Mask) text(kind, name, value string) string {
 	raw, err := json.Marshal(value)
 	if value == "" || err != nil {
@@ -47,12 +48,12 @@ func (m Mask) failure(kind, name string, f *workitem.Failure) *workitem.Failure 
 	return &shown
 }
 
-// Payload is what is shown of a payload that is of no record.
+// Payload returns the visible form of a payload that is not part of a record.
 func (m Mask) Payload(kind, name string, raw json.RawMessage) json.RawMessage {
 	return m.of(kind, name, raw)
 }
 
-// Case is what is shown of a case.
+// Case returns the visible form of a case.
 func (m Mask) Case(c *state.Case) *state.Case {
 	if m == nil || c == nil {
 		return c
@@ -67,7 +68,7 @@ func (m Mask) Case(c *state.Case) *state.Case {
 	return &shown
 }
 
-// Item is what is shown of a work item.
+// Item returns the visible form of a work item.
 func (m Mask) Item(it *workitem.Item) *workitem.Item {
 	if m == nil || it == nil {
 		return it
@@ -83,7 +84,7 @@ func (m Mask) Row(it *store.ItemRow) *store.ItemRow {
 	return &store.ItemRow{Item: m.Item(it.Item), Root: it.Root, Workflow: it.Workflow}
 }
 
-// Job is what is shown of a job.
+// Job returns the visible form of a job.
 func (m Mask) Job(j *state.Job) *state.Job {
 	if m == nil || j == nil {
 		return j
@@ -93,7 +94,7 @@ func (m Mask) Job(j *state.Job) *state.Job {
 	return &shown
 }
 
-// Step is what is shown of a step.
+// Step returns the visible form of a step.
 func (m Mask) Step(s *workitem.Step) *workitem.Step {
 	shown := *s
 	if s.Kind == workitem.StepToken {
@@ -104,7 +105,7 @@ func (m Mask) Step(s *workitem.Step) *workitem.Step {
 	return &shown
 }
 
-// Message is what is shown of an event.
+// Message returns the visible form of an event.
 func (m Mask) Message(e *state.Message) *state.Message {
 	if m == nil || e == nil {
 		return e
@@ -114,14 +115,14 @@ func (m Mask) Message(e *state.Message) *state.Message {
 	return &shown
 }
 
-// Incident is what is shown of an incident.
+// Incident returns the visible form of an incident.
 func (m Mask) Incident(i *store.Incident) *store.Incident {
 	shown := *i
 	shown.Failure = m.failure("item", i.Task, i.Failure)
 	return &shown
 }
 
-// Answer is what is shown of what a case waits for.
+// Answer returns the visible form of what a case waits for.
 func (m Mask) Answer(a *why.Answer) *why.Answer {
 	if m == nil {
 		return a
@@ -135,7 +136,7 @@ func (m Mask) Answer(a *why.Answer) *why.Answer {
 	return &shown
 }
 
-// Here is what a process shows of the waits of cases.
+// Here returns the visible form of the waits of cases in a process.
 func (m Mask) Here(h why.Here) why.Here {
 	if m != nil {
 		h.Shown = m.text
@@ -143,7 +144,7 @@ func (m Mask) Here(h why.Here) why.Here {
 	return h
 }
 
-// Limits is what is shown of limits: their keys may name customers.
+// Limits returns the visible form of limits, since their keys may be names of customers.
 func (m Mask) Limits(all []workflow.LimitInfo) []workflow.LimitInfo {
 	if m == nil {
 		return all
@@ -163,7 +164,8 @@ func (m Mask) Limits(all []workflow.LimitInfo) []workflow.LimitInfo {
 	return shown
 }
 
-// Change is what is shown of a change of the journal. Results that name neither their task nor their step are shown under no name.
+// Change returns the visible form of a change of the journal. Results that name neither their task nor their step get
+// an empty name.
 func (m Mask) Change(c state.Change) state.Change {
 	if s, ok := c.(*state.StepOpened); ok {
 		return &state.StepOpened{Step: m.Step(s.Step)}

@@ -1,12 +1,12 @@
-// Package database turns the value of the flag --db into a database: the path of a SQLite file, or the URL of a database on a
-// PostgreSQL server.
+// Package database converts the value of the flag --db to a database: the path of a SQLite file, or the URL of a
+// database on a PostgreSQL server.
 //
 //	d := database.Of("postgres://app@db.example/orders")    // nothing is opened yet
 //	e, err := engine.Open(ctx, d.Opener(), workflows...)    // as the only engine
 //	s, err := d.Read(ctx)                                   // for reading, beside the engine that owns it
 //	answer, err := d.Inbox().Post(ctx, command)             // a command for that engine
 //
-// So the rest of the command line does not depend on the kind of store. The package holds no connection of its own.
+// So the rest of the command line does not depend on the kind of store. The package keeps no connections.
 package database
 
 import (
@@ -29,22 +29,23 @@ import (
 	"github.com/tasq-dev/tasq/store/sqlite"
 )
 
-// Database is what a word names. The zero value names nothing; see [Of].
+// Database identifies a database. The zero value is none; see [Of].
 type Database struct {
 	word string
 	name string
-	file string // "" for one of a server
+	file string // "" for a database on a server
 }
 
-// Inbox is where other processes leave commands for the one that owns a database.
+// Inbox takes commands of other processes for the owner of a database.
 type Inbox interface {
-	// Post leaves a command and waits for its answer.
+	// Post leaves a command and waits for its reply.
 	Post(ctx context.Context, command json.RawMessage) (store.Answer, error)
-	// Leave leaves a command for an owner that is to come.
+	// Leave leaves a command without waiting for an owner.
 	Leave(ctx context.Context, command json.RawMessage) error
 }
 
-// Of finds what a word names: "postgres://user@host/name", or a path. Nothing is opened, so the database need not exist.
+// Of returns the database for a word: "postgres://user@host/name", or a path. It opens nothing, so the database need
+// not exist.
 func Of(word string) Database {
 	if !strings.HasPrefix(word, "postgres://") && !strings.HasPrefix(word, "postgresql://") {
 		return Database{word: word, name: word, file: word}
@@ -56,13 +57,13 @@ func Of(word string) Database {
 	return Database{word: word, name: name}
 }
 
-// Name is the word for people: without a password.
+// Name returns the word for messages, without a password.
 func (d Database) Name() string { return d.name }
 
-// File is the path of a SQLite file; "" for a database of a server.
+// File returns the path of a SQLite file; "" for a database on a server.
 func (d Database) File() string { return d.file }
 
-// Opener opens the database for this process alone.
+// Opener returns an Opener for this process alone.
 func (d Database) Opener() store.Opener {
 	if d.file == "" {
 		return postgres.Open(d.word, postgres.Alone())
@@ -70,22 +71,22 @@ func (d Database) Opener() store.Opener {
 	return sqlite.File(d.file)
 }
 
-// Inbox is that of the database.
+// Inbox returns the inbox of the database.
 func (d Database) Inbox() Inbox { return d.Opener().(Inbox) }
 
-// Owned reports whether an engine has the database open, which must be there. It changes nothing.
+// Owned reports whether an engine has the database open. The database must exist. It changes nothing.
 func (d Database) Owned(ctx context.Context) (bool, error) {
 	return d.Opener().(interface {
 		Owned(ctx context.Context) (bool, error)
 	}).Owned(ctx)
 }
 
-// Read opens the database for reading, also beside the engine that owns it.
+// Read opens the database for reading, even while an engine owns it.
 func (d Database) Read(ctx context.Context) (store.Store, error) {
 	return d.Opener().Open(ctx, store.Options{Now: retry.SystemClock.Now, ReadOnly: true})
 }
 
-// Fresh reports whether the database is still to be made.
+// Fresh reports whether the database does not exist yet.
 func (d Database) Fresh(ctx context.Context) bool {
 	if d.file != "" {
 		info, err := os.Stat(d.file)
@@ -95,12 +96,12 @@ func (d Database) Fresh(ctx context.Context) bool {
 	if err != nil {
 		return errors.Is(err, fs.ErrNotExist)
 	}
-	_ = s.Close() // it was only looked at
+	_ = s.Close() // it was opened only for this check
 	return false
 }
 
-// Scratch opens an empty database that drop removes with all that is in it: a schema of its own in that of a server, and one in
-// memory instead of a file.
+// Scratch returns an Opener for an empty database, and a function that removes it: a new schema in a database on a
+// server, or a database in memory instead of a file.
 func (d Database) Scratch() (o store.Opener, drop func(context.Context) error) {
 	if d.file != "" || d.word == "" {
 		return sqlite.Memory(), func(context.Context) error { return nil }
@@ -109,7 +110,8 @@ func (d Database) Scratch() (o store.Opener, drop func(context.Context) error) {
 	return postgres.Open(d.word, schema), func(ctx context.Context) error { return postgres.Drop(ctx, d.word, schema) }
 }
 
-// Beside is the path of a file that belongs to the database: beside a file, and in the current folder for a server's.
+// Beside returns the path of a file for the database: in the same directory, or in the current one for a database on a
+// server.
 func (d Database) Beside(suffix string) string {
 	if d.file != "" {
 		return d.file + suffix
@@ -121,7 +123,7 @@ func (d Database) Beside(suffix string) string {
 	return name + suffix
 }
 
-// Query is the command line that runs a query on the database with the tool of its kind.
+// Query returns the command line that runs a query on the database.
 func (d Database) Query(sql string) string {
 	if d.file != "" {
 		return fmt.Sprintf("sqlite3 %s %q", printable.Word(d.file), sql)

@@ -9,21 +9,22 @@ import (
 	"sync"
 )
 
-// ErrCertificate is for a certificate or its key that cannot be used.
+// ErrCertificate is the error of an invalid certificate or key.
 var ErrCertificate = errors.New("the certificate cannot be used")
 
-// certificate is what the server shows that it is: a chain and its key, in two PEM files, which are read again when one of them changes, as
-// those that expire after some weeks do.
+// certificate is the TLS certificate of the server: a chain and its key, in two PEM files. They are read again when one
+// of them changes, since certificates are renewed while the server runs.
 type certificate struct {
 	log *slog.Logger
 
 	mu         sync.Mutex
 	chain, key file
 	pair       *tls.Certificate
-	failed     string // why the files cannot be used now; "" if they can
+	failed     string // why the files are invalid; "" if they are valid
 }
 
-// openCertificate reads the files of a certificate and its key; nil if both paths are "". The error wraps [ErrCertificate].
+// openCertificate reads the files of a certificate and its key; nil if both paths are "". The error wraps
+// [ErrCertificate].
 func openCertificate(chain, key string, log *slog.Logger) (*certificate, error) {
 	switch {
 	case chain == "" && key == "":
@@ -52,8 +53,8 @@ func (c *certificate) read() error {
 	return nil
 }
 
-// get is a GetCertificate of a tls.Config. While the files cannot be used, as between the writing of one and of the other, the
-// certificate stays what it was.
+// get is the GetCertificate function of a tls.Config. While the files are invalid, for example when only one of them
+// has been replaced, the old certificate stays in use.
 func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -8,10 +8,10 @@ import (
 // file is a file that is read again when it changes.
 type file struct {
 	path string
-	seen fs.FileInfo // as it was when it was read last; nil before
+	seen fs.FileInfo // as of the last read; nil before
 }
 
-// read returns what the file holds.
+// read returns the content of the file.
 func (f *file) read() ([]byte, error) {
 	info, err := os.Stat(f.path)
 	if err != nil {
@@ -19,12 +19,12 @@ func (f *file) read() ([]byte, error) {
 	}
 	text, err := os.ReadFile(f.path)
 	if err == nil {
-		f.seen = info // of before, so that a change meanwhile is one
+		f.seen = info // from before the read, so that a change during it is detected
 	}
 	return text, err
 }
 
-// changed reports whether the file is another one than that which was read, or cannot be looked at.
+// changed reports whether the file has changed since it was read, or cannot be checked.
 func (f *file) changed() bool {
 	info, err := os.Stat(f.path)
 	return err != nil || f.seen == nil || !os.SameFile(info, f.seen) || !info.ModTime().Equal(f.seen.ModTime()) || info.Size() != f.seen.Size()

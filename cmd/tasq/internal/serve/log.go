@@ -7,13 +7,14 @@ import (
 	"strings"
 )
 
-// errorLog is where an http.Server writes what goes wrong, as lines of a structured log.
+// errorLog returns a logger for an http.Server that writes to a structured log.
 func errorLog(to *slog.Logger) *log.Logger { return log.New(lines{to}, "", 0) }
 
-// lines takes one message with each call of Write.
+// lines writes each call of Write as a message.
 type lines struct{ to *slog.Logger }
 
-// levels are those of the messages of an http.Server, by their beginnings. A connection that does not speak TLS, or ends too soon, is what anyone who
+// levels maps the beginnings of an http.Server's messages to levels. Any client that reaches the port can cause some of
+// them at any rate, such as a connection that does not use TLS or ends too soon.
 // reaches the port can cause, as often as they like.
 var levels = []struct {
 	begins string

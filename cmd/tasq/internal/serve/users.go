@@ -24,45 +24,45 @@ import (
 	"github.com/tasq-dev/tasq/workflow"
 )
 
-// ErrUsers is for a file of users that cannot be understood.
+// ErrUsers is the error of an invalid file of users.
 var ErrUsers = errors.New("the file of users cannot be used")
 
-// The rights of a line without words of commands.
+// The rights of a user without a list of kinds of commands.
 const (
-	rightLook = "look" // no command; that of a line without rights, too
+	rightLook = "look" // no command; the default
 	rightAct  = "act"  // every command
 )
 
-// maxCost bounds the cost of a hash: each step up doubles the time of a sign-in, which is about a second here.
+// maxCost limits the cost of a hash: each step doubles the time of a sign-in, which is about a second at this cost.
 const maxCost = 14
 
-// hashDigits are the characters of a hash behind its cost.
+// hashDigits are the characters of a hash after its cost.
 const hashDigits = "./ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 
-// person is a line of a file of users.
+// person is an entry in a file of users.
 type person struct {
 	hash  []byte
-	all   bool     // may have every command done
-	words []string // may have these kinds of commands done
+	all   bool     // may execute all commands
+	words []string // may execute these kinds of commands
 }
 
 func (p *person) may(kind, _ string) bool { return p.all || slices.Contains(p.words, kind) }
 
-// users are the people of a file, which is read again when it changes.
+// users has the entries of a file, which is read again when it changes.
 type users struct {
 	log  *slog.Logger
 	act  bool
-	salt []byte // of the proofs; a process has its own
+	salt []byte // for the proofs; random for each process
 
 	mu     sync.Mutex
 	file   file
-	failed string // why it cannot be read now; "" if it can
+	failed string // why the file is invalid; "" if it is valid
 	people map[string]*person
-	proofs map[string][]byte // of the password that a user signed in with last: bcrypt is slow on purpose, and a page has many requests
+	proofs map[string][]byte // proof of the last valid password of each user, since bcrypt is slow by design, and a page causes many requests
 
-	dummyHash []byte // compared for names that are not there, so that they take as long
+	dummyHash []byte // compared for unknown names, so that they take the same time
 
-	hashing sync.Mutex // one sign-in at a time is checked, so that guesses do not take every processor
+	hashing sync.Mutex // checks one sign-in at a time, so that guesses do not use all processors
 }
 
 // openUsers reads a file of users. The error wraps [ErrUsers] and names the line.
@@ -74,7 +74,7 @@ func openUsers(path string, act bool, log *slog.Logger) (*users, error) {
 	return u, u.read()
 }
 
-// read reads the file.
+// read parses the file.
 func (u *users) read() error {
 	text, err := u.file.read()
 	if err != nil {
@@ -94,7 +94,8 @@ func (u *users) read() error {
 	return err
 }
 
-// refresh reads the file again if it changed. One that cannot be used leaves the users as they were, and is logged once.
+// refresh reads the file again if it has changed. If it is invalid, the users stay the same, and the error is logged
+// once.
 func (u *users) refresh() {
 	if !u.file.changed() {
 		return
@@ -111,7 +112,7 @@ func (u *users) refresh() {
 	}
 }
 
-// find returns the user of a request; ok is false if its name and password are none of the file's.
+// find returns the user of a request; ok is false if the name or the password is wrong.
 func (u *users) find(r *http.Request) (user admin.User, ok bool) {
 	name, password, given := r.BasicAuth()
 	if !given {
@@ -139,7 +140,7 @@ func (u *users) find(r *http.Request) (user admin.User, ok bool) {
 	return user, true
 }
 
-// check compares a password with the hash, and remembers the proof of the right one.
+// check compares a password with the hash, and caches the proof of a correct one.
 func (u *users) check(name string, p *person, password string, proof []byte) bool {
 	u.hashing.Lock()
 	err := bcrypt.CompareHashAndPassword(p.hash, []byte(password))
@@ -155,7 +156,7 @@ func (u *users) check(name string, p *person, password string, proof []byte) boo
 
 type signedIn struct{}
 
-// entrance lets users in, and has the browsers of others ask for a name and a password.
+// entrance is a handler that requires a user, and otherwise asks the browser for a name and a password.
 func (u *users) entrance(pages http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		user, ok := u.find(r)
@@ -169,7 +170,7 @@ func (u *users) entrance(pages http.Handler) http.Handler {
 	})
 }
 
-// refuse answers who has not signed in: a problem in JSON, as of every other error, to a program that calls the API, and a text to a browser.
+// refuse writes the response to a request without a valid user: a JSON problem for the API, and text for a browser.
 func refuse(w http.ResponseWriter, r *http.Request) {
 	const text = "sign in with a name and a password of the file of users"
 	if !strings.HasPrefix(r.URL.Path, "/api/") {
@@ -181,7 +182,7 @@ func refuse(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, `{"title":%q,"status":%d,"detail":%q,"code":"not-signed-in"}`+"\n", http.StatusText(http.StatusUnauthorized), http.StatusUnauthorized, text)
 }
 
-// access is the user that [users.entrance] found.
+// access returns the user that [users.entrance] found.
 func (u *users) access(r *http.Request) (admin.User, error) {
 	user, ok := r.Context().Value(signedIn{}).(admin.User)
 	if !ok {
@@ -190,7 +191,7 @@ func (u *users) access(r *http.Request) (admin.User, error) {
 	return user, nil
 }
 
-// parseUsers reads the lines NAME:HASH[:RIGHTS] of a file. Empty lines and those that begin with # are left out.
+// parseUsers parses the lines NAME:HASH[:RIGHTS] of a file. It skips empty lines and lines that begin with #.
 func parseUsers(path string, text []byte) (map[string]*person, error) {
 	people, n := make(map[string]*person), 0
 	for line := range bytes.Lines(text) {
@@ -223,7 +224,7 @@ func parseUser(line string) (name string, p *person, err error) {
 		return "", nil, err
 	}
 	p = &person{hash: []byte(strings.TrimSpace(fields[1]))}
-	switch cost, err := bcrypt.Cost(p.hash); { // the line is not in the message: it may have a password where its hash should be
+	switch cost, err := bcrypt.Cost(p.hash); { // the message omits the line, which may have a password instead of a hash
 	case err != nil:
 		return "", nil, fmt.Errorf("what stands behind the name %q is no bcrypt hash; tasq serve --hash %s makes a line", name, printable.Word(name))
 	case cost > maxCost:
@@ -237,7 +238,7 @@ func parseUser(line string) (name string, p *person, err error) {
 	return name, p, err
 }
 
-// userName checks the name of a user, which becomes the actor of commands.
+// userName validates the name of a user, which becomes the actor of commands.
 func userName(text string) (string, error) {
 	name := strings.TrimSpace(text)
 	if name == "" || len(name) > 100 || strings.ContainsFunc(name, func(r rune) bool { return r == ':' || !unicode.IsPrint(r) }) {
@@ -246,7 +247,7 @@ func userName(text string) (string, error) {
 	return name, nil
 }
 
-// grant reads the rights of a line.
+// grant parses the rights of a line.
 func (p *person) grant(text string) error {
 	for word := range strings.SplitSeq(text, ",") {
 		switch word = strings.TrimSpace(word); {
@@ -263,7 +264,7 @@ func (p *person) grant(text string) error {
 	return nil
 }
 
-// UserLine is a line of a file of users: the name, and the bcrypt hash of the password. The user may look.
+// UserLine returns a line for a file of users: the name, and the bcrypt hash of the password. The user may only read.
 func UserLine(name, password string) (string, error) {
 	name, err := userName(name)
 	if err != nil {
