@@ -1,13 +1,13 @@
-// Package graph has the algorithms on directed graphs that the packages of nets share. A graph is a number of nodes,
-// from 0, and a function that lists the successors of each.
+// Package graph has algorithms on directed graphs that the packages of nets share. A graph is a number of nodes,
+// numbered from 0, and a function that returns the successors of each.
 //
 //	0 -> 1 <-> 2 -> 3      Components: {1, 2} is one, 0 and 3 are one each
-//	                       Dominators: every way from 0 to 3 leads over 2, so 2 is the immediate dominator of 3
+//	                       Dominators: every path from 0 to 3 contains 2, so 2 is the immediate dominator of 3
 package graph
 
-// Components finds the strongly connected components of a graph, the largest sets of nodes that can reach each other,
-// and returns for each node the number of its component, from 1 (Tarjan's algorithm, without recursion). A component
-// has a smaller number than those that lead to it.
+// Components returns the number of the strongly connected component of each node, from 1. Strongly connected components
+// are the largest sets of nodes that can reach each other. A component has a smaller number than those from which it
+// can be reached. It is Tarjan's algorithm without recursion.
 func Components(size int, successors func(int) []int) []int {
 	s := &tarjan{
 		successors: successors, component: make([]int, size), low: make([]int, size), order: make([]int, size),
@@ -24,13 +24,13 @@ type tarjan struct {
 	successors func(int) []int
 
 	component  []int // by node; valid once the node has left the stack
-	low, order []int // by node; an order of 0 means not seen
+	low, order []int // by node; an order of 0 means not visited
 	open       []int // the stack of nodes whose component is not complete
 	seen       int
 	count      int
 }
 
-// visit is a node on a depth-first path, with the successors that the walk has not entered yet.
+// visit is a node on a depth-first path, with the successors that were not visited yet.
 type visit struct {
 	node int
 	rest []int
@@ -69,7 +69,7 @@ func (s *tarjan) enter(x int) visit {
 	return visit{x, s.successors(x)}
 }
 
-// leave closes the component whose first node is x.
+// leave completes the component whose first node is x.
 func (s *tarjan) leave(x int) {
 	s.count++
 	for {

@@ -1,9 +1,9 @@
 package graph
 
-// Dominators holds, for every node that can be reached from a start, its immediate dominator: the last node that all
-// ways from the start lead over (the iteration of Cooper, Harvey and Kennedy).
+// Dominators has the immediate dominator of every node that can be reached from a start node: the last node that is on
+// all paths from the start. It is the iteration of Cooper, Harvey and Kennedy.
 type Dominators struct {
-	rank []int // by node, its place in a reverse postorder; -1 if it cannot be reached
+	rank []int // by node, its position in a reverse postorder; -1 if it cannot be reached
 	by   []int // by rank, the rank of the immediate dominator
 	node []int // by rank
 }
@@ -47,7 +47,7 @@ func NewDominators(size, start int, successors func(int) []int) *Dominators {
 	return d
 }
 
-// number walks the graph depth first, without recursion, and ranks the nodes.
+// number visits the nodes depth first, without recursion, and ranks them.
 func (d *Dominators) number(start int, successors func(int) []int) {
 	var post []int
 	seen := make([]bool, len(d.rank))
@@ -73,7 +73,7 @@ func (d *Dominators) number(start int, successors func(int) []int) {
 	}
 }
 
-// meet is the nearest common dominator of two ranks.
+// meet returns the nearest common dominator of two ranks.
 func (d *Dominators) meet(a, b int) int {
 	for a != b {
 		if a > b {
@@ -85,7 +85,7 @@ func (d *Dominators) meet(a, b int) int {
 	return a
 }
 
-// Of returns the immediate dominator of a node, or -1: for the start, and for a node that cannot be reached.
+// Of returns the immediate dominator of a node; -1 for the start and for nodes that cannot be reached.
 func (d *Dominators) Of(node int) int {
 	if r := d.rank[node]; r > 0 {
 		return d.node[d.by[r]]

@@ -2,12 +2,12 @@ package reduce
 
 import "slices"
 
-// crossProduct removes a place p with several transitions before or behind it, each of which takes from p alone: every
-// pair of one before and one behind becomes a transition. It is the rule for series of transitions once more: fire one
-// of those behind as soon as p is marked. Which one is open until then and depends on nothing, so it may as well be
-// chosen when p is marked.
+// crossProduct removes a place p with several transitions before or after it, if each transition after it takes from p
+// alone: every pair of one before and one after becomes a transition. This generalizes the rule for series of
+// transitions: fire one of those after p as soon as p is marked. The choice between them does not depend on anything
+// else, so it may as well be made when p is marked.
 //
-// It is done only where there are not more pairs than there were transitions.
+// The rule applies only if there are no more pairs than there were transitions.
 func (r *Net) crossProduct(p int32) bool {
 	pl := &r.Places[p]
 	n, m := len(pl.in), len(pl.out)
@@ -31,10 +31,10 @@ func (r *Net) crossProduct(p int32) bool {
 	return true
 }
 
-// maxCross bounds how many arcs the pairs may have: above that the net would hardly get simpler.
+// maxCross limits the number of arcs of the pairs: with more, the net would hardly become simpler.
 const maxCross = 64
 
-// crossable checks what [Net.seriesTransitions] asks, for every pair.
+// crossable checks the conditions of [Net.seriesTransitions] for every pair.
 func (r *Net) crossable(p int32) bool {
 	pl := &r.Places[p]
 	arcs := 0
@@ -70,7 +70,7 @@ func (r *Net) crossable(p int32) bool {
 	return true
 }
 
-// copies keeps what transitions were; their lists are shared, but killing a transition leaves those alone.
+// copies returns copies of transitions. They share the lists, which killing a transition does not change.
 func (r *Net) copies(list []int32) []Transition {
 	all := make([]Transition, len(list))
 	for i, t := range list {
@@ -79,7 +79,7 @@ func (r *Net) copies(list []int32) []Transition {
 	return all
 }
 
-// pair is one transition that does what u and then t do, with p between them.
+// pair returns a transition with the effect of u and then t, with p between them.
 func (r *Net) pair(u, t *Transition, p int32) Transition {
 	both := *u
 	both.In, both.Resets = slices.Clone(u.In), slices.Clone(u.Resets)
@@ -96,7 +96,7 @@ func (r *Net) pair(u, t *Transition, p int32) Transition {
 	return both
 }
 
-// reinsert puts a transition where a dead one was.
+// reinsert replaces a removed transition.
 func (r *Net) reinsert(t int32, as Transition) {
 	as.Removed = false
 	r.Transitions[t] = as

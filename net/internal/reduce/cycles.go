@@ -6,18 +6,18 @@ import (
 	"github.com/tasq-dev/tasq/net/internal/graph"
 )
 
-// mergeCycles makes one place of the places of a strongly connected set, and reports whether there was any: from each of
-// them transitions that take from one place and put into one lead to every other. That is what is left of loops and of
-// unstructured choices.
+// mergeCycles merges the places of a strongly connected set into one, and reports whether there was such a set:
+// transitions that take from one place and put into one lead from each place of the set to every other. Such sets
+// remain of loops and of unstructured choices.
 //
-// Let p and q be two of them, with the same resets. A token in p can go to q by itself, and back, whatever else happens. Move
-// it to the place z that stands for all: a marking of N becomes one of N', a step on the cycle nothing, every other
-// firing itself. N' fires what N fires, and N what N' does after some steps on the cycle. With p and q marked at once
-// N' is not safe, and neither is N, for the one token can follow the other. What can complete in N' can in N. The steps
-// become self-loops at z, which can fire if z is ever marked, as they can if p or q is.
+// Let p and q be two of the places, with the same resets. A token in p can move to q and back at any time. Map it to
+// the merged place z: a marking of N becomes one of N', a step on the cycle becomes nothing, and every other firing
+// remains. N' can fire what N fires, and N can fire what N' fires after some steps on the cycle. If p and q are marked
+// together, N' is not safe; neither is N, since one token can move to the place of the other. If N' can complete, so
+// can N. The steps become self-loops at z, which can fire if z is ever marked, as they can if p or q is.
 //
-// A transition that takes from two of them, or puts into two, would need an arc of weight two. An or-join may not take
-// from any: at p it would wait for the token in q.
+// A transition that takes from two of the places, or puts into two, would need an arc of weight two, so it prevents the
+// rule. So does an or-join that takes from one of them: at p it would wait for the token in q.
 func (r *Net) mergeCycles() bool {
 	steps := 0
 	for t := range r.Transitions {
@@ -36,7 +36,7 @@ func (r *Net) mergeCycles() bool {
 		}
 	}
 	merged := false
-	for p := range r.Places { // in the order of the places, so that equal nets are reduced alike
+	for p := range r.Places { // in the order of the places, so that the result is deterministic
 		if ps := cycles[component[p]]; len(ps) > 1 && ps[0] == int32(p) && r.isMergeable(ps) {
 			r.mergeCycle(ps)
 			merged = true
@@ -45,7 +45,7 @@ func (r *Net) mergeCycles() bool {
 	return merged
 }
 
-// isStep reports whether all that the transition does is to move a token from one place to another.
+// isStep reports whether the transition only moves a token from one place to another.
 func (r *Net) isStep(t int32) bool {
 	tr := &r.Transitions[t]
 	return !tr.Removed && len(tr.In) == 1 && len(tr.Out) == 1 && len(tr.Resets)+len(tr.Ends) == 0 && tr.OrTask < 0 && !tr.OrSplit &&
@@ -62,10 +62,10 @@ func (r *Net) stepsFrom(p int) []int {
 	return next
 }
 
-// isMergeable reports whether the places of a cycle may become one.
+// isMergeable reports whether the places of a cycle may be merged.
 func (r *Net) isMergeable(ps []int32) bool {
 	marked := 0
-	taken, put := r.round+1, r.round+2 // marks of transitions that were met
+	taken, put := r.round+1, r.round+2 // marks of visited transitions
 	r.round += 2
 	for _, p := range ps {
 		pl := &r.Places[p]
@@ -93,7 +93,7 @@ func (r *Net) isMergeable(ps []int32) bool {
 	return true
 }
 
-// mergeCycle makes the first of the places stand for all of them.
+// mergeCycle merges the places into the first of them.
 func (r *Net) mergeCycle(ps []int32) {
 	r.trace.cycle(r, ps)
 	z := ps[0]
@@ -116,7 +116,7 @@ func (r *Net) mergeCycle(ps []int32) {
 	r.requeueAround(z)
 }
 
-// dropSelfLoops removes the steps that have become self-loops, all at once: see [Net.selfLoop].
+// dropSelfLoops removes all steps that have become self-loops: see [Net.selfLoop].
 func (r *Net) dropSelfLoops(z int32) {
 	pl := &r.Places[z]
 	selfLoop := func(t int32) bool {
@@ -124,7 +124,7 @@ func (r *Net) dropSelfLoops(z int32) {
 		return len(tr.In) == 1 && len(tr.Out) == 1 && len(tr.Resets)+len(tr.Ends) == 0 && tr.OrTask < 0 && tr.In[0] == tr.Out[0].Place
 	}
 	if !pl.Marked && !slices.ContainsFunc(pl.in, func(t int32) bool { return !selfLoop(t) }) {
-		return // nothing shows that they can fire
+		return // it is not known that they can fire
 	}
 	pl.in = slices.DeleteFunc(pl.in, selfLoop)
 	pl.out = slices.DeleteFunc(pl.out, func(t int32) bool {

@@ -2,7 +2,7 @@ package reduce
 
 import "slices"
 
-// kill removes a transition from the net; its neighbours are queued.
+// kill removes a transition from the net, and queues its neighbours.
 func (r *Net) kill(t int32) {
 	tr := &r.Transitions[t]
 	for _, p := range tr.In {
@@ -20,7 +20,7 @@ func (r *Net) kill(t int32) {
 	tr.Removed = true
 }
 
-// detachProducers takes the place, which is about to go, from the outputs of the transitions that feed it.
+// detachProducers removes the place, which is about to be removed, from the outputs of its producers.
 func (r *Net) detachProducers(p int32) {
 	for _, t := range r.Places[p].in {
 		tr := &r.Transitions[t]
@@ -33,7 +33,7 @@ func (r *Net) detachProducers(p int32) {
 	}
 }
 
-// dropResetArcs says that no transition empties the place any more, because it is about to go.
+// dropResetArcs removes the place, which is about to be removed, from the resets of all transitions.
 func (r *Net) dropResetArcs(p int32) {
 	for _, t := range r.Places[p].resetBy {
 		r.Transitions[t].Resets = remove(r.Transitions[t].Resets, p)
@@ -41,7 +41,7 @@ func (r *Net) dropResetArcs(p int32) {
 	r.Places[p].resetBy = nil
 }
 
-// requeueAround queues a place whose neighbours changed, and the transitions that take from it.
+// requeueAround queues a place whose neighbours have changed, and the transitions that take from it.
 func (r *Net) requeueAround(p int32) {
 	r.pushPlace(p)
 	if out := r.Places[p].out; len(out) == 1 {
@@ -49,7 +49,7 @@ func (r *Net) requeueAround(p int32) {
 	}
 }
 
-// sameResets reports whether the same transitions empty both places.
+// sameResets reports whether the same transitions reset both places.
 func (r *Net) sameResets(a, b *Place) bool {
 	if len(a.resetBy) != len(b.resetBy) {
 		return false
@@ -84,8 +84,8 @@ func (r *Net) commonProducer(a, b *Place) bool {
 	return false
 }
 
-// remove takes x out of the list; the order of the others may change. It looks from the back, as the rules do that go
-// through long lists.
+// remove removes x from the list, whose order may change. It searches from the end, since rules that process long lists
+// remove from there.
 func remove(list []int32, x int32) []int32 {
 	for i := len(list) - 1; i >= 0; i-- {
 		if list[i] == x {
@@ -96,19 +96,19 @@ func remove(list []int32, x int32) []int32 {
 	return list
 }
 
-// replace puts y where x is in the list.
+// replace replaces x in the list by y.
 func replace(list []int32, x, y int32) {
 	if i := slices.Index(list, x); i >= 0 {
 		list[i] = y
 	}
 }
 
-// indexArc finds the arc to the place, which must be there.
+// indexArc returns the index of the arc to the place, which must exist.
 func indexArc(arcs []Arc, p int32) int {
 	return slices.IndexFunc(arcs, func(a Arc) bool { return a.Place == p })
 }
 
-// insertSorted adds an open end to a sorted list.
+// insertSorted inserts an open end into a sorted list.
 func insertSorted(list []int32, p int32) []int32 {
 	at, known := slices.BinarySearch(list, p)
 	if known {
@@ -117,10 +117,10 @@ func insertSorted(list []int32, p int32) []int32 {
 	return slices.Insert(slices.Clone(list), at, p)
 }
 
-// PutIntoEnd lets a transition put a token into an open end each time it fires.
+// PutIntoEnd makes a transition put a token into an open end each time it fires.
 func (t *Transition) PutIntoEnd(p int32) { t.Ends = insertSorted(t.Ends, p) }
 
-// putIntoEndsOf lets a transition put into the open ends that another one puts into.
+// putIntoEndsOf makes a transition put into the open ends of another one.
 func (t *Transition) putIntoEndsOf(other *Transition) {
 	for _, p := range other.Ends {
 		t.Ends = insertSorted(t.Ends, p)

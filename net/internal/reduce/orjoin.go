@@ -6,7 +6,7 @@ import (
 	"github.com/tasq-dev/tasq/net"
 )
 
-// JoinKind is what an or-join that reduction removed really does. The zero value is JoinMixed.
+// JoinKind is the actual behaviour of an or-join that reduction has removed. The zero value is JoinMixed.
 type JoinKind uint8
 
 // The kinds.
@@ -22,22 +22,22 @@ type RemovedJoin struct {
 	Kind JoinKind
 }
 
-// removeJoin makes a plain transition of an or-join.
+// removeJoin turns an or-join into a plain transition.
 func (r *Net) removeJoin(tr *Transition, kind JoinKind) {
 	r.Joins = append(r.Joins, RemovedJoin{Task: net.TaskID(tr.OrTask), Kind: kind})
 	tr.OrTask = -1
 }
 
 // removeOrJoins merges the inputs of or-joins that never have to wait once one of them is marked, and reports whether
-// there was such a join.
+// there was such an or-join.
 //
-// An or-join is a candidate if its inputs P feed it alone, are empty at first, have the same resets, and every
-// or-split that puts into P can put nowhere else. Let N' be the net in which P is one place z for every candidate, marked
-// when any of P is: the join takes from z, and a transition that puts into some of P puts into z. A candidate j is
-// free to fire if there is a set of places K of N' with z in it and at most one first token, such that every
-// transition that puts into K takes from K (K is a siphon) and puts only one token there. An or-join that is no
-// candidate may fire by any of its inputs here, as the engine's own analysis has it, so all of them must be in K if an
-// output is. If every candidate is free, N and N' are equally sound.
+// An or-join is a candidate if its inputs P feed it alone, are empty at first, have the same resets, and every or-split
+// that puts into P can put nowhere else. Let N' be the net in which P is one place z for every candidate, marked when
+// any of P is: the join takes from z, and a transition that puts into some of P puts into z. A candidate j is free to
+// fire if there is a set of places K of N' with z in it and at most one first token, such that every transition that
+// puts into K takes from K (K is a siphon) and puts only one token there. An or-join that is no candidate may fire by
+// any of its inputs here, as the engine's own analysis has it, so all of them must be in K if an output is. If every
+// candidate is free, N and N' are equally sound.
 //
 // Proof. Follow a run of N, and suppose that so far every candidate fired exactly when some input was marked, and took
 // all: then the run is one of N', in which K never holds more than one token. Let some of P be marked for a candidate
@@ -81,8 +81,8 @@ func (r *Net) removeOneByOne() bool {
 	return removed
 }
 
-// inFlowOrder lists the or-joins such that, loops aside, each comes behind those that lead to it: a walk in depth from
-// the places that are marked at first leaves a transition when it has left all behind it, and the order is the reverse.
+// inFlowOrder lists the or-joins such that, except for loops, each comes after those that lead to it: the reverse
+// postorder of a depth-first search from the places that are marked initially.
 func (r *Net) inFlowOrder() []int32 {
 	if !slices.ContainsFunc(r.Transitions, func(t Transition) bool { return !t.Removed && t.OrTask >= 0 }) {
 		return nil
@@ -129,7 +129,7 @@ func (r *Net) inFlowOrder() []int32 {
 	return joins
 }
 
-// frame is a transition that a walk has entered, and the output that it looks behind.
+// frame is a transition on the path of a depth-first search, with its current output.
 type frame struct {
 	t   int32
 	arc int
@@ -144,7 +144,7 @@ func (r *Net) removeTogether() bool {
 			k.group(int32(t))
 		}
 	}
-	leans := make(map[int32][]int32) // by candidate shown to be free, the others that its set counts as one
+	leans := make(map[int32][]int32) // by free candidate, the others that its set counts as one place
 	for i := 0; i < len(candidates); i++ {
 		j := candidates[i]
 		if _, known := leans[j]; known {
@@ -156,7 +156,7 @@ func (r *Net) removeTogether() bool {
 		}
 		k.ungroup(j)
 		candidates = slices.Delete(candidates, i, i+1)
-		for other, on := range leans { // those that leaned on it must be looked at again
+		for other, on := range leans { // those that depend on it must be checked again
 			if slices.Contains(on, j) {
 				delete(leans, other)
 			}
@@ -169,8 +169,8 @@ func (r *Net) removeTogether() bool {
 	return len(candidates) > 0
 }
 
-// AssumeOrJoins takes the or-joins that are left for such as never have to wait, where their inputs can be merged. That
-// is not always so: what a search shows after this has to be seen in the net itself.
+// AssumeOrJoins assumes that the remaining or-joins never have to wait, if their inputs can be merged. The assumption
+// may be wrong: what a later search shows must be verified in the net itself.
 func (r *Net) AssumeOrJoins() {
 	for t := range r.Transitions {
 		tr := &r.Transitions[t]
@@ -184,7 +184,7 @@ func (r *Net) AssumeOrJoins() {
 	}
 }
 
-// mergeable checks what is asked of the inputs of an or-join and of their producers.
+// mergeable checks the conditions for the inputs of an or-join and their producers.
 func (r *Net) mergeable(j int32) bool {
 	tr := &r.Transitions[j]
 	for _, p := range tr.In {
@@ -204,7 +204,7 @@ func (r *Net) mergeable(j int32) bool {
 	return true
 }
 
-// mergeInputs makes one place of the inputs of an or-join.
+// mergeInputs merges the inputs of an or-join into one place.
 func (r *Net) mergeInputs(j int32) {
 	tr := &r.Transitions[j]
 	r.removeJoin(tr, r.joinKindOf(tr))
@@ -224,7 +224,7 @@ func (r *Net) mergeInputs(j int32) {
 	r.pushPlace(z)
 }
 
-// mergeArc turns the arc from u to p into one to z, if there is none yet.
+// mergeArc turns the arc from u to p into one to z, unless there is one already.
 func (r *Net) mergeArc(u, p, z int32) {
 	from := &r.Transitions[u]
 	at, to := indexArc(from.Out, p), indexArc(from.Out, z)
@@ -239,7 +239,7 @@ func (r *Net) mergeArc(u, p, z int32) {
 	from.Out = slices.Delete(from.Out, at, at+1)
 }
 
-// joinKindOf looks at the producers of an or-join's inputs.
+// joinKindOf derives the behaviour of an or-join from the producers of its inputs.
 func (r *Net) joinKindOf(j *Transition) JoinKind {
 	one, all := true, true
 	for _, p := range j.In {

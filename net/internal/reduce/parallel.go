@@ -2,9 +2,8 @@ package reduce
 
 import "slices"
 
-// parallelTransitions keeps one of the transitions that do the same.
-//
-// Either can fire when the other can, with the same effect.
+// parallelTransitions keeps one of several transitions with the same inputs and effects. When one of them can fire, so
+// can the others.
 func (r *Net) parallelTransitions(t int32) {
 	tr := &r.Transitions[t]
 	beside := r.besideTransition(tr)
@@ -30,7 +29,7 @@ func (r *Net) parallelTransitions(t int32) {
 	}
 }
 
-// besideTransition is a short list of transitions in which every parallel one must be.
+// besideTransition returns a short list of transitions that contains every parallel one.
 func (r *Net) besideTransition(tr *Transition) []int32 {
 	var best []int32
 	for _, p := range tr.In {
@@ -46,7 +45,7 @@ func (r *Net) besideTransition(tr *Transition) []int32 {
 	return best
 }
 
-// parallel compares a transition whose inputs carry the stamp round-1, and outputs round, with another.
+// parallel compares a transition, whose inputs have the stamp round-1 and whose outputs have round, with another.
 func (r *Net) parallel(a, b *Transition) bool {
 	if len(a.In) != len(b.In) || len(a.Out) != len(b.Out) || len(a.Resets) != len(b.Resets) ||
 		a.OrSplit != b.OrSplit || !slices.Equal(a.Ends, b.Ends) || a.OrTask >= 0 || b.OrTask >= 0 {
@@ -70,16 +69,16 @@ func (r *Net) parallel(a, b *Transition) bool {
 	return true
 }
 
-// parallelPlaces keeps one of the places with the same producers, consumers, first token and resets.
+// parallelPlaces keeps one of several places with the same producers, consumers, initial token and resets.
 //
-// They always hold the same, so the ones removed neither forbid nor allow anything. (An or-split marks some outputs
-// without the others, so it may not be among the producers.)
+// They always have the same tokens, so the others do not change what can fire. (An or-split marks some outputs without
+// the others, so it must not be among the producers.)
 func (r *Net) parallelPlaces(p int32) {
 	pl := &r.Places[p]
 	if pl.Fixed || len(pl.in)+len(pl.out) == 0 {
 		return
 	}
-	var best []int32 // consumers or the places behind a producer: whichever are fewer
+	var best []int32 // consumers, or the places after a producer: the shorter list
 	var arcs []Arc
 	if len(pl.out) > 0 {
 		best = r.Transitions[pl.out[0]].In
@@ -114,7 +113,8 @@ func (r *Net) parallelPlaces(p int32) {
 	}
 }
 
-// dropParallelPlace removes q if it is parallel to p, whose producers carry the stamp round-1, and consumers round.
+// dropParallelPlace removes q if it is parallel to p, whose producers have the stamp round-1 and whose consumers have
+// round.
 func (r *Net) dropParallelPlace(p, q int32) {
 	a, b := &r.Places[p], &r.Places[q]
 	if q == p || b.Fixed || a.Marked != b.Marked || len(a.in) != len(b.in) || len(a.out) != len(b.out) ||

@@ -2,8 +2,8 @@ package reduce
 
 import "slices"
 
-// dropResets takes the resets away from a transition that empties only places that it takes from. In a safe net nothing
-// is left there, and whether the net is safe shows when a second token comes.
+// dropResets removes the resets of a transition that only resets places from which it takes. In a safe net they are
+// empty after that; whether the net is safe is detected when a second token arrives.
 func (r *Net) dropResets(t int32) {
 	tr := &r.Transitions[t]
 	for _, p := range tr.Resets {
@@ -13,12 +13,12 @@ func (r *Net) dropResets(t int32) {
 	tr.Resets = nil
 }
 
-// racingPlaces keeps one of two places with the same producers and first token, where a transition that takes from the
-// one takes from or empties the other, and likewise one that empties it: branches of which the first to go on cancels the
-// other.
+// racingPlaces keeps one of two places with the same producers and initial token, if a transition that takes from one
+// of them takes from the other or resets it, and a transition that resets one does the same: branches of which the
+// first to continue cancels the other.
 //
-// In a safe net they always hold the same: both get a token together, and both lose it together. So it is one place,
-// from which either may go on.
+// In a safe net they always have the same tokens: both get a token together, and both lose it together. So they are one
+// place, from which either branch may continue.
 func (r *Net) racingPlaces(p int32) {
 	pl := &r.Places[p]
 	if pl.Removed || pl.Fixed || len(pl.resetBy) == 0 || len(pl.in) == 0 {
@@ -58,7 +58,7 @@ func (r *Net) racing(p, q int32) bool {
 		!slices.ContainsFunc(b.resetBy, func(t int32) bool { return !uses(a, t) })
 }
 
-// mergeRacing makes p stand for q too.
+// mergeRacing merges q into p.
 func (r *Net) mergeRacing(p, q int32) {
 	r.trace.dropPlace(r, p, q)
 	a, b := &r.Places[p], &r.Places[q]

@@ -2,41 +2,41 @@ package reduce
 
 import "slices"
 
-// Net is a net that is being reduced. The caller sets Marked, Fixed and Removed of its places and appends its
-// transitions, and then calls [Net.Finish] and [Net.Run].
+// Net is a net during reduction. The caller sets Marked, Fixed and Removed of its places, appends its transitions, and
+// then calls [Net.Finish] and [Net.Run].
 //
-// What the proof of each rule has to show, for a net N and the smaller N':
+// For a net N and the reduced N', the proof of each rule must show:
 //
-//   - every run of N' is a run of N in which the removed transitions fire at once, so that what goes wrong in N' can be
-//     shown in N;
-//   - if N' is safe and can always complete, so is and can N; and a transition that was removed can fire in N if those
-//     that are left can fire in N'.
+//  - every run of N' is a run of N in which the removed transitions fire immediately, so that an error in N' can be shown
+//    in N;
+//  - if N' is safe and can always complete, N is safe and can always complete; and a removed transition can fire in N if
+//    the remaining ones can fire in N'.
 //
-// Reset arcs. A transition may empty places. Two places have the same resets if the same transitions empty them; the
-// rules that merge places require it. Murata's rules and, with resets, those of Wynn, Verbeek, van der Aalst, ter
-// Hofstede and Edmond ("Soundness-preserving reduction rules for reset workflow nets") have the same shapes; the
-// conditions here are those that the short proofs need.
+// Reset arcs. A transition may reset places, which removes their tokens. Two places have the same resets if the same
+// transitions reset them; the rules that merge places require that. The rules have the forms of Murata's and, with
+// resets, of those by Wynn, Verbeek, van der Aalst, ter Hofstede and Edmond ("Soundness-preserving reduction rules for
+// reset workflow nets"). The conditions here are those that the short proofs need.
 //
-// Open ends. An end into which tokens go and from which none comes is no place of the reduced net; a transition knows
-// the ends that it puts into. A rule that lets one transition stand for the firing of another lets it put into the ends
-// of both. The first then fires as often as the second, except for as many times as a token waited between the two, so
-// there is a bound on the tokens of an end in N' exactly if there is one in N.
+// Open ends. An end that only gets tokens is not a place of the reduced net; instead, a transition has a list of the
+// ends that it puts into. If a rule makes one transition represent the firing of another, it puts into the ends of
+// both. The first then fires as often as the second, except for the tokens that waited between the two, so the number
+// of tokens in an end is bounded in N' if and only if it is bounded in N.
 //
-// Or-joins and or-splits stay symbolic; see [Net.Run] and orjoin.go for the rule that removes them. As long as an
-// or-join is left, the result decides nothing.
+// Or-joins and or-splits stay symbolic; see [Net.Run] and orjoin.go for the rule that removes them. While an or-join
+// remains, the result is not a verdict.
 type Net struct {
 	Places      []Place
 	Transitions []Transition
-	Unsafe      bool          // some place can get a second token, or something is dead: the net is not sound and safe
+	Unsafe      bool          // a place can get a second token, or a transition is dead: the net is not sound and safe
 	Joins       []RemovedJoin // the or-joins that were removed
 
 	queue  []int32 // transitions t, and places as -1-p
-	large  []int32 // transitions with very many arcs or neighbours: they come last, for to look at one takes long
+	large  []int32 // transitions with very many arcs or neighbours, which are processed last since they take long
 	queued []bool  // transitions, then places
 	stamp  []int32 // scratch, for sets of places or of transitions
-	round  int32   // the number of the set that stamp holds last
+	round  int32   // the number of the last set in stamp
 	work   int     // arcs moved
-	most   int     // how much of that is allowed
+	most   int     // limit of work
 	trace  *trace  // nil unless runs must be translated back
 }
 
@@ -45,35 +45,35 @@ type Place struct {
 	in, out []int32 // transitions
 	resetBy []int32 // transitions that empty the place
 
-	Marked  bool // it holds a token at first
+	Marked  bool // it has a token initially
 	Fixed   bool // the end: it must stay
 	Removed bool
 }
 
-// Transition is a transition of the net: a task, a part of one, or a transition of a plain net.
+// Transition is a transition of the net: a task, a part of a task, or a transition of a plain net.
 type Transition struct {
 	In         []int32 // places
 	Out        []Arc
-	Resets     []int32 // places that it empties
+	Resets     []int32 // places whose tokens it removes
 	Ends       []int32 // open ends that get a token each time it fires; sorted
 	OrTask     int32   // the task whose or-join this is; -1 for a plain transition
 	OrSplit    bool    // it puts into any non-empty set of its outputs
 	merged     bool    // inputs of the or-join were merged because they are always marked together
 	Removed    bool
-	Label      int32 // the move of the unreduced net that takes from In: the first one that firing stands for
-	Seq        int32 // in a trace: the moves that firing stands for; see [Net.Leaf]
-	SplitLabel int32 // in a trace: the or-split whose outputs are those chosen here; -1 if none
+	Label      int32 // the move of the original net that takes from In: the first of those that a firing represents
+	Seq        int32 // in a trace: the moves that a firing represents; see [Net.Leaf]
+	SplitLabel int32 // in a trace: the or-split whose outputs are chosen here; -1 if none
 }
 
 // Arc is an output of a transition.
 type Arc struct {
 	Place int32
-	seq   int32 // in a trace: the moves that follow at once when this output is marked
-	Bit   int16 // number of the output in the or-split that it comes from
+	seq   int32 // in a trace: the moves that follow immediately when this output is marked
+	Bit   int16 // number of the output in its or-split
 }
 
-// New makes a net without any transition. With a trace, runs of what is left can be translated to runs of the net that
-// it came from; that takes memory, so less is reduced.
+// New returns a net without transitions. With a trace, runs of the reduced net can be translated to runs of the
+// original one. A trace takes memory, so less is reduced.
 func New(places int, traced bool) *Net {
 	r := &Net{Places: make([]Place, places), most: maxReduction}
 	if traced {
@@ -82,7 +82,8 @@ func New(places int, traced bool) *Net {
 	return r
 }
 
-// Finish must be called when all transitions are set. It lists for each place its transitions, and queues everything.
+// Finish must be called after all transitions were set. It computes the transitions of each place, and queues
+// everything.
 func (r *Net) Finish() {
 	ins, outs := 0, 0
 	degree := make([]int32, 2*len(r.Places))
@@ -142,7 +143,7 @@ func (r *Net) push(t int32) {
 	r.queue = append(r.queue, t)
 }
 
-// later puts off what takes long until nothing else is on the queue, and reports whether anything is.
+// later delays a transition that takes long until the queue is otherwise empty, and reports whether it did.
 func (r *Net) later(t int32) bool {
 	if len(r.queue) == 0 || r.queued[t] {
 		return false
@@ -159,21 +160,21 @@ func (r *Net) pushPlace(p int32) {
 	}
 }
 
-// manyArcs is how many arcs, or neighbours, are very many.
+// manyArcs is the number of arcs or neighbours above which a transition is delayed.
 const manyArcs = 64
 
-// maxReduction bounds the arcs that are moved about in reducing one net: some seconds' worth, and less where it is only
-// to show a way to what is wrong. What has been reduced by then stays so, for every rule is right by itself.
+// maxReduction limits the number of arcs that are moved in reducing one net: some seconds of work, and less if the net
+// is only reduced to find a run. The reductions up to that limit remain valid, since each rule is correct by itself.
 const (
 	maxReduction = 1 << 32
 	maxTracing   = 1 << 26
 )
 
-// done reports whether reduction has nothing more to show: that the net is not sound and safe needs no more than one
-// place.
+// done reports whether reduction can stop. A net that is known not to be sound and safe needs no further reduction,
+// unless there is a trace.
 func (r *Net) done() bool { return r.work > r.most || r.Unsafe && r.trace == nil }
 
-// Run applies the rules until none fits.
+// Run applies the rules until none applies.
 func (r *Net) Run() {
 	r.drain()
 	for !r.done() && (r.mergeCycles() || r.removeOrJoins()) {
@@ -181,7 +182,7 @@ func (r *Net) Run() {
 	}
 }
 
-// drain applies the rules for what is on the queue, and for what that leads to.
+// drain applies the rules to the queue, and to what they add to it.
 func (r *Net) drain() {
 	for len(r.queue)+len(r.large) > 0 && !r.done() {
 		if len(r.queue) == 0 {
@@ -239,7 +240,7 @@ func (r *Net) visitTransition(t int32) {
 	}
 	for i := 0; i < len(tr.Out); i++ {
 		if p := tr.Out[i].Place; len(r.Places[p].in) == 1 && r.tryAround(p) {
-			i = -1 // the outputs are others now
+			i = -1 // the outputs have changed
 		}
 		if tr.Removed {
 			return
@@ -254,10 +255,10 @@ func (r *Net) visitTransition(t int32) {
 	}
 }
 
-// selfLoop removes t if it puts back what it takes, and nothing else.
+// selfLoop removes t if its outputs are its inputs and it has no other effect.
 //
-// Firing t changes nothing, so runs of N and N' are the same but for t. It can fire in some run if something else shows
-// that its inputs can be marked together: for a single input a first token or another producer, for more another
+// Firing t changes nothing, so the runs of N and N' differ only in t. It can fire in some run if it is known that its
+// inputs can be marked together: for a single input by an initial token or another producer, for several by another
 // transition that takes from all of them.
 func (r *Net) selfLoop(t int32) bool {
 	tr := &r.Transitions[t]

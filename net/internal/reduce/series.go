@@ -2,15 +2,16 @@ package reduce
 
 import "slices"
 
-// seriesPlaces removes p and t where p -> t -> q, t is the only one to take from p, and p and q have the same resets: what
-// marked p marks q.
+// seriesPlaces removes p and t if p -> t -> q, only t takes from p, and p and q have the same resets: what marked p
+// then marks q.
 //
-// Move the token of p to q: a marking of N becomes one of N', the firing of t nothing, every other firing itself. N'
-// fires what N fires, and N what N' does with t fired at once. p and q together hold in N what q holds in N', so safe
-// N' means safe N; the runs to the end are the same; t fires since p is marked at the start or by a transition that is
-// left. A producer of both p and q would need an arc of weight two in N', so it forbids the rule.
+// Move the token of p to q: a marking of N becomes one of N', a firing of t becomes nothing, and every other firing
+// remains. N' can fire what N fires, and N can fire what N' fires if t fires immediately. Together p and q have in N
+// the tokens that q has in N', so if N' is safe, N is safe. The runs to the end are the same. t can fire, since p is
+// marked initially or by a remaining transition. A producer of both p and q would need an arc of weight two in N', so
+// it prevents the rule.
 //
-// For the or-joins that are left: while p is marked, an or-join behind q waits for it just as t can always bring it.
+// For the remaining or-joins: while p is marked, an or-join after q waits for it, since t can always bring the token.
 func (r *Net) seriesPlaces(p, t int32) bool {
 	tr, pl := &r.Transitions[t], &r.Places[p]
 	if len(tr.In) != 1 || len(tr.Out) != 1 || len(tr.Resets) > 0 || tr.Out[0].Place == p {
@@ -25,7 +26,7 @@ func (r *Net) seriesPlaces(p, t int32) bool {
 		return false
 	}
 	if pl.Marked && to.Marked || r.commonProducer(pl, to) {
-		r.Unsafe = true // t fires while q is marked, or the producer never does
+		r.Unsafe = true // t fires while q is marked, or the producer never fires
 		return false
 	}
 	r.trace.series(r, p, tr)
@@ -41,8 +42,8 @@ func (r *Net) seriesPlaces(p, t int32) bool {
 		r.requeueAround(q)
 		return true
 	}
-	// The same the other way round, where that touches fewer arcs: p takes the place of q. Both have the same resets, and
-	// p's own resets were just taken away, so it takes over those of q.
+	// The same in the other direction, if that moves fewer arcs: p replaces q. Both have the same resets, and those of
+	// p were just removed, so it takes over those of q.
 	r.moveProducers(q, p)
 	for _, v := range to.out {
 		replace(r.Transitions[v].In, q, p)
@@ -59,7 +60,7 @@ func (r *Net) seriesPlaces(p, t int32) bool {
 	return true
 }
 
-// moveProducers makes every producer of p one of q.
+// moveProducers makes every producer of p a producer of q.
 func (r *Net) moveProducers(p, q int32) {
 	for _, u := range r.Places[p].in {
 		out := r.Transitions[u].Out
@@ -70,16 +71,16 @@ func (r *Net) moveProducers(p, q int32) {
 	r.Places[p].in = nil
 }
 
-// seriesTransitions removes p and t where u -> p -> t and there is no other way into p, out of p or into t: u puts what
-// t would.
+// seriesTransitions removes p and t if u -> p -> t, and p has no other producer or consumer and t no other input: u
+// then puts what t would put.
 //
 // Fire t as soon as p is marked: a marking of N becomes one of N' by moving the token of p to the outputs of t, which
-// are all emptied exactly when p is. N' fires what N fires, since nothing but t takes from p. Some output of t (there
-// must be one, or a second token in p would go unseen) holds in N' what it and p hold in N, so safe N' means safe N. t
-// fires when u has.
+// all have the same resets as p. N' can fire what N fires, since only t takes from p. Some output of t (there must be
+// one, or a second token in p would not be detected) has in N' the tokens that it and p have in N, so if N' is safe, N
+// is safe. t fires if u does.
 //
-// An or-split keeps its meaning only if nothing else leaves u. Choosing early is no loss: an or-join that may fire
-// before the choice may fire after it, since less can still come.
+// An or-split keeps its meaning only if u has no other outputs. Choosing earlier changes nothing for or-joins: one that
+// may fire before the choice may also fire after it, since fewer tokens can still arrive.
 func (r *Net) seriesTransitions(u, p, t int32) bool {
 	from, pl, to := &r.Transitions[u], &r.Places[p], &r.Transitions[t]
 	if u == t || pl.Marked || len(to.In) != 1 || len(to.Resets) > 0 || len(to.Out) == 0 {
@@ -94,7 +95,7 @@ func (r *Net) seriesTransitions(u, p, t int32) bool {
 		}
 	}
 	if r.work += len(from.Out); r.shareOutput(u, from, to) {
-		r.Unsafe = true // t fires while what both put into is marked, or u never does
+		r.Unsafe = true // t fires while an output of both is marked, or u never fires
 		return false
 	}
 	if from.OrSplit {
@@ -115,8 +116,8 @@ func (r *Net) seriesTransitions(u, p, t int32) bool {
 	return true
 }
 
-// shareOutput reports whether both transitions put into one place. Where one has very many outputs and the other few,
-// it asks the places of the few.
+// shareOutput reports whether both transitions put into a common place. If one has very many outputs and the other few,
+// it checks the places of the few.
 func (r *Net) shareOutput(u int32, from, to *Transition) bool {
 	if len(from.Out) > 64 && len(to.Out) < 8 {
 		return slices.ContainsFunc(to.Out, func(a Arc) bool {

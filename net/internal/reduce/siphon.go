@@ -2,32 +2,32 @@ package reduce
 
 import "slices"
 
-// siphon is the attempt to find a set K of places that proves an or-join free to fire, see [Net.removeOrJoins]: every
-// transition that puts into K takes from K. It begins with the join's inputs and adds what their producers take from,
-// and so on backwards. Where a producer has several inputs any of them may serve; the one that is nearest behind the
-// join is tried first, for that closes a loop.
+// siphon searches a set K of places that proves that an or-join is free to fire, see [Net.removeOrJoins]: every
+// transition that puts into K takes from K. It begins with the inputs of the join, and adds inputs of their producers,
+// and so on backwards. If a producer has several inputs, any of them is sufficient; the one that is nearest after the
+// join is tried first, since that closes a loop.
 type siphon struct {
 	r      *Net
 	groups []int32  // by place, the candidate whose input it is; -1 if none
 	in     []bool   // by place
-	list   []int32  // the members, in the order in which they came
-	steps  int      // what the search may still spend
-	spent  int      // what the last one has spent
+	list   []int32  // the members, in the order in which they were added
+	steps  int      // the remaining steps of the search
+	spent  int      // the steps of the last search
 	dist   distance // from the join
 }
 
-// The search for one set is bounded. Giving up costs only speed.
+// Limits of the search for one set. Giving up only costs time.
 const (
 	fewSetSteps  = 500
 	maxSetSteps  = 20_000
-	maxPassSteps = 1_000_000 // of all joins one by one, before each gets few
+	maxPassSteps = 1_000_000 // of all joins one by one, after which each gets few
 )
 
 func newSiphon(r *Net) *siphon {
 	return &siphon{r: r, groups: slices.Repeat([]int32{-1}, len(r.Places)), in: make([]bool, len(r.Places))}
 }
 
-// group says that the inputs of the join count as one place.
+// group makes the inputs of the join count as one place.
 func (k *siphon) group(j int32) {
 	for _, p := range k.r.Transitions[j].In {
 		k.groups[p] = j
@@ -58,7 +58,7 @@ func (k *siphon) holdsOneToken(j int32, steps int) bool {
 	return marked <= 1
 }
 
-// joins lists the candidates whose inputs are in the set.
+// joins returns the candidates whose inputs are in the set.
 func (k *siphon) joins() []int32 {
 	var list []int32
 	for _, p := range k.list {
@@ -69,7 +69,7 @@ func (k *siphon) joins() []int32 {
 	return list
 }
 
-// add takes in a place, and with it all that counts as one with it.
+// add adds a place, with all places that count as one with it.
 func (k *siphon) add(p int32) {
 	if j := k.groups[p]; j >= 0 {
 		for _, q := range k.r.Transitions[j].In {
@@ -82,7 +82,7 @@ func (k *siphon) add(p int32) {
 	k.list = append(k.list, p)
 }
 
-// undo takes out all members but the first n.
+// undo removes all members but the first n.
 func (k *siphon) undo(n int) {
 	for _, p := range k.list[n:] {
 		k.in[p] = false
@@ -90,7 +90,7 @@ func (k *siphon) undo(n int) {
 	k.list = k.list[:n]
 }
 
-// close looks at the producers of the members from number i on, and takes in more places until all is well.
+// close checks the producers of the members from number i on, and adds places until the set is a siphon.
 func (k *siphon) close(i int) bool {
 	for ; i < len(k.list); i++ {
 		for _, u := range k.r.Places[k.list[i]].in {
@@ -133,8 +133,8 @@ func (k *siphon) choose(tr *Transition, i int) bool {
 	return false
 }
 
-// putsOne reports whether a transition puts no more than one token into the set. All that it puts into the inputs of
-// one candidate counts as one.
+// putsOne reports whether a transition puts at most one token into the set. Tokens for the inputs of one candidate
+// count as one.
 func (k *siphon) putsOne(tr *Transition) bool {
 	one, group := false, int32(-1)
 	for _, a := range tr.Out {
@@ -149,14 +149,14 @@ func (k *siphon) putsOne(tr *Transition) bool {
 	return true
 }
 
-// distance ranks places by how soon they come behind a transition. It walks on only as far as it is asked.
+// distance ranks places by how soon they come after a transition. It searches only as far as needed.
 type distance struct {
 	r       *Net
-	round   int32   // the number of the walk
+	round   int32   // the number of the search
 	rank    []int32 // by place
 	reached []int32 // by place, the round in which rank was set
 	passed  []int32 // by transition, likewise
-	todo    []int32 // transitions, in the order of the walk
+	todo    []int32 // transitions, in the order of the search
 	at      int
 }
 

@@ -8,19 +8,19 @@ import (
 	"github.com/tasq-dev/tasq/net/internal/statespace"
 )
 
-// Firing is what a move of the system of a reduced net stands for: a transition, and the outputs that it marks, as bits, if
-// it is an or-split.
+// Firing identifies what a move of the system of a reduced net represents: a transition and, for an or-split, the
+// outputs that it marks, as bits.
 type Firing struct {
 	Transition int32
 	outputs    uint32
 }
 
-// MaxOrOutputs bounds the outputs of an or-split in a search: it has a move for every set of them.
+// MaxOrOutputs limits the outputs of an or-split in a search, which has a move for each set of them.
 const MaxOrOutputs = 10
 
-// System makes a system of what is left of the net. The labels of its moves are numbers of the firings. It returns nil
-// if an or-split is too wide, or if an or-join is left and those are not to be guessed, see [lastResort]. The end is the
-// place that must keep the last token, or -1.
+// System returns a system for the remaining net. The labels of its moves are indexes of the firings. It returns nil if
+// an or-split has too many outputs, or if an or-join remains and guess is false, see [lastResort]. The end is the place
+// that must keep the last token, or -1.
 func (r *Net) System(end int32, guess bool) (*statespace.System, []Firing) {
 	sys := &statespace.System{End: -1, Safe: true, MaxTokens: statespace.MaxCount}
 	number := make([]int32, len(r.Places))
@@ -56,7 +56,7 @@ func (r *Net) System(end int32, guess bool) (*statespace.System, []Firing) {
 	return sys, firings
 }
 
-// addOpenEnds gives a place in the system to each end that a transition puts into.
+// addOpenEnds adds a place to the system for each end that a transition puts into.
 func (r *Net) addOpenEnds(sys *statespace.System, number []int32) {
 	var ends []int32
 	for i := range r.Transitions {
@@ -78,7 +78,7 @@ func (r *Net) addOpenEnds(sys *statespace.System, number []int32) {
 	}
 }
 
-// addMoves adds the moves of a transition to a system: one, or for an or-split one for every set of its outputs.
+// addMoves adds the moves of a transition to a system: one, or for an or-split one for each set of its outputs.
 func (r *Net) addMoves(sys *statespace.System, i int32, number []int32, firings []Firing) []Firing {
 	t := &r.Transitions[i]
 	m := statespace.Move{In: make([]statespace.Arc, len(t.In)), OrJoin: t.OrTask, Task: i}
@@ -105,8 +105,8 @@ func (r *Net) addMoves(sys *statespace.System, i int32, number []int32, firings 
 	return firings
 }
 
-// lastResort is a guess at or-joins, which a reduced net cannot decide: they start when no other move is enabled. It is
-// a good one, but what a search shows that relies on it has to be seen in the net itself.
+// lastResort is a heuristic for or-joins that reduction could not remove: they fire when no other move is enabled. It
+// is mostly right, but a result of the search that depends on it must be verified in the net itself.
 type lastResort struct{ g *statespace.System }
 
 func (p lastResort) OrJoinEnabled(_ *statespace.Move, state []uint8) bool {
@@ -118,8 +118,9 @@ func (lastResort) DependsOn(*statespace.Move, int32) bool              { return 
 func (lastResort) Spent() int                                          { return 0 }
 func (lastResort) Undecided() int                                      { return 0 }
 
-// SoundStateMachine reports whether what is left is a state machine that holds one token, every transition of which lies on
-// a way from there to the end. Such a net is sound, and a search of it would only walk the same graph with more effort.
+// SoundStateMachine reports whether the remaining net is a state machine with one token, in which every transition is
+// on a path from the token to the end. Such a net is sound, and a search would only visit the same graph with more
+// effort.
 func (r *Net) SoundStateMachine(end int32) bool {
 	start := int32(-1)
 	if r.putsIntoEndsOnCycle() {
@@ -164,8 +165,8 @@ func (r *Net) SoundStateMachine(end int32) bool {
 	return back.Has(int(start))
 }
 
-// putsIntoEndsOnCycle reports whether a transition on a cycle of what is left puts into an end, which may then get any number of
-// tokens.
+// putsIntoEndsOnCycle reports whether a transition on a cycle of the remaining net puts into an end, which may then get
+// any number of tokens.
 func (r *Net) putsIntoEndsOnCycle() bool {
 	if !slices.ContainsFunc(r.Transitions, func(t Transition) bool { return !t.Removed && len(t.Ends) > 0 }) {
 		return false
@@ -184,7 +185,8 @@ func (r *Net) putsIntoEndsOnCycle() bool {
 	})
 }
 
-// walk collects the places that can be reached from some, by the transitions next to a place and the place behind each.
+// walk collects the places that can be reached from some places: next returns the transitions of a place, and behind
+// the places of a transition.
 func (r *Net) walk(seen net.Bits, todo []int32, next func(int32) []int32, behind func(*Transition) int32) {
 	for len(todo) > 0 {
 		p := todo[len(todo)-1]

@@ -1,19 +1,19 @@
 package reduce
 
-// trace remembers what the transitions of a reduced net stand for, so that a run of it can be translated to a run of the
-// net that it came from. It is kept only when such a run is wanted. Sequences of moves are ropes: firing a transition
-// stands for its own sequence and then that of each output that it marked.
+// trace records what the transitions of a reduced net represent, so that its runs can be translated to runs of the
+// original net. It is kept only if such a run is needed. Sequences of moves are ropes: firing a transition represents
+// its own sequence, followed by that of each output that it marked.
 //
 // The methods do nothing on a nil trace.
 type trace struct {
 	nodes []traceNode // number 0 is the empty sequence
-	start int32       // moves before the first one: those that lead from the first marking to the reduced one
+	start int32       // moves before the first one, from the initial marking to the reduced one
 }
 
-// traceNode is one move, or two sequences after each other.
+// traceNode is one move, or the concatenation of two sequences.
 type traceNode struct {
 	left, right int32
-	label       int32  // of the move in the unreduced net
+	label       int32  // of the move in the original net
 	chosen      uint64 // outputs of an or-split, as bits
 	leaf        bool
 }
@@ -42,7 +42,7 @@ func (t *trace) concat(seqs ...int32) int32 {
 	return all
 }
 
-// series: a transition that marks p makes tr fire.
+// series records that a transition which marks p makes tr fire.
 func (t *trace) series(r *Net, p int32, tr *Transition) {
 	if t == nil {
 		return
@@ -58,8 +58,8 @@ func (t *trace) series(r *Net, p int32, tr *Transition) {
 	}
 }
 
-// cycle: a token in one of the places, which lie on a cycle, stands in the first of them. A transition that puts one
-// into another moves it there, and one that takes it from another has it moved back.
+// cycle records that places on a cycle are merged into the first of them. A transition that puts a token into another
+// one also moves it to the first, and one that takes from another also moves it back.
 func (t *trace) cycle(r *Net, ps []int32) {
 	if t == nil {
 		return
@@ -68,7 +68,7 @@ func (t *trace) cycle(r *Net, ps []int32) {
 	for _, p := range ps {
 		inRound[p] = true
 	}
-	there, back := map[int32]int32{ps[0]: 0}, map[int32]int32{ps[0]: 0} // ways from the first place, and to it
+	there, back := map[int32]int32{ps[0]: 0}, map[int32]int32{ps[0]: 0} // paths from the first place, and to it
 	for todo := ps[:1:1]; len(todo) > 0; todo = todo[1:] {
 		for _, s := range r.Places[todo[0]].out {
 			if tr := &r.Transitions[s]; r.isStep(s) && inRound[tr.Out[0].Place] {
@@ -109,7 +109,7 @@ func has(m map[int32]int32, k int32) bool {
 	return ok
 }
 
-// fold: firing the one transition makes the other fire by its output number at.
+// fold records that firing one transition makes the other fire, by its output number at.
 func (t *trace) fold(from *Transition, at int, to *Transition) {
 	if t == nil {
 		return
@@ -118,7 +118,7 @@ func (t *trace) fold(from *Transition, at int, to *Transition) {
 	from.SplitLabel = to.SplitLabel
 }
 
-// dropPlace: what follows a token in q now follows one in the parallel place p.
+// dropPlace records that what follows a token in q now follows one in the parallel place p.
 func (t *trace) dropPlace(r *Net, p, q int32) {
 	if t == nil {
 		return
@@ -129,14 +129,14 @@ func (t *trace) dropPlace(r *Net, p, q int32) {
 	}
 }
 
-// join: what follows the one output follows the other too.
+// join records that what follows one output also follows the other.
 func (t *trace) join(a, b *Arc) {
 	if t != nil {
 		a.seq = t.concat(a.seq, b.seq)
 	}
 }
 
-// freeze makes a plain transition of an or-split with one output left.
+// freeze turns an or-split with one remaining output into a plain transition.
 func (r *Net) freeze(tr *Transition) {
 	tr.OrSplit = false
 	if r.trace != nil && tr.SplitLabel >= 0 {
@@ -145,7 +145,7 @@ func (r *Net) freeze(tr *Transition) {
 	tr.SplitLabel = -1
 }
 
-// TracedMove is a move of the unreduced net.
+// TracedMove is a move of the original net.
 type TracedMove struct {
 	Label  int32
 	Chosen uint64
@@ -167,13 +167,13 @@ func (t *trace) unroll(dst []TracedMove, seq int32) []TracedMove {
 	return dst
 }
 
-// Leaf is the sequence of one move; nothing without a trace.
+// Leaf returns the sequence of one move; empty without a trace.
 func (r *Net) Leaf(label int32) int32 { return r.trace.leaf(label, 0) }
 
-// Prefix lists the moves from the first marking of the unreduced net to what is the first one of the reduced net.
+// Prefix returns the moves from the initial marking of the original net to that of the reduced net.
 func (r *Net) Prefix() []TracedMove { return r.trace.unroll(nil, r.trace.start) }
 
-// Firing appends what a firing of the transition stands for, with the outputs marked that are in the set.
+// Firing appends the moves that a firing represents, with the marked outputs in its set.
 func (r *Net) Firing(dst []TracedMove, f Firing) []TracedMove {
 	tr := &r.Transitions[f.Transition]
 	dst = r.trace.unroll(dst, tr.Seq)
