@@ -7,10 +7,10 @@ import "slices"
 //
 // For a net N and the reduced N', the proof of each rule must show:
 //
-//  - every run of N' is a run of N in which the removed transitions fire immediately, so that an error in N' can be shown
-//    in N;
-//  - if N' is safe and can always complete, N is safe and can always complete; and a removed transition can fire in N if
-//    the remaining ones can fire in N'.
+//   - every run of N' is a run of N in which the removed transitions fire immediately, so that an error in N' can be
+//     shown in N;
+//   - if N' is safe and can always complete, N is safe and can always complete; and a removed transition can fire in N
+//     if the remaining ones can fire in N'.
 //
 // Reset arcs. A transition may reset places, which removes their tokens. Two places have the same resets if the same
 // transitions reset them; the rules that merge places require that. The rules have the forms of Murata's and, with

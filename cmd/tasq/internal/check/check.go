@@ -1,5 +1,5 @@
-// Package check implements "tasq check": it verifies the nets of model files, and reports the findings as text, as JSON, and as
-// SARIF for tools that show findings beside the source.
+// Package check implements "tasq check": it verifies the nets of model files, and reports the findings as text, as
+// JSON, and as SARIF for tools that show findings beside the source.
 //
 //	err := check.Run(ctx, check.Files("models.tar.gz"), check.Options{}, func(f *check.File) error { ... })
 //
@@ -8,9 +8,9 @@
 //	Files, Reader ──▶ model.Read ──▶ net/verify ──▶ File ──▶ Text, JSON, SARIF
 //	entries           nets           findings               or Verdicts: compared with a list of expected ones
 //
-// Each net is verified by itself; a composite task in it counts as a task. Verification has budgets of states, time and memory
-// ([Options]), and a net that exhausts one is reported as unknown, not as sound. A file that cannot be read is a result of its
-// own, and does not stop the others. [Explain] documents every code with an example that has it.
+// Each net is verified by itself; a composite task in it counts as a task. Verification has budgets of states, time and
+// memory ([Options]), and a net that exhausts one is reported as unknown, not as sound. A file that cannot be read is a
+// result of its own, and does not stop the others. [Explain] documents every code with an example that has it.
 package check
 
 import (
@@ -26,16 +26,16 @@ import (
 	"github.com/tasq-dev/tasq/net/verify"
 )
 
-// Verdict is what there is to say of a net or a file, the better the lower. The zero value is Sound.
+// Verdict is the result for a net or a file; a lower one is better. The zero value is Sound.
 type Verdict uint8
 
-// The verdicts. Of several the worst counts, which is the last.
+// The verdicts. For several nets, the worst counts, which is the last in this order.
 const (
-	Sound       Verdict = iota // every case can complete, and properly
-	WeaklySound                // so it is, and some task can never start
-	Unknown                    // the budget ran out
+	Sound       Verdict = iota // every case can complete properly
+	WeaklySound                // the same, but some task can never start
+	Unknown                    // the budget was exhausted
 	Unsound                    // something is wrong with the net
-	IllFormed                  // it is no net that could be verified
+	IllFormed                  // not a net that can be verified
 	Unreadable                 // the file cannot be read
 )
 
@@ -44,48 +44,48 @@ func (v Verdict) String() string {
 	return [...]string{"sound", "weakly sound", "unknown", "unsound", "not well-formed", "unreadable"}[min(v, Unreadable)]
 }
 
-// ExitCode is what the command ends with: 0 for a net that is sound or weakly so, 1 for one that is unsound, 2 for what
-// cannot be read or is not well-formed, 3 for what is not decided.
+// ExitCode returns the exit code of the command: 0 for a net that is sound or weakly sound, 1 for one that is unsound,
+// 2 for an unreadable file or a net that is not well-formed, 3 for an unknown verdict.
 func (v Verdict) ExitCode() int {
 	return [...]int{Sound: 0, WeaklySound: 0, Unknown: 3, Unsound: 1, IllFormed: 2, Unreadable: 2}[min(v, Unreadable)]
 }
 
-// Options bounds verification. The zero value bounds it by states alone.
+// Options limits verification. The zero value limits only the number of states.
 type Options struct {
-	States  int              // states that one search may look at; see [verify.Options]
-	Memory  int              // bytes that one search may take; see there too
-	Time    time.Duration    // for one net, measured by Now; 0 for no bound
-	Now     func() time.Time // the clock; nil for no bound
-	Silence []net.Code       // warnings that are not wanted
+	States  int              // maximum number of states of one search; see [verify.Options]
+	Memory  int              // maximum memory of one search in bytes; see [verify.Options]
+	Time    time.Duration    // for one net, measured by Now; 0 for no limit
+	Now     func() time.Time // the clock; nil for no limit
+	Silence []net.Code       // warnings to omit
 }
 
 // File is a file that was checked.
 type File struct {
-	Name   string // as it was found; of a file in an archive, the archive's name comes first
+	Name   string // for a file in an archive, after the name of the archive
 	Format model.Format
 	Nets   []Net
-	Notes  model.Report // what came across differently; those with a code of [NoteCodes] are warnings too
-	// Err is why the file cannot be read; nil if it can. It is a [*model.Error], a [scenario.SyntaxErrors], or the file
-	// system's.
+	Notes  model.Report // what was read differently; notes with a code of [NoteCodes] are warnings too
+	// Err is the reason why the file cannot be read; nil if it can. It is a [*model.Error], a [scenario.SyntaxErrors],
+	// or an error of the file system.
 	Err error
-	// Passed says that the file was met in a folder or archive, among models, and is skipped: it is no model at all, or
-	// the file system refuses it. Err says why.
+	// Passed means that a file of a folder or archive is skipped: it is not a model, or the file system refuses it. Err
+	// has the reason.
 	Passed bool
-	// Partial says that the nets lack something that stands in the file, so that every verdict is about the part that was
-	// read. Notes say what is missing.
+	// Partial means that part of the file is not in the nets, so verdicts are about the part that was read. Notes say
+	// what is missing.
 	Partial bool
-	// Defined says that it is no file, but a workflow of a program or of a database.
+	// Defined means that this is a workflow of a program or a database, not a file.
 	Defined bool
 
 	silence []net.Code
 }
 
-// Net is one net of a file, with what verification says of it.
+// Net is one net of a file, with its results.
 type Net struct {
 	Name     string
-	Label    string // the name for people; "" if there is none
+	Label    string // the display name; "" if there is none
 	Pos      net.Pos
-	Problems []net.Problem // what makes it not well-formed; then there is no report
+	Problems []net.Problem // if there are any, the net is not well-formed and has no report
 	Report   verify.Report
 	Allowed  []net.Code // findings that its definition allows; nil for files
 
@@ -93,7 +93,7 @@ type Net struct {
 	petri *net.Petri
 }
 
-// Verdict is the verdict on the net, whatever is allowed.
+// Verdict returns the verdict on the net, including allowed findings.
 func (n *Net) Verdict() Verdict {
 	if len(n.Problems) > 0 {
 		return IllFormed
@@ -103,7 +103,7 @@ func (n *Net) Verdict() Verdict {
 	}[n.Report.Verdict]
 }
 
-// Outcome is the verdict that counts for the exit code: findings that are allowed do not.
+// Outcome returns the verdict for the exit code, without allowed findings.
 func (n *Net) Outcome() Verdict {
 	if v := n.Verdict(); v != Unsound || slices.ContainsFunc(n.Report.Findings, n.counts) {
 		return v
@@ -113,10 +113,10 @@ func (n *Net) Outcome() Verdict {
 
 func (n *Net) counts(f verify.Finding) bool { return !slices.Contains(n.Allowed, f.Code) }
 
-// Outcome is the worst of the nets' outcomes.
+// Outcome returns the worst outcome of the nets.
 func (f *File) Outcome() Verdict { return f.worst((*Net).Outcome) }
 
-// Verdict is the worst of the nets' verdicts.
+// Verdict returns the worst verdict of the nets.
 func (f *File) Verdict() Verdict { return f.worst((*Net).Verdict) }
 
 func (f *File) worst(of func(*Net) Verdict) Verdict {
@@ -158,15 +158,15 @@ func Read(name string, r io.Reader, o Options) *File {
 	return f
 }
 
-// Definition verifies a workflow that is no file: one of a program, or of a database.
+// Definition verifies a workflow of a program or a database.
 func Definition(d *net.Definition, allowed []net.Code, o Options) *File {
 	n := checkNet(&model.Net{Name: d.Name, Definition: d}, nil, o)
 	n.Allowed = allowed
 	return &File{Name: cmp.Or(d.Pos.File, d.Name), Nets: []Net{n}, Defined: true}
 }
 
-// across holds what is wrong between the workflows of a file, by its place: a name that two have, a composite task of
-// a workflow that is not there or that runs itself again.
+// across has the problems between the workflows of a file by position: a duplicate name, a composite task whose
+// workflow is missing or runs itself.
 type across map[net.Pos][]net.Problem
 
 func problemsAcross(f *model.File) across {
@@ -177,7 +177,7 @@ func problemsAcross(f *model.File) across {
 	return all
 }
 
-// of lists the problems of one workflow, each once: those where it stands, and those where its tasks do.
+// of lists the problems of one workflow, each once: those at its position, and those at the positions of its tasks.
 func (a across) of(d *net.Definition) []net.Problem {
 	if len(a) == 0 {
 		return nil
@@ -193,7 +193,7 @@ func (a across) of(d *net.Definition) []net.Problem {
 	return problems
 }
 
-// checkNet verifies one net: the plain net where there is one, for that is what stands in the file, else the definition.
+// checkNet verifies one net: the plain net if there is one, since that is the content of the file, else the definition.
 func checkNet(m *model.Net, between across, o Options) Net {
 	n := Net{Name: m.Name, Label: m.Label, def: m.Definition, petri: m.Petri}
 	opts := verify.Options{States: o.States, Memory: o.Memory, Time: o.Time, Now: o.Now, Silence: o.Silence}
@@ -204,7 +204,7 @@ func checkNet(m *model.Net, between across, o Options) Net {
 	}
 	n.Pos = m.Definition.Pos
 	n.Problems = append(m.Problems(), between.of(m.Definition)...)
-	// A cycle of routing tasks does not keep a net from being verified, and is a warning of that.
+	// A cycle of routing tasks does not prevent verification, where it is a warning.
 	n.Problems = slices.DeleteFunc(n.Problems, func(p net.Problem) bool { return p.Code == net.RoutingCycle })
 	if len(n.Problems) > 0 {
 		return n
@@ -218,11 +218,11 @@ func checkNet(m *model.Net, between across, o Options) Net {
 	return n
 }
 
-// ErrNoWitness says that no run shows the finding.
+// ErrNoWitness means that no run shows the finding.
 var ErrNoWitness = scenario.ErrNoWitness
 
-// Scenario writes the run that shows a finding of the net as a scenario file. The error is [ErrNoWitness], or says what
-// keeps the net from being written down.
+// Scenario returns the run that shows a finding of the net as a scenario file. The error is [ErrNoWitness], or the
+// reason why the net cannot be written.
 func (n *Net) Scenario(f verify.Finding) ([]byte, error) {
 	if n.petri != nil {
 		return scenario.WitnessPetri(n.petri, f)
@@ -230,7 +230,8 @@ func (n *Net) Scenario(f verify.Finding) ([]byte, error) {
 	return scenario.Witness(n.def, f)
 }
 
-// place finds where a task or transition was declared; the zero place if there is none of that name.
+// place returns the position of the declaration of a task or transition; the zero position if there is none with that
+// name.
 func (n *Net) place(task string) net.Pos {
 	if n.petri != nil {
 		for i := range n.petri.Transitions {

@@ -14,15 +14,15 @@ import (
 	"github.com/tasq-dev/tasq/net/verify"
 )
 
-// Kind says what a code is about.
+// Kind is the kind of a code.
 type Kind uint8
 
-// The kinds of code, in the order in which they are listed.
+// The kinds of code, in the order of their lists.
 const (
-	KindFinding Kind = iota // what makes a net unsound
-	KindWarning             // what is probably not meant
-	KindProblem             // what makes a net not well-formed
-	KindNote                // what of a file is missing from its nets
+	KindFinding Kind = iota // a net is not sound
+	KindWarning             // probably a mistake
+	KindProblem             // a net is not well-formed
+	KindNote                // part of a file is not in its nets
 )
 
 // String returns "finding", "warning", "problem" or "note".
@@ -30,31 +30,31 @@ func (k Kind) String() string {
 	return [...]string{"finding", "warning", "problem", "note"}[min(k, KindNote)]
 }
 
-// Explanation says what a code means.
+// Explanation explains a code.
 type Explanation struct {
 	Code    net.Code
 	Kind    Kind
 	Title   string // one sentence
 	Meaning string // a paragraph: why it matters, and what to do
-	File    string // name of the example: the code, and an ending that says its format
-	Example string // a model that has it, without the comment at its top
+	File    string // name of the example file: the code, with the extension of its format
+	Example string // a model with the problem, without the initial comment
 	whole   string
 }
 
-// codes holds an example for each code, a model file that begins with a comment: what the code means in one sentence,
-// an empty line, and the rest of the explanation.
+// codes has an example for each code: a model file that begins with a comment, which explains the code in one sentence,
+// followed by an empty line and the rest of the explanation.
 //
 //go:embed codes
 var codes embed.FS
 
-// Explanations lists every code of package net, and [NoteCodes]: findings, warnings, problems, notes, each sorted. A code that is both a
-// problem and a warning is listed as a warning.
+// Explanations lists the codes of package net, and [NoteCodes]: findings, warnings, problems and notes, each sorted. A
+// code that is both a problem and a warning is listed as a warning.
 func Explanations() []Explanation { return slices.Clone(explanations()) }
 
 var explanations = sync.OnceValue(func() []Explanation {
 	entries, err := codes.ReadDir("codes")
 	if err != nil {
-		return nil // the folder is part of the program
+		return nil // the folder is embedded
 	}
 	var all []Explanation
 	for _, e := range entries {
@@ -101,7 +101,7 @@ func explanation(file, text string) Explanation {
 	return x
 }
 
-// Explain finds the explanation of a code; false if there is no such code.
+// Explain returns the explanation of a code; false if there is no such code.
 func Explain(code net.Code) (Explanation, bool) {
 	all := explanations()
 	if i := slices.IndexFunc(all, func(x Explanation) bool { return x.Code == code }); i >= 0 {
@@ -110,7 +110,7 @@ func Explain(code net.Code) (Explanation, bool) {
 	return Explanation{}, false
 }
 
-// Output is what checking the example prints.
+// Output returns what checking the example prints.
 func (x Explanation) Output() string {
 	var b strings.Builder
 	t := Text{W: &b}
@@ -118,14 +118,14 @@ func (x Explanation) Output() string {
 	return b.String()
 }
 
-// Write explains the code: what it means, an example, and what checking the example prints.
+// Write writes the explanation of the code: its meaning, an example, and what checking the example prints.
 func (x Explanation) Write(w io.Writer) error {
 	_, err := fmt.Fprintf(w, "%s (%s)\n\n%s\n\n%s\n\n%s\n\n%s", x.Code, x.Kind, x.Title, wrap(x.Meaning),
 		indent(x.File+":\n\n"+strings.TrimRight(x.Example, "\n")), indent("tasq check "+x.File+"\n\n"+x.Output()))
 	return err
 }
 
-// WriteCodes lists all codes, one a line.
+// WriteCodes lists all codes, one per line.
 func WriteCodes(w io.Writer) error {
 	var b strings.Builder
 	for i, x := range explanations() {

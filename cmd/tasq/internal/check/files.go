@@ -23,18 +23,18 @@ import (
 	"github.com/tasq-dev/tasq/net/pnml"
 )
 
-// Entry is a file that is to be checked, or a workflow that stands in none.
+// Entry is a file to check, or a workflow that is in no file.
 type Entry struct {
 	Name    string
 	Def     *net.Definition               // the workflow; nil for a file
 	Allowed []net.Code                    // findings that the workflow allows
-	Among   bool                          // met in a folder or archive, where there may be other things than models
+	Among   bool                          // found in a folder or archive, which may have other files than models
 	Open    func() (io.ReadCloser, error) // opens it, once
-	Err     error                         // it cannot even be opened
-	Size    int64                         // bytes, if they are already in memory
+	Err     error                         // the error of opening it
+	Size    int64                         // in bytes, if it is in memory already
 }
 
-// endings are those of the names that are looked at in folders and archives.
+// endings are the file extensions of models in folders and archives.
 var endings = []string{".net", ".txt", ".pnml", ".xml", ".yawl", ".ywl", ".bpmn", ".bpmn20"}
 
 func isModel(name string) bool { return slices.Contains(endings, strings.ToLower(filepath.Ext(name))) }
@@ -45,9 +45,8 @@ func isArchive(name string) bool {
 	return strings.HasSuffix(name, ".tar.gz") || strings.HasSuffix(name, ".tgz") || strings.HasSuffix(name, ".tar")
 }
 
-// Files lists the files that an argument means: a file as they are; of folders and of archives (.tar, .tar.gz, .tgz)
-// every file that a model may be in by its ending, in the order of the names or of the archive. A file that is not
-// there, or cannot be read, is an entry, too.
+// Files lists the files of an argument: a file itself; for a folder or an archive (.tar, .tar.gz, .tgz) every file with
+// the extension of a model, in the order of the names or of the archive. A missing or unreadable file is an entry too.
 func Files(arg string) iter.Seq[Entry] {
 	return func(yield func(Entry) bool) {
 		info, err := os.Stat(arg)
@@ -64,7 +63,7 @@ func Files(arg string) iter.Seq[Entry] {
 	}
 }
 
-// Reader is the entry of a file that is already open. It is read once, and not closed.
+// Reader returns the entry of an open file. It is read once, and not closed.
 func Reader(name string, r io.Reader) Entry {
 	return Entry{Name: name, Open: func() (io.ReadCloser, error) { return io.NopCloser(r), nil }}
 }
@@ -91,10 +90,10 @@ func folder(dir string, yield func(Entry) bool) {
 	}
 }
 
-// An archive may unfold to far more than its own size.
+// A decompressed archive may be far larger than its file.
 const (
 	maxEntries = 200_000
-	maxArchive = 4 << 30 // bytes in all
+	maxArchive = 4 << 30 // bytes in total
 )
 
 func archive(name string, among bool, yield func(Entry) bool) bool {
@@ -132,8 +131,8 @@ func archive(name string, among bool, yield func(Entry) bool) bool {
 	}
 }
 
-// unpack reads an archive, which is compressed unless its name ends in .tar, up to what one may unfold to. The second
-// result says how much of that is left.
+// unpack returns a reader for an archive, which is compressed unless its name ends in .tar. The second result limits
+// the decompressed size.
 func unpack(name string, r io.Reader) (*tar.Reader, *io.LimitedReader, error) {
 	if !strings.HasSuffix(name, ".tar") {
 		unzipped, err := gzip.NewReader(r)
@@ -169,8 +168,8 @@ func (e Entry) check(o Options) *File {
 	return f
 }
 
-// passes reports whether a file that was met among others, and cannot be read for this reason, is no model: it is of
-// another format, it is text that is no scenario (a licence, a list, notes), or the file system refuses it.
+// passes reports whether a file of a folder or archive, with this error, is not a model: it has another format, it is
+// text that is not a scenario (a licence, a list, notes), or the file system refuses it.
 func (e Entry) passes(err error) bool {
 	var refusal *model.Error
 	var syntax scenario.SyntaxErrors
@@ -184,13 +183,13 @@ func (e Entry) passes(err error) bool {
 	return errors.As(err, &system)
 }
 
-// inline is the size in bytes from which a file is checked before the next one is read, so that only small ones wait in
-// memory.
+// inline is the size in bytes from which a file is checked before the next one is read, so that only small files are
+// buffered in memory.
 const inline = 4 << 20
 
-// Run checks files, several at a time, and hands them to the function in their order, one at a time. It ends with the
-// context, or with the first error of the function; searches that are under way then go on unheard until their budget
-// is spent.
+// Run checks files, several concurrently, and calls the function for each in order. It stops when the context ends, or
+// at the first error of the function; searches in progress then continue in the background until their budget is
+// exhausted.
 func Run(ctx context.Context, entries iter.Seq[Entry], o Options, each func(*File) error) error {
 	queue := make(chan chan *File, 2*runtime.GOMAXPROCS(0))
 	quit := make(chan struct{})

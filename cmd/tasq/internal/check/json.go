@@ -8,27 +8,27 @@ import (
 	"github.com/tasq-dev/tasq/net/verify"
 )
 
-// JSON writes one object a line: one for every net, and one for every file that cannot be read. The form is stable:
-// fields may be added, and none changes its meaning. docs/verification.md describes it.
+// JSON writes one object per line: one for every net, and one for every unreadable file. The format is stable: fields
+// may be added, but their meaning does not change. docs/verification.md describes it.
 type JSON struct{ W io.Writer }
 
 // Row is one object of the output.
 type Row struct {
 	File     string       `json:"file"`
-	Format   string       `json:"format,omitempty"` // absent for what cannot be read, and for a workflow of a program
+	Format   string       `json:"format,omitempty"` // absent for an unreadable file, and for a workflow of a program
 	Net      string       `json:"net,omitempty"`
 	Label    string       `json:"label,omitempty"`
-	Line     int          `json:"line,omitempty"` // where the net is declared
-	Verdict  string       `json:"verdict"`        // as [Verdict] writes it
+	Line     int          `json:"line,omitempty"` // of the declaration of the net
+	Verdict  string       `json:"verdict"`        // see [Verdict]
 	Findings []RowFinding `json:"findings"`
-	Warnings []RowFinding `json:"warnings"`           // with the first net of a file, also what is missing from its nets
-	Problems []RowProblem `json:"problems,omitempty"` // of a net that is not well-formed or a file that cannot be read
+	Warnings []RowFinding `json:"warnings"`           // with the first net of a file, also what is not in its nets
+	Problems []RowProblem `json:"problems,omitempty"` // of a net that is not well-formed, or an unreadable file
 	Allowed  []net.Code   `json:"allowed,omitempty"`
-	// Incomplete says that there may be more findings than those listed, and Exhausted what ran out.
+	// Incomplete means that there may be further findings, and Exhausted is the budget that ran out.
 	Incomplete bool      `json:"incomplete,omitempty"`
 	Exhausted  string    `json:"exhausted,omitempty"`
-	States     int       `json:"states"`            // looked at
-	Partial    bool      `json:"partial,omitempty"` // something in the file is missing from its nets, as notes say
+	States     int       `json:"states"`            // number of visited states
+	Partial    bool      `json:"partial,omitempty"` // part of the file is not in its nets, see notes
 	Notes      []RowNote `json:"notes,omitempty"`   // with the first net of a file
 	Omitted    int       `json:"omittedNotes,omitempty"`
 }
@@ -39,7 +39,7 @@ type RowFinding struct {
 	Subject  string       `json:"subject,omitempty"`
 	Text     string       `json:"text"`
 	Fix      string       `json:"fix,omitempty"`
-	Elements []RowElement `json:"elements,omitempty"` // those concerned, the subject first
+	Elements []RowElement `json:"elements,omitempty"` // the subject first
 	Witness  *RowWitness  `json:"witness,omitempty"`
 }
 
@@ -51,18 +51,18 @@ type RowElement struct {
 
 // RowWitness is a run that shows a finding.
 type RowWitness struct {
-	Text    string      `json:"text"` // in words
+	Text    string      `json:"text"` // as text
 	Steps   []RowStep   `json:"steps"`
-	Marking []RowTokens `json:"marking"` // in the end
+	Marking []RowTokens `json:"marking"` // at the end
 	Busy    []string    `json:"busy,omitempty"`
-	Repeats int         `json:"repeats,omitempty"` // so many of the last steps can be repeated without end
-	Long    bool        `json:"long,omitempty"`    // not known to be a shortest run
+	Repeats int         `json:"repeats,omitempty"` // the last steps that can be repeated indefinitely; 0 if none
+	Long    bool        `json:"long,omitempty"`    // may not be a shortest run
 }
 
 // RowStep is one step of a run.
 type RowStep struct {
 	Task    string   `json:"task"`
-	Moment  string   `json:"moment,omitempty"` // "start" or "complete"; absent if it does both
+	Moment  string   `json:"moment,omitempty"` // "start" or "complete"; absent for both
 	Input   string   `json:"input,omitempty"`
 	Outputs []string `json:"outputs,omitempty"`
 	Routing bool     `json:"routing,omitempty"`
@@ -74,7 +74,7 @@ type RowTokens struct {
 	Tokens    int    `json:"tokens"`
 }
 
-// RowProblem is what makes a net not well-formed, or a file unreadable.
+// RowProblem is a problem of a net that is not well-formed, or of an unreadable file.
 type RowProblem struct {
 	Code    string `json:"code"`
 	Subject string `json:"subject,omitempty"`
@@ -82,7 +82,7 @@ type RowProblem struct {
 	Line    int    `json:"line,omitempty"`
 }
 
-// RowNote is what came across differently.
+// RowNote is something that was read differently.
 type RowNote struct {
 	Code    string `json:"code"`
 	Element string `json:"element,omitempty"`

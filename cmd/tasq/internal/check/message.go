@@ -13,31 +13,30 @@ import (
 	"github.com/tasq-dev/tasq/net/verify"
 )
 
-// Level says how much a message matters.
+// Level is the severity of a message.
 type Level uint8
 
 // The levels. The zero value is Warning.
 const (
 	Warning Level = iota // reported, without effect on the exit code
 	Allowed              // a finding that the definition allows
-	Failure              // what makes the outcome a bad one
+	Failure              // causes a negative outcome
 )
 
-// Message is one thing to tell about a file: a finding, a warning, a problem, or why it cannot be read.
+// Message is a message about a file: a finding, a warning, a problem, or the reason why it cannot be read.
 type Message struct {
 	Level   Level
 	Code    string
-	Subject string // the element; "" if it is about the whole
+	Subject string // the element; "" for the whole net or file
 	Text    string // one sentence
-	Fix     string // what may fix it, or ""
+	Fix     string // a possible fix, or ""
 	Net     *Net   // nil if it is about the file
 	Pos     net.Pos
-	Others  []verify.Element // the other parties with their places
-	Finding *verify.Finding  // nil unless it is one, or a warning
+	Others  []verify.Element // the other elements, with their positions
+	Finding *verify.Finding  // of a finding or a warning; otherwise nil
 }
 
-// Messages lists everything that there is to say of the file: what is missing from its nets, then what was found, in
-// the order of the nets.
+// Messages lists all messages about the file: what is not in its nets, then the results, in the order of the nets.
 func (f *File) Messages() []Message {
 	if f.Err != nil {
 		return refusals(f.Name, f.Err)
@@ -81,14 +80,14 @@ func (n *Net) messages() []Message {
 	return all
 }
 
-// undecided is the message that the verdict is not known.
+// undecided returns the message for an unknown verdict.
 func (n *Net) undecided() Message {
 	return Message{Level: Failure, Code: string(verify.Undecided), Net: n, Pos: n.Pos, Fix: n.more(),
 		Text: fmt.Sprintf("whether every case can complete is not decided: %s ran out after %d states", n.Report.Exhausted,
 			n.Report.States)}
 }
 
-// incomplete is the message that there may be more findings than those listed.
+// incomplete returns the message for findings that may not be complete.
 func (n *Net) incomplete() Message {
 	m := Message{Level: Warning, Code: string(verify.Incomplete), Net: n, Pos: n.Pos, Fix: n.more(),
 		Text: fmt.Sprintf("there may be more findings than these: %s ran out after %d states", n.Report.Exhausted, n.Report.States)}
@@ -99,7 +98,7 @@ func (n *Net) incomplete() Message {
 	return m
 }
 
-// more says what helps where something ran out.
+// more suggests what to do about an exhausted budget.
 func (n *Net) more() string {
 	switch n.Report.Exhausted {
 	case verify.LimitTime:
@@ -116,8 +115,8 @@ func (n *Net) more() string {
 	return "give it more states with --states, or move a part of the net into a workflow of its own"
 }
 
-// message describes a finding. It stands at the first of its elements whose place is known; that of an improper completion
-// is the end, which says less than what is left over.
+// message describes a finding. Its position is that of the first element with a known position. For an improper
+// completion, that is not the end but what is left over, which says more.
 func (n *Net) message(level Level, f *verify.Finding) Message {
 	m := Message{
 		Level: level, Code: string(f.Code), Subject: f.Subject, Text: f.Text, Fix: f.Fix, Net: n, Finding: f, Pos: n.Pos,
@@ -133,7 +132,7 @@ func (n *Net) message(level Level, f *verify.Finding) Message {
 	return m
 }
 
-// refusals says why a file cannot be read, place by place.
+// refusals returns messages for the reasons why a file cannot be read.
 func refusals(name string, err error) []Message {
 	if syntax := (scenario.SyntaxErrors)(nil); errors.As(err, &syntax) {
 		var all []Message
@@ -161,10 +160,10 @@ func refusals(name string, err error) []Message {
 	return []Message{m}
 }
 
-// CodeUnreadable is the code of a file that the file system does not give.
+// CodeUnreadable is the code of a file that the file system cannot read.
 const CodeUnreadable = "unreadable"
 
-// at writes a place as editors read it: the whole path and the line.
+// at formats a position as editors expect it: the whole path and the line.
 func at(p net.Pos) string {
 	if p.Line == 0 {
 		return printable.Line(p.File)

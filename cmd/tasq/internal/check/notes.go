@@ -9,8 +9,8 @@ import (
 	"github.com/tasq-dev/tasq/net/verify"
 )
 
-// NoteCodes lists the codes of notes that are warnings: what stands in a file and is missing from its nets, or is read
-// as something simpler, so that a verdict is not about all of the file.
+// NoteCodes lists the codes of notes that are warnings: part of a file is not in its nets, or is read in a simplified
+// form, so that a verdict is not about the whole file.
 func NoteCodes() []net.Code {
 	return []net.Code{net.Code(bpmn.LeftOut), net.Code(bpmn.MultiInstance)}
 }
@@ -20,15 +20,15 @@ func WarningCodes() []net.Code {
 	return slices.Sorted(slices.Values(slices.Concat(verify.WarningCodes(), NoteCodes())))
 }
 
-// isPartial reports whether something of the file is missing from its nets. A plain Petri net is verified as it stands
-// in the file.
+// isPartial reports whether part of the file is not in its nets. A plain Petri net is verified exactly as it is in the
+// file.
 func isPartial(f *model.File) bool {
 	return f.Format != model.PNML && slices.ContainsFunc(f.Report.Notes, func(n bpmn.Note) bool {
 		return n.Code == bpmn.LeftOut
 	})
 }
 
-// noteMessages are the notes that are warnings.
+// noteMessages returns the notes that are warnings.
 func (f *File) noteMessages() []Message {
 	var all []Message
 	for _, n := range f.Notes.Notes {

@@ -13,17 +13,17 @@ import (
 	"github.com/tasq-dev/tasq/net/verify"
 )
 
-// SARIF collects what was found, and writes it as one document of the Static Analysis Results Interchange Format 2.1.0
+// SARIF collects the results, and writes them as one document of the Static Analysis Results Interchange Format 2.1.0
 // (OASIS), which code hosts and editors show beside the source. A run that shows a finding is a code flow; workflows of
-// a program have the places of their declarations.
+// a program have the positions of their declarations.
 type SARIF struct {
 	Version string // of the command
 	results []sarifResult
-	rules   map[string]bool // that have results
+	rules   map[string]bool // those with results
 	broken  bool            // a file could not be read
 }
 
-// The parts of the format that are written. Their names are those of the standard.
+// The written parts of the format, with the names of the standard.
 type (
 	sarifLog struct {
 		Schema  string     `json:"$schema"`
@@ -111,7 +111,7 @@ const (
 	sarifAbout   = "https://github.com/tasq-dev/tasq/blob/main/docs/verification.md"
 )
 
-// File takes the messages of one file.
+// File adds the messages of one file.
 func (s *SARIF) File(f *File) error {
 	if f.Passed {
 		return nil
@@ -157,7 +157,7 @@ func (s *SARIF) result(m Message) sarifResult {
 	return r
 }
 
-// What one result may hold.
+// Limits for one result.
 const (
 	maxRelated = 50
 	maxSteps   = 40
@@ -170,7 +170,7 @@ func levelOf(m Message) string {
 	return "warning"
 }
 
-// location is where a message stands: the file and line, and the element in the net.
+// location returns the location of a message: the file, the line and the element of the net.
 func (m Message) location() sarifLocation {
 	at := sarifLocation{Physical: physical(m.Pos)}
 	if m.Net != nil {
@@ -194,7 +194,7 @@ func physical(p net.Pos) *sarifPhysical {
 	return at
 }
 
-// uri writes a path as a reference: a relative one stays relative, so that it is resolved against the root of the
+// uri returns a path as a URI reference. A relative path stays relative, so that it is resolved against the root of the
 // sources.
 func uri(path string) string {
 	u := url.URL{Path: filepath.ToSlash(path)}
@@ -204,7 +204,7 @@ func uri(path string) string {
 	return strings.TrimPrefix(u.String(), "./")
 }
 
-// flow lists a run step by step, each at the task's declaration.
+// flow returns the steps of a run, each at the declaration of its task.
 func flow(m Message) []sarifStep {
 	places := make(map[string]net.Pos)
 	var steps []sarifStep
@@ -238,8 +238,7 @@ func (s *SARIF) Write(w io.Writer) error {
 	return printable.NewEncoder(w).Indent("  ").Encode(sarifLog{Schema: sarifSchema, Version: sarifVersion, Runs: []sarifRun{run}})
 }
 
-// ruleList describes the codes that verification knows, and those of files that cannot be read as far as there are
-// such.
+// ruleList describes the codes of verification, and the codes of unreadable files that occurred.
 func (s *SARIF) ruleList() []sarifRule {
 	var rules []sarifRule
 	for _, x := range Explanations() {

@@ -10,12 +10,12 @@ import (
 	"github.com/tasq-dev/tasq/net"
 )
 
-// Text writes what was found for people: a line for each message, in the form that editors jump from, below it,
-// indented, the run that shows it and what may fix it, and a summary at the end.
+// Text writes the results as text: a line for each message, in the form that editors recognize, followed by an indented
+// run that shows it and a possible fix, and a summary at the end.
 type Text struct {
 	W       io.Writer
-	Verbose bool // name every net, and what did not come across from its file
-	Quiet   bool // no messages about nets, as where only verdicts are compared
+	Verbose bool // list every net, and what could not be read from its file
+	Quiet   bool // no messages about nets, if only verdicts are compared
 	tally   tally
 }
 
@@ -23,7 +23,7 @@ type Text struct {
 type tally struct {
 	files, passed int
 	nets          int
-	by            [Unreadable + 1]int // nets by verdict; unreadable are files
+	by            [Unreadable + 1]int // nets by verdict; for unreadable, files
 	partial       int                 // files
 	warnings      int
 	allowed       int
@@ -75,7 +75,7 @@ func (t *Text) File(f *File) error {
 	if t.Verbose {
 		for _, note := range f.Notes.Notes {
 			if slices.Contains(WarningCodes(), net.Code(note.Code)) {
-				continue // it is a warning
+				continue // it was written as a warning
 			}
 			fmt.Fprintf(&b, "%s:%s\n", printable.Line(f.Name), printable.Line(note.String()))
 		}
@@ -84,7 +84,7 @@ func (t *Text) File(f *File) error {
 	return err
 }
 
-// partly says that a verdict is not about all of a file.
+// partly returns a remark if a verdict is not about the whole file.
 func partly(f *File) string {
 	if f.Partial {
 		return ", as far as it was read"
@@ -92,7 +92,7 @@ func partly(f *File) string {
 	return ""
 }
 
-// allows lists what a definition allows, for every such definition is listed.
+// allows lists the findings that a definition allows.
 func allows(n *Net) string {
 	if len(n.Allowed) == 0 {
 		return ""

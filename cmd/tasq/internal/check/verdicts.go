@@ -12,11 +12,11 @@ import (
 	"github.com/tasq-dev/tasq/internal/printable"
 )
 
-// Verdicts are what others say of files: a list to compare with, line by line.
+// Verdicts is a list of published verdicts to compare with, line by line.
 type Verdicts struct {
 	name string
 	list []published
-	at   map[string][]int // by the last element of the file's path
+	at   map[string][]int // by the last element of the path
 }
 
 // published is one line of the list.
@@ -25,14 +25,14 @@ type published struct {
 	file  string
 	sound bool
 	ours  *Verdict // nil until the file was checked
-	where string   // its path
+	where string   // path of the checked file
 }
 
-// maxList bounds a list in bytes.
+// maxList limits the size of a list in bytes.
 const maxList = 64 << 20
 
-// ReadVerdicts reads a list: CSV with a line "file,sound" at the top and a line for each file, with 1 for sound and 0
-// for unsound. Of an archive (.tar, .tar.gz, .tgz), the one .csv in it is read.
+// ReadVerdicts reads a list: CSV with the header "file,sound" and a line for each file, with 1 for sound and 0 for
+// unsound. From an archive (.tar, .tar.gz, .tgz) it reads the only .csv file.
 func ReadVerdicts(name string) (*Verdicts, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -97,8 +97,8 @@ func (v *Verdicts) read(r io.Reader) error {
 	}
 }
 
-// Add takes the verdict on a file, and reports whether the list has the file. A list may name a file by the end of its
-// path.
+// Add compares the verdict on a file, and reports whether the list has the file. A list may name a file by the end of
+// its path.
 func (v *Verdicts) Add(f *File) bool {
 	for _, i := range v.at[path.Base(f.Name)] {
 		p := &v.list[i]
@@ -111,9 +111,9 @@ func (v *Verdicts) Add(f *File) bool {
 	return false
 }
 
-// Write reports where the verdicts differ, and counts. It reports whether they agree on every line of the list.
+// Write prints the differences and the counts. It reports whether the verdicts agree on every line of the list.
 func (v *Verdicts) Write(w io.Writer) (agree bool, err error) {
-	sound, unsound, missing := 0, 0, 0 // those on which both agree, and those that were not checked
+	sound, unsound, missing := 0, 0, 0 // the number of agreements, and of files that were not checked
 	var b strings.Builder
 	for _, p := range v.list {
 		published := map[bool]string{true: "sound", false: "unsound"}[p.sound]

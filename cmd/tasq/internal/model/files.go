@@ -11,9 +11,9 @@ import (
 	"strings"
 )
 
-// OpenFile opens a file that is to be read. It refuses what may block or never end: a named pipe, a socket or a device,
-// unless the path is that of a file that the process already has open (/dev/stdin, /dev/fd/3). The error is that of the
-// file system, or a [*fs.PathError] that says what the file is.
+// OpenFile opens a file for reading. It refuses files that may block or never end: a named pipe, a socket or a device,
+// unless the process already has the file open (/dev/stdin, /dev/fd/3). The error is that of the file system, or a
+// [*fs.PathError] with the type of the file.
 func OpenFile(path string) (*os.File, error) {
 	if !inherited(path) {
 		if err := readable(path); err != nil {
@@ -23,7 +23,7 @@ func OpenFile(path string) (*os.File, error) {
 	return os.Open(path)
 }
 
-// ReadFile reads all of a file that [OpenFile] opens. One that is longer than [MaxBytes] is an error.
+// ReadFile reads a file by [OpenFile]. A file that is longer than [MaxBytes] is an error.
 func ReadFile(path string) ([]byte, error) {
 	f, err := OpenFile(path)
 	if err != nil {
@@ -33,7 +33,7 @@ func ReadFile(path string) ([]byte, error) {
 	return ReadAll(path, f)
 }
 
-// ReadAll reads all of an open file, whose name stands in the error. More than [MaxBytes] is an error.
+// ReadAll reads an open file, with its name for errors. More than [MaxBytes] is an error.
 func ReadAll(name string, r io.Reader) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r, MaxBytes+1))
 	if err == nil && len(data) > MaxBytes {
@@ -44,12 +44,12 @@ func ReadAll(name string, r io.Reader) ([]byte, error) {
 
 var errTooLong = fmt.Errorf("the file is longer than the limit of %d bytes", MaxBytes)
 
-// inherited reports whether a path is that of a file that the process was started with. To open it does not block.
+// inherited reports whether a path is that of a file that was open when the process started. Opening it does not block.
 func inherited(path string) bool {
 	return path == "/dev/stdin" || strings.HasPrefix(path, "/dev/fd/")
 }
 
-// readable returns nil for a regular file, and for a folder, whose reading fails by itself.
+// readable returns nil for a regular file, and for a folder, since reading that fails anyway.
 func readable(path string) error {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -71,10 +71,10 @@ func readable(path string) error {
 
 var errLinkedFolder = errors.New("it is a symbolic link to a folder, which is not followed; name the folder itself")
 
-// Within lists the files of a folder, and of the folders in it, whose names are wanted, in the order of their paths.
-// With a path comes the reason for which it cannot be read, nil if none is known yet: it is no regular file, its link
-// leads nowhere, or it is a folder that cannot be listed. A symbolic link to a file counts as a file; one to a folder is
-// not followed, so that the list ends.
+// Within lists the files of a folder and its subfolders with wanted names, in the order of their paths. With a path it
+// yields the reason why the file cannot be read, or nil: it is not a regular file, its link is broken, or it is a
+// folder that cannot be listed. A symbolic link to a file counts as a file; a link to a folder is not followed, so that
+// there are no cycles.
 func Within(dir string, wanted func(path string) bool) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		_ = filepath.WalkDir(dir+string(filepath.Separator), func(path string, d fs.DirEntry, err error) error {
@@ -90,12 +90,12 @@ func Within(dir string, wanted func(path string) bool) iter.Seq2[string, error] 
 			if !more {
 				return fs.SkipAll
 			}
-			return nil // the rest is listed all the same
+			return nil // the rest is still listed
 		})
 	}
 }
 
-// link yields a symbolic link, if it leads to a folder or its name is wanted.
+// link yields a symbolic link if it leads to a folder or its name is wanted.
 func link(path string, wanted func(path string) bool, yield func(string, error) bool) bool {
 	info, err := os.Stat(path)
 	switch {

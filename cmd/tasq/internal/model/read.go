@@ -17,7 +17,7 @@ import (
 	"github.com/tasq-dev/tasq/net/yawl"
 )
 
-// MaxBytes bounds every file that is read. The readers of XML bound the depth and the number of elements as well.
+// MaxBytes limits the size of every file. The XML readers also limit the depth and the number of elements.
 const MaxBytes = 64 << 20
 
 // Open reads the file at a path. The error is that of [OpenFile] or of [Read].
@@ -30,8 +30,8 @@ func Open(path string) (*File, error) {
 	return Read(path, f)
 }
 
-// Read reads a model. The name stands in positions and errors, and only its ending is looked at: for text, ".txt" means
-// a scenario. The error is an [*Error] or a [scenario.SyntaxErrors], either with the line, or that of the reader.
+// Read reads a model. The name is used in positions and errors. For text, its extension matters: ".txt" means a
+// scenario. The error is an [*Error] or a [scenario.SyntaxErrors], both with the line, or that of the reader.
 func Read(name string, r io.Reader) (*File, error) {
 	b, head, err := peek(r)
 	if err != nil {
@@ -58,8 +58,7 @@ func Read(name string, r io.Reader) (*File, error) {
 	return f, nil
 }
 
-// peek looks at the beginning of a file, as far as the root element of one that is XML. A file may begin with a long
-// licence.
+// peek returns the beginning of a file, up to the root element of XML. A file may begin with a long licence.
 func peek(r io.Reader) (*bufio.Reader, []byte, error) {
 	for size := 4 << 10; ; size <<= 4 {
 		b := bufio.NewReaderSize(r, size)
@@ -185,7 +184,7 @@ func (f *File) text(r io.Reader) error {
 	return nil
 }
 
-// invalidLine is the first line that is not in UTF-8, from 1.
+// invalidLine returns the first line that is not UTF-8, from 1.
 func invalidLine(data []byte) int {
 	n := 1
 	for l := range bytes.Lines(data) {
@@ -206,8 +205,8 @@ func hasLine(text string, wanted func(line string) bool) bool {
 	return false
 }
 
-// scenario collects what a scenario defines. A workflow that is defined twice counts as it was defined last, and one
-// that is not in net notation is passed over where the scenario shows that it is refused.
+// scenario collects the definitions of a scenario. Of a workflow that is defined twice the last definition counts. One
+// that is not in net notation is skipped if the scenario expects it to be refused.
 func (f *File) scenario(data []byte) error {
 	f.Format = Scenario
 	parsed, err := scenario.Parse(f.Name, data)
@@ -250,7 +249,7 @@ func (f *File) add(workflows []*scenario.Workflow) {
 	f.findRoots()
 }
 
-// findRoots marks the nets that some composite task runs as no roots, where the format does not say it itself.
+// findRoots marks the nets that a composite task runs as not being roots, if the format does not say so itself.
 func (f *File) findRoots() {
 	run := make(map[string]bool)
 	for _, d := range f.Definitions() {

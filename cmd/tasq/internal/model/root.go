@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// rootOf finds the name of an XML file's root element in its beginning, without a prefix. It is "" if the beginning
-// ends before; xml is false for what is not XML at all. Nothing is checked, for the readers do that.
+// rootOf returns the name of an XML file's root element from its beginning, without a prefix. It is "" if the beginning
+// is too short; xml is false if it is not XML. Nothing is validated, since the readers do that.
 func rootOf(head []byte) (root string, xml bool) {
 	s := string(narrow(head))
 	s = strings.TrimLeft(strings.TrimPrefix(s, "\uFEFF"), " \t\r\n")
@@ -37,7 +37,7 @@ func rootOf(head []byte) (root string, xml bool) {
 	return "", true
 }
 
-// nameOf is the name at the beginning of a tag, "" if it does not end there.
+// nameOf returns the name at the beginning of a tag, "" if it does not end there.
 func nameOf(tag string) string {
 	end := strings.IndexAny(tag, " \t\r\n/>")
 	if end < 0 {
@@ -47,7 +47,8 @@ func nameOf(tag string) string {
 	return name[strings.IndexByte(name, ':')+1:]
 }
 
-// narrow makes the markup of a UTF-16 file legible, as its names are ASCII: the zero bytes go, and so does the mark.
+// narrow converts the beginning of a UTF-16 file, whose markup is ASCII, by dropping zero bytes and the byte order
+// mark.
 func narrow(head []byte) []byte {
 	if bytes.HasPrefix(head, []byte{0xFF, 0xFE}) || bytes.HasPrefix(head, []byte{0xFE, 0xFF}) {
 		return bytes.ReplaceAll(head[2:], []byte{0}, nil)
