@@ -7,7 +7,7 @@ import (
 	"github.com/tasq-dev/tasq/net/internal/xmlread"
 )
 
-// builder makes the nets of one <net>.
+// builder builds the nets of one <net> element.
 type builder struct {
 	*decoder
 	g     *graph
@@ -36,7 +36,7 @@ func (d *decoder) net(el *xmlread.Element) (Net, error) {
 	return b.out, nil
 }
 
-// nameAll gives every node a name made from its id, as ids are unique and stay when a label is edited.
+// nameAll derives the name of every node from its id, since ids are unique and do not change when a label is edited.
 func (b *builder) nameAll() {
 	for _, n := range b.g.nodes {
 		name := b.names.Name(n.id)
@@ -56,7 +56,7 @@ func (b *builder) workflowName() string {
 	return b.workflows.Name(b.g.label, b.g.el.ID(), "net")
 }
 
-// petri makes the plain net. Arcs between the same two nodes add up, as they do in the token game.
+// petri returns the plain net. The weights of arcs between the same two nodes are added, according to the firing rule.
 func (b *builder) petri() *net.Petri {
 	p := &net.Petri{
 		Name:        b.workflowName(),
@@ -87,15 +87,15 @@ func (b *builder) petri() *net.Petri {
 	return p
 }
 
-// mergeArcs writes a read arc as what it means, one arc there and one back, and makes one arc of several between the
-// same two nodes: their weights add up, as they do in the token game.
+// mergeArcs replaces a read arc by an arc in each direction, and merges arcs between the same two nodes: their weights
+// are added, according to the firing rule.
 func (b *builder) mergeArcs() {
-	seen := make(map[[2]int]int, len(b.g.arcs)) // the two nodes -> the arc kept
+	seen := make(map[[2]int]int, len(b.g.arcs)) // the two nodes -> the remaining arc
 	kept := make([]arc, 0, len(b.g.arcs))
 	add := func(a arc) {
 		key := [2]int{a.from.seq, a.to.seq}
 		if a.kind == "reset" {
-			key[0] = -1 - key[0] // it takes no token, so it adds up with resets alone
+			key[0] = -1 - key[0] // a reset takes no given number of tokens, so it is merged only with resets
 		}
 		i, again := seen[key]
 		switch {

@@ -8,7 +8,7 @@ import (
 	"github.com/tasq-dev/tasq/net/internal/xmlread"
 )
 
-// node is a place or a transition of the file; a reference to one is resolved before.
+// node is a place or a transition of the file. References are resolved to their nodes.
 type node struct {
 	el         *xmlread.Element
 	id, label  string
@@ -17,7 +17,7 @@ type node struct {
 	index      int // into the places or the transitions
 	initial    int
 	silent     bool
-	own        *xmlread.Element // our annotation, nil if there is none
+	own        *xmlread.Element // Tasq's own annotation, nil if there is none
 }
 
 // arc of the file, after references are resolved.
@@ -28,7 +28,7 @@ type arc struct {
 	weight   int
 }
 
-// graph is a net of the file with all its pages as one.
+// graph is a net of the file with all its pages.
 type graph struct {
 	el     *xmlread.Element
 	label  string
@@ -39,8 +39,8 @@ type graph struct {
 	places int
 }
 
-// collect gathers the nodes and arcs of a net from all its pages. Arcs are resolved at the end, as they may come
-// before what they join.
+// collect reads the nodes and arcs of a net from all its pages. Arcs are resolved at the end, since they may precede
+// their nodes.
 func (d *decoder) collect(el *xmlread.Element) (*graph, error) {
 	g := &graph{el: el, byID: map[string]*node{}, label: text(el.Child("name"))}
 	if err := d.checkType(el); err != nil {
@@ -89,10 +89,10 @@ func (d *decoder) collect(el *xmlread.Element) (*graph, error) {
 	return g, d.addArcs(g, arcs)
 }
 
-// onPages goes through what lies in a net, on its pages and on the pages of those, in the order of the file.
+// onPages yields the elements of a net, of its pages and of their pages, in the order of the file.
 func onPages(el *xmlread.Element) iter.Seq[*xmlread.Element] {
 	return func(yield func(*xmlread.Element) bool) {
-		next := []*xmlread.Element{el.FirstChild()} // of the net, and of each page that is open
+		next := []*xmlread.Element{el.FirstChild()} // of the net, and of each page in progress
 		for len(next) > 0 {
 			c := next[len(next)-1]
 			if c == nil {
@@ -110,8 +110,8 @@ func onPages(el *xmlread.Element) iter.Seq[*xmlread.Element] {
 	}
 }
 
-// checkType refuses the nets whose tokens are more than a count. Names of the plain type vary wildly, those of the
-// others do not.
+// checkType refuses high-level nets, whose tokens have values. The names of the plain type vary, those of the others do
+// not.
 func (d *decoder) checkType(el *xmlread.Element) error {
 	kind := strings.ToLower(el.Attr("type"))
 	for _, high := range []string{"symmetricnet", "highlevelnet", "hlpng", "hlnet", "coloured", "colored"} {
@@ -169,7 +169,7 @@ func (d *decoder) addNode(g *graph, el *xmlread.Element) error {
 	return nil
 }
 
-// resolve gives every reference node the node that it stands for, through chains of references.
+// resolve replaces every reference node by its target, through chains of references.
 func (d *decoder) resolve(g *graph, refs []*xmlread.Element) error {
 	byID := make(map[string]*xmlread.Element, len(refs))
 	for _, el := range refs {
@@ -247,8 +247,8 @@ func (d *decoder) end(g *graph, el *xmlread.Element, which string) (*node, error
 	return nil, d.refuse(UnknownRef, el, "its "+which+" "+xmlread.Quote(id)+" is no place or transition of the net")
 }
 
-// arcKind reads the extensions for arcs that the standard does not have: an attribute, PIPE's <type value=""/> and
-// ProM's <arctype><text/></arctype>.
+// arcKind reads the non-standard kinds of arcs: an attribute, PIPE's <type value=""/> and ProM's
+// <arctype><text/></arctype>.
 func arcKind(el *xmlread.Element) string {
 	kind := el.Attr("type")
 	if c := el.Child("type"); c != nil {

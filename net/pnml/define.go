@@ -7,31 +7,31 @@ import (
 	"github.com/tasq-dev/tasq/net/internal/xmlread"
 )
 
-// Closing a net. A workflow has one start, which holds the first token and which nothing flows into, and one end. A net
-// of a file may begin and end in any way, so a start or an end is added where it lacks one:
+// Closing a net. A workflow has one start, which has the initial token and no incoming flow, and one end. A net in a
+// file may have several or none, so a start or an end is added if it is missing:
 //
 //	marked places p, q          start -> begin -> p, q       begin is a routing task with an and-split
 //	sinks s, t                  s, t -> finish -> end        finish is a routing task with an or-join
 //	a transition t without      t -> t_done                  t_done is one more sink
 //	an output
 //
-// The first is exact: the first step leads to the initial marking of the file, and there is no other. The or-join fires
-// when a sink is marked and no other can still be: so a run of the file that ends with all places but the sinks empty
-// ends the workflow too, unless it has put two tokens into one sink. Verification of the file as it stands works on the
-// [net.Petri], which leaves no such gap.
+// The first is exact: its only first step leads to the initial marking of the file. The or-join fires when a sink is
+// marked and no other can become marked. So a run of the file that ends with all places empty except the sinks also
+// ends the workflow, unless it has put two tokens into one sink. Verification of the file itself uses the [net.Petri],
+// which does not have this difference.
 
 // closer makes a definition of a plain net without weights.
 type closer struct {
 	*builder
 	p       *net.Petri
 	def     *net.Definition
-	skipped net.Bits // places without any arc
-	sinks   net.Bits // the other places that nothing takes from
+	skipped net.Bits // places without arcs
+	sinks   net.Bits // the other places without consumers
 	starts  []*node
 	ends    []string
 }
 
-// define returns nil, after a note that says why, if no workflow can be made of the net.
+// define returns nil, after a note with the reason, if the net cannot be a workflow.
 func (b *builder) define() *net.Definition {
 	c := &closer{builder: b, p: b.out.Petri}
 	if !c.findStart() || !c.closable() || !c.findEnd() {
@@ -51,7 +51,7 @@ func (c *closer) plainOnly(el *xmlread.Element, why string) bool {
 	return false
 }
 
-// closable looks for what a workflow cannot express.
+// closable reports whether a workflow can express the net, and adds a note if not.
 func (c *closer) closable() bool {
 	if len(c.p.Transitions) == 0 {
 		return c.plainOnly(c.g.el, "the net has places only")
@@ -72,8 +72,8 @@ func (c *closer) closable() bool {
 	return true
 }
 
-// findStart lists the places that hold a token in the beginning. If none does, the only source is meant, as in the
-// files of editors that leave the marking to the simulator.
+// findStart returns the places with an initial token. If there is none, it is the only source, as in files of editors
+// that set the marking in the simulator.
 func (c *closer) findStart() bool {
 	sources := net.NewBits(len(c.p.Places))
 	for _, i := range c.p.Sources() {
@@ -124,7 +124,7 @@ func (c *closer) findEnd() bool {
 	return true
 }
 
-// addNodes writes places and transitions down in the order of the file.
+// addNodes adds places and transitions in the order of the file.
 func (c *closer) addNodes() {
 	for _, n := range c.g.nodes {
 		name, pos := c.name[n], c.pos(n.el.Line)
@@ -153,7 +153,7 @@ func (c *closer) addNodes() {
 	}
 }
 
-// added names an element that the file does not have.
+// added returns the name of an element that the file does not have.
 func (c *closer) added(wanted string) string {
 	name := c.names.Name(wanted)
 	c.bare.Add(name)
@@ -231,8 +231,8 @@ func (c *closer) closeEnd() {
 		" is added behind, with an or-join")
 }
 
-// noteDisconnected names what lies on no path from the start to the end. It stays in the definition, whose check
-// refuses it: leaving it out would hide a mistake.
+// noteDisconnected adds notes on the elements that are on no path from the start to the end. They stay in the
+// definition, whose check refuses them: omitting them would hide a mistake.
 func (c *closer) noteDisconnected() {
 	var ends []*node
 	for _, n := range c.g.nodes {
@@ -253,7 +253,7 @@ func (c *closer) noteDisconnected() {
 	}
 }
 
-// reach returns the nodes that a path leads to from some others, in the direction that step gives to an arc.
+// reach returns the nodes that can be reached from some others, in the direction that step gives to an arc.
 func (c *closer) reach(from []*node, step func(arc) (*node, *node)) net.Bits {
 	next := make([][]*node, len(c.g.nodes))
 	for _, a := range c.g.arcs {

@@ -21,24 +21,24 @@ const (
 
 type namer = xmlread.Namer
 
-// Encode writes definitions as one PNML file, each as a net of it with one page. Every other tool sees a
-// place/transition net in which each task is one transition that takes from all its inputs and puts into all its
-// outputs; gates, regions, kinds and names stand in annotations of the tool "tasq", so that [Decode] returns equal
-// definitions but for their positions, which are then those of the file. A flow that is listed twice is written once.
+// Encode writes definitions as one PNML file, each as a net with one page. Other tools see a place/transition net in
+// which each task is one transition that takes from all its inputs and puts into all its outputs. Gates, regions, kinds
+// and names are in annotations of the tool "tasq", so that [Decode] returns equal definitions except for the positions,
+// which are those of the file. A duplicate flow is written once.
 //
-// The error is that of the writer, or says which name occurs twice, is unknown or cannot stand in an XML file.
+// The error is that of the writer, or names what is duplicate, unknown or not allowed in an XML file.
 func Encode(w io.Writer, defs ...*net.Definition) error {
 	return write(w, len(defs), func(e *encoder, i int) error { return e.definition(i, defs[i]) })
 }
 
-// EncodePetri writes plain nets as one PNML file, each as a net of it with one page, with weights and initial markings.
-// Reset arcs, which place/transition nets do not have, stand as annotations of the tool "tasq" and are not read back; a
-// net with them has other runs in every other tool.
+// EncodePetri writes plain nets as one PNML file, each as a net with one page, with weights and initial markings.
+// Place/transition nets have no reset arcs; they are written as annotations of the tool "tasq" and not read back. Such
+// a net has other runs in other tools.
 func EncodePetri(w io.Writer, nets ...*net.Petri) error {
 	return write(w, len(nets), func(e *encoder, i int) error { return e.petri(i, nets[i]) })
 }
 
-// encoder writes one file. The first error stays, and later writes do nothing.
+// encoder writes one file. It keeps the first error, after which writes do nothing.
 type encoder struct {
 	w     *bufio.Writer
 	ids   namer // of the whole file, as XML demands
@@ -158,7 +158,7 @@ func (e *encoder) petri(i int, p *net.Petri) error {
 	return e.err
 }
 
-// checkPetri refuses a net whose numbers point outside of it, which would be a mistake of the program that made it.
+// checkPetri returns an error for a net with invalid indexes, which is a bug of the program that built it.
 func checkPetri(p *net.Petri) error {
 	if p == nil {
 		return errors.New("pnml: a net is nil")
@@ -244,7 +244,7 @@ func (e *encoder) line(s string) {
 	}
 }
 
-// escape keeps the first error, as XML has no way to write most control characters.
+// escape keeps the first error, since XML cannot represent most control characters.
 func (e *encoder) escape(s string) string {
 	for i, r := range s {
 		if r < ' ' && r != '\t' && r != '\n' && r != '\r' || r == 0xFFFE || r == 0xFFFF ||

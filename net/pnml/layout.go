@@ -7,7 +7,7 @@ import (
 	"github.com/tasq-dev/tasq/net"
 )
 
-// layout numbers the conditions of a definition, implicit ones behind the explicit ones, and joins them to the tasks.
+// layout numbers the conditions of a definition, explicit ones first, and connects them to the tasks.
 type layout struct {
 	def             *net.Definition
 	names           namer
@@ -15,23 +15,23 @@ type layout struct {
 	inputs, outputs [][]int // by task, conditions in flow order
 	flows           []laidFlow
 	known           map[laidFlow]bool
-	arcs            int // of the unfolded net so far, about
+	arcs            int // number of arcs in the unfolded net so far, approximately
 }
 
 type laidCondition struct {
 	name          string
-	after, before string // the tasks that an implicit condition lies between, "" for an explicit one
+	after, before string // the tasks on both sides of an implicit condition, "" for an explicit one
 	role          net.Role
 	pos           net.Pos
 }
 
-// laidFlow joins two elements, tasks or conditions, or a task to another through an implicit condition.
+// laidFlow connects two elements: tasks or conditions, or two tasks through an implicit condition.
 type laidFlow struct {
 	from, to int // numbers of tasks, -1 for a condition
 	cond     int
 }
 
-// layOut refuses what would not survive: two elements of one name, and flows between what does not exist.
+// layOut returns an error for what cannot be written: two elements with the same name, and flows of unknown elements.
 func layOut(def *net.Definition) (*layout, error) {
 	if def == nil {
 		return nil, errors.New("pnml: a definition is nil")
@@ -64,7 +64,7 @@ func layOut(def *net.Definition) (*layout, error) {
 	return w, nil
 }
 
-// number gives every element its place in the definition.
+// number numbers the elements in the order of the definition.
 func (w *layout) number() (task, cond map[string]int, err error) {
 	task, cond = map[string]int{}, map[string]int{}
 	for i, t := range w.def.Tasks {

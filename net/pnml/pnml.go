@@ -29,16 +29,16 @@ type Options struct {
 	File     string // name of the file, for positions and errors; empty by default
 	MaxBytes int64  // size of the input in bytes; 64 MiB by default
 	MaxDepth int    // elements inside one another; 512 by default
-	MaxNodes int    // elements and attributes, which are what memory goes into; 1 048 576 by default
+	MaxNodes int    // elements and attributes, which use most of the memory; 1 048 576 by default
 }
 
-// Result is what a file holds.
+// Result is the content of a file.
 type Result struct {
-	Nets   []Net  // in the order of the file, one at least
-	Report Report // what came across differently
+	Nets   []Net  // in the order of the file, at least one
+	Report Report // what was read differently
 }
 
-// Definitions lists the workflows of the file, without the nets that none could be made of.
+// Definitions lists the workflows of the file, without the nets that are not workflows.
 func (r *Result) Definitions() []*net.Definition {
 	var ds []*net.Definition
 	for i := range r.Nets {
@@ -51,33 +51,33 @@ func (r *Result) Definitions() []*net.Definition {
 
 // Net is one net of a file.
 type Net struct {
-	// Petri is the net as it stands in the file. It is nil only for a file of [Encode] whose gates have no plain
+	// Petri is the net as it is in the file. It is nil only for a file of [Encode] whose gates have no plain
 	// equivalent, see [Unfold].
 	Petri *net.Petri
-	// Definition is the workflow made of it, not yet checked; nil if none could be made, which the report explains.
+	// Definition is the workflow for the net, not yet checked; nil if it cannot be one, for a reason in the report.
 	Definition *net.Definition
-	// Own says that [Encode] wrote the net. Then Definition is what was written, and Petri only unfolds it.
+	// Own means that [Encode] wrote the net. Then Definition is what was written, and Petri is its unfolding.
 	Own bool
-	// Label is the name of the net in the file, for people; empty if it has none.
+	// Label is the display name of the net in the file; empty if it has none.
 	Label string
-	// Labels gives the name for people, by the name in the net, where the file has one and it is different.
+	// Labels has the display names, by the name in the net, if the file has one that differs.
 	Labels map[string]string
-	// IDs gives the id in the file, by the name in the net, where it is different.
+	// IDs has the ids in the file, by the name in the net, if they differ.
 	IDs map[string]string
-	// Unnamed are the names that stand for no name in the file: made of ids, or given to what the reader adds. In a net
-	// that names no element, the ids count as names.
+	// Unnamed are generated names, of elements without a name in the file or that the reader adds. In a net without any
+	// names, ids count as names.
 	Unnamed map[string]bool
 }
 
-// Report lists what came across differently, see [Note]: it has the fields Notes and Omitted (a count of notes beyond
-// the first 10 000), and a String method that gives a line for each.
+// Report lists what was read differently, see [Note]: it has the fields Notes and Omitted (the number of notes beyond
+// the first 10 000), and a String method with a line for each.
 type Report = xmlread.Report
 
 // Note says how one element of the file differs in the net: Code, Line, Element, Text (a sentence), and Raw (the
 // element as written, where its content is of use).
 type Note = xmlread.Note
 
-// Error is the refusal of a file. It has File, Line, Code, Element and Text (a sentence).
+// Error is the reason to refuse a file. It has File, Line, Code, Element and Text (a sentence).
 type Error = xmlread.Error
 
 // Code names a kind of [Error] or [Note].
@@ -85,7 +85,7 @@ type Code = xmlread.Code
 
 // The codes of errors.
 const (
-	Malformed   = xmlread.Malformed   // not well-formed XML, or cut short, or a number that is none
+	Malformed   = xmlread.Malformed   // not well-formed XML, or truncated, or an invalid number
 	WrongFormat = xmlread.WrongFormat // not PNML
 	TooLarge    = xmlread.TooLarge    // beyond a limit
 	DuplicateID = xmlread.DuplicateID // two elements of a net share an id
@@ -98,10 +98,10 @@ const (
 const (
 	NotCarried   = xmlread.NotCarried   // other tools' annotations, final markings
 	Closed       = xmlread.Closed       // a start, an end or a routing task was added to the definition
-	Approximated = xmlread.Approximated // read as something that behaves a little differently
+	Approximated = xmlread.Approximated // read as something with slightly different behaviour
 	LeftOut      = xmlread.LeftOut      // an arc that moves no token
 	Isolated     = xmlread.Isolated     // a place without any arc, which is missing from the definition
-	PlainOnly    = xmlread.PlainOnly    // no definition could be made
+	PlainOnly    = xmlread.PlainOnly    // cannot be a workflow
 	Disconnected = xmlread.Disconnected // a node on no path from the start to the end
 
 	UnknownElement = xmlread.UnknownElement // an element that PNML does not have
@@ -134,7 +134,7 @@ func Decode(r io.Reader, o Options) (*Result, error) {
 
 type decoder struct {
 	file      string
-	workflows xmlread.Namer // names of the nets, so that each can be distinguished from the others
+	workflows xmlread.Namer // names of the nets, to make them unique
 	result    *Result
 }
 
@@ -148,7 +148,7 @@ func (d *decoder) note(code Code, line int, element, text string) {
 	d.result.Report.Add(Note{Code: code, Line: line, Element: element, Text: text})
 }
 
-// findNets lists the nets of a file wherever they lie: directly inside the root, or in modules.
+// findNets lists the nets of a file, which are in the root or in modules.
 func (d *decoder) findNets(root *xmlread.Element) ([]*xmlread.Element, error) {
 	var nets []*xmlread.Element
 	open := []*xmlread.Element{root}

@@ -8,11 +8,12 @@ import (
 	"github.com/tasq-dev/tasq/net/internal/xmlread"
 )
 
-// tool is the name under which our annotations stand in a file. They hold what PNML has no words for: the name of an
+// tool is the name of Tasq's annotations in a file. They have what PNML cannot express: the name of an element, its
+// role or gates, its region. An implicit condition is a place with a mark.
 // element, its role or gates, its region. An implicit condition is a place marked as such.
 const tool = "tasq"
 
-// maxName bounds the names that an annotation may give, since unfolding makes many of one.
+// maxName limits the names in an annotation, since unfolding makes several of one.
 const maxName = 1000
 
 var (
@@ -21,7 +22,7 @@ var (
 	gateNames = []string{net.And: "and", net.Xor: "xor", net.Or: "or"}
 )
 
-// annotated rebuilds the definition of a net that [Encode] wrote. Flows come back in their order, since their arcs do.
+// annotated rebuilds the definition of a net that [Encode] wrote. Flows have their original order, since arcs do.
 func (b *builder) annotated() (Net, error) {
 	def := &net.Definition{Name: b.g.own.Attr("name"), Pos: b.pos(b.g.el.Line)}
 	implicit := map[*node]bool{}
@@ -117,7 +118,7 @@ func (b *builder) annotatedTask(def *net.Definition, n *node) error {
 	return nil
 }
 
-// lookup reads an attribute that names one of a few values; a missing one is the first of them.
+// lookup reads an attribute with a fixed set of values; the default is the first of them.
 func lookup(b *builder, n *node, el *xmlread.Element, attr string, values []string) (int, error) {
 	s := el.Attr(attr)
 	if s == "" {
@@ -131,7 +132,7 @@ func lookup(b *builder, n *node, el *xmlread.Element, attr string, values []stri
 	return 0, b.refuse(Malformed, n.el, "its "+attr+" is "+xmlread.Quote(s)+"; known are "+strings.Join(values, ", "))
 }
 
-// annotatedFlows makes one flow of the two arcs through an implicit condition, instead of the first.
+// annotatedFlows replaces the two arcs through an implicit condition by one flow, at the position of the first.
 func (b *builder) annotatedFlows(def *net.Definition, implicit map[*node]bool) error {
 	into, outOf, next := map[*node]int{}, map[*node]int{}, map[*node]*node{}
 	for _, a := range b.g.arcs {

@@ -7,23 +7,22 @@ import (
 	"github.com/tasq-dev/tasq/net"
 )
 
-// maxOrOutputs bounds the outputs of an or-split that is unfolded, since it takes a transition for each set of them.
+// maxOrOutputs limits the outputs of an unfolded or-split, which needs a transition for each set of them.
 const maxOrOutputs = 10
 
-// maxUnfolded bounds the arcs of an unfolded net: a small file can describe gates that multiply.
+// maxUnfolded limits the arcs of an unfolded net: the number for a gate can be exponential in the size of the file.
 const maxUnfolded = 1 << 20
 
-// Unfold makes a plain Petri net that does what a definition does, for tools that know no gates. A task with an
-// and-join and an and-split becomes one transition. Any other becomes one for each way to start and to end: a task
-// x with an xor-split to a and b becomes x_to_a and x_to_b. If it has several ways of both, a place x_busy lies
-// between them.
+// Unfold returns a plain Petri net with the behaviour of a definition, for tools without gates. A task with an and-join
+// and an and-split becomes one transition. Any other becomes one for each way to start and to end: a task x with an
+// xor-split to a and b becomes x_to_a and x_to_b. If it has several ways of both, a place x_busy is between them.
 //
-// The names are those of the definition where they are usable and unique. What remains of a task's being busy is only
-// that place: two tokens before it may run it twice at once, which a sound workflow never has.
+// Names are those of the definition if they are valid and unique. That a task is busy is represented only by that
+// place: with two tokens before it, the task may run twice at the same time, which never happens in a sound workflow.
 //
 // An or-join of two or more inputs and a cancellation region have no equivalent in plain nets; the error names the
-// task. So does an or-split of more than 10 outputs, which would need over a thousand transitions, and a net that
-// would have over a million arcs.
+// task. The same holds for an or-split with more than 10 outputs, which would need over a thousand transitions, and for
+// a net that would have over a million arcs.
 func Unfold(def *net.Definition) (*net.Petri, error) {
 	w, err := layOut(def)
 	if err != nil {
@@ -75,7 +74,7 @@ func (w *layout) unfold(p *net.Petri, i int) error {
 	return nil
 }
 
-// plainName joins the two ends of an implicit condition by "_".
+// plainName joins the names of both ends of an implicit condition with "_".
 func plainName(c laidCondition) string {
 	if c.before != "" {
 		return c.after + "_" + c.before
@@ -83,7 +82,7 @@ func plainName(c laidCondition) string {
 	return c.name
 }
 
-// fromName names the start of a task by where its tokens come from: a condition, or the task before an implicit one.
+// fromName names the start of a task by the sources of its tokens: a condition, or the task before an implicit one.
 func (w *layout) fromName(t *net.Task, way []int) string {
 	name := t.Name + "_from"
 	for _, i := range way {
@@ -100,7 +99,7 @@ func (w *layout) toName(t *net.Task, way []int) string {
 	return name
 }
 
-// ways lists the sets of places that a task may take from, and those that it may put into.
+// ways lists the sets of places from which a task may take, and those into which it may put.
 func (w *layout) ways(i int) (starts, ends [][]int, err error) {
 	t := &w.def.Tasks[i]
 	in, out := w.inputs[i], w.outputs[i]
@@ -137,7 +136,7 @@ func each(places []int) [][]int {
 	return ways
 }
 
-// subsets lists the sets of places but for the empty one, small ones first among those with the same last place.
+// subsets lists the non-empty sets of places, small ones first among those with the same last place.
 func subsets(places []int) [][]int {
 	var ways [][]int
 	for mask := 1; mask < 1<<len(places); mask++ {

@@ -9,7 +9,7 @@ import (
 
 const maxNumber = 1<<31 - 1
 
-// text returns the content of a label: <text> by the standard, <value> in older files, bare text in some.
+// text returns the content of a label: <text> in the standard, <value> in older files, bare text in some.
 func text(label *xmlread.Element) string {
 	if label == nil {
 		return ""
@@ -22,7 +22,7 @@ func text(label *xmlread.Element) string {
 	return label.Text
 }
 
-// number reads the count in a label. PIPE writes the colour of the tokens before it, "Default,1", and TAPAAL an
+// number reads the number in a label. PIPE writes the colour of the tokens before it, "Default,1", and TAPAAL uses an
 // attribute instead of a label.
 func (d *decoder) number(owner *xmlread.Element, name string, missing int) (int, error) {
 	label := owner.Child(name)
@@ -30,7 +30,7 @@ func (d *decoder) number(owner *xmlread.Element, name string, missing int) (int,
 	if label != nil {
 		line = label.Line
 	} else if s = owner.Attr(name); strings.HasPrefix(s, "[") {
-		s = "" // an interval of time, in a net with clocks
+		s = "" // a time interval, in a timed net
 	}
 	written := s
 	if i := strings.LastIndexByte(s, ','); i >= 0 {
@@ -47,7 +47,7 @@ func (d *decoder) number(owner *xmlread.Element, name string, missing int) (int,
 	return n, nil
 }
 
-// noteUnknown lists an element that PNML does not have, once for each name.
+// noteUnknown adds a note on an unknown element, once for each name.
 func (d *decoder) noteUnknown(seen map[string]bool, el *xmlread.Element) {
 	if key := "<" + el.Name; !seen[key] {
 		seen[key] = true
@@ -56,7 +56,7 @@ func (d *decoder) noteUnknown(seen map[string]bool, el *xmlread.Element) {
 	}
 }
 
-// noteTool lists another tool's annotation of the whole net, once for each tool.
+// noteTool adds a note on another tool's annotation of the whole net, once for each tool.
 func (d *decoder) noteTool(seen map[string]bool, el *xmlread.Element) {
 	name := el.Attr("tool")
 	if seen[name] {
@@ -67,7 +67,7 @@ func (d *decoder) noteTool(seen map[string]bool, el *xmlread.Element) {
 		Text: "annotations of that tool are not carried", Raw: el.Raw()})
 }
 
-// noteFinalMarkings lists final markings that say something. Many files hold an empty one.
+// noteFinalMarkings adds a note on final markings that are not empty. Many files have an empty one.
 func (d *decoder) noteFinalMarkings(el *xmlread.Element) {
 	said := false
 	for marking := range el.Named("marking") {

@@ -10,7 +10,7 @@ import (
 	"github.com/tasq-dev/tasq/net/internal/xmlread"
 )
 
-// addSpecification makes definitions of the nets of a specification, the root net first.
+// addSpecification adds definitions for the nets of a specification, the root net first.
 func (d *decoder) addSpecification(s *specification) error {
 	names := map[string]string{} // id of a net -> name of its workflow
 	first := map[string]*rawNet{}
@@ -42,7 +42,7 @@ func (d *decoder) addSpecification(s *specification) error {
 	return nil
 }
 
-// builder makes the definition of one net.
+// builder builds the definition of one net.
 type builder struct {
 	*decoder
 	spec      *specification
@@ -130,8 +130,8 @@ func (b *builder) addNode(n *rawNode) {
 	b.def.Tasks = append(b.def.Tasks, t)
 }
 
-// addFlows adds the flows of a node in the order in which they are tried, and keeps the predicates in the report. The
-// predicates of an and-split have no effect in YAWL, so they are not mentioned.
+// addFlows adds the flows of a node in the order of evaluation, and reports the predicates. In YAWL, predicates of an
+// and-split have no effect, so they are not reported.
 func (b *builder) addFlows(n *rawNode) error {
 	choice := n.kind == aTask && n.split != net.And && len(n.flows) > 1
 	if choice {
@@ -175,8 +175,8 @@ func (b *builder) notePredicate(n, to *rawNode, f rawFlow, place int) {
 		Text: text, Raw: strings.Clone(f.predicate[:min(len(f.predicate), 2<<10)])})
 }
 
-// addFlow adds one flow. YAWL's schema lets a condition flow into another, though no token could ever move
-// on: a routing task between the two says what must be meant.
+// addFlow adds one flow. YAWL's schema allows a flow between two conditions, although no token could move along it: a
+// routing task between the two has the probable meaning.
 func (b *builder) addFlow(n, to *rawNode, f rawFlow) {
 	from, pos := b.name[n], b.pos(f.line)
 	if n.kind != aTask && to.kind != aTask {
@@ -194,8 +194,8 @@ func (b *builder) addFlow(n, to *rawNode, f rawFlow) {
 	b.def.Flows = append(b.def.Flows, net.Flow{From: from, To: b.name[to], Pos: pos})
 }
 
-// addRegion reads the cancellation set of a task. A condition between two tasks has no id of its own there: it is named
-// by its two ends, or by the engine's name for it, "c{a_b}".
+// addRegion reads the cancellation set of a task. A condition between two tasks has no id there: it is named by its two
+// ends, or by the engine's name for it, "c{a_b}".
 func (b *builder) addRegion(t *net.Task, n *rawNode) error {
 	seen := map[string]bool{}
 	for _, r := range n.removes {
@@ -235,7 +235,7 @@ func (b *builder) member(n *rawNode, r rawRemoval) (string, error) {
 	return "", nil
 }
 
-// engineName finds the flow that the engine calls "c{a_b}". Since ids may hold "_" themselves, every cut is tried.
+// engineName returns the flow of the engine's name "c{a_b}". Since ids may have "_" too, every split is tried.
 func (b *builder) engineName(id string) string {
 	inner, ok := strings.CutPrefix(id, "c{")
 	if !ok || !strings.HasSuffix(inner, "}") || len(inner) > 200 {

@@ -46,8 +46,8 @@ func (b *beans) net(el *xmlread.Element) *rawNet {
 	return n
 }
 
-// listed returns the cells of a net, in the order of the file. Only those in its list are drawn; a file may hold others
-// that were deleted in the editor and are still referred to somewhere.
+// listed returns the cells of a net, in the order of the file. Only those in its list are drawn; a file may have others
+// that were deleted in the editor but are still referred to.
 func (b *beans) listed(el *xmlread.Element) []*xmlread.Element {
 	list := b.property(el, "cells")
 	if list == nil || b.taken[list] {
@@ -65,7 +65,7 @@ func (b *beans) listed(el *xmlread.Element) []*xmlread.Element {
 	return cells
 }
 
-// decompositionID names a decomposition by its line, which no other shares: labels may be equal.
+// decompositionID names a decomposition by its line, which is unique; labels may be equal.
 func (b *beans) decompositionID(el *xmlread.Element) string { return "line " + strconv.Itoa(el.Line) }
 
 func (b *beans) cell(el *xmlread.Element, kind nodeKind) *rawNode {
@@ -99,7 +99,7 @@ func (b *beans) instances(el *xmlread.Element) string {
 		" instances and completes with " + value("continuationThreshold", "all") + " of them"
 }
 
-// flow adds a flow to the node where it begins. Flows that are drawn but not connected at both ends are left out.
+// flow adds a flow to its source node. Flows that are not connected at both ends are omitted.
 func (b *beans) flow(el *xmlread.Element) {
 	from, to := b.cellOf(b.property(el, "source")), b.cellOf(b.property(el, "target"))
 	if from == nil || to == nil {
@@ -111,7 +111,7 @@ func (b *beans) flow(el *xmlread.Element) {
 	from.flows = append(from.flows, f)
 }
 
-// The types of decorator in the editor's files.
+// The gates by type of decorator in the editor's files.
 var decoratorGates = map[string]net.Gate{"0": net.And, "1": net.Or, "2": net.Xor}
 
 func (b *beans) decorate(el *xmlread.Element) {
@@ -130,7 +130,7 @@ func (b *beans) decorate(el *xmlread.Element) {
 	}
 }
 
-// cancellation reads the members of a cancellation set: cells, and flows for the conditions in them.
+// cancellation reads the members of a cancellation set: cells, and flows for their implicit conditions.
 func (b *beans) cancellation(n *rawNode, el *xmlread.Element) {
 	for v := range el.Named("void") {
 		if v.Attr("property") != "cancellationSet" {
@@ -164,7 +164,7 @@ func (b *beans) cellID(el *xmlread.Element) string {
 	return ""
 }
 
-// setDefault makes the flow that is tried last the default one, as the editor does when it writes the engine's format.
+// setDefault makes the flow that is evaluated last the default, as the editor does when it writes the engine's format.
 func setDefault(n *rawNode) {
 	last := -1
 	for i, f := range n.flows {

@@ -6,27 +6,27 @@ import (
 	"github.com/tasq-dev/tasq/net/internal/xmlread"
 )
 
-// Editors up to version 2.0 save the objects of their drawing as Java beans: an <object> has a class and <void>
-// elements that set a property or call a method of it, and an object that was written before is named by "idref".
+// Editors up to version 2.0 save the objects of a drawing as Java beans: an <object> has a class and <void> elements,
+// which set a property or call a method. "idref" refers to an earlier object.
 //
 //	<object id="AtomicTask0" class="...AtomicTask">
 //	  <void method="add"> <object id="YAWLPort5" class="...YAWLPort"/> </void>
 //	  <void property="engineIdNumber"> <string>8</string> </void>
 //	</object>
 //
-// A flow joins two ports. A port was added to a task or condition, or to the decorator that stands for the join or the
-// split of a task. Five more kinds of object matter: labels, decompositions, decorators, nets and the specification.
+// A flow connects two ports. A port belongs to a task or condition, or to the decorator of the join or the split of a
+// task. Five more kinds of objects matter: labels, decompositions, decorators, nets and the specification.
 
-// beans is such a file, with what is needed to look things up.
+// beans is such a file, with indexes.
 type beans struct {
 	*decoder
 	byID   map[string]*xmlread.Element
-	owner  map[*xmlread.Element]*xmlread.Element // port -> task, condition or decorator that it was added to
-	group  map[*xmlread.Element]*xmlread.Element // decorator -> task or condition it is drawn on
+	owner  map[*xmlread.Element]*xmlread.Element // port -> its task, condition or decorator
+	group  map[*xmlread.Element]*xmlread.Element // decorator -> its task or condition
 	labels map[*xmlread.Element]string           // task or condition -> its label
 	cells  map[*xmlread.Element]*rawNode
-	taken  map[*xmlread.Element]bool       // cells, and lists of cells, that a net has
-	known  map[propertyOf]*xmlread.Element // answers of property, since one object may be asked by very many
+	taken  map[*xmlread.Element]bool       // cells, and lists of cells, that belong to a net
+	known  map[propertyOf]*xmlread.Element // cache of property, since the same object may be used very often
 }
 
 type propertyOf struct {
@@ -70,7 +70,7 @@ func (d *decoder) editorFile(root *xmlread.Element) ([]*specification, error) {
 	return []*specification{s}, nil
 }
 
-// walk calls f with an element and all inside it, in the order of the file.
+// walk calls f with an element and its descendants, in the order of the file.
 func walk(el *xmlread.Element, f func(*xmlread.Element)) {
 	f(el)
 	for open := []*xmlread.Element{el.FirstChild()}; len(open) > 0; {
@@ -94,7 +94,7 @@ func class(el *xmlread.Element) string {
 	return c[strings.LastIndexByte(c, '.')+1:]
 }
 
-// value returns the content of a <void>, and for a reference what it refers to.
+// value returns the content of a <void>; for a reference, its target.
 func (b *beans) value(el *xmlread.Element) *xmlread.Element {
 	if el == nil {
 		return nil
@@ -170,8 +170,8 @@ var cellKinds = map[string]nodeKind{
 	"Condition": aCondition, "InputCondition": theInput, "OutputCondition": theOutput,
 }
 
-// index remembers what belongs to what. A container holds a task, its label and its decorators together. Those name
-// their task as well, but that may be one that has since been replaced in the drawing.
+// index records which objects belong together. A container has a task, its label and its decorators. Labels and
+// decorators also refer to a task, but that may be one that was replaced in the drawing.
 func (b *beans) index(el *xmlread.Element) {
 	c := class(el)
 	if _, ok := cellKinds[c]; ok || c == "JoinDecorator" || c == "SplitDecorator" {
@@ -200,7 +200,7 @@ func (b *beans) index(el *xmlread.Element) {
 	}
 }
 
-// indexDecorator finds the task of a decorator that lies in no container.
+// indexDecorator finds the task of a decorator that is in no container.
 func (b *beans) indexDecorator(el *xmlread.Element) {
 	if strings.HasSuffix(class(el), "Decorator") && b.group[el] == nil {
 		b.group[el] = b.put(el, "serializationProofAttributeMap", "task")

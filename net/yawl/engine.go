@@ -8,8 +8,8 @@ import (
 	"github.com/tasq-dev/tasq/net/internal/xmlread"
 )
 
-// engineFile reads the XML that the engine loads. In the oldest files the root net is <rootNet>, later it is a
-// <decomposition> among the others.
+// engineFile reads the XML of the engine. In the oldest files the root net is <rootNet>, later it is one of the
+// <decomposition> elements.
 func (d *decoder) engineFile(root *xmlread.Element) ([]*specification, error) {
 	var specs []*specification
 	for el := range root.All() {
@@ -127,7 +127,7 @@ func (d *decoder) engineNode(el *xmlread.Element) (*rawNode, error) {
 	return n, nil
 }
 
-// nodePart reads one element inside a task or a condition.
+// nodePart reads one child element of a task or a condition.
 func (d *decoder) nodePart(n *rawNode, el, c *xmlread.Element) (err error) {
 	switch c.Name {
 	case "name":
@@ -196,7 +196,7 @@ func (d *decoder) flow(el, c *xmlread.Element) (rawFlow, error) {
 	}
 	if p := c.Child("predicate"); p != nil {
 		f.predicate = p.Text
-		f.order, _ = strconv.Atoi(strings.TrimSpace(p.Attr("ordering"))) // without one, in the order of the file
+		f.order, _ = strconv.Atoi(strings.TrimSpace(p.Attr("ordering"))) // by default, the order of the file
 	}
 	return f, nil
 }
@@ -218,7 +218,7 @@ func instances(el *xmlread.Element) string {
 	return s
 }
 
-// count returns a number of instances as written. The largest one of Java stands for no limit.
+// count returns a number of instances as written. The largest integer of Java means no limit.
 func count(written, missing string) string {
 	switch s := xmlread.Label(written); s {
 	case "", "infinite", "2147483647", "9223372036854775807":

@@ -2,15 +2,15 @@ package yawl
 
 import "github.com/tasq-dev/tasq/net"
 
-// specification is what both formats are read into.
+// specification is the common model of both formats.
 type specification struct {
 	nets           []*rawNet
-	decompositions map[string]bool // ids of nets and services; nil where they need not be declared
+	decompositions map[string]bool // ids of nets and services; nil if they need not be declared
 }
 
 type rawNet struct {
 	id, label string
-	wanted    string // what the name is made of; the id if empty
+	wanted    string // the text for the name; the id if empty
 	line      int
 	root      bool
 	nodes     []*rawNode
@@ -29,17 +29,17 @@ const (
 type rawNode struct {
 	kind        nodeKind
 	id, label   string
-	wanted      string // what the name is made of; the id if empty
-	element     string // as reports name it
+	wanted      string // the text for the name; the id if empty
+	element     string // its name in reports
 	line        int
 	join, split net.Gate
 	flows       []rawFlow
 	removes     []rawRemoval
 	decomposes  string // id of a net or of a service; "" for none
-	works       bool   // a timer or several instances make a task more than a routing one
+	works       bool   // it has a timer or several instances, so it is not a routing task
 }
 
-// rawFlow leads from a node to another. In a split by predicates, order says which is tried first.
+// rawFlow goes from a node to another. In a split by predicates, order is the order of evaluation.
 type rawFlow struct {
 	to        string
 	line      int

@@ -2,9 +2,9 @@
 // editors up to 2.0.
 //
 // Each net of a specification becomes a [net.Definition], the root net first. Conditions, tasks, joins, splits and
-// cancellation sets mean the same in both languages. A task that decomposes to a net is a composite task; a task without a
-// decomposition is a routing task, since YAWL's engine runs it without a work item. The flows of a
-// split are in the order in which their predicates are evaluated, the default flow last.
+// cancellation sets mean the same in both languages. A task that decomposes to a net is a composite task; a task
+// without a decomposition is a routing task, since YAWL's engine runs it without a work item. The flows of a split are
+// in the order in which their predicates are evaluated, the default flow last.
 //
 // The [Report] lists everything that a net cannot represent: predicates, instances and timers
 // with their text, and everything about data, resources and layout as not carried.
@@ -21,15 +21,15 @@ import (
 // Options says how to read a file. The zero value reads within the default limits.
 type Options struct {
 	File     string // name of the file, for positions and errors; empty by default
-	MaxBytes int64  // size of the input in bytes, and of what is compressed in it; 64 MiB by default
+	MaxBytes int64  // size of the input in bytes, and of its decompressed content; 64 MiB by default
 	MaxDepth int    // elements inside one another; 512 by default
-	MaxNodes int    // elements and attributes, which are what memory goes into; 1 048 576 by default
+	MaxNodes int    // elements and attributes, which use most of the memory; 1 048 576 by default
 }
 
-// Result is what a file holds.
+// Result is the content of a file.
 type Result struct {
-	Nets   []Net  // the root net of each specification before its other nets, one at least
-	Report Report // what came across differently
+	Nets   []Net  // the root net of each specification before its other nets, at least one
+	Report Report // what was read differently
 }
 
 // Definitions lists the definitions of all nets.
@@ -45,25 +45,25 @@ func (r *Result) Definitions() []*net.Definition {
 type Net struct {
 	Definition *net.Definition   // not yet checked; never nil
 	Root       bool              // a case of the specification begins with it
-	Label      string            // the name of the net in the file, for people; empty if it has none
-	Labels     map[string]string // the name for people by the name in the net, where there is one and it is different
-	IDs        map[string]string // the id in the file by the name in the net, where it is different
-	// Flows gives what decides about a flow, for people, by the names of its two ends: its predicate, or "otherwise".
+	Label      string            // the display name of the net in the file; empty if it has none
+	Labels     map[string]string // display names by the name in the net, if they differ
+	IDs        map[string]string // ids in the file by the name in the net, if they differ
+	// Flows has the conditions of flows as text, by the names of both ends: the predicate, or "otherwise".
 	Flows map[[2]string]string
-	// Unnamed are the names that stand for no name in the file: made of ids, or given to what the reader adds. In a net
-	// that names no element, the ids count as names.
+	// Unnamed are generated names, of elements without a name in the file or that the reader adds. In a net without any
+	// names, ids count as names.
 	Unnamed map[string]bool
 }
 
-// Report lists what came across differently, see [Note]: it has the fields Notes and Omitted (a count of notes beyond
-// the first 10 000), and a String method that gives a line for each.
+// Report lists what was read differently, see [Note]: it has the fields Notes and Omitted (the number of notes beyond
+// the first 10 000), and a String method with a line for each.
 type Report = xmlread.Report
 
 // Note says how one element of the file differs in the net: Code, Line, Element, Text (a sentence), and Raw (the
 // element as written, where its content is of use).
 type Note = xmlread.Note
 
-// Error is the refusal of a file. It has File, Line, Code, Element and Text (a sentence).
+// Error is the reason to refuse a file. It has File, Line, Code, Element and Text (a sentence).
 type Error = xmlread.Error
 
 // Code names a kind of [Error] or [Note].
@@ -71,7 +71,7 @@ type Code = xmlread.Code
 
 // The codes of errors.
 const (
-	Malformed   = xmlread.Malformed   // not well-formed XML, or cut short, or a damaged archive
+	Malformed   = xmlread.Malformed   // not well-formed XML, or truncated, or a damaged archive
 	WrongFormat = xmlread.WrongFormat // not a YAWL specification
 	TooLarge    = xmlread.TooLarge    // beyond a limit
 	DuplicateID = xmlread.DuplicateID // two elements of a net, or two nets, share an id
@@ -131,7 +131,7 @@ type decoder struct {
 	result    *Result
 }
 
-// specifications reads the file into the few things that matter, whichever of the two formats it has.
+// specifications reads the relevant parts of a file in either format.
 func (d *decoder) specifications(root *xmlread.Element) ([]*specification, error) {
 	switch root.Name {
 	case "specificationSet":
@@ -152,7 +152,7 @@ func (d *decoder) refuse(code Code, el *xmlread.Element, text string) *Error {
 	return &Error{File: d.file, Line: el.Line, Code: code, Element: el.String(), Text: text}
 }
 
-// note adds a note on an element; raw is the element whose content it is about, nil if that is said in the text.
+// note adds a note on an element; raw is the element whose content it is about, nil if the text has it.
 func (d *decoder) note(code Code, line int, element, text string, raw *xmlread.Element) {
 	n := Note{Code: code, Line: line, Element: element, Text: text}
 	if raw != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/tasq-dev/tasq/net/internal/xmlread"
 )
 
-// unzip returns the specification that an editor has compressed. What it unpacks to is bounded like any other file.
+// unzip returns a compressed specification. The decompressed size is limited as for any other file.
 func unzip(src string, o Options) (string, error) {
 	damaged := func(err error) error {
 		return &Error{File: o.File, Code: Malformed, Text: "it is a zip archive that cannot be unpacked: " + zipReason(err)}
@@ -38,8 +38,8 @@ func unzip(src string, o Options) (string, error) {
 	return "", &Error{File: o.File, Code: WrongFormat, Text: "it is a zip archive without an XML file in it"}
 }
 
-// zipReason says why an archive cannot be unpacked. What the reader of bytes says of a wrong offset is about this
-// program, not about the file.
+// zipReason returns the reason why an archive cannot be read. Errors about offsets describe the reader, not the file,
+// so they are replaced.
 func zipReason(err error) string {
 	var corrupt flate.CorruptInputError
 	for _, known := range []error{zip.ErrFormat, zip.ErrAlgorithm, zip.ErrChecksum, io.ErrUnexpectedEOF} {
@@ -53,8 +53,8 @@ func zipReason(err error) string {
 	return "its parts are not where it says they are"
 }
 
-// cutBeans cuts off what follows the end of an editor's file. Some editors wrote over the older version of a file
-// without shortening it. The second result is the line where the rest begins, 0 if there is none.
+// cutBeans removes the rest after the end of an editor's file. Some editors overwrote the older version of a file
+// without truncating it. The second result is the line where the rest begins, 0 if there is none.
 func cutBeans(src string) (string, int) {
 	const end = "</java>"
 	i := strings.Index(src, end)
