@@ -5,26 +5,26 @@ import (
 	"github.com/tasq-dev/tasq/net/internal/xmlread"
 )
 
-// maxRegions bounds the members of all cancellation regions of a file: with many events that each cancel everything,
-// they grow like the square of it.
+// maxRegions limits the members of all cancellation regions of a file: with many events that each cancel everything,
+// their number is quadratic in the size of the file.
 const maxRegions = 1 << 20
 
-// emitter makes the definition of a process or sub-process, with the sub-processes that become part of it.
+// emitter builds the definition of a process or sub-process, with the sub-processes that become part of it.
 type emitter struct {
 	*decoder
 	def     *net.Definition
 	out     *Net
 	names   xmlread.Namer
 	unnamed xmlread.Unnamed
-	tasks   map[string]int  // name of a task -> its place in the definition
+	tasks   map[string]int  // name of a task -> its index in the definition
 	pairs   map[string]bool // flows, as "a->b"
-	later   []func()        // cancellation regions, to be filled when all names are known
+	later   []func()        // functions that fill cancellation regions once all names are known
 	members int
 	subs    []*scope // sub-processes that have a definition of their own
 	several []*node  // activities that run several times
 }
 
-// nameAll names the workflows of all processes and sub-processes, so that calls can refer to any.
+// nameAll names the workflows of all processes and sub-processes, so that calls can refer to them.
 func (d *decoder) nameAll() {
 	for _, s := range d.processes {
 		d.byProcess[s.el.ID()] = s
@@ -57,11 +57,11 @@ func (d *decoder) nameSubs(s *scope) {
 	}
 }
 
-// isComposite reports whether a sub-process has a definition of its own. One with nothing in it is drawn closed, and is
-// read as a task.
+// isComposite reports whether a sub-process has its own definition. An empty one is drawn collapsed, and is read as a
+// task.
 func (n *node) isComposite() bool { return n.sub != nil && !n.sub.inline && len(n.sub.nodes) > 0 }
 
-// emit makes the definition of a scope, then those of its sub-processes.
+// emit builds the definition of a scope, then those of its sub-processes.
 func (d *decoder) emit(s *scope, root bool) error {
 	label := d.processLabel(s)
 	if s.owner != nil {
@@ -103,7 +103,7 @@ func (d *decoder) emitter(name, label string, el *xmlread.Element) *emitter {
 	return e
 }
 
-// nameNodes gives every node its name before anything is added, so that additions give way to names in the file.
+// nameNodes names every node before anything is added, so that names in the file have precedence over added ones.
 func (e *emitter) nameNodes(s *scope) {
 	for _, n := range s.nodes {
 		n.name = e.names.Name(n.label, n.id, n.el.Name)
@@ -116,7 +116,7 @@ func (e *emitter) nameNodes(s *scope) {
 	}
 }
 
-// identify notes what the file calls a task.
+// identify records the id, the label and the name of a task in the file.
 func (e *emitter) identify(n *node, name string) {
 	if n.id != "" {
 		e.out.IDs[name] = n.id
@@ -139,7 +139,7 @@ func (e *emitter) condition(wanted string, role net.Role, el *xmlread.Element) s
 	return name
 }
 
-// task adds a task under a name that is already its own.
+// task adds a task with a name that is already reserved.
 func (e *emitter) task(name string, kind net.Kind, join, split net.Gate, el *xmlread.Element) {
 	e.tasks[name] = len(e.def.Tasks)
 	e.def.Tasks = append(e.def.Tasks, net.Task{Name: name, Kind: kind, Join: join, Split: split, Pos: e.pos(el.Line)})
@@ -153,8 +153,8 @@ func (e *emitter) routing(wanted string, join, split net.Gate, el *xmlread.Eleme
 	return name
 }
 
-// flow joins two elements. Between two tasks there is one implicit condition; for a second flow between the same two a
-// condition of its own is added, as each of them carries tokens.
+// flow connects two elements. Two tasks are connected by one implicit condition; a second flow between them gets its
+// own condition, since each carries tokens.
 func (e *emitter) flow(from, to string, el *xmlread.Element) {
 	pos := e.pos(el.Line)
 	pair := net.ImplicitName(from, to)

@@ -6,34 +6,34 @@ import (
 	"github.com/tasq-dev/tasq/net"
 )
 
-// How a scope ends. A process is over when its last token is gone, so ends that can be reached together are gathered by
+// How a scope ends. A process ends when its last token is consumed, so ends that can be reached together are joined by
 // an or-join:
 //
 //	ends -> finish -> exit
 //
-// Where event sub-processes wait, "main" gathers the ends of all but them, and disarms them:
+// If there are event sub-processes, "main" joins the ends of the rest, and disarms them:
 //
 //	ends -> main -> finish -> exit
 //	ends of event sub-processes -> finish
 //
-// An error, or anything else that interrupts, must end the scope too, but not by its exit. If there can be several
-// tokens, the or-join has to wait for an event that throws, as for any other end. So its token goes there as well, and
-// a flag says what happened. The flag "calm" is marked in the beginning:
+// An error, or another interruption, must end the scope too, but not through its exit. If there can be several tokens,
+// the or-join has to wait for the throwing event as for any other end. So its token goes there as well, and a flag
+// records what happened. The flag "calm" is marked initially:
 //
 //	throwing event -> thrown, finish       and cancels all that has not ended, and "calm"
 //	finish -> over
 //	over, calm -> normal -> exit
 //	over, thrown -> escapes -> catcher
 //
-// If the catcher is outside of the definition, what is thrown is an end that cancels all that has not ended.
+// If the catcher is outside of the definition, the throwing event is an end that cancels everything that has not ended.
 
-// throw is a task in whose scope something is thrown by its completion, and who catches it.
+// throw is a task whose completion throws something, and its catcher.
 type throw struct {
 	task    string
 	catcher *node
 }
 
-// isFlagged reports whether a scope needs flags to tell how it ended.
+// isFlagged reports whether a scope needs flags to record how it ended.
 func (s *scope) isFlagged() bool {
 	if !s.thrown || !s.parallel {
 		return false
@@ -46,7 +46,7 @@ func (s *scope) isFlagged() bool {
 	return false
 }
 
-// flags adds the conditions that are marked from the beginning of a scope on.
+// flags adds the conditions that are marked initially in a scope.
 func (e *emitter) flags(s *scope) {
 	if s.isFlagged() {
 		s.nothingThrown = e.condition(s.prefix()+"calm", net.Inner, s.el)
@@ -56,7 +56,7 @@ func (e *emitter) flags(s *scope) {
 	}
 }
 
-// flags lists the conditions that are marked from the beginning of the scope on.
+// flags lists the conditions that are marked initially in the scope.
 func (s *scope) flags() []string {
 	var flags []string
 	for _, name := range []string{s.nothingThrown, s.idle} {
@@ -67,7 +67,7 @@ func (s *scope) flags() []string {
 	return flags
 }
 
-// outward takes those throws out of a list that leave the definition.
+// outward splits a list into the throws that leave the definition and the others.
 func (s *scope) outward(throws []throw) (out, rest []throw) {
 	for _, t := range throws {
 		if s.inline || s.catches(t.catcher) {
@@ -79,8 +79,8 @@ func (s *scope) outward(throws []throw) (out, rest []throw) {
 	return out, rest
 }
 
-// throwsOf lists what is thrown in a scope to interrupting catchers: by events of it, and out of what is in it but for
-// its event sub-processes.
+// throwsOf lists what is thrown to interrupting catchers: by events of a scope, and out of its sub-processes other than
+// event sub-processes.
 func throwsOf(s *scope) []throw {
 	all := s.extra
 	for _, n := range s.nodes {
@@ -103,7 +103,7 @@ func tasksOf(throws []throw) []string {
 	return names
 }
 
-// end gathers the ends of a scope, and returns what is left to join to its exit. Of those, one is reached.
+// end joins the ends of a scope, and returns those that remain to be connected to its exit. One of them is reached.
 func (e *emitter) end(s *scope, exit string, ends []string, handlers []handler) []string {
 	if s.loose {
 		return ends
@@ -157,7 +157,7 @@ func (e *emitter) end(s *scope, exit string, ends []string, handlers []handler) 
 	return append(ends, alone...)
 }
 
-// gather adds a routing task behind ends, which waits for all that can still come if there can be several.
+// gather adds a routing task after ends; if several can be reached, it waits for all that still can.
 func (e *emitter) gather(s *scope, wanted string, ends []string) string {
 	join := net.Xor
 	if s.parallel && len(ends) > 1 {
@@ -170,9 +170,9 @@ func (e *emitter) gather(s *scope, wanted string, ends []string) string {
 	return name
 }
 
-// count gathers ends of which some may be reached several times. It takes one token after the other, and an or-join
-// looks each time whether another can come. The condition "idle" is marked in the beginning, and always but while a token
-// is being taken:
+// count joins ends of which some may be reached several times. It takes one token after the other, and each time an
+// or-join decides whether another can come. The condition "idle" is marked initially, and whenever no token is being
+// taken:
 //
 //	ends -> ended
 //	ended, idle -> next -> last, taken
@@ -198,7 +198,7 @@ func (e *emitter) count(s *scope, ends []string) string {
 	return over
 }
 
-// distinguishEnds adds the flags behind "finish". It returns the normal end, and for each catcher the task that goes on to
+// distinguishEnds adds the flags after "finish". It returns the normal end, and for each catcher the task that leads to
 // it.
 func (e *emitter) distinguishEnds(s *scope, finish string, throws []throw) (ends []string, escapes []throw) {
 	over := e.condition(s.prefix()+"over", net.Inner, s.el)
@@ -220,7 +220,7 @@ func (e *emitter) distinguishEnds(s *scope, finish string, throws []throw) (ends
 		e.flow(t.task, flag, s.el)
 		e.later = append(e.later, func() {
 			e.cancel(t.task, append(e.allButEnded(s, t.task), s.nothingThrown))
-			if s.owner != nil { // or else the or-join would wait for what a loop may bring again behind such an event
+			if s.owner != nil { // otherwise the or-join would wait for tokens that a loop may produce again after such an event
 				e.cancel(t.task, s.owner.armed)
 			}
 		})
@@ -228,7 +228,7 @@ func (e *emitter) distinguishEnds(s *scope, finish string, throws []throw) (ends
 	return []string{normal}, escapes
 }
 
-// stopRest lets a task that ends a scope cancel what has not ended in it. Where there is only its own token, that is
+// stopRest makes a task that ends a scope cancel what has not ended in it. If there are no other tokens, that is only
 // what waits for events.
 func (e *emitter) stopRest(s *scope, task string) {
 	if s.parallel {
@@ -238,7 +238,7 @@ func (e *emitter) stopRest(s *scope, task string) {
 	}
 }
 
-// leave takes what is thrown out of a scope: to its catcher, or on to the scope around.
+// leave passes what is thrown out of a scope to its catcher, or to the enclosing scope.
 func (e *emitter) leave(s *scope, throws []throw) {
 	for _, t := range throws {
 		if s.nothingThrown == "" {
@@ -261,8 +261,8 @@ func (e *emitter) leave(s *scope, throws []throw) {
 	}
 }
 
-// terminates gives the events that end a scope at once their regions. Where there is only their own token, nothing
-// else needs to be canceled.
+// terminates sets the regions of events that end a scope immediately. If there are no other tokens, nothing else needs
+// to be canceled.
 func (e *emitter) terminates(s *scope) {
 	for _, n := range s.nodes {
 		uncaught := n.isThrow() && n.catcher == nil && n.trigger != "escalation"

@@ -2,21 +2,21 @@ package bpmn
 
 import "github.com/tasq-dev/tasq/net"
 
-// handler is an event sub-process after it was declared.
+// handler is a declared event sub-process.
 type handler struct {
-	armed  string   // the condition that lets it begin; "" if only what is thrown begins it
-	ends   []string // where tokens leave it while the rest of the scope may run
+	armed  string   // the condition that enables it; "" if only a throw starts it
+	ends   []string // where tokens leave it while the rest of the scope may be active
 	alone  []string // where tokens leave it when an interrupting start event has canceled the rest
 	throws []throw  // what is thrown out of it
-	stops  bool     // every start event of it interrupts
+	stops  bool     // all its start events interrupt
 }
 
-// handlers emits the event sub-processes of a scope. While the scope runs, a condition is marked that their start
+// handlers emits the event sub-processes of a scope. While the scope is active, a condition is marked that their start
 // events share:
 //
 //	entry -> armed -> start event -> ... -> ends
 //
-// An interrupting start event cancels everything else in the scope. One that is thrown to needs no such condition.
+// An interrupting start event cancels everything else in the scope. A start event for a throw needs no such condition.
 func (e *emitter) handlers(s *scope) []handler {
 	var hs []handler
 	for _, n := range s.nodes {
@@ -75,9 +75,9 @@ func (e *emitter) handler(s *scope, n *node) handler {
 	return h
 }
 
-// beside lists what an interrupting start event cancels: everything in the scope but its own event sub-process, which
-// does not run yet. One with other start events may, and one that takes tokens of a loop leaves its own condition
-// marked.
+// beside lists what an interrupting start event cancels: everything in the scope except its own event sub-process,
+// which is not active yet. If that has other start events, it may be active; and a start event that takes tokens of a
+// loop leaves its own condition marked.
 func (e *emitter) beside(s, own *scope, owner string) []string {
 	if len(own.reachable(false)) > 0 || s.stop != nil && s.stop.scope == own {
 		return e.all(s, owner)
@@ -85,8 +85,8 @@ func (e *emitter) beside(s, own *scope, owner string) []string {
 	return append(e.within(s.inside.begin, own.inside.begin, owner), e.within(own.inside.end, s.inside.end, owner)...)
 }
 
-// handlerEnds gathers the ends of an event sub-process. If some of its start events interrupt and others do not, it
-// has two kinds of end, by what leads to them.
+// handlerEnds joins the ends of an event sub-process. If some of its start events interrupt and others do not, it has
+// two kinds of ends, according to the start events that lead to them.
 func (e *emitter) handlerEnds(n *node, ends []*node) (beside, alone []string) {
 	interrupted, other := n.sub.reachable(true), n.sub.reachable(false)
 	if len(other) == 0 {
@@ -115,7 +115,8 @@ func leaves(nodes []*node) []string {
 	return names
 }
 
-// reachable lists what the start events of an event sub-process lead to: those that interrupt, or the others.
+// reachable returns the nodes that can be reached from the start events of an event sub-process: from those that
+// interrupt, or from the others.
 func (s *scope) reachable(interrupting bool) map[*node]bool {
 	var open []*node
 	for _, n := range s.nodes {
@@ -126,8 +127,8 @@ func (s *scope) reachable(interrupting bool) map[*node]bool {
 	return s.from(open)
 }
 
-// noteOnce says of an event that may happen any number of times that it is read as happening once at most: a net in
-// which it could happen without end would have no bound.
+// noteOnce adds a note that an event which may happen any number of times is read as happening at most once: otherwise
+// the net would be unbounded.
 func (e *emitter) noteOnce(n *node) {
 	if !n.interrupting && len(n.thrown) == 0 {
 		e.note(Approximated, n.el, "it does not interrupt, so it may happen any number of times; it is read as at most once")

@@ -7,29 +7,29 @@ import (
 	"github.com/tasq-dev/tasq/net/internal/xmlread"
 )
 
-// Pools that exchange messages wait for each other, so each may be sound and all of them together not. They are read
-// once more, into one net:
+// Pools that exchange messages wait for each other, so each may be sound while all of them together are not. They are
+// read a second time, into one net:
 //
-//	what sends -> message -> what receives, which needs a token of its own too
+//	sender -> message -> receiver, which also needs its own token
 //
-// A process that begins with a message begins whenever one arrives; the others begin together. What waits for a message
-// is a receive task or an event for messages. A message from outside, of a pool without a process, can always come.
+// A process with a message start event starts whenever a message arrives; the others start together. Receive tasks and
+// events for messages wait for a message. A message from a pool without a process can always arrive.
 
-// joint is a group of pools that are being joined to one net. Of nil, there is none.
+// joint is a group of pools that become one net. It is nil for a single process.
 type joint struct {
 	el        *xmlread.Element          // the collaboration
 	processes map[*xmlread.Element]bool // of its pools
 	messages  []message
-	within    map[*xmlread.Element]bool  // the sub-processes that hold an end of a message
-	nodes     map[*xmlread.Element]*node // those of the second reading
-	starts    []*scope                   // processes that begin by themselves
+	within    map[*xmlread.Element]bool  // the sub-processes that contain an end of a message flow
+	nodes     map[*xmlread.Element]*node // nodes of the second reading
+	starts    []*scope                   // processes that start without a message
 	unclear   bool                       // the pools cannot be joined
 }
 
 // message is a message flow between elements of two pools.
 type message struct{ from, to *xmlread.Element }
 
-// What is joined of one file: it is read once more for each group of pools.
+// Limits for collaborations: the file is read once more for each group of pools.
 const (
 	maxMessages = 10_000
 	maxJoints   = 20
@@ -110,8 +110,8 @@ func (j *joint) take(o *joint) {
 	j.messages = append(j.messages, o.messages...)
 }
 
-// delivered lists the message flows that join pools, by what sends and what receives. What receives from outside as well
-// can always go on, so nothing joins it.
+// delivered lists the message flows that join pools, with sender and receiver. A receiver that also gets messages from
+// outside can always continue, so nothing needs to be joined.
 func (d *decoder) delivered() [][2]*node {
 	var all [][2]*node
 	free := map[*node]bool{}
@@ -129,7 +129,7 @@ func (d *decoder) delivered() [][2]*node {
 	return slices.DeleteFunc(all, func(m [2]*node) bool { return free[m[1]] })
 }
 
-// undelivered says why a message flow joins no pools, or "".
+// undelivered returns the reason why a message flow does not join pools, or "".
 func undelivered(from, to *node) string {
 	switch {
 	case from == nil || to == nil:
@@ -173,7 +173,7 @@ func (n *node) canReceive() bool {
 	return false
 }
 
-// isRepeated reports whether it, or something around it, runs in several instances or in a loop.
+// isRepeated reports whether the node, or an enclosing one, runs in several instances or in a loop.
 func (n *node) isRepeated() bool {
 	for ; n != nil; n = n.scope.owner {
 		if n.repeats != nil {
@@ -183,10 +183,10 @@ func (n *node) isRepeated() bool {
 	return false
 }
 
-// inlines reports whether a sub-process must be a part of the net around it, for a message leads into it or out of it.
+// inlines reports whether a sub-process must be part of the enclosing net, because a message flow crosses its border.
 func (j *joint) inlines(n *node) bool { return j != nil && j.within[n.el] && len(n.sub.nodes) > 0 }
 
-// deliver joins what sends to what receives.
+// deliver connects senders to receivers.
 func (j *joint) deliver() {
 	if j == nil {
 		return
@@ -203,7 +203,7 @@ func (j *joint) deliver() {
 	}
 }
 
-// settle finds out which pools begin by themselves, and which may be started several times.
+// settle determines which pools start without a message, and which may be started several times.
 func (j *joint) settle() {
 	if j == nil {
 		return
@@ -222,8 +222,8 @@ func (j *joint) settle() {
 	}
 }
 
-// settleReceiver lets what takes tokens of a loop, or competes for a token and has other ones too, go on without a
-// message: it could take the token before the message comes.
+// settleReceiver makes a receiver continue without a message if it takes tokens of a loop, or competes for a token for
+// which there are other ones: it could take the token before the message arrives.
 func (j *joint) settleReceiver(n *node) {
 	competes := slices.ContainsFunc(n.in, func(f *flow) bool { return f.from.kind == eventBased })
 	if n.stops() || competes && len(n.in) > 1 {

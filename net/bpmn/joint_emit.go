@@ -7,8 +7,8 @@ import (
 	"github.com/tasq-dev/tasq/net/internal/xmlread"
 )
 
-// emitJoint makes the net of a collaboration. Its pools begin and end side by side. Messages that remain are taken away
-// in the end: what was sent need not be read.
+// emitJoint builds the net of a collaboration. Its pools start and end in parallel. Remaining messages are removed at
+// the end, since a message need not be received.
 func (d *decoder) emitJoint(name string) {
 	el := d.joint.el
 	e := d.emitter(name, xmlread.Label(el.Attr("name")), el)
@@ -72,7 +72,7 @@ func (e *emitter) inboxes() []string {
 	return names
 }
 
-// wake lets a message begin a process: it marks what is marked from the beginning.
+// wake makes a message start a process: it marks what is marked initially.
 func (e *emitter) wake(n *node, handlers []handler) {
 	wake := e.routing(n.name+"_woken", net.Xor, net.And, n.el)
 	e.flow(n.inbox, wake, n.el)
@@ -87,7 +87,7 @@ func (e *emitter) wake(n *node, handlers []handler) {
 	}
 }
 
-// declareReceiver lets a task or event wait for a message, beside its token.
+// declareReceiver makes a task or event wait for a message, in addition to its token.
 func (e *emitter) declareReceiver(n *node) {
 	if n.enter == n.name && len(n.in)+len(n.linkedFrom) > 1 {
 		n.enter = e.routing(n.name+"_in", net.Xor, net.And, n.el)
@@ -96,7 +96,7 @@ func (e *emitter) declareReceiver(n *node) {
 	e.receive(n)
 }
 
-// receive makes a task that has one input take a message as well.
+// receive makes a task with one input take a message as well.
 func (e *emitter) receive(n *node) {
 	if n.inbox == "" {
 		return
@@ -105,7 +105,7 @@ func (e *emitter) receive(n *node) {
 	e.flow(n.inbox, n.name, n.el)
 }
 
-// send lets a node send its messages when it has run, and returns what its flows begin at.
+// send makes a node send its messages after it has run, and returns the element at which its flows begin.
 func (e *emitter) send(n *node, leave string, out []*flow) string {
 	if !slices.ContainsFunc(n.sends, func(to *node) bool { return to.inbox != "" }) {
 		return leave

@@ -2,28 +2,28 @@ package bpmn
 
 import "github.com/tasq-dev/tasq/net/internal/xmlread"
 
-// scope is a process or a sub-process with what is directly in it.
+// scope is a process or a sub-process with its direct elements.
 type scope struct {
 	el       *xmlread.Element
 	owner    *node // the sub-process; nil for a process
 	nodes    []*node
-	inline   bool // part of the net around it
-	parallel bool // several tokens may be in it at once
+	inline   bool // part of the enclosing net
+	parallel bool // it may have several tokens at the same time
 	again    bool // one of its ends may be reached a second time, see [scope.settleEnds]
 	loose    bool // in a collaboration: a process that several messages may start, see [decoder.settleLoose]
 	thrown   bool // something is thrown in it to an interrupting catcher
 	catchers map[caught][]*node
-	stop     *node // the event that stops its loops, if it has any that no path leads out of
+	stop     *node // the event that stops its loops, if it has any without a path out
 
-	armed         []string // what waits for events while the scope runs: conditions and tasks, see [emitter.handlers]
-	nothingThrown string   // the flag that nothing was thrown, if the scope needs one; see [emitter.end]
-	leaving       []throw  // what is thrown on to the scope around, which is in the same definition
-	idle          string   // the mark that no end is being counted, if they are; see [emitter.count]
+	armed         []string // what waits for events while the scope is active: conditions and tasks, see [emitter.handlers]
+	nothingThrown string   // the flag for no throw, if the scope needs one; see [emitter.end]
+	leaving       []throw  // what is thrown on to the enclosing scope, which is in the same definition
+	idle          string   // the condition for not counting an end, if ends are counted; see [emitter.count]
 	extra         []throw  // what composite tasks in it throw
 	inside        span     // what was emitted for it
 }
 
-// parent returns the scope around, nil for a process.
+// parent returns the enclosing scope, nil for a process.
 func (s *scope) parent() *scope {
 	if s.owner == nil {
 		return nil
@@ -93,16 +93,16 @@ type node struct {
 	link        *node   // where a link event leads
 	linkedFrom  []*node // the link events that lead here
 	gathers     bool    // an end event that waits for all its flows
-	gone        bool    // not read, with the flows to and from it
-	cut         bool    // a flow to it, or the activity that it is attached to, is left out
-	unreachable []*node // of a parallel gateway: what it waits for, and no path leads to
+	gone        bool    // not read, with its flows
+	cut         bool    // a flow to it, or the activity to which it is attached, is omitted
+	unreachable []*node // of a parallel gateway: the unreachable elements that it waits for
 
-	sends        []*node  // in a collaboration: what gets a message when it has run
+	sends        []*node  // in a collaboration: the receivers of its messages
 	receives     bool     // in a collaboration: it waits for a message of another pool
 	inbox        string   // the condition that holds messages for it
 	name         string   // in the net
-	enter, leave string   // names in the net: where flows come in and where they go out
-	armed        []string // of an activity: what waits beside it, conditions and tasks
+	enter, leave string   // names in the net: where flows enter and leave
+	armed        []string // of an activity: the conditions and tasks that wait beside it
 }
 
 // flow is a sequence flow.
@@ -110,15 +110,15 @@ type flow struct {
 	el        *xmlread.Element
 	from, to  *node
 	condition *xmlread.Element
-	stop      bool // what stops the scope takes its token too, see [scope.markStops]
+	stop      bool // the event that stops the scope also takes its token, see [scope.markStops]
 }
 
-// isWoken reports whether it begins a process when a message of another pool arrives.
+// isWoken reports whether a message of another pool starts a process at this node.
 func (n *node) isWoken() bool {
 	return n.receives && n.scope.owner == nil && (n.kind == startEvent || n.instantiate && n.startsSilently())
 }
 
-// process returns the process that a scope lies in.
+// process returns the process of a scope.
 func (s *scope) process() *scope {
 	for s.owner != nil {
 		s = s.owner.scope
@@ -132,5 +132,5 @@ func (n *node) isThrow() bool {
 		(n.trigger == "error" || n.trigger == "escalation" || n.trigger == "cancel")
 }
 
-// leadsOn reports whether a token that has been in the node goes on inside its scope.
+// leadsOn reports whether a token continues inside the scope after the node.
 func (n *node) leadsOn() bool { return len(n.out) > 0 || n.link != nil }

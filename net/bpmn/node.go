@@ -8,7 +8,7 @@ import (
 	"github.com/tasq-dev/tasq/net/internal/xmlread"
 )
 
-// declare adds the tasks of a node, and of the events attached to it. Their flows come later, when every name is known.
+// declare adds the tasks of a node, and of the events attached to it. Flows are added later, when every name is known.
 func (e *emitter) declare(n *node) {
 	switch n.kind {
 	case activity, callActivity:
@@ -50,8 +50,8 @@ func (e *emitter) declare(n *node) {
 	}
 }
 
-// waitForUnreachable lets a gateway wait for an element that never runs. That lies on a path, as a net wants it of every element: the
-// gateway itself would start it.
+// waitForUnreachable makes a gateway wait for an element that never runs. A net requires every element to be on a path,
+// so in the net the gateway itself would start that element.
 func (e *emitter) waitForUnreachable(n, missing *node) {
 	name := e.names.Name(missing.label, missing.id, missing.el.Name)
 	e.identify(missing, name)
@@ -60,9 +60,9 @@ func (e *emitter) waitForUnreachable(n, missing *node) {
 	e.flow(name, n.name, missing.el)
 }
 
-// eventKind is routing for what only moves a token, and atomic for what is awaited or done. Throwing an error and
-// terminating are done too: as routing tasks they would happen at once, before anything that runs beside them could
-// begin.
+// eventKind is routing for events that only move a token, and atomic for those that are awaited or performed. Throwing
+// an error and terminating are performed: as routing tasks they would happen immediately, before any parallel work
+// could begin.
 func (n *node) eventKind() net.Kind {
 	if n.moves() {
 		return net.Routing
@@ -88,8 +88,7 @@ func (n *node) moves() bool {
 	return moves
 }
 
-// declareEventBased adds a condition behind the gateway for the events to share. Whichever happens first takes its
-// token.
+// declareEventBased adds a condition after the gateway, which the events share. The first event takes its token.
 func (e *emitter) declareEventBased(n *node) {
 	e.task(n.name, net.Routing, net.Xor, net.And, n.el)
 	if len(n.out) == 0 || n.several {
@@ -136,12 +135,12 @@ func (e *emitter) declareInline(n *node) {
 	})
 }
 
-// declareBoundary lets events wait beside an activity:
+// declareBoundary adds the events that wait beside an activity:
 //
-//	begin -> ready -> activity        the activity cancels what waits
+//	begin -> ready -> activity        the activity cancels the waiting events
 //	begin -> armed -> event           an interrupting event cancels the activity, before or after it has started
 //
-// An event that only what is thrown out of the activity starts needs not wait.
+// An event that is started only by a throw of the activity does not need to wait.
 func (e *emitter) declareBoundary(n *node) {
 	if !slices.ContainsFunc(n.boundary, func(b *node) bool { return len(b.thrown) == 0 }) {
 		for _, b := range n.boundary {
@@ -179,7 +178,7 @@ func (e *emitter) declareEvent(host, b *node) {
 	host.armed = append(host.armed, armed, b.name)
 }
 
-// edges adds the flows out of a node and settles its split.
+// edges adds the flows out of a node and sets its split.
 func (e *emitter) edges(n *node) {
 	out := slices.Clone(n.out)
 	slices.SortStableFunc(out, func(f, g *flow) int { return b2i(n.isFallback(f)) - b2i(n.isFallback(g)) })
@@ -219,9 +218,9 @@ func (e *emitter) edges(n *node) {
 	}
 }
 
-// splitOff settles the split behind a node. A default flow is taken only if no other is, which an or-split does not
-// say: it is an xor-split then, between the default and, through one more routing task, some of the others. That task
-// is returned, or "" if none is needed.
+// splitOff sets the split after a node. A default flow is taken only if no other is, which an or-split cannot express.
+// So it becomes an xor-split between the default and an additional routing task for some of the others. It returns that
+// task, or "" if none is needed.
 func (e *emitter) splitOff(n *node, leave string, out []*flow) string {
 	i, isTask := e.tasks[leave]
 	if !isTask {
@@ -238,15 +237,15 @@ func (e *emitter) splitOff(n *node, leave string, out []*flow) string {
 	if len(out) == 2 {
 		return ""
 	}
-	name := e.routing(n.name+"_some", net.And, net.Or, n.el) // this moves the tasks: t is not to be used any more
+	name := e.routing(n.name+"_some", net.And, net.Or, n.el) // this reallocates the tasks: t must not be used any more
 	e.flow(leave, name, n.el)
 	e.note(Closed, n.el, "its default flow is taken only if no other is; the routing task "+name+
 		" is added before the others")
 	return name
 }
 
-// outcomes adds the ways in which a composite task can end other than normally, and returns what the flows behind its
-// normal end begin at: the task itself or, if there are several, a routing task for their own split.
+// outcomes adds the other outcomes of a composite task besides its normal end, and returns the element at which the
+// flows after the normal end begin: the task itself or, if there are several flows, a routing task for their own split.
 func (e *emitter) outcomes(n *node, out []*flow) string {
 	if len(n.outcomes) == 0 {
 		return n.leave
@@ -273,7 +272,7 @@ func (e *emitter) outcomes(n *node, out []*flow) string {
 	return leave
 }
 
-// stoppable lets the event that stops a scope take the token of a flow, and returns the condition that holds it.
+// stoppable makes the event that stops a scope also take the token of a flow, and returns the condition of that token.
 func (e *emitter) stoppable(n *node, leave string, f *flow) string {
 	c := leave
 	if !e.isCondition(c) {
@@ -293,8 +292,8 @@ func b2i(b bool) int {
 
 func (n *node) isFallback(f *flow) bool { return n.fallback != "" && f.el.ID() == n.fallback }
 
-// split is the gate behind an activity or event. Flows without a condition are all taken; with conditions, those that
-// hold.
+// split returns the split after an activity or event. Flows without a condition are all taken; with conditions, those
+// whose condition is true.
 func (e *emitter) split(n *node) net.Gate {
 	conditional, always := 0, 0
 	for _, f := range n.out {
@@ -315,7 +314,7 @@ func (e *emitter) split(n *node) net.Gate {
 	return net.Or
 }
 
-// flowLabel is what a person reads at a flow.
+// flowLabel returns the label of a flow.
 func (n *node) flowLabel(f *flow) string {
 	label := xmlread.Label(f.el.Attr("name"))
 	if label == "" && f.condition != nil {

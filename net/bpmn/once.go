@@ -1,23 +1,23 @@
 package bpmn
 
-// An end event consumes each token as it arrives, and a process is over when no token is left. An or-join that gathers
-// the ends waits for every input that can still be marked, but not for a second token of an input. So it is known for
-// each end whether it can be reached a second time.
+// An end event consumes each token as it arrives, and a process ends when it has no token left. An or-join that joins
+// the ends waits for every input that can still be marked, but not for a second token of an input. So it must be known
+// for each end whether it can be reached a second time.
 //
-// The argument is one of invariants. Take an end with everything that leads to it; at a parallel gateway, which needs
-// all its inputs, one of them is enough. If no element of this set starts two branches in it, no element makes two
-// tokens of one, and the end is reached by as many tokens as begin in the set: by one.
+// The argument is an invariant. Take the set of an end and everything that leads to it; of a parallel gateway, which
+// needs all its inputs, one input is enough. If no element of this set starts two branches in it, no element makes two
+// tokens of one, and the number of tokens that reach the end is the number that begin in the set: one.
 
-// maxOnce bounds the search for such sets. Beyond it, an end counts as one that can be reached again, and the net has
-// some more elements than it needs.
+// maxOnce limits the search for such sets. Beyond it, an end counts as one that can be reached again, and the net has
+// some unnecessary elements.
 const maxOnce = 1 << 22
 
-// onceSearch finds out what in a scope happens once at most.
+// onceSearch determines what happens at most once in a scope.
 type onceSearch struct {
-	joins  map[*node]bool    // inclusive gateways that run once; false for those being looked at
-	opened map[*node]*node   // where the branches begin that an inclusive gateway gathers; nil if there is no such place
+	joins  map[*node]bool    // inclusive gateways that run once; false for those in progress
+	opened map[*node]*node   // the node after which the branches of an inclusive gateway begin; nil if there is none
 	begins map[*node]bool    // where a token begins: true for one of several alternatives
-	wakers map[*node][]*node // what sends the messages that begin a process
+	wakers map[*node][]*node // the senders of messages that start a process
 	visits int
 }
 
@@ -26,7 +26,7 @@ func newOnceSearch() *onceSearch {
 		wakers: map[*node][]*node{}}
 }
 
-// addStarts notes where tokens begin in a scope, and in a collaboration what its messages begin elsewhere.
+// addStarts records where tokens begin in a scope and, in a collaboration, where its messages start other processes.
 func (o *onceSearch) addStarts(s *scope) {
 	alternatives, all := s.starts()
 	for _, n := range all {
@@ -47,8 +47,8 @@ func (o *onceSearch) addStarts(s *scope) {
 	}
 }
 
-// settleEnds finds out how the ends of a scope are gathered: whether one of them may be reached again, and which end
-// events wait themselves for all their flows.
+// settleEnds determines how the ends of a scope are joined: whether one of them may be reached again, and which end
+// events wait for all their flows themselves.
 func (s *scope) settleEnds(search *onceSearch) {
 	s.again = false
 	if !s.parallel || s.loose {
@@ -65,7 +65,7 @@ func (s *scope) settleEnds(search *onceSearch) {
 	}
 }
 
-// settleAllEnds settles those of the scopes inside, too.
+// settleAllEnds also does so for the inner scopes.
 func (s *scope) settleAllEnds(search *onceSearch) {
 	for _, n := range s.nodes {
 		if n.sub != nil {
@@ -75,7 +75,7 @@ func (s *scope) settleAllEnds(search *onceSearch) {
 	s.settleEnds(search)
 }
 
-// runsOnce reports whether an end is reached once at most.
+// runsOnce reports whether an end is reached at most once.
 func (o *onceSearch) runsOnce(n *node) bool {
 	switch {
 	case len(n.in) > 1 && n.kind == parallel:
@@ -98,8 +98,8 @@ func (n *node) endsAll() bool {
 	return n.kind == endEvent && (n.trigger == "terminate" || n.isThrow() && n.trigger != "escalation")
 }
 
-// eachOnce reports whether at most one token comes by each flow to a node, for each time that another node runs if there
-// is one.
+// eachOnce reports whether at most one token arrives by each flow to a node; if open is not nil, for each time that
+// open runs.
 func (o *onceSearch) eachOnce(n, open *node) bool {
 	for i := range n.in {
 		if !o.once(n, n.in[i:i+1], open) {
@@ -109,8 +109,8 @@ func (o *onceSearch) eachOnce(n, open *node) bool {
 	return true
 }
 
-// once reports whether at most one token comes to a node by some of its flows; for each time that another node runs, if
-// there is one. It is exact only where it says yes.
+// once reports whether at most one token arrives at a node by the given flows; if open is not nil, for each time that
+// open runs. It may be false although that is the case.
 func (o *onceSearch) once(n *node, by []*flow, open *node) bool {
 	set := &onceSet{branches: map[*node]int{}, forks: map[*node]bool{}, seen: map[*node]bool{n: true},
 		chosen: map[*scope]bool{}}
@@ -122,7 +122,7 @@ func (o *onceSearch) once(n *node, by []*flow, open *node) bool {
 		m := set.open[len(set.open)-1]
 		set.open = set.open[:len(set.open)-1]
 		if o.visits++; o.visits > maxOnce || len(m.thrown) > 0 && !m.interrupting {
-			return false // what does not interrupt may be thrown again
+			return false // a catcher that does not interrupt may catch several throws
 		}
 		if m == open {
 			set.sources++
@@ -153,14 +153,14 @@ func (o *onceSearch) once(n *node, by []*flow, open *node) bool {
 	return set.sources < 2 && set.branches[n] == 0 && !set.splits()
 }
 
-// onceSet is what leads to an element.
+// onceSet is the set of elements that lead to an element.
 type onceSet struct {
 	open     []*node
 	seen     map[*node]bool
-	branches map[*node]int   // how many ways out of a node lead to the element
-	forks    map[*node]bool  // several ways out of it are taken together
+	branches map[*node]int   // number of branches of a node that lead to the element
+	forks    map[*node]bool  // several branches of the node are taken together
 	sources  int             // tokens that begin in the set
-	chosen   map[*scope]bool // one of several alternative starts is among them
+	chosen   map[*scope]bool // it includes one of several alternative starts
 }
 
 func (s *onceSet) visit(n *node, fork bool) {
@@ -203,8 +203,8 @@ func (s *onceSet) splits() bool {
 	return false
 }
 
-// joinOnce reports whether an inclusive gateway runs once: it waits for all that can still come, so it does if each of
-// its flows brings one token and none comes back to it.
+// joinOnce reports whether an inclusive gateway runs once. It waits for all tokens that can still arrive, so it does if
+// each of its flows brings one token and none returns to it.
 func (o *onceSearch) joinOnce(n *node) bool {
 	if once, known := o.joins[n]; known {
 		return once
@@ -214,14 +214,14 @@ func (o *onceSearch) joinOnce(n *node) bool {
 	return o.joins[n]
 }
 
-// opening returns the node behind which the branches begin that an inclusive gateway gathers: whenever it runs, each
-// flow to the gateway brings one token at most, and all its tokens come from there. It returns nil if none is found.
+// opening returns the node after which the branches begin that an inclusive gateway joins: whenever it runs, each flow
+// to the gateway brings at most one token, and all its tokens come from there. It returns nil if none is found.
 func (o *onceSearch) opening(n *node) *node {
 	if open, known := o.opened[n]; known {
 		return open
 	}
 	o.opened[n] = nil
-	const far = 100 // steps back
+	const far = 100 // maximum number of steps back
 	seen := map[*node]bool{n: true}
 	at := n
 	for range far {
@@ -238,7 +238,7 @@ func (o *onceSearch) opening(n *node) *node {
 	return o.opened[n]
 }
 
-// forks reports whether several ways out of a node are taken together.
+// forks reports whether several branches of a node are taken together.
 func (n *node) forks() bool {
 	return n.kind != exclusive && (n.kind != eventBased || n.several)
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/tasq-dev/tasq/net/internal/xmlread"
 )
 
-// parse reads the definitions of a file, then resolves what refers to what.
+// parse reads the definitions of a file, then resolves references.
 func (d *decoder) parse(root *xmlread.Element) error {
 	if root.Name != "definitions" {
 		text := "the root of a BPMN file is <definitions>"
