@@ -2,12 +2,12 @@ package bpmn
 
 import "slices"
 
-// What no path leads to from a start is taken away before a net is made, so that it does not keep the rest from being
-// verified. A parallel gateway that also waits for such an element waits without end, and must do so in the net. But where
-// the path is missing because a flow could not be read, nothing is known of it, and the gateway does not wait.
+// Elements that cannot be reached from a start are removed before a net is built, so that the rest can be verified. A
+// parallel gateway that also waits for such an element waits without end, and must do so in the net. But if the path is
+// missing because a flow could not be read, the gateway does not wait.
 
-// pruneUnreached takes away what no path leads to, in a scope and in those inside it. A scope in which nothing can begin
-// stays as it is: its check says so.
+// pruneUnreached removes the unreachable elements of a scope and of its inner scopes. A scope that cannot begin is not
+// changed, since its check reports that.
 func (d *decoder) pruneUnreached(s *scope) {
 	seen := s.reached()
 	var cut []*node
@@ -18,7 +18,7 @@ func (d *decoder) pruneUnreached(s *scope) {
 	}
 	unread := s.from(cut)
 	s.nodes = slices.DeleteFunc(s.nodes, func(n *node) bool {
-		n.gone = n.gone || n.kind == boundaryEvent && n.host == nil // it is noted already
+		n.gone = n.gone || n.kind == boundaryEvent && n.host == nil // there is a note on it already
 		return n.gone
 	})
 	if len(seen) > 0 {
@@ -41,7 +41,7 @@ func (d *decoder) pruneUnreached(s *scope) {
 	}
 }
 
-// reached lists what paths lead to in a scope from its starts.
+// reached returns the nodes of a scope that can be reached from its starts.
 func (s *scope) reached() map[*node]bool {
 	alternatives, open := s.starts()
 	if len(alternatives) > 0 {
@@ -50,7 +50,7 @@ func (s *scope) reached() map[*node]bool {
 	return s.from(open)
 }
 
-// from lists what paths lead to from some nodes, with these.
+// from returns the nodes that can be reached from some nodes, with these.
 func (s *scope) from(open []*node) map[*node]bool {
 	seen := map[*node]bool{}
 	for len(open) > 0 {
@@ -83,8 +83,8 @@ func (n *node) whyUnreached() string {
 	return "no path leads to it from a start"
 }
 
-// dropUnreached forgets the flows that begin at what was taken away. Of that, unread is what a path would lead to if
-// all of the file could be read.
+// dropUnreached removes the flows from removed nodes. unread has the nodes that could be reached if the whole file
+// could be read.
 func (n *node) dropUnreached(unread map[*node]bool) {
 	kept := n.in[:0:0]
 	for _, f := range n.in {

@@ -6,11 +6,11 @@ import (
 	"github.com/tasq-dev/tasq/net"
 )
 
-// span is the part of a definition that was emitted for a scope: from a beginning to where its ends are gathered, and
-// on to the end of it.
+// span is the part of a definition that was emitted for a scope: from the beginning to where its ends are joined, and
+// from there to its end.
 type span struct{ begin, ends, end [3]int }
 
-// mark returns how many tasks, conditions and flows there are.
+// mark returns the numbers of tasks, conditions and flows.
 func (e *emitter) mark() [3]int {
 	return [3]int{len(e.def.Tasks), len(e.def.Conditions), len(e.def.Flows)}
 }
@@ -34,21 +34,21 @@ func (e *emitter) cancel(owner string, members []string) {
 	}
 }
 
-// all lists what can hold a token or be at work in a scope, for the region of a task that stops it.
+// all lists what can have a token or be active in a scope, for the region of a task that stops it.
 func (e *emitter) all(s *scope, owner string) []string {
 	return e.within(s.inside.begin, s.inside.end, owner)
 }
 
-// allButEnded is [emitter.all] without what has ended and waits for the last end of the scope. It is gathered anyway.
-// And it must stay: an or-join does not wait for an input that can only come by taking another away, so an end that was
-// reached would not wait for an event that terminates the process.
+// allButEnded is [emitter.all] without the ends that were reached and wait for the last end of the scope, which are
+// joined anyway. They must not be in the region: an or-join does not wait for an input that can only be marked by
+// removing another, so a reached end would not wait for an event that terminates the process.
 func (e *emitter) allButEnded(s *scope, owner string) []string {
 	all := e.within(s.inside.begin, s.inside.ends, owner)
 	return slices.DeleteFunc(all, func(name string) bool { return slices.Contains(s.flags(), name) })
 }
 
-// within lists the tasks that own work items or cases, and the conditions but for those that the owner is about to mark
-// and those that a routing task empties at once.
+// within lists the tasks that own work items or cases, and the conditions except for those that the owner is about to
+// mark and those that a routing task empties immediately.
 func (e *emitter) within(begin, end [3]int, owner string) []string {
 	if e.members += end[0] - begin[0] + end[2] - begin[2]; e.members > maxRegions {
 		return nil
@@ -75,8 +75,8 @@ func (e *emitter) passesAtOnce(task string) bool {
 	return t.Kind == net.Routing && t.Join == net.Xor
 }
 
-// besides lists what waits beside an activity for other events than one of them. If that takes tokens of a loop too,
-// its own condition may still be marked, and is listed as well.
+// besides lists what waits beside an activity for other events than the given one. If that event also takes tokens of a
+// loop, its own condition may still be marked, and is listed too.
 func (n *node) besides(event *node) []string {
 	if n.sub != nil && n.sub.stop == event {
 		return n.armed

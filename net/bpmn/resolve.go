@@ -2,8 +2,8 @@ package bpmn
 
 import "github.com/tasq-dev/tasq/net/internal/xmlread"
 
-// resolve joins flows, boundary events, links and thrown events to what they refer to. What cannot be joined is left
-// out, with what no path leads to then.
+// resolve connects flows, boundary events, links and thrown events to their targets. What cannot be connected is
+// omitted, with everything that is unreachable without it.
 func (d *decoder) resolve(flows []*flow) {
 	for _, s := range d.processes {
 		d.prune(s)
@@ -41,7 +41,7 @@ func (d *decoder) resolve(flows []*flow) {
 	}
 }
 
-// prune takes away what is not read.
+// prune removes the elements that are not read.
 func (d *decoder) prune(s *scope) {
 	kept := s.nodes[:0:0]
 	for _, n := range s.nodes {
@@ -71,8 +71,8 @@ func (d *decoder) prune(s *scope) {
 	s.nodes = kept
 }
 
-// compensates reports whether an event sub-process begins with compensation alone. It runs after the scope has ended, and
-// interrupts nothing.
+// compensates reports whether an event sub-process is started by compensation alone. It runs after the scope has ended,
+// and interrupts nothing.
 func (s *scope) compensates() bool {
 	for _, n := range s.nodes {
 		if n.kind == startEvent && n.trigger != "compensate" {
@@ -91,7 +91,7 @@ func (s *scope) hasStartEvent() bool {
 	return false
 }
 
-// resolveFlow joins a flow to its two ends, or leaves it out.
+// resolveFlow connects a flow to its ends, or omits it.
 func (d *decoder) resolveFlow(f *flow) {
 	if reason := d.flowEnds(f); reason != "" {
 		d.note(LeftOut, f.el, reason)
@@ -104,7 +104,7 @@ func (d *decoder) resolveFlow(f *flow) {
 	f.to.in = append(f.to.in, f)
 }
 
-// flowEnds finds the ends of a flow. It returns why the flow cannot be read, or "".
+// flowEnds finds the ends of a flow. It returns the reason if the flow cannot be read, or "".
 func (d *decoder) flowEnds(f *flow) string {
 	for _, end := range []struct {
 		name string
@@ -132,7 +132,7 @@ func (d *decoder) flowEnds(f *flow) string {
 	return ""
 }
 
-// resolveScope attaches boundary events and joins links.
+// resolveScope attaches boundary events and connects links.
 func (d *decoder) resolveScope(s *scope) {
 	links := map[string]*node{}
 	for _, n := range s.nodes {
@@ -157,7 +157,7 @@ func (d *decoder) resolveScope(s *scope) {
 		n.link.linkedFrom = append(n.link.linkedFrom, n)
 	}
 	for _, n := range links {
-		n.cut = n.cut || len(n.linkedFrom) == 0 // its partner may be in another file
+		n.cut = n.cut || len(n.linkedFrom) == 0 // the other link event may be in another file
 	}
 }
 
@@ -177,8 +177,8 @@ func (d *decoder) addLink(links map[string]*node, n *node) {
 	links[linkName(n)] = n
 }
 
-// attach joins a boundary event to its activity. An event that is attached to an activity inside of another is read as
-// one at the border of the outer.
+// attach connects a boundary event to its activity. An event that is attached to an activity inside another one is read
+// as one at the border of the outer activity.
 func (d *decoder) attach(n *node) {
 	host := d.byID[n.attachedTo]
 	for host != nil && host.scope != n.scope {
@@ -202,7 +202,7 @@ func (d *decoder) attach(n *node) {
 	}
 }
 
-// markParallel finds out in which scopes there can be several tokens. Where there can't, ends need no or-join and
+// markParallel determines in which scopes there can be several tokens. In the others, ends need no or-join and
 // terminating needs no region.
 func (d *decoder) markParallel(s *scope) {
 	starts := 0
@@ -229,8 +229,8 @@ func (d *decoder) markParallel(s *scope) {
 	s.parallel = s.parallel || len(alternatives) == 0 && starts > 1
 }
 
-// stopped returns the scope that a catcher runs beside or instead of: for a boundary event, where its activity lies;
-// for the start of an event sub-process, where that lies.
+// stopped returns the scope that a catcher runs beside or replaces: for a boundary event, the scope of its activity;
+// for a start event of an event sub-process, the scope of that.
 func (n *node) stopped() *scope {
 	if n.kind == boundaryEvent {
 		return n.scope
@@ -238,7 +238,7 @@ func (n *node) stopped() *scope {
 	return n.scope.parent()
 }
 
-// leadsAlone reports whether the tokens behind a boundary event or in an event sub-process are the only ones then.
+// leadsAlone reports whether the tokens after a boundary event or in an event sub-process are then the only ones.
 func (n *node) leadsAlone() bool {
 	if n.kind == boundaryEvent {
 		return n.interrupting && len(n.out) < 2
@@ -251,15 +251,15 @@ func (n *node) leadsAlone() bool {
 	return true
 }
 
-// startsSilently reports whether no flow leads to a node that is no start event, so that it runs from the beginning.
+// startsSilently reports whether a node without incoming flow is not a start event, so that it runs from the beginning.
 func (n *node) startsSilently() bool {
 	return len(n.in) == 0 && n.kind != startEvent && n.kind != boundaryEvent && !n.handler && !n.isLinkTarget()
 }
 
 func (n *node) isLinkTarget() bool { return n.kind == catchEvent && n.trigger == "link" }
 
-// starts lists the nodes that a scope begins with: alternatives, of which one is taken, or else all that no flow
-// leads to.
+// starts returns the nodes with which a scope begins: alternatives, of which one is taken, or else all nodes without
+// incoming flow.
 func (s *scope) starts() (alternatives, all []*node) {
 	for _, n := range s.nodes {
 		switch {

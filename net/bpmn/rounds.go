@@ -9,7 +9,7 @@ import (
 	"github.com/tasq-dev/tasq/net/internal/xmlread"
 )
 
-// An activity that runs several times, in a loop or in several instances, is a composite task. Its workflow holds a task
+// An activity that runs several times, in a loop or in several instances, is a composite task. Its workflow has a task
 // for each run:
 //
 //	three instances at once   in -> each -> (pack, pack_2, pack_3) -> all -> out
@@ -17,16 +17,16 @@ import (
 //	a loop of up to two       in -> pack -> more -> pack_2 -> enough -> out, more -> enough
 //	as often as data say      in -> again -> pack -> more -> again, more -> out
 //
-// The last is once or more, one after the other: how often is not known, and neither is a bound.
+// The last one runs once or more, in sequence: the number is unknown, and has no known limit.
 
-// maxRounds is the largest number of runs that is read as it stands.
+// maxRounds is the largest number of runs that is represented exactly.
 const maxRounds = 20
 
-// repetition says how often an activity runs.
+// repetition is how often an activity runs.
 type repetition struct {
 	el       *xmlread.Element
 	least    int
-	most     int // 0 if it is not known
+	most     int // 0 if unknown
 	together bool
 }
 
@@ -55,13 +55,13 @@ func (d *decoder) repetition(s *scope, n *node, c *xmlread.Element) {
 	n.repeats = r
 }
 
-// hasRounds reports whether an activity has a workflow for its runs. One that something is thrown out of has none, nor
-// one that is a part of the net around it.
+// hasRounds reports whether an activity has a workflow for its runs. It has none if something is thrown out of it, or
+// if it is part of the enclosing net.
 func (n *node) hasRounds() bool {
 	return n.repeats != nil && len(n.outcomes) == 0 && (n.sub == nil || !n.sub.inline)
 }
 
-// noteRepetitions notes what is not read as it stands.
+// noteRepetitions adds notes on repetitions that are not represented exactly.
 func (d *decoder) noteRepetitions(s *scope) {
 	for _, n := range s.nodes {
 		if n.sub != nil {
@@ -80,7 +80,7 @@ func (d *decoder) noteRepetitions(s *scope) {
 	}
 }
 
-// wordy is what a workflow can be named after.
+// wordy returns a text for the name of a workflow.
 func (n *node) wordy() string {
 	if n.label != "" {
 		return n.label
@@ -88,7 +88,7 @@ func (n *node) wordy() string {
 	return n.id
 }
 
-// emitRounds makes the workflow of an activity that runs several times.
+// emitRounds builds the workflow of an activity that runs several times.
 func (d *decoder) emitRounds(n *node) {
 	e := d.emitter(d.rounds[n.el], n.label, n.el)
 	in, out := e.condition("in", net.Start, n.el), e.condition("out", net.End, n.el)
@@ -118,7 +118,7 @@ func (d *decoder) emitRounds(n *node) {
 	d.result.Nets = append(d.result.Nets, *e.out)
 }
 
-// unbounded runs a task once or more, or not at all.
+// unbounded adds a task that runs any number of times, including zero.
 func (e *emitter) unbounded(n *node, in, name, out string) {
 	again := e.routing("again", net.Xor, net.And, n.el)
 	more := e.routing("more", net.Xor, net.Xor, n.el)
@@ -136,7 +136,7 @@ func (e *emitter) unbounded(n *node, in, name, out string) {
 	e.flow(first, out, n.el)
 }
 
-// rows runs tasks one after the other, and may stop as soon as there were enough.
+// rows adds tasks that run in sequence, and may end after any of them.
 func (e *emitter) rows(n *node, in string, names []string, out string) {
 	enough := ""
 	if n.repeats.least < len(names) {

@@ -8,8 +8,7 @@ import (
 	"github.com/tasq-dev/tasq/net/internal/xmlread"
 )
 
-// body emits what is in a scope between its entry, a condition or a routing task, and its exit, a condition or a
-// routing task too.
+// body emits the elements of a scope between its entry and its exit, each of which is a condition or a routing task.
 //
 //	entry -> starts -> ... -> ends -> exit
 func (e *emitter) body(s *scope, entry, exit string) {
@@ -44,7 +43,7 @@ func (e *emitter) body(s *scope, entry, exit string) {
 	e.later = append(e.later, func() { e.terminates(s) })
 }
 
-// prefix begins the names of what is added to a scope.
+// prefix returns the prefix for the names of elements that are added to a scope.
 func (s *scope) prefix() string {
 	if s.owner == nil || !s.inline {
 		return ""
@@ -68,8 +67,8 @@ func (s *scope) canEnd() bool {
 	return false
 }
 
-// begin joins the entry to what runs first: one of the alternatives, or all that no flow leads to; and to the
-// conditions that arm the event sub-processes.
+// begin connects the entry to the first elements: one of the alternatives, or all without incoming flow; and to the
+// conditions that enable the event sub-processes.
 func (e *emitter) begin(s *scope, entry string, handlers []handler) {
 	first, together := e.first(s)
 	if len(first) == 0 && len(s.nodes) > len(handlers) {
@@ -104,8 +103,8 @@ func (e *emitter) begin(s *scope, entry string, handlers []handler) {
 	}
 }
 
-// first lists what of a scope runs first, and counts the elements among it that begin together, as no flow leads to
-// them. Where there are several alternatives, it is a routing task that chooses.
+// first lists the first elements of a scope, and counts those that begin together, since they have no incoming flow.
+// For several alternatives, it is a routing task with a choice.
 func (e *emitter) first(s *scope) (first []string, together int) {
 	alternatives, all := s.starts()
 	alternatives = slices.DeleteFunc(alternatives, (*node).isWoken)

@@ -1,16 +1,16 @@
 package bpmn
 
-// A process may go round and round until an event stops it, an interrupting one at the border of its sub-process or at
-// the start of an event sub-process. No path leads from the loop to an end then, though every run may end; and a net
-// wants such a path. So the event, which has an xor-join, takes a token of the loop as well:
+// A process may repeat a loop until an event stops it: an interrupting event at the border of its sub-process, or at
+// the start of an event sub-process. Then no path leads from the loop to an end, although every run may end, and a net
+// requires such a path. So the event, which has an xor-join, also takes a token of the loop:
 //
 //	begin -> armed -> event          before
 //	begin -> armed, loop -> event    with a path from the loop
 //
-// Its behaviour stays the same. It is enabled by the condition "armed" whenever the loop runs, and whichever token it
-// takes, it cancels the other.
+// The behaviour is the same. The event is enabled by the condition "armed" whenever the loop runs, and whichever token
+// it takes, it cancels the other.
 
-// stuck lists the nodes of a scope from which no path leads out of it.
+// stuck returns the nodes of a scope without a path out of it.
 func (s *scope) stuck() []*node {
 	before := map[*node][]*node{}
 	for _, n := range s.nodes {
@@ -40,7 +40,7 @@ func (s *scope) stuck() []*node {
 	return stuck
 }
 
-// spread adds a node to a set, and all from which a path leads to it.
+// spread adds a node to a set, with all nodes from which it can be reached.
 func spread(n *node, before map[*node][]*node, set map[*node]bool) {
 	for open := []*node{n}; len(open) > 0; {
 		m := open[len(open)-1]
@@ -52,8 +52,7 @@ func spread(n *node, before map[*node][]*node, set map[*node]bool) {
 	}
 }
 
-// markStops finds the flows of all loops that only an event stops: enough of them that a path leads out from every
-// node.
+// markStops marks flows of all loops that only an event stops: enough of them that there is a path out from every node.
 func (s *scope) markStops() {
 	s.stop = s.stopper()
 	if len(s.stuck()) == 0 {

@@ -2,8 +2,8 @@ package bpmn
 
 import "slices"
 
-// resolveThrows finds for each error, escalation and cancellation who catches it, and which sub-processes become a part
-// of the net around them.
+// resolveThrows finds the catcher of each error, escalation and cancellation, and the sub-processes that become part of
+// the enclosing net.
 func (d *decoder) resolveThrows(s *scope) {
 	for _, n := range s.nodes {
 		if n.isThrow() {
@@ -13,7 +13,8 @@ func (d *decoder) resolveThrows(s *scope) {
 			continue
 		}
 		d.resolveThrows(n.sub)
-		// One that may run until an event at its border stops it would be a workflow without a path to its end.
+		// As a workflow of its own, a sub-process that may run until an event at its border stops it would have no path
+		// to its end.
 		n.sub.inline = n.sub.inline || n.handler || d.joint.inlines(n) || n.sub.borderStop() != nil && len(n.sub.stuck()) > 0
 	}
 }
@@ -33,11 +34,11 @@ func (d *decoder) resolveThrow(n *node) {
 	n.catcher.thrown = append(n.catcher.thrown, n)
 }
 
-// settleThrows follows what is thrown out of sub-processes that have a definition of their own. There it is an end, and
-// what ends the composite task is a choice: its normal end, or who catches what was thrown. If that lies further out,
-// the composite task throws it on.
+// settleThrows handles what is thrown out of sub-processes with their own definition. There it is an end, and the
+// composite task ends with a choice: its normal end, or a catcher. If the catcher is further out, the composite task
+// throws it on.
 //
-// What does not interrupt has no such way: the sub-process goes on. So its catcher waits for it as for a message.
+// A throw that does not interrupt is no end: the sub-process continues. So its catcher waits for it as for a message.
 func (d *decoder) settleThrows(s *scope) {
 	for _, n := range s.nodes {
 		switch {
@@ -54,7 +55,7 @@ func (d *decoder) settleThrows(s *scope) {
 	}
 }
 
-// throwOut notes an outcome of every composite task on the way to a catcher.
+// throwOut adds an outcome to every composite task between a scope and the catcher.
 func throwOut(s *scope, catcher *node) {
 	for {
 		if at := caughtInside(s, catcher); at != nil {
@@ -79,7 +80,7 @@ func throwOut(s *scope, catcher *node) {
 	}
 }
 
-// caughtInside returns the scope where something thrown in s is caught if that is in the same definition, or nil.
+// caughtInside returns the scope in which something thrown in s is caught, if that is in the same definition, or nil.
 func caughtInside(s *scope, catcher *node) *scope {
 	for ; ; s = s.parent() {
 		switch {
@@ -91,8 +92,8 @@ func caughtInside(s *scope, catcher *node) *scope {
 	}
 }
 
-// catches reports whether an event catches what is thrown out of the scope, at its border or in an event sub-process of
-// it, without leaving the definition.
+// catches reports whether an event catches what is thrown out of the scope, at its border or in one of its event
+// sub-processes, within the same definition.
 func (s *scope) catches(catcher *node) bool {
 	if catcher.kind == boundaryEvent {
 		return s.inline && catcher.host == s.owner
@@ -100,12 +101,12 @@ func (s *scope) catches(catcher *node) bool {
 	return catcher.scope.parent() == s
 }
 
-// caught is what events of one scope catch. Of several events for the same, only the first in each event sub-process or
-// on the border counts.
+// caught is what the events of one scope catch. Of several events for the same code, only the first in each event
+// sub-process or at the border counts.
 type caught struct{ trigger, code string }
 
-// catcher looks for who in a scope or on its border catches what n throws: one for its very code, then one for any
-// code; a throw without a code is caught by any.
+// catcher returns the event in a scope or at its border that catches what n throws: first one for its code, then one
+// for any code; a throw without a code is caught by any.
 func (s *scope) catcher(n *node) *node {
 	if s.catchers == nil {
 		s.indexCatchers()

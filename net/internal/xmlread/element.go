@@ -12,17 +12,17 @@ type Attr struct {
 	Name, Value string
 }
 
-// Element is one element of a file. Its name is without the prefix: real files disagree about prefixes and forget to
-// declare them.
+// Element is one element of a file. Its name has no prefix: real files have various prefixes, and often do not declare
+// them.
 type Element struct {
 	Name  string // local name: "place" for <pnml:place>
-	Text  string // the character data directly inside, without the space around it
+	Text  string // the character data directly inside, without surrounding space
 	Line  int    // of its start tag, from 1
 	Attrs []Attr
 
 	first, last, next *Element
 	src               *string // the whole file
-	start, end        int32   // where the element stands in it
+	start, end        int32   // the position of the element in it
 }
 
 // All yields the children in order.
@@ -57,18 +57,18 @@ func (e *Element) Child(name string) *Element {
 	return nil
 }
 
-// FirstChild returns the first element inside, or nil. With [Element.Next] a tree can be walked without recursion,
-// which a file of any depth calls for.
+// FirstChild returns the first child element, or nil. With [Element.Next] a tree can be walked without recursion, which
+// is necessary since files can be deep.
 func (e *Element) FirstChild() *Element { return e.first }
 
 // Next returns the element that follows in the same parent, or nil.
 func (e *Element) Next() *Element { return e.next }
 
-// HasChildren reports whether there is an element inside.
+// HasChildren reports whether there is a child element.
 func (e *Element) HasChildren() bool { return e.first != nil }
 
-// Attr returns the value of an attribute by its name, or by its name behind a prefix if there is none without; "" if it
-// is missing.
+// Attr returns the value of an attribute with the given name, or else of one with that name after a prefix; "" if it is
+// missing.
 func (e *Element) Attr(name string) string {
 	for i := range e.Attrs {
 		if e.Attrs[i].Name == name {
@@ -84,7 +84,7 @@ func (e *Element) Attr(name string) string {
 	return ""
 }
 
-// ID returns the attribute "id" without space around it.
+// ID returns the attribute "id" without surrounding space.
 func (e *Element) ID() string { return strings.TrimSpace(e.Attr("id")) }
 
 // String returns `place "p1"`, or `<place>` for an element without an id.
@@ -106,7 +106,7 @@ func (e *Element) Raw() string {
 	return strings.Clone(s)
 }
 
-// Quote returns a name in quotes on one line, cut to 80 bytes: an error must stay readable whatever the file holds.
+// Quote returns a name in quotes on one line, cut to 80 bytes, so that errors are readable for any file.
 func Quote(s string) string {
 	if len(s) > 80 {
 		s = strings.ToValidUTF8(s[:80], "") + "..."
@@ -114,8 +114,8 @@ func Quote(s string) string {
 	return fmt.Sprintf("%q", s)
 }
 
-// Label returns a text as one line for people: runs of space and control characters become one space, and one
-// of more than 1000 bytes is cut, and ends with "…".
+// Label returns a text as one display line: runs of space and control characters become one space, and a text of more
+// than 1000 bytes is cut and ends with "…".
 func Label(s string) string {
 	if len(s) > 4096 {
 		s = s[:4096]

@@ -7,18 +7,18 @@ import (
 	"strings"
 )
 
-// The limits that stand where [Limits] says nothing.
+// The defaults of [Limits].
 const (
 	DefaultMaxBytes = 64 << 20
 	DefaultMaxDepth = 512
 	DefaultMaxNodes = 1 << 20
 )
 
-// Limits bounds what one file may cost. The zero value stands for the defaults.
+// Limits limits the cost of reading a file. The zero value means the defaults.
 type Limits struct {
 	MaxBytes int64 // size of the input in bytes, at most 1 GiB; 64 MiB by default
-	MaxDepth int   // elements inside one another; 512 by default
-	MaxNodes int   // elements and attributes kept; 1 048 576 by default
+	MaxDepth int   // nesting of elements; 512 by default
+	MaxNodes int   // number of elements and attributes; 1 048 576 by default
 }
 
 func (l Limits) orDefaults() Limits {
@@ -35,11 +35,11 @@ func (l Limits) orDefaults() Limits {
 	return l
 }
 
-// ReadAll returns the whole input, or an [*Error] with [TooLarge] if it is longer than limit bytes. An error of the
-// reader itself is returned as it is.
+// ReadAll returns the whole input, or an [*Error] with [TooLarge] if it is longer than limit bytes. It returns an error
+// of the reader unchanged.
 func ReadAll(r io.Reader, file string, limit int64) (string, error) {
 	limit = Limits{MaxBytes: limit}.orDefaults().MaxBytes
-	var b strings.Builder // its String does not copy, so a file of 64 MiB is held once
+	var b strings.Builder // its String does not copy, so a file of 64 MiB is in memory only once
 	n, err := io.Copy(&b, io.LimitReader(r, limit+1))
 	if err != nil && !errors.Is(err, io.EOF) {
 		return "", err

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// Namer makes names that the net notation accepts, [A-Za-z_][A-Za-z0-9_-]*, each different from all it made before. The
-// zero value is ready for use.
+// Namer generates unique names that are valid in net notation, [A-Za-z_][A-Za-z0-9_-]*. The zero value is ready for
+// use.
 type Namer struct {
-	used map[string]int // name -> the last number tried behind it
+	used map[string]int // name -> the last number that was appended
 }
 
 const maxName = 100
@@ -42,7 +42,7 @@ func (n *Namer) unique(s string) string {
 	}
 }
 
-// Slug turns a text into a name, or into "" if nothing in it can be part of one.
+// Slug converts a text to a name, or to "" if no character of it is valid in one.
 func Slug(text string) string {
 	var b strings.Builder
 	gap, useful := false, false

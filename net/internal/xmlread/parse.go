@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// Options says how to read a file. The zero value reads everything within the default limits.
+// Options configures reading. The zero value reads everything within the default limits.
 type Options struct {
 	Limits
 	File string                 // name of the file for errors; may be empty
-	Skip func(name string) bool // elements to pass over with all that is in them, by local name; none by default
+	Skip func(name string) bool // elements to skip with their content, by local name; none by default
 }
 
 // Parse reads a file into a tree and returns its root. The error is an [*Error], or that of the reader.
@@ -45,17 +45,17 @@ type parser struct {
 	counted int
 	root    *Element
 	stack   []frame
-	skip    int // depth of the element that is being passed over; 0 for none
+	skip    int // depth of the element that is being skipped; 0 for none
 	nodes   int
-	spare   []Element // elements are made in blocks, for speed
+	spare   []Element // elements are allocated in blocks, for speed
 	attrs   []Attr    // attributes too
-	first   int       // where the attributes of the tag being read begin
+	first   int       // index of the first attribute of the current tag
 }
 
-// frame is an open element. Text in several pieces is gathered in more, so that a comment between every two letters
-// costs no more than linear time.
+// frame is an open element. Text in several pieces is collected in more, so that many comments between characters still
+// take linear time.
 type frame struct {
-	el   *Element // nil while passing over
+	el   *Element // nil while skipping
 	name string   // with its prefix
 	line int
 	text string
@@ -92,7 +92,7 @@ func (p *parser) parse() (*Element, error) {
 	return p.root, nil
 }
 
-// checkBeginning refuses the wrong kind of file with an error that says which kind it is.
+// checkBeginning refuses other kinds of files with an error that names the kind.
 func (p *parser) checkBeginning() error {
 	s := strings.TrimLeft(p.src, " \t\r\n")
 	switch {
@@ -143,7 +143,7 @@ func (p *parser) addText(s string, escaped bool) error {
 	return nil
 }
 
-// markup reads what begins with the "<" at the current position.
+// markup reads the markup that begins with the "<" at the current position.
 func (p *parser) markup() error {
 	rest := p.src[p.pos:]
 	switch {
@@ -165,7 +165,7 @@ func (p *parser) markup() error {
 	return p.startTag()
 }
 
-// pass moves behind a piece of markup. A comment may hold "--", which XML forbids and tools write.
+// pass skips a piece of markup. A comment may contain "--", which XML forbids but tools write.
 func (p *parser) pass(open, end, what string) error {
 	i := strings.Index(p.src[p.pos+len(open):], end)
 	if i < 0 {
@@ -175,8 +175,8 @@ func (p *parser) pass(open, end, what string) error {
 	return nil
 }
 
-// doctype passes over a document type. One that declares entities is refused: expanding them is how a file of a
-// kilobyte fills the memory, and no tool that writes process models does it.
+// doctype skips a document type. It refuses one that declares entities: expanding them can fill the memory from a file
+// of a kilobyte, and no tool that writes process models declares any.
 func (p *parser) doctype() error {
 	depth, quote := 0, byte(0)
 	for i := p.pos; i < len(p.src); i++ {

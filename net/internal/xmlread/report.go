@@ -9,37 +9,37 @@ import (
 // Code names a kind of [Error] or [Note]. Codes are stable.
 type Code string
 
-// The codes of errors: the file as a whole is refused.
+// The codes of errors: the whole file is refused.
 const (
-	Malformed   Code = "malformed"    // not well-formed XML, or cut short
+	Malformed   Code = "malformed"    // not well-formed XML, or truncated
 	WrongFormat Code = "wrong-format" // well-formed, yet not a file of this kind
 	TooLarge    Code = "too-large"    // beyond a limit of bytes, depth or nodes
 	DuplicateID Code = "duplicate-id" // two elements share an id
-	UnknownRef  Code = "unknown-ref"  // an arc, flow or reference names nothing that exists
+	UnknownRef  Code = "unknown-ref"  // an arc, flow or reference to something that does not exist
 	Empty       Code = "empty"        // nothing in it that could be a net
-	Unsupported Code = "unsupported"  // leaving this out would change what the net means
+	Unsupported Code = "unsupported"  // omitting this would change the meaning of the net
 )
 
-// The codes of notes: the file is read, with a difference.
+// The codes of notes: the file is read, but differently.
 const (
 	NotCarried     Code = "not-carried"     // has no place in a net: data, resources, messages, layout
-	Kept           Code = "kept"            // has no place in a net, yet decides how it runs; kept here word for word
+	Kept           Code = "kept"            // cannot be represented in a net, but affects how it runs; its text is kept
 	Closed         Code = "closed"          // a start, an end or a routing task was added
-	Approximated   Code = "approximated"    // read as something that behaves a little differently
+	Approximated   Code = "approximated"    // read as something with slightly different behaviour
 	LeftOut        Code = "left-out"        // an element is missing from the net
-	Isolated       Code = "isolated"        // nothing is connected to an element, which a definition leaves out
+	Isolated       Code = "isolated"        // an element without any connection, which a definition omits
 	MultiInstance  Code = "multi-instance"  // a task for several instances or in a loop, read as one task
-	PlainOnly      Code = "plain-only"      // a plain Petri net, and no workflow can be made of it
+	PlainOnly      Code = "plain-only"      // a plain Petri net that cannot be a workflow
 	Disconnected   Code = "disconnected"    // on no path from the start to an end
-	UnknownElement Code = "unknown-element" // an element the reader has never heard of
+	UnknownElement Code = "unknown-element" // an unknown element
 )
 
-// Error is the refusal of a file: what is wrong, where, and what to do about it.
+// Error is the reason to refuse a file: what is wrong, where, and what to do about it.
 type Error struct {
 	File    string // as given by the caller, may be empty
 	Line    int    // from 1; 0 if the whole file is meant
 	Code    Code
-	Element string // the element in question, like `arc "a7"`; may be empty
+	Element string // the element, such as `arc "a7"`; may be empty
 	Text    string // one sentence
 }
 
@@ -63,10 +63,10 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Errors is the refusal of a file for several reasons, one at least, in the order in which they came up.
+// Errors are several reasons to refuse a file, at least one, in the order in which they were found.
 type Errors []*Error
 
-// Error returns the reasons, each on a line of its own.
+// Error returns the reasons, one per line.
 func (e Errors) Error() string {
 	lines := make([]string, len(e))
 	for i := range e {
@@ -84,13 +84,13 @@ func (e Errors) Unwrap() []error {
 	return all
 }
 
-// Note says how one element of the file differs in the net that was made of it.
+// Note describes how one element of the file differs in the net.
 type Note struct {
 	Code    Code
-	Line    int    // of the element in the file, from 1; 0 if the whole net is meant
+	Line    int    // of the element in the file, from 1; 0 for the whole net
 	Element string // like `place "p1"`: its kind and its id in the file
-	Text    string // one sentence for a person
-	Raw     string // the element as written, cut to 2 KiB; set where its content is of use: data, predicates, resources
+	Text    string // one sentence
+	Raw     string // the element as written, cut to 2 KiB; set if its content is useful: data, predicates, resources
 }
 
 // String returns the note on one line, without its raw content.
@@ -102,16 +102,16 @@ func (n Note) String() string {
 	return s
 }
 
-// MaxNotes is the number of notes that a report keeps; further ones are counted.
+// MaxNotes is the number of notes that a report keeps; more are only counted.
 const MaxNotes = 10000
 
-// Report lists the notes on one file, in the order in which they came up.
+// Report has the notes on one file, in the order in which they were found.
 type Report struct {
 	Notes   []Note
 	Omitted int // notes beyond the first 10 000
 }
 
-// Add appends a note, or counts it if the report is full: a hostile file must not fill the memory with complaints.
+// Add adds a note, or counts it if the report is full: a malicious file must not fill the memory with notes.
 func (r *Report) Add(n Note) {
 	if len(r.Notes) >= MaxNotes {
 		r.Omitted++
@@ -131,7 +131,7 @@ func (r *Report) Count(code Code) int {
 	return n
 }
 
-// String returns one note a line, and a last line for the omitted ones.
+// String returns one note per line, and a last line for the omitted ones.
 func (r *Report) String() string {
 	var b strings.Builder
 	for _, n := range r.Notes {

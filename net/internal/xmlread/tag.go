@@ -73,8 +73,8 @@ func (p *parser) count(line int) error {
 	return nil
 }
 
-// attributes reads up to the end of a start tag and reports whether it was an empty element's. While passing over,
-// nothing is kept.
+// attributes reads up to the end of a start tag, and reports whether it was that of an empty element. While skipping,
+// it keeps nothing.
 func (p *parser) attributes(line int, name string) (empty bool, err error) {
 	for {
 		p.space()
@@ -111,8 +111,8 @@ func (p *parser) cutShort(line int, name string) error {
 	return p.errorAt(line, Malformed, "the tag <"+Label(name)+"> is never closed: the file may have been cut short")
 }
 
-// keep appends to the current block of attributes. Elements point into it, so a full block is left to them, and the
-// part that belongs to the element being read moves on with it.
+// keep appends to the current block of attributes. Elements refer to it, so a full block is not reused, and the
+// attributes of the current element are moved to the next block.
 func (p *parser) keep(a Attr) {
 	if len(p.attrs) == cap(p.attrs) {
 		own := p.attrs[p.first:]
@@ -153,7 +153,7 @@ func (p *parser) space() {
 
 func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
 
-// name reads a name: everything up to a character that cannot be in one. Letters beyond ASCII are taken as they come.
+// name reads a name, up to a character that cannot be part of one. All letters beyond ASCII are accepted.
 func (p *parser) name() string {
 	from := p.pos
 	for p.pos < len(p.src) {

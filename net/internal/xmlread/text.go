@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// toUTF8 undoes the encodings that process models come in: UTF-8 with or without a mark, UTF-16 with one, and Latin-1
-// where the file says so. Bytes that are no UTF-8 become U+FFFD.
+// toUTF8 decodes the encodings of process models: UTF-8 with or without a byte order mark, UTF-16 with one, and Latin-1
+// if the file declares it. Bytes that are not UTF-8 become U+FFFD.
 func toUTF8(src, file string) (string, error) {
 	switch {
 	case strings.HasPrefix(src, "\xef\xbb\xbf"):
@@ -20,7 +20,7 @@ func toUTF8(src, file string) (string, error) {
 		return fromUTF16(src[2:], 1, 0), nil
 	}
 	switch enc := declaredEncoding(src); enc {
-	case "", "utf-8", "utf8", "us-ascii", "ascii", "utf-16": // a UTF-16 file would have had its mark
+	case "", "utf-8", "utf8", "us-ascii", "ascii", "utf-16": // a UTF-16 file would have a byte order mark
 	case "iso-8859-1", "latin1", "latin-1", "windows-1252", "cp1252", "iso-8859-15":
 		return fromLatin1(src), nil
 	default:
@@ -70,8 +70,8 @@ func fromLatin1(src string) string {
 	return b.String()
 }
 
-// unescape replaces character references and XML's own five entities. Any other is left as written: HTML's names are
-// found in real labels, and a file that declares its own is refused before.
+// unescape replaces character references and XML's five predefined entities. Others are left as written: real labels
+// have entities of HTML, and a file that declares its own was refused before.
 func unescape(s string) string {
 	if strings.IndexByte(s, '&') < 0 {
 		return s

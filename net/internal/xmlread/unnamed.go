@@ -1,16 +1,16 @@
 package xmlread
 
-// Unnamed collects the elements of a net whose names were made by a reader: those that the file gives no name, and those
-// that the file does not have. The zero value is ready for use.
+// Unnamed collects the elements of a net whose names a reader generated: those without a name in the file, and those
+// that are not in the file. The zero value is ready for use.
 type Unnamed struct {
 	added, bare []string
 	some        bool // an element of the file has a name
 }
 
-// Add notes an element that the reader adds.
+// Add records an element that the reader adds.
 func (u *Unnamed) Add(name string) { u.added = append(u.added, name) }
 
-// Element notes an element of the file, with its name in the net and what the file calls it, "" for nothing.
+// Element records an element of the file, with its name in the net and its label in the file, "" for none.
 func (u *Unnamed) Element(name, label string) {
 	if label == "" {
 		u.bare = append(u.bare, name)
@@ -19,8 +19,8 @@ func (u *Unnamed) Element(name, label string) {
 	u.some = true
 }
 
-// Names returns the names in the net. If the file names no element at all, its ids serve as names, and only what was
-// added is unnamed.
+// Names returns the generated names in the net. If the file names no element at all, ids count as names, and only those
+// of added elements are generated.
 func (u *Unnamed) Names() map[string]bool {
 	names := make(map[string]bool)
 	for _, name := range u.added {
