@@ -2,28 +2,28 @@ package svg
 
 import "slices"
 
-// Heights are given by the method of Brandes and Köpf: each vertex is aligned with the middle one of its neighbors in
-// the next layer, as long as those lines do not cross; what is aligned is a block and gets one height; blocks are put
-// as close together as sizes allow. That is done four times, by neighbors to the left or to the right, and from the top
-// or from the bottom, and the mean of the middle two of the four heights counts. Each of the four keeps the order and
-// the distances, so their mean does.
+// Heights are assigned by the method of Brandes and Köpf: each vertex is aligned with its median neighbor in the next
+// layer, as long as those lines do not cross. Aligned vertices are a block, which gets one height, and blocks are
+// placed as close together as sizes allow. That is done four times, for neighbors to the left and to the right, from
+// the top and from the bottom, and the result is the mean of the middle two of the four heights. Each of the four keeps
+// the order and the distances, and so does their mean.
 //
-// Three things are added to the method. A block is straight where its edges are, from port to port, so each of its
-// vertices has a shift within the block. Blocks are compacted by longest paths in their graph, as the compaction of the
-// original paper can let vertices overlap. And before and after the mean is taken, blocks move towards what they have
-// edges to; alone, the method leaves them wherever there is room.
+// There are three additions. A block is straight along its edges from port to port, so each of its vertices has a shift
+// within the block. Blocks are compacted by longest paths in their graph, since the compaction of the paper can make
+// vertices overlap. Before and after the mean is computed, blocks move towards the blocks to which they have edges,
+// since the method alone places them anywhere in the free space.
 
-// view is one of the four ways to look at the layers.
+// view is one of the four directions of alignment.
 type view struct {
 	f      *figure
 	toLeft bool // vertices are aligned with neighbors to the left
 	fromUp bool // from top to bottom
 	root   []int
-	next   []int // in the block, in a circle
-	shift  []int // of a vertex against the root of its block
+	next   []int // in the block, as a cycle
+	shift  []int // of a vertex relative to the root of its block
 }
 
-// setHeights gives every vertex its y.
+// setHeights sets the y of every vertex.
 func (f *figure) setHeights() {
 	crossed := f.conflicts()
 	var all [4][]int
@@ -56,10 +56,10 @@ func (f *figure) setHeights() {
 	f.moveToTop()
 }
 
-// floorHalf rounds down for negative numbers too, so that distances never shrink by rounding.
+// floorHalf rounds down for negative numbers too, so that rounding never reduces distances.
 func floorHalf(sum int) int { return sum >> 1 }
 
-// extent is what a picture with these heights would take.
+// extent returns the size of a picture with these heights.
 func (f *figure) extent(ys []int) extent {
 	e := extent{top: int(^uint(0) >> 1), bottom: -int(^uint(0)>>1) - 1}
 	for _, layer := range f.layers {
@@ -88,13 +88,13 @@ func (f *figure) moveToTop() {
 	f.height = e.size()
 }
 
-// conflicts marks the segments that cross a segment between two dummies: long edges are kept straight before short
-// ones.
+// conflicts marks the segments that cross a segment between two dummies, since straight long edges have precedence over
+// short ones.
 func (f *figure) conflicts() []bool {
 	crossed := make([]bool, len(f.segs))
 	for l := 1; l < len(f.layers); l++ {
 		layer := f.layers[l]
-		low, done := -1, 0 // positions in the layer before; vertices up to done are looked at
+		low, done := -1, 0 // positions in the previous layer; vertices up to done are processed
 		for i, v := range layer {
 			inner := f.innerLeft(v)
 			if inner < 0 && i < len(layer)-1 {
@@ -117,12 +117,12 @@ func (f *figure) conflicts() []bool {
 	return crossed
 }
 
-// inner reports whether a segment joins two dummies.
+// inner reports whether a segment connects two dummies.
 func (f *figure) inner(s int) bool {
 	return f.vs[f.segs[s].from].kind == dummy && f.vs[f.segs[s].to].kind == dummy
 }
 
-// innerLeft is the dummy to the left that a dummy is joined to, or -1.
+// innerLeft returns the dummy to the left of a dummy, or -1.
 func (f *figure) innerLeft(v int) int {
 	if len(f.left[v]) == 1 && f.inner(f.left[v][0]) {
 		return f.segs[f.left[v][0]].from
@@ -130,7 +130,7 @@ func (f *figure) innerLeft(v int) int {
 	return -1
 }
 
-// align makes the blocks.
+// align forms the blocks.
 func (v *view) align(crossed []bool) {
 	n := len(v.f.vs)
 	v.root, v.next, v.shift = make([]int, n), make([]int, n), make([]int, n)
@@ -147,7 +147,7 @@ func (v *view) align(crossed []bool) {
 
 func (v *view) alignLayer(l int, crossed []bool) {
 	layer := v.f.layers[l]
-	taken := -1 // the last position in the neighboring layer that something was aligned with
+	taken := -1 // the last position in the neighboring layer that is aligned
 	if !v.fromUp {
 		taken = len(v.f.vs)
 	}
@@ -172,7 +172,7 @@ func (v *view) alignLayer(l int, crossed []bool) {
 	}
 }
 
-// middle lists the segments to the middle neighbors, one or two, in the order in which they are tried.
+// middle returns the segments to the median neighbors, one or two, in the order in which they are tried.
 func (v *view) middle(at int) []int {
 	segs := v.f.right[at]
 	if v.toLeft {
@@ -190,7 +190,8 @@ func (v *view) middle(at int) []int {
 	return []int{segs[n/2], segs[n/2-1]}
 }
 
-// across is the other end of a segment, and how much lower a vertex has to be than that to make it straight.
+// across returns the other end of a segment, and how much lower a vertex must be than that to make the segment
+// straight.
 func (v *view) across(at, s int) (other, shift int) {
 	seg := &v.f.segs[s]
 	if v.toLeft {

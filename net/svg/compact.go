@@ -2,7 +2,7 @@ package svg
 
 import "slices"
 
-// gap is the room between two vertices of a layer.
+// gap returns the space between two vertices of a layer.
 func gap(a, b *vertex) int {
 	switch {
 	case a.kind == connector && b.kind == connector:
@@ -15,25 +15,25 @@ func gap(a, b *vertex) int {
 	return 12
 }
 
-// apart is how far the heights of two neighbors in a layer have to be apart at least.
+// apart returns the minimum distance between the heights of two neighbors in a layer.
 func apart(above, under *vertex) int { return above.down + gap(above, under) + under.up }
 
-// bond says that a block is at least so far below another. A block is named by its root.
+// bond is the minimum distance of a block below another. A block is named by its root.
 type bond struct{ above, under, distance int }
 
-// blocks are the blocks of a view with all that keeps them apart. Since what is aligned never crosses, a block above
-// another is nowhere below it, and there is an order from top to bottom.
+// blocks are the blocks of a view with the distances between them. Aligned edges never cross, so a block above another
+// is nowhere below it, and there is an order from top to bottom.
 type blocks struct {
 	bonds        []bond
-	above, under [][]int // by block: its bonds to those above it, and to those under it
+	above, under [][]int // by block: its bonds to the blocks above and below
 	order        []int   // from top to bottom
 	at           []int   // by block: its height
 	pulls        [][]pull
 	heights      []height // scratch
-	centered     bool     // blocks want to be in the middle of a range, not where they are in it
+	centered     bool     // blocks prefer the middle of a range to their position in it
 }
 
-// compact gives every block its height, and so every vertex.
+// compact returns the height of every vertex.
 func (v *view) compact() []int {
 	b := v.blocks()
 	b.pulls = v.pulls()
@@ -50,8 +50,8 @@ func (v *view) compact() []int {
 	return ys
 }
 
-// polish moves chains of vertices, which the mean has left level, to the middle of what they branch to and come
-// from. So a task stands before the middle of its branches, and branches that nothing keeps apart close up.
+// polish moves chains of vertices, which the mean has left level, to the middle of their successors and predecessors.
+// So a task is in the middle of its branches, and unnecessary space between branches is removed.
 func (f *figure) polish() {
 	v := &view{f: f, root: make([]int, len(f.vs)), shift: make([]int, len(f.vs))}
 	for i := range v.root {
@@ -84,7 +84,7 @@ func (f *figure) polish() {
 func (v *view) blocks() *blocks {
 	n := len(v.root)
 	b := &blocks{above: make([][]int, n), under: make([][]int, n), at: make([]int, n)}
-	waits := make([]int, n) // for so many above it
+	waits := make([]int, n) // number of blocks above that were not placed yet
 	for _, layer := range v.f.layers {
 		for i := 1; i < len(layer); i++ {
 			x, y := layer[i-1], layer[i]
@@ -112,7 +112,7 @@ func (v *view) blocks() *blocks {
 	return b
 }
 
-// press puts every block as high as those above it allow.
+// press moves every block as high as the blocks above it allow.
 func (b *blocks) press() {
 	for _, i := range b.order {
 		if len(b.above[i]) > 0 {
@@ -121,7 +121,7 @@ func (b *blocks) press() {
 	}
 }
 
-// lift puts every block as low as those under it allow.
+// lift moves every block as low as the blocks below it allow.
 func (b *blocks) lift() {
 	for _, i := range slices.Backward(b.order) {
 		if len(b.under[i]) > 0 {
@@ -130,8 +130,8 @@ func (b *blocks) lift() {
 	}
 }
 
-// relax moves the blocks towards those that they have edges to, as far as their neighbors above and below allow, some
-// times down and up.
+// relax moves the blocks towards those to which they have edges, as far as their neighbors allow, several times down
+// and up.
 func (b *blocks) relax() {
 	const rounds = 6
 	for range rounds {
@@ -154,11 +154,11 @@ func (b *blocks) moveTo(i, y int) {
 	b.at[i] = y
 }
 
-// pull is an edge from a block to another: the block would like to be where that is, but for the distance.
+// pull is an edge from a block to another, with the preferred distance.
 type pull struct{ to, distance, weight int }
 
-// wanted is where the edges of a block are shortest together, which is the median of where each of them wants it. Where
-// that is a range, it is the nearest point of it.
+// wanted returns the height at which the edges of a block are shortest in total, which is the weighted median of the
+// heights that each of them prefers. If that is a range, it is the nearest point of it.
 func (b *blocks) wanted(i int) int {
 	pulls := b.pulls[i]
 	if len(pulls) == 0 {
@@ -188,7 +188,7 @@ func (b *blocks) wanted(i int) int {
 	return min(max(b.at[i], low), high)
 }
 
-// snap moves a wish a little if that makes an edge level: a bend of two pixels looks like a mistake.
+// snap adjusts a height slightly if that makes an edge level: a bend of two pixels looks like a mistake.
 func (b *blocks) snap(y int) int {
 	const near = 4
 	nearest, distance := y, near+1
@@ -202,7 +202,7 @@ func (b *blocks) snap(y int) int {
 
 type height struct{ y, weight int }
 
-// pulls collects the edges between blocks.
+// pulls returns the edges between blocks.
 func (v *view) pulls() [][]pull {
 	pulls := make([][]pull, len(v.root))
 	for i := range v.f.segs {
@@ -211,7 +211,7 @@ func (v *view) pulls() [][]pull {
 		if a == z {
 			continue
 		}
-		d := v.shift[s.from] + s.fromPort - v.shift[s.to] - s.toPort // that z has to be lower than a for a straight line
+		d := v.shift[s.from] + s.fromPort - v.shift[s.to] - s.toPort // how much lower z must be than a for a straight line
 		w := v.f.weight(s)
 		pulls[a] = append(pulls[a], pull{to: z, distance: -d, weight: w})
 		pulls[z] = append(pulls[z], pull{to: a, distance: d, weight: w})
@@ -219,7 +219,7 @@ func (v *view) pulls() [][]pull {
 	return pulls
 }
 
-// weight says how much it matters that a segment is level: more in the middle of a long edge than at its ends, and
+// weight returns how important it is that a segment is level: more in the middle of a long edge than at its ends, and
 // there more than between boxes.
 func (f *figure) weight(s *segment) int {
 	switch from, to := f.vs[s.from].kind == dummy, f.vs[s.to].kind == dummy; {
@@ -231,7 +231,7 @@ func (f *figure) weight(s *segment) int {
 	return 1
 }
 
-// ceiling is the highest place that the blocks above a block leave for it, and floor the lowest for those under it.
+// ceiling returns the highest position of a block below the blocks above it, and floor the lowest above those below it.
 func (b *blocks) ceiling(i int) int {
 	first := b.bonds[b.above[i][0]]
 	c := b.at[first.above] + first.distance

@@ -6,29 +6,29 @@ import (
 	"github.com/tasq-dev/tasq/net"
 )
 
-// kind says what a vertex stands for.
+// kind is what a vertex represents.
 type kind uint8
 
 const (
 	circle    kind = iota // a condition
-	bead                  // an implicit condition that has to be seen
+	bead                  // an implicit condition that is drawn
 	box                   // a task
-	connector             // where a flow ends that goes on elsewhere, or begins that comes from there
+	connector             // the end of a flow that continues elsewhere, or its continuation
 	dummy                 // where a flow passes a layer
-	turn                  // where a flow that goes back turns round; it matters for the order alone
+	turn                  // where a backward flow turns around; only for the order
 )
 
-// vertex is what has a place in a layer. Everything is in pixels. An arrow comes and goes at the height y, or at a port
-// above or below it; up and down are how far the vertex reaches from there.
+// vertex is an element of a layer. All sizes are in pixels. Arrows are connected at the height y, or at a port above or
+// below it; up and down are the extent of the vertex from there.
 type vertex struct {
 	kind            kind
 	id              int    // of the task or the condition, or of the edge that a connector belongs to
-	tip             string // of a connector: where the flow goes on
+	tip             string // of a connector: where the flow continues
 	text, more      block
 	width, up, down int
 	layer, pos      int
 	y               int
-	in, out         int // how many flows come and go
+	in, out         int // number of incoming and outgoing flows
 }
 
 func (v *vertex) real() bool { return v.kind < dummy }
@@ -38,21 +38,21 @@ type edge struct {
 	id       int // of the edge in the whole net
 	from, to int
 	text     block
-	back     bool // it closes a loop, so it is led back from right to left
-	torn     bool // it is the second part of one that was cut in two
+	back     bool // it closes a loop, so it goes from right to left
+	torn     bool // it is the second part of an edge that was divided
 	flow     flow
 	chain    []int
 }
 
-// flow is what an edge stands for in the net.
+// flow is the flow of the net for an edge.
 type flow struct {
 	from, to  string
-	implicit  bool            // a condition lies on it that is no vertex
-	condition net.ConditionID // which one
+	implicit  bool            // it has a condition that is not a vertex
+	condition net.ConditionID // that condition
 }
 
-// segment is the piece of an edge between neighboring layers, left of which is from. The ports are heights relative to
-// those of the vertices.
+// segment is the part of an edge between neighboring layers; from is on the left. Ports are heights relative to those
+// of the vertices.
 type segment struct {
 	edge             int
 	from, to         int
@@ -60,17 +60,17 @@ type segment struct {
 	turning          bool // one of its ends is a turn
 }
 
-// region is what a task cancels.
+// region is the cancellation region of a task.
 type region struct {
 	owner   net.TaskID
 	members map[int]bool // vertices, with those of the edges between them
 }
 
-// figure is a row of a picture while it is made, or the whole net before it is laid out.
+// figure is a row of a picture during layout, or the whole net before it.
 type figure struct {
 	n         *net.Net
 	o         *Options
-	vs        []vertex // conditions that are seen, then tasks, then what the layout adds
+	vs        []vertex // visible conditions, then tasks, then vertices that the layout adds
 	edges     []edge
 	starts    []int // by edge: the height of the port at its source
 	ends      []int // and at its target
@@ -80,13 +80,13 @@ type figure struct {
 	layers    [][]int // vertices from top to bottom
 	columns   []column
 	regions   []region
-	tail      int // room that turns need to the right of the last column
+	tail      int // space for turns to the right of the last column
 	crossings int
 	height    int // without the legend
 	all       int // edges of the whole net
 }
 
-// column is the room of a layer, from left to right. Boxes lie inside of it, bends outside.
+// column is the horizontal space of a layer. Boxes are inside it, bends outside.
 type column struct{ left, right int }
 
 const (
@@ -129,7 +129,7 @@ func newFigure(n *net.Net, o *Options) *figure {
 	return f
 }
 
-// seen are the conditions that are not just an arrow.
+// seen returns the conditions that are drawn, not only as an arrow.
 func (f *figure) seen() net.Bits {
 	seen := net.NewBits(f.n.NumConditions())
 	for c := range f.n.NumConditions() {
@@ -162,7 +162,7 @@ func (f *figure) label(name string) string {
 	return name
 }
 
-// written is what is written for a name: nothing for one that stands for no name and has no label.
+// written returns the text for a name: none for a generated name without a label.
 func (f *figure) written(name string) string {
 	if text := f.label(name); text != name || !f.o.Unnamed[name] {
 		return text
@@ -212,17 +212,17 @@ func (f *figure) task(t net.TaskID) vertex {
 	return v
 }
 
-// alike reports whether two texts say the same, as the name and the label of a thing do.
+// alike reports whether two texts are equal in meaning, such as the name and the label of an element.
 func alike(a, b string) bool {
 	return strings.ReplaceAll(a, "_", " ") == strings.ReplaceAll(b, "_", " ")
 }
 
-// joins reports whether the join of a task shows: a join of one flow is none.
+// joins reports whether the join of a task is drawn: only for several flows.
 func (f *figure) joins(t net.TaskID) bool { return len(f.n.Inputs(t)) > 1 }
 
 func (f *figure) splits(t net.TaskID) bool { return len(f.n.Outputs(t)) > 1 }
 
-// connect makes the edges, in the order in which the net tries its flows.
+// connect creates the edges, in the order of the net's flows.
 func (f *figure) connect(ofCondition []int, first int) {
 	for t := range f.n.NumTasks() {
 		for _, c := range f.n.Outputs(net.TaskID(t)) {
@@ -273,7 +273,7 @@ func (f *figure) addRegion(t net.TaskID, ofCondition []int, first int) {
 	f.regions = append(f.regions, r)
 }
 
-// name is what a real vertex is called in the net.
+// name returns the name of a real vertex in the net.
 func (f *figure) name(i int) string {
 	switch v := &f.vs[i]; v.kind {
 	case box:

@@ -5,33 +5,34 @@ import (
 	"strconv"
 )
 
-// A net that is too wide for one row is cut between its layers. Each row is laid out as a figure of its own. A flow
-// that leads from a row to another is cut in two: it ends in a connector behind its source and begins again in one
-// before its target, and both show the same number.
+// A net that is too wide for one row is divided between its layers. Each row is laid out as its own figure. A flow
+// between rows is divided: it ends in a connector after its source and continues from a connector before its target,
+// both with the same number.
 //
 //	row 1    a -> b -> [1]
 //	row 2    [1] -> c -> d
 
 // page is a picture with its rows, from top to bottom.
 type page struct {
-	whole *figure // with the layers of the elements, and no layout but that
+	whole *figure // with the layers of the elements, but no further layout
 	rows  []*figure
 }
 
 const (
 	defaultWidth  = 1800
 	rowGap        = 40 // between the rows
-	connectorRoom = 70 // that connectors need at an end of a row, at least
+	connectorRoom = 70 // minimum space for connectors at an end of a row
 )
 
-// What rows cost: each cut flow, each row, and the room that is left in a row but the last, in proportion to its width.
+// The costs of rows: of each divided flow, of each row, and of the free space in every row but the last, in proportion
+// to its width.
 const (
 	cutCost  = 100
 	rowCost  = 300
 	roomCost = 300
 )
 
-// layOut gives every vertex its place.
+// layOut sets the position of every vertex.
 func layOut(f *figure) *page {
 	f.assignLayers(f.findLoops())
 	p := &page{whole: f}
@@ -40,8 +41,8 @@ func layOut(f *figure) *page {
 	return p
 }
 
-// fold makes the rows. Where to break is decided by an estimate of the widths of the bands, which is at most what they
-// take in fact. Those that turn out to take more are estimated again, until all rows fit.
+// fold creates the rows. The breaks are chosen by estimated widths of the bands, which are at most the actual widths.
+// If a row turns out to be wider, its bands are estimated again, until all rows fit.
 func (p *page) fold() {
 	f, limit := p.whole, p.whole.o.Width
 	switch {
@@ -69,7 +70,7 @@ func (p *page) fold() {
 	}
 }
 
-// grow raises the widths of bands in equal proportion until they are so much together.
+// grow increases the widths of bands in equal proportion to a given total.
 func grow(bands []band, wanted int) {
 	sum := 0
 	for _, b := range bands {
@@ -80,14 +81,14 @@ func grow(bands []band, wanted int) {
 	}
 }
 
-// band is a layer with elements, and those behind it that only hold texts of flows. Rows are broken between bands.
+// band is a layer with elements, with the following ones that have only texts of flows. Rows are divided between bands.
 type band struct {
 	first, last int // layers
-	width       int // estimated, with the room to the band before
-	cuts        int // edges that lead across its right border
+	width       int // estimated, with the space to the previous band
+	cuts        int // number of edges across its right border
 }
 
-// bands lists the bands of the whole net, with the least width of each.
+// bands returns the bands of the whole net, with their minimum widths.
 func (f *figure) bands() []band {
 	last := 0
 	for i := range f.vs {
@@ -112,8 +113,8 @@ func (f *figure) bands() []band {
 	return bands
 }
 
-// breaks chooses the rows, as the first band of each and that behind its last: those that cost
-// least together. Of equal choices it is the one whose upper rows are longer.
+// breaks returns the rows with the least total cost, each as its first band and the one after its last. Of equal
+// choices it takes the one with longer upper rows.
 func breaks(bands []band, limit int) [][2]int {
 	n := len(bands)
 	cost, next := make([]int, n+1), make([]int, n) // of the rows from a band on, and where the second of them begins
@@ -147,7 +148,7 @@ func breaks(bands []band, limit int) [][2]int {
 	return rows
 }
 
-// cuts counts, by layer, the edges that lead across the border between it and the next.
+// cuts returns, by layer, the number of edges across the border between it and the next.
 func (f *figure) cuts(layers int) []int {
 	cuts := make([]int, layers)
 	for _, e := range f.edges {
@@ -161,7 +162,7 @@ func (f *figure) cuts(layers int) []int {
 	return cuts
 }
 
-// row is the figure of some layers. Of an edge that leads out of them it has the end that is in them.
+// row returns the figure of some layers. Edges that leave them are divided.
 func (f *figure) row(from, to int) *figure {
 	r := &figure{n: f.n, o: f.o, all: len(f.edges)}
 	at := make([]int, len(f.vs))
@@ -195,7 +196,8 @@ func (f *figure) row(from, to int) *figure {
 	return r
 }
 
-// leave lets an edge end in a connector, and enter lets it begin in one. The other end is said by name.
+// leave makes an edge end in a connector, and enter makes it begin in one. The connector shows the name of the other
+// end.
 func (f *figure) leave(e edge, other string) edge {
 	to := f.addConnector(e.id, f.vs[e.from].layer+e.span(), "goes on to "+f.label(other))
 	f.vs[to].in = 1
@@ -208,7 +210,7 @@ func (f *figure) enter(e edge, other string) edge {
 	return edge{id: e.id, from: from, to: e.to, torn: true, flow: e.flow}
 }
 
-// addConnector adds a connector that is wide enough for every number.
+// addConnector adds a connector that is wide enough for any number.
 func (f *figure) addConnector(id, layer int, tip string) int {
 	const high = smallSize + 6
 	width := textWidth(strconv.Itoa(f.all), smallSize) + 12
@@ -217,7 +219,7 @@ func (f *figure) addConnector(id, layer int, tip string) int {
 	return len(f.vs) - 1
 }
 
-// closeUp leaves out the layers of a row that nothing is in and nothing passes, and numbers the others from 0 on.
+// closeUp removes the layers of a row without elements and edges, and numbers the others from 0.
 func (f *figure) closeUp() {
 	first, last := f.vs[0].layer, f.vs[0].layer
 	for i := range f.vs {
@@ -245,7 +247,7 @@ func (f *figure) closeUp() {
 	}
 }
 
-// number gives cut flows their numbers, in the order in which a reader finds their first ends.
+// number assigns numbers to divided flows, in the reading order of their first ends.
 func (p *page) number() {
 	numbers := make(map[int]int)
 	p.eachConnector(func(v *vertex) {
@@ -268,10 +270,10 @@ func (p *page) eachConnector(do func(v *vertex)) {
 	}
 }
 
-// width is that of a row, without margins.
+// width returns the width of a row, without margins.
 func (f *figure) width() int { return f.columns[len(f.columns)-1].right + f.tail }
 
-// size is that of all rows, without margins and legend.
+// size returns the size of all rows, without margins and legend.
 func (p *page) size() (width, height int) {
 	for _, f := range p.rows {
 		width = max(width, f.width())

@@ -6,7 +6,7 @@ import (
 	"github.com/tasq-dev/tasq/net"
 )
 
-// place gives every vertex of a row its place, step by step.
+// place sets the position of every vertex of a row, step by step.
 func (f *figure) place() {
 	f.tear()
 	f.closeUp()
@@ -20,9 +20,9 @@ func (f *figure) place() {
 	f.growRegions()
 }
 
-// findLoops marks the edges that lead back: those to a vertex that a walk from the start is still on its way from. In a
-// net of blocks these are the flows that a person would call the way back, in whatever order the walk goes. It returns
-// the vertices in an order in which all other edges lead forward.
+// findLoops marks the edges that close a loop: those to a vertex on the current path of a depth-first search from the
+// start. In a block-structured net these are the flows that people consider as going back, in any order of the search.
+// It returns the vertices in an order in which all other edges go forward.
 func (f *figure) findLoops() []int {
 	out := make([][]int, len(f.vs))
 	for i, e := range f.edges {
@@ -30,7 +30,7 @@ func (f *figure) findLoops() []int {
 	}
 	const fresh, open, done = 0, 1, 2
 	state := make([]uint8, len(f.vs))
-	next := make([]int, len(f.vs)) // by vertex: the edges that were walked
+	next := make([]int, len(f.vs)) // by vertex: number of visited edges
 	var order []int
 	walk := func(root int) {
 		path := []int{root}
@@ -76,7 +76,7 @@ func (f *figure) isEnd(i int) bool {
 	return f.vs[i].kind == circle && net.ConditionID(f.vs[i].id) == f.n.End()
 }
 
-// span is how many layers an edge goes forward at least. Text at an edge has a layer of its own.
+// span returns the minimum number of layers that an edge crosses. Text at an edge has its own layer.
 func (e *edge) span() int {
 	if len(e.text.lines) > 0 {
 		return 2
@@ -84,8 +84,8 @@ func (e *edge) span() int {
 	return 1
 }
 
-// assignLayers puts every vertex as far left as its edges allow. Then those that more edges leave than enter move to
-// the right, and the others to the left, while that shortens the edges.
+// assignLayers puts every vertex as far left as its edges allow. Then vertices with more outgoing than incoming edges
+// move to the right, and the others to the left, while that shortens the edges.
 func (f *figure) assignLayers(order []int) {
 	in, out := make([][]*edge, len(f.vs)), make([][]*edge, len(f.vs))
 	for i := range f.edges {
@@ -145,11 +145,11 @@ func (f *figure) rightmost(out []*edge) int {
 	return layer
 }
 
-// maxChains bounds the layers that all edges pass together. A net of 5000 elements can have edges that pass millions of
-// them, which are long to lay out and hard to follow.
+// maxChains limits the layers that all edges pass in total. The edges of a net with 5000 elements can pass millions of
+// layers, which takes long to lay out and is hard to read.
 func maxChains(edges int) int { return max(20_000, 8*edges) }
 
-// tear cuts the longest edges in two if they pass too many layers together, as if they led to another row.
+// tear divides the longest edges if they pass too many layers in total, as if they led to another row.
 func (f *figure) tear() {
 	var byLength []int
 	sum, most := 0, maxChains(len(f.edges))
@@ -174,9 +174,9 @@ func (f *figure) tear() {
 	}
 }
 
-// addChains puts a dummy wherever an edge passes a layer, and cuts the edge into segments there. An edge that leads
-// back leaves its source to the right like any other, turns round, passes the layers of its source and its target and
-// all between, and turns round again. A turn is a vertex in the next layer, which keeps both sides of it together.
+// addChains adds a dummy wherever an edge passes a layer, and divides the edge into segments there. A backward edge
+// leaves its source to the right like any other, turns around, passes the layers of its source, of its target and all
+// in between, and turns around again. A turn is a vertex in the next layer, which keeps both of its sides together.
 //
 //	layer   1      2      3      4
 //	            .------.------.
@@ -211,7 +211,7 @@ func (f *figure) addChains() {
 	}
 }
 
-// addDummy adds a vertex to the chain of an edge, with the text of the edge if it is wanted here.
+// addDummy adds a vertex to the chain of an edge, with the text of the edge if wanted.
 func (f *figure) addDummy(e *edge, layer int, wanted bool) int {
 	v := vertex{kind: dummy, layer: layer}
 	if wanted && len(e.text.lines) > 0 {
@@ -227,7 +227,7 @@ func (f *figure) addTurn(layer int) int {
 	return len(f.vs) - 1
 }
 
-// index lists the layers and, by vertex, the segments.
+// index computes the layers and, by vertex, the segments.
 func (f *figure) index() {
 	last := 0
 	for i := range f.vs {

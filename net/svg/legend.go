@@ -2,16 +2,16 @@ package svg
 
 import "github.com/tasq-dev/tasq/net"
 
-// legend explains the signs that a picture has, in lines below it.
+// legend explains the symbols in a picture, in lines below it.
 type legend struct {
 	items []item
-	lines [][]int // items by line, once it is wrapped
+	lines [][]int // items by line, after wrapping
 	least int     // width of the widest item
 }
 
-// item is a sign and what it means.
+// item is a symbol and its meaning.
 type item struct {
-	sign  func(p *pen, x, y int) // draws it around a point
+	sign  func(p *pen, x, y int) // draws the symbol around a point
 	text  block
 	width int
 }
@@ -24,7 +24,7 @@ const (
 	itemGap    = 18
 )
 
-// legend lists what needs an explanation: the gates that occur, the regions, and the connectors.
+// legend returns the explanations that a picture needs: of its gates, regions and connectors.
 func (g *page) legend() *legend {
 	l := &legend{}
 	if g.whole.o.NoLegend {
@@ -114,7 +114,7 @@ func (l *legend) height() int {
 	return sum
 }
 
-// lineHeight is that of the highest item of a line.
+// lineHeight returns the height of the highest item of a line.
 func (l *legend) lineHeight(line int) int {
 	most := 0
 	for _, i := range l.lines[line] {

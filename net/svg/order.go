@@ -2,16 +2,16 @@ package svg
 
 import "slices"
 
-// Effort bounds what sorting costs: the vertices that are looked at in all sweeps together, the sweeps from each
-// beginning, and those without success. So small nets get all the sweeps that could help, and large ones end.
+// Limits for sorting: the vertices that all sweeps visit in total, the sweeps from each initial order, and those
+// without improvement. So small nets get all useful sweeps, and large ones terminate.
 const (
 	maxEffort = 3_000_000
 	maxSweeps = 32
 	maxIdle   = 10
 )
 
-// sortLayers orders the vertices of each layer so that few edges cross. It begins from several orders, each of which
-// follows the flows, and sweeps over the layers; the best order that was ever seen counts.
+// sortLayers orders the vertices of each layer so that few edges cross. It starts from several orders that follow the
+// flows, and sweeps over the layers; the result is the best order found.
 func (f *figure) sortLayers() {
 	s := newSorter(f)
 	sweeps := min(maxSweeps, max(2, maxEffort/(len(f.vs)+1)))
@@ -48,7 +48,7 @@ func (f *figure) number() {
 	}
 }
 
-// sorter looks for an order of the vertices in their layers.
+// sorter searches an order of the vertices in their layers.
 type sorter struct {
 	f           *figure
 	left, right [][]int // by vertex: its neighbors in the layers before and after
@@ -71,8 +71,8 @@ func newSorter(f *figure) *sorter {
 	return s
 }
 
-// deep begins with the order of a walk that goes as far as it can first, so that branches stay together. The other way
-// round it takes the last neighbor first.
+// deep starts with the order of a depth-first search, so that branches stay together. With reverse, it takes the last
+// neighbor first.
 func (s *sorter) deep(reverse bool) func() {
 	return func() {
 		s.clear()
@@ -97,7 +97,7 @@ func (s *sorter) deep(reverse bool) func() {
 	}
 }
 
-// wide begins with the order of a walk that goes in all directions at once.
+// wide starts with the order of a breadth-first search.
 func (s *sorter) wide() func() {
 	return func() {
 		s.clear()
@@ -149,8 +149,8 @@ func (s *sorter) consider() bool {
 	return true
 }
 
-// count counts the crossings between a layer and the next: of the segments that come from above a segment, those that
-// end below it. A Fenwick tree counts the ends.
+// count returns the crossings between a layer and the next: of the segments that begin above a segment, those that end
+// below it. A Fenwick tree counts the ends.
 func (s *sorter) count(l int) int {
 	size := len(s.layers[l+1])
 	if cap(s.tree) < size+1 {
@@ -160,7 +160,7 @@ func (s *sorter) count(l int) int {
 	clear(tree)
 	sum, ends := 0, 0
 	for _, v := range s.layers[l] {
-		for _, w := range s.right[v] { // those of one vertex do not cross each other, so all are counted before any is added
+		for _, w := range s.right[v] { // segments of one vertex do not cross each other, so all are counted before any is added
 			sum += ends - prefix(tree, s.pos[w]+1)
 		}
 		for _, w := range s.right[v] {

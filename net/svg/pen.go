@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// pen writes elements. The first error stays, and later writes do nothing.
+// pen writes elements. It keeps the first error, after which writes do nothing.
 type pen struct {
 	w   io.Writer
 	err error
 }
 
-// put writes a line of text and numbers without anything between them.
+// put writes a line of texts and numbers without separators.
 func (p *pen) put(parts ...any) {
 	var b strings.Builder
 	for _, part := range parts {
@@ -29,13 +29,13 @@ func (p *pen) put(parts ...any) {
 	}
 }
 
-// escape makes a text safe between tags and in attributes, whatever is in it.
+// escape escapes any text for content and attributes.
 func escape(text string) string {
 	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;", "'", "&#39;").Replace(clean(text))
 }
 
-// text writes lines below one another, centered at x; the first one begins at top. A page shows the whole of a text that
-// is cut where one points at it.
+// text writes lines below one another, centered at x; the first one begins at top. A tooltip has the complete text if
+// it is cut.
 func (p *pen) text(b *block, x, top int, class string) {
 	if class != "" {
 		class = ` class="` + class + `"`

@@ -2,10 +2,9 @@ package svg
 
 import "slices"
 
-// setPorts says where on its source and its target every edge begins and ends, so that edges that meet there do not
-// cross once more. From top to bottom these are: edges that turn round above the vertex, the one that does so nearest
-// to it first; edges from or to the neighboring layer, in the order of their other ends; edges that turn round below,
-// the nearest last.
+// setPorts sets the points of every edge at its source and its target, so that edges that meet there do not cross
+// again. From top to bottom these are: edges that turn around above the vertex, the nearest first; edges from or to the
+// neighboring layer, in the order of their other ends; edges that turn around below, the nearest last.
 func (f *figure) setPorts() {
 	incoming, outgoing := make([][]port, len(f.vs)), make([][]port, len(f.vs))
 	for i := range f.edges {
@@ -35,7 +34,7 @@ func (f *figure) setPorts() {
 	}
 }
 
-// port is an end of an edge at a vertex, with what it is sorted by.
+// port is an end of an edge at a vertex, with its sort keys.
 type port struct{ edge, side, rank int }
 
 func (f *figure) port(e *edge, i, at, other int) port {
@@ -50,7 +49,7 @@ func (f *figure) port(e *edge, i, at, other int) port {
 	return p
 }
 
-// spread gives the ports of one side of a vertex their heights.
+// spread sets the heights of the ports of one side of a vertex.
 func (f *figure) spread(v int, ports []port, heights []int) {
 	slices.SortStableFunc(ports, func(a, b port) int {
 		if a.side != b.side {
@@ -66,8 +65,8 @@ func (f *figure) spread(v int, ports []port, heights []int) {
 	}
 }
 
-// portRoom is the distance between the first and the last port, which have n gaps between them. Where many edges meet
-// at a circle they share one: that is easier to look at, and a condition does not mind which way a token came.
+// portRoom returns the distance between the first and the last port, which have n gaps between them. Many edges at a
+// circle share one port: that is easier to read, and it does not matter by which arc a token arrived.
 func (f *figure) portRoom(v, n int) int {
 	switch {
 	case f.vs[v].kind == box:

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// growRegions makes the passing points of edges between two members of a region members too, so that the area of the
-// region goes along with its edges.
+// growRegions adds the dummies of edges between two members of a region, so that the area of the region follows its
+// edges.
 func (f *figure) growRegions() {
 	if len(f.regions) == 0 {
 		return
@@ -40,14 +40,14 @@ func (r *region) sorted(f *figure) []int {
 	})
 }
 
-// slab is a part of a region's area: the members in one layer that nothing else lies between.
+// slab is a part of a region's area: members in one layer without other elements between them.
 type slab struct {
 	layer                    int
 	left, top, right, bottom int
-	joined                   []int // slabs in the next layer that an edge leads to or from
+	joined                   []int // slabs in the next layer that are connected by an edge
 }
 
-// slabs lists the parts of a region's area. Areas of several regions around the same members lie in one another.
+// slabs returns the parts of a region's area. Areas of several regions around the same members are nested.
 func (f *figure) slabs(r *region, nesting int) []slab {
 	pad := max(2, 8-2*nesting)
 	var list []slab
@@ -71,7 +71,7 @@ func (f *figure) slabs(r *region, nesting int) []slab {
 	return list
 }
 
-// together reports whether two members are in one layer with nothing but passing edges between them.
+// together reports whether two members in one layer have only dummies between them.
 func (f *figure) together(above, under int) bool {
 	a, b := &f.vs[above], &f.vs[under]
 	if a.layer != b.layer {
@@ -91,7 +91,7 @@ func (s *slab) add(v *vertex, x, pad int) {
 	s.top, s.bottom = min(s.top, v.y-v.up-pad), max(s.bottom, v.y+v.down+pad)
 }
 
-// bridge is the area between two slabs that are joined.
+// bridge is the area between two connected slabs.
 type bridge struct {
 	fromX, left, right, toX int
 	top, bottom             int // on the left

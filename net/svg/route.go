@@ -1,7 +1,7 @@
 package svg
 
-// setColumns gives the layers their room from left to right. The room between two layers grows with how far the arrows
-// there go up or down, so that none is too steep to be followed.
+// setColumns sets the horizontal positions of the layers. The space between two layers increases with the vertical
+// distance of the arrows there, so that none is too steep to follow.
 func (f *figure) setColumns() {
 	drops := f.drops()
 	f.columns = make([]column, len(f.layers))
@@ -18,7 +18,7 @@ func (f *figure) setColumns() {
 	f.tail = channel(drops[len(f.layers)])
 }
 
-// channel is the room that arrows need which go up or down so far; a layer without any is still apart from the next.
+// channel returns the space for arrows with the given vertical distance; there is some space even without arrows.
 func channel(drop int) int {
 	const least, most = 26, 140
 	if drop < 0 {
@@ -27,7 +27,7 @@ func channel(drop int) int {
 	return min(least+drop/5, most)
 }
 
-// drops is how far arrows go up or down before each layer and after the last; -1 where there are no arrows.
+// drops returns the vertical distance of arrows before each layer and after the last; -1 without arrows.
 func (f *figure) drops() []int {
 	drops := make([]int, len(f.layers)+1)
 	drops[0], drops[len(f.layers)] = -1, -1
@@ -50,16 +50,16 @@ func (f *figure) drops() []int {
 	return drops
 }
 
-// headRoom is where the heads of arrows are: a straight piece at the left of every column.
+// headRoom is the space for arrowheads: a straight piece at the left of every column.
 const headRoom = 10
 
-// x is the middle of a vertex.
+// x returns the middle of a vertex.
 func (f *figure) x(v int) int {
 	c := f.columns[f.vs[v].layer]
 	return (c.left + headRoom + c.right) / 2
 }
 
-// edge of a shape at a port: how far it is from the middle of its vertex.
+// reach returns the distance of a shape's edge from the middle of its vertex, at a port.
 func (f *figure) reach(v, port int) int {
 	switch f.vs[v].kind {
 	case circle, bead:
@@ -68,7 +68,7 @@ func (f *figure) reach(v, port int) int {
 	return f.vs[v].width / 2
 }
 
-// root is the integer square root.
+// root returns the integer square root.
 func root(n int) int {
 	r := 0
 	for (r+1)*(r+1) <= n {
@@ -77,7 +77,7 @@ func root(n int) int {
 	return r
 }
 
-// step is a piece of an arrow's way: a straight line to a point, or a curve to it by two others.
+// step is a part of an arrow's path: a straight line to a point, or a curve with two control points.
 type step struct {
 	curve  bool
 	x1, y1 int
@@ -85,7 +85,7 @@ type step struct {
 	x, y   int
 }
 
-// way is an arrow: where it begins and its steps. It ends with a straight step to the right.
+// way is the path of an arrow: its beginning and its steps. It ends with a straight step to the right.
 type way struct {
 	x, y  int
 	steps []step
@@ -98,7 +98,8 @@ func (w *way) at() (x, y int) {
 	return w.x, w.y
 }
 
-// middle is a point half way along: that of the longest straight step which has room for a circle, or else of the longest curve.
+// middle returns a point at the middle: that of the longest straight step with space for a circle, or else of the
+// longest curve.
 func (w *way) middle() (x, y int) {
 	const room = 3 * beadSize
 	fromX, fromY, best := w.x, w.y, 0
@@ -119,7 +120,7 @@ func (w *way) middle() (x, y int) {
 	return x, y
 }
 
-// line goes straight on to x; it makes the last straight step longer rather than add one.
+// line continues straight to x; it extends the last straight step if there is one.
 func (w *way) line(x int) {
 	at, y := w.at()
 	if at == x {
@@ -132,7 +133,7 @@ func (w *way) line(x int) {
 	w.steps = append(w.steps, step{x: x, y: y})
 }
 
-// bend goes to a point in a curve that is level at both its ends, and straight if that is at the same height.
+// bend goes to a point in a curve that is level at both ends, or straight if that is at the same height.
 func (w *way) bend(x, y int) {
 	fromX, fromY := w.at()
 	if fromY == y {
@@ -143,13 +144,13 @@ func (w *way) bend(x, y int) {
 	w.steps = append(w.steps, step{curve: true, x1: fromX + half, y1: fromY, x2: x - half, y2: y, x: x, y: y})
 }
 
-// turn comes back to the same x at another height, by way of a point that is so far to the right.
+// turn returns to the same x at another height, by a curve around a point at far to the right.
 func (w *way) turn(y, far int) {
 	x, fromY := w.at()
 	w.steps = append(w.steps, step{curve: true, x1: x + far, y1: fromY, x2: x + far, y2: y, x: x, y: y})
 }
 
-// route is the way of an edge.
+// route returns the path of an edge.
 func (f *figure) route(i int) *way {
 	e := &f.edges[i]
 	v := &f.vs[e.from]
@@ -169,7 +170,8 @@ func (f *figure) route(i int) *way {
 	return w
 }
 
-// routeBack goes round to the first vertex of the chain, through it from right to left, and round to the target.
+// routeBack goes around to the first vertex of the chain, through the chain from right to left, and around to the
+// target.
 func (f *figure) routeBack(w *way, e *edge, i int) {
 	for k, d := range e.chain {
 		c := f.columns[f.vs[d].layer]
@@ -184,8 +186,8 @@ func (f *figure) routeBack(w *way, e *edge, i int) {
 	w.turn(y, -f.bow(f.vs[e.to].layer, y-f.vs[e.previous()].y))
 }
 
-// bow is how far the points that pull a turn are away. The curve itself goes three quarters of that, so it stays in the
-// room before the layer; higher turns go farther, so that they lie around lower ones.
+// bow returns the distance of the control points of a turn. The curve itself extends to three quarters of that, so it
+// stays in the space before the layer; higher turns extend farther, so that they surround lower ones.
 func (f *figure) bow(l, drop int) int {
 	room := f.tail
 	if l < len(f.columns) {
@@ -197,7 +199,7 @@ func (f *figure) bow(l, drop int) int {
 	return min(16+max(drop, -drop)/6, room*5/4)
 }
 
-// next is the vertex that follows the source, and previous that before the target.
+// next returns the vertex after the source, and previous the one before the target.
 func (e *edge) next() int {
 	if len(e.chain) > 0 {
 		return e.chain[0]
