@@ -1,27 +1,27 @@
-// Package integrity proves that a database is what it says it is: every case is rebuilt from its journal alone, the
-// rules that every case must keep are checked on the way, and the result is compared with the tables.
+// Package integrity verifies a database: it rebuilds every case from its journal alone, checks the rules for each case
+// on the way, and compares the result with the tables.
 //
-// The rules, with the numbers that they have in the reference of this field:
+// The rules, with their numbers in the reference:
 //
-//	I1   no condition ever holds less than no token
+//	I1   a condition never has a negative number of tokens
 //	I2   a task was enabled as often as its generation says, one after the other
 //	I3   at most one activation of a task is active at a time
 //	I4   an activation ends once
 //	I5   nothing of an ended activation is live
 //	I6   tokens are consumed where they were, and produced by completed tasks only
-//	I7   the journal yields the stored state
-//	I8   the tables hold nothing that the journal does not know, and count what they hold
-//	I9   nothing of an ended case changes
-//	I10  a started item has a started task, and every case above it has begun
+//	I7   the journal results in the stored state
+//	I8   the tables have nothing that is not in the journal, and correct counts
+//	I9   an ended case does not change
+//	I10  a started item has a started task, and all its enclosing cases have begun
 //	J1   the entries of a case form one chain, and every entry is in the chain of its case
-//	J2   an entry changes only what is there
+//	J2   an entry changes only what exists
 //	S1   a step waits only for a live job, and a job waits only for a step
 //	S2   a name is recorded once for a job
 //	S3   a child case that a step runs is live only while the step waits
 //	S4   an event is taken once, by one step
 //
-// The check reads a number of root cases at a time with all that belongs to them, so it needs memory for those and not for
-// the database.
+// The check reads some root cases at a time with everything that belongs to them, so it needs memory for those and not
+// for the whole database.
 package integrity
 
 import (
@@ -39,37 +39,37 @@ type Viewer interface {
 	View(ctx context.Context, f func(store.Reader) error) error
 }
 
-// Breach is a rule that the database does not keep.
+// Breach is a violation of a rule.
 type Breach struct {
-	Rule string // "I7"; see the package
+	Rule string // "I7"; see the package comment
 	Text string // what was found, without the rule
-	err  error  // that was met, or nil
+	err  error  // the error behind it, or nil
 }
 
-// Error is the rule that is broken, and what breaks it.
+// Error returns the rule and the violation.
 func (b *Breach) Error() string { return b.Rule + ": " + b.Text }
 
-// Unwrap is the error that the rule was checked with; nil if there is none.
+// Unwrap returns the error behind the violation; nil if there is none.
 func (b *Breach) Unwrap() error { return b.err }
 
-// Progress is how far a check is.
+// Progress is the progress of a check.
 type Progress struct {
 	Cases   int64 // root cases that were checked
-	Entries int64 // of the journal, that were applied
-	Of      int64 // entries that the journal has
+	Entries int64 // applied entries of the journal
+	Of      int64 // all entries of the journal
 }
 
 // Report is the result of a check.
 type Report struct {
 	Progress
 	Breaches []*Breach // the first [MaxBreaches]
-	More     int       // breaches beyond those
+	More     int       // number of further breaches
 }
 
-// MaxBreaches bounds what a report lists, since a damaged table breaks a rule with each of its rows.
+// MaxBreaches limits the breaches in a report, since a damaged table may violate a rule with each of its rows.
 const MaxBreaches = 1000
 
-// Check reports every breach that it finds in the store; nil means that there is none.
+// Check returns an error with every breach in the store; nil if there is none.
 func Check(ctx context.Context, s Viewer) error {
 	report, err := Inspect(ctx, s, nil)
 	errs := []error{err}
@@ -79,8 +79,8 @@ func Check(ctx context.Context, s Viewer) error {
 	return errors.Join(errs...)
 }
 
-// Inspect checks the store, in one view of it. progress is called now and then; it may be nil. The error is one of
-// reading: what is wrong with what was read is in the report.
+// Inspect checks the store in one view. progress is called at intervals; it may be nil. The error is one of reading:
+// problems of the data are in the report.
 func Inspect(ctx context.Context, s Viewer, progress func(Progress)) (Report, error) {
 	c := &checker{counts: make(map[store.Count]int64), ended: make(map[store.Ended]int64)}
 	err := s.View(ctx, func(r store.Reader) error { return c.run(ctx, r, progress) })
@@ -89,7 +89,7 @@ func Inspect(ctx context.Context, s Viewer, progress func(Progress)) (Report, er
 
 type checker struct {
 	report Report
-	counts map[store.Count]int64 // what there should be
+	counts map[store.Count]int64 // the expected counts
 	ended  map[store.Ended]int64
 }
 
@@ -102,7 +102,7 @@ func (c *checker) breach(rule, format string, args ...any) {
 	c.report.Breaches = append(c.report.Breaches, &Breach{rule, err.Error(), errors.Unwrap(err)})
 }
 
-// batchRoots is how many root cases are read at a time.
+// batchRoots is the number of root cases that are read at a time.
 const batchRoots = 200
 
 func (c *checker) run(ctx context.Context, r store.Reader, progress func(Progress)) error {

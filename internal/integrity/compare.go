@@ -10,7 +10,7 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// compare holds the stored state of a family against the rebuilt one.
+// compare compares the stored state of a family with the rebuilt one.
 func (c *checker) compare(f *family) {
 	if f.last == 0 || f.removed {
 		c.breach("I8", "case %s is in the tables, and the journal has no entry of it, or one that removes it", f.tree.Root)
@@ -76,13 +76,13 @@ func sameSuspension(got, want *state.Suspension) bool {
 	return got.At.Equal(want.At) && got.By == want.By && got.Reason == want.Reason
 }
 
-// samePlace compares where cases belong.
+// samePlace reports whether two cases have the same parent and position.
 func samePlace(got, want *state.Case) bool {
 	return got.Root == want.Root && got.Parent == want.Parent && got.ParentTask == want.ParentTask &&
 		got.Generation == want.Generation && got.Number == want.Number && got.Caller == want.Caller
 }
 
-// sameStart compares what cases were started with.
+// sameStart reports whether two cases were started with the same values.
 func sameStart(got, want *state.Case) bool {
 	return got.Workflow == want.Workflow && got.Version == want.Version && string(got.Input) == string(want.Input) &&
 		string(got.Options) == string(want.Options) && got.Priority == want.Priority && got.Predecessor == want.Predecessor &&
@@ -99,7 +99,7 @@ func marking(c *state.Case) string {
 	return s + " }"
 }
 
-// compareRows holds the rows of one table against what the journal yields; same reports whether a row is as it should be.
+// compareRows compares the rows of one table with the result of the journal; same reports whether two rows are equal.
 func compareRows[K interface {
 	comparable
 	fmt.Stringer
@@ -155,7 +155,7 @@ func sameFailure(got, want *workitem.Failure) bool {
 		got.Retryable == want.Retryable && got.After == want.After && got.Filtered == want.Filtered
 }
 
-// steps looks for names that a run of a job recorded twice.
+// steps reports names that a run of a job has recorded twice.
 func (c *checker) steps(f *family) {
 	type name struct {
 		job  workitem.JobID
@@ -172,7 +172,7 @@ func (c *checker) steps(f *family) {
 	}
 }
 
-// messages looks for events that were taken by a step that is not there.
+// messages reports events that were taken by a step that does not exist.
 func (c *checker) messages(f *family) {
 	for _, m := range f.messages {
 		if !m.Step.IsZero() && f.steps[m.Step] == nil {

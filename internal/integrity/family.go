@@ -8,7 +8,7 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// family is a root case with its descendants: as the journal yields them, and as the tables hold them.
+// family is a root case with its descendants, as rebuilt from the journal and as in the tables.
 type family struct {
 	tree     *state.Tree
 	last     int64 // position of the last entry
@@ -35,7 +35,7 @@ func newFamily(root workitem.CaseID) *family {
 	return f
 }
 
-// add takes what an entry changed.
+// add adds the changes of an entry.
 func (f *family) add(d state.Dirty) {
 	for _, it := range d.Items {
 		f.items[it.ID] = it
@@ -51,7 +51,8 @@ func (f *family) add(d state.Dirty) {
 	}
 }
 
-// pageSize is how many rows are read at a time: many, since each page costs as much as the cases are large.
+// pageSize is the number of rows that are read at a time. It is large, since each page has a cost that depends on the
+// size of the cases.
 const pageSize = 10_000
 
 // readAll reads the rows of one table, page by page.
@@ -66,7 +67,7 @@ func readAll[V any](read func(store.Page) ([]V, error), id func(V) string, take 
 	})
 }
 
-// readStored reads what the tables have of root cases. What they have of others is found by [checker.strays].
+// readStored reads the rows of root cases from the tables. Rows of no root case are found by [checker.strays].
 func readStored(
 	ctx context.Context, r store.Reader, ids []workitem.CaseID, families map[workitem.CaseID]*family,
 ) error {
@@ -75,7 +76,7 @@ func readStored(
 		if f := root[id]; f != nil {
 			return f
 		}
-		return &family{} // a row may name any case; what belongs to none is a stray
+		return &family{} // a row may refer to any case; orphaned rows are strays
 	}
 	err := readAll(func(p store.Page) ([]*state.Case, error) { return r.Cases(ctx, store.CaseFilter{Roots: ids, Page: p}) },
 		func(k *state.Case) string { return k.ID.String() },

@@ -8,7 +8,7 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// rules checks what an event may do, before it is applied.
+// rules checks an event before it is applied.
 func (c *checker) rules(f *family, e *store.Entry, event state.Change) {
 	switch event := event.(type) {
 	case *state.TaskMoved:
@@ -36,7 +36,7 @@ func (c *checker) rules(f *family, e *store.Entry, event state.Change) {
 				e.Seq, k.Net.TaskName(event.Task), k.ID, k.Tasks[event.Task].State)
 		}
 	case *state.ItemMoved:
-		_, it := f.tree.Item(event.Item) // as an earlier event of the same entry left it
+		_, it := f.tree.Item(event.Item) // in its state after an earlier event of the same entry
 		if it == nil {
 			it = f.items[event.Item]
 		}
@@ -46,7 +46,7 @@ func (c *checker) rules(f *family, e *store.Entry, event state.Change) {
 	}
 }
 
-// taskMove checks one change of a task's state.
+// taskMove checks a change of a task's state.
 func (c *checker) taskMove(e *store.Entry, k *state.Case, m *state.TaskMoved) {
 	task, name := k.Tasks[m.Task], k.Net.TaskName(m.Task)
 	if m.To == state.TaskEnabled {
@@ -81,7 +81,7 @@ func (c *checker) taskMove(e *store.Entry, k *state.Case, m *state.TaskMoved) {
 	}
 }
 
-// states checks what must hold between two commands of the cases that the last one changed, and of their children.
+// states checks the invariants between two commands, for the cases that the last one changed, and for their children.
 func (c *checker) states(e *store.Entry, tree *state.Tree, d state.Dirty) {
 	for _, k := range d.Cases {
 		c.state(e, k)
@@ -94,10 +94,10 @@ func (c *checker) states(e *store.Entry, tree *state.Tree, d state.Dirty) {
 	}
 }
 
-// state checks what must hold of a case by itself.
+// state checks the invariants of a single case.
 func (c *checker) state(e *store.Entry, k *state.Case) {
 	for it := range k.Items.All() {
-		t, _ := k.Net.TaskByName(it.Task) // a tree takes no item of an unknown task
+		t, _ := k.Net.TaskByName(it.Task) // a tree refuses items of unknown tasks
 		task := k.Tasks[t]
 		live := it.State.Live()
 		if live && (it.Generation != task.Generation || !task.State.Active() || k.State.Final()) {
@@ -119,7 +119,7 @@ func (c *checker) state(e *store.Entry, k *state.Case) {
 	c.waits(e, k)
 }
 
-// under checks what must hold of a child case and the one above it.
+// under checks the invariants between a child case and its parent.
 func (c *checker) under(e *store.Entry, tree *state.Tree, k *state.Case) {
 	parent := tree.Case(k.Parent)
 	if parent == nil {
@@ -139,7 +139,7 @@ func (c *checker) under(e *store.Entry, tree *state.Tree, k *state.Case) {
 	}
 }
 
-// waits checks what must hold of steps between two commands.
+// waits checks the invariants of steps between two commands.
 func (c *checker) waits(e *store.Entry, k *state.Case) {
 	waiting := make(map[workitem.JobID]bool)
 	for s := range k.Steps.All() {

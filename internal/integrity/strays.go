@@ -8,7 +8,7 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// strays reports what no case leads to, as a removal that forgets half of a case would leave behind.
+// strays reports orphaned rows, such as an incomplete removal of a case would leave.
 func (c *checker) strays(audit store.Audit) {
 	for _, s := range audit.Strays {
 		if s.What == "journal entry" {
@@ -23,7 +23,7 @@ func (c *checker) strays(audit store.Audit) {
 	}
 }
 
-// count adds what there should be of a family.
+// count adds the expected counts of a family.
 func (c *checker) count(f *family) {
 	workflows := make(map[workitem.CaseID]string)
 	f.tree.Each(func(k *state.Case) {
@@ -44,7 +44,7 @@ func (c *checker) count(f *family) {
 	}
 }
 
-// compareCounts holds the counts of the tables against what was counted: those of what there is, and those of what ended.
+// compareCounts compares the counts in the tables with the expected ones, of existing and of ended items and cases.
 func (c *checker) compareCounts(ctx context.Context, r store.Counter) error {
 	counts, err := r.Counts(ctx)
 	if err != nil {
@@ -71,7 +71,7 @@ func (c *checker) compareCounts(ctx context.Context, r store.Counter) error {
 	return nil
 }
 
-// compareCount holds one count against what was counted of the kind, which is done with then.
+// compareCount compares one count with the expected one of its kind, and removes that.
 func compareCount[K store.Count | store.Ended](c *checker, what string, counted map[K]int64, kind K, n int64) {
 	if n != counted[kind] {
 		c.breach("I8", "there are %d%s of %+v by the counts of the tables, and %d by the journal", n, what, kind, counted[kind])
@@ -79,7 +79,7 @@ func compareCount[K store.Count | store.Ended](c *checker, what string, counted 
 	delete(counted, kind)
 }
 
-// compareRest reports what was counted and has no count in the tables.
+// compareRest reports expected counts that are not in the tables.
 func compareRest[K store.Count | store.Ended](c *checker, what string, counted map[K]int64) {
 	for kind, n := range counted {
 		c.breach("I8", "there are none%s of %+v by the counts of the tables, and %d by the journal", what, kind, n)

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// Pool holds connections of which one user at a time has each. They are opened as they are needed.
+// Pool is a pool of connections, each of which has one user at a time. They are opened on demand.
 type Pool[C any] struct {
 	open  func(context.Context) (C, error)
 	end   func(C) error
@@ -17,7 +17,7 @@ type Pool[C any] struct {
 	done  bool
 }
 
-// NewPool returns a pool of at most max connections. Get returns the error over after the pool was closed.
+// NewPool returns a pool of at most max connections. After Close, Get returns the error over.
 func NewPool[C any](max int, open func(context.Context) (C, error), end func(C) error, over error) *Pool[C] {
 	return &Pool[C]{open: open, end: end, over: over, slots: make(chan struct{}, max)}
 }
@@ -50,7 +50,7 @@ func (p *Pool[C]) Get(ctx context.Context) (C, error) {
 	return c, err
 }
 
-// Put gives a connection back. One that is not to be kept is closed.
+// Put returns a connection to the pool, or closes it if keep is false.
 func (p *Pool[C]) Put(c C, keep bool) {
 	p.mu.Lock()
 	if p.done || !keep {
@@ -62,7 +62,7 @@ func (p *Pool[C]) Put(c C, keep bool) {
 	<-p.slots
 }
 
-// Close closes the idle connections; one that is in use is closed when it is given back.
+// Close closes the idle connections; a connection in use is closed when it is returned.
 func (p *Pool[C]) Close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -1,8 +1,9 @@
-// Package sqlkit is what adapters of SQL databases share: schemas that grow by numbered migrations.
+// Package sqlkit has the common parts of stores on SQL databases: numbered migrations of a schema, and the user's SQL
+// in a transaction.
 //
 // A migration is a file "0001_init.sql": its number, a name, and statements that are run once, in one transaction with
-// the note that they were. What was applied is kept with a checksum, so that a migration that was edited after its
-// release is found out instead of leaving two databases of one version that differ.
+// the record of the migration. The record has a checksum, so that a change of a released migration is detected, instead
+// of resulting in two different databases of the same version.
 package sqlkit
 
 import (
@@ -15,7 +16,7 @@ import (
 	"strings"
 )
 
-// The ways in which a database and this program can disagree.
+// The ways in which a database and this program may not match.
 var (
 	ErrNewer   = errors.New("the schema is newer than this program")
 	ErrChanged = errors.New("a migration was changed after it had been applied")
@@ -29,21 +30,20 @@ type Migration struct {
 	Checksum string // SHA-256 of SQL, in hexadecimal
 }
 
-// Applied is a migration that a database has.
+// Applied is a migration that was applied to a database.
 type Applied struct {
 	Version  int
 	Checksum string
 }
 
-// Load reads the migrations of a folder, in order. The error names the file that is misnamed, or the number that is
-// missing.
+// Load reads the migrations of a folder, in order. The error has the invalid file name, or the missing number.
 func Load(folder fs.FS) ([]Migration, error) {
 	files, err := fs.Glob(folder, "*.sql")
 	if err != nil {
 		return nil, err
 	}
 	var all []Migration
-	for _, file := range files { // Glob sorts them
+	for _, file := range files { // Glob returns them sorted
 		number, rest, ok := strings.Cut(strings.TrimSuffix(file, ".sql"), "_")
 		version, err := strconv.Atoi(number)
 		if !ok || err != nil {
@@ -63,8 +63,8 @@ func Load(folder fs.FS) ([]Migration, error) {
 	return all, nil
 }
 
-// Pending returns the migrations that a database lacks, given those that it has in order of their versions. The error
-// wraps [ErrNewer] and says both versions, or wraps [ErrChanged].
+// Pending returns the migrations that a database lacks, given the applied ones in the order of their versions. The
+// error wraps [ErrNewer], with both versions, or [ErrChanged].
 func Pending(known []Migration, applied []Applied) ([]Migration, error) {
 	if len(applied) > len(known) {
 		return nil, fmt.Errorf("%w: it has version %d, and this program knows up to %d; use a newer program",

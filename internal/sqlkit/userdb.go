@@ -12,11 +12,11 @@ import (
 	"github.com/tasq-dev/tasq/domain"
 )
 
-// ErrOver says that the transaction is over which the user's SQL was to run in.
+// ErrOver means that the transaction for the user's SQL has ended.
 var ErrOver = errors.New("the transaction is over: use it only within the function that it was given to")
 
-// UserDB gives the user's SQL the connection of a store's transaction, by way of package database/sql: its connections are
-// all the same one of the database. When the transaction is over, nothing of it works any more. It is a [domain.DB].
+// UserDB gives the user's SQL access to the connection of a store's transaction through database/sql: all its
+// connections are that one connection. After the end of the transaction, every call fails. It is a [domain.DB].
 type UserDB struct {
 	*sql.DB
 	raw     Conn
@@ -27,33 +27,33 @@ type UserDB struct {
 	stmts   map[*userStmt]bool
 }
 
-// Conn is a connection as its driver has it.
+// Conn is a connection of the driver.
 type Conn interface {
 	driver.ConnPrepareContext
 	driver.ExecerContext
 	driver.QueryerContext
 }
 
-// Scope is the transaction or view that the user's SQL runs in. The lock is that of the connection, and is held during each
-// call of the driver.
+// Scope is the transaction or view of the user's SQL. The lock is that of the connection, and is held during each call
+// of the driver.
 type Scope interface {
 	sync.Locker
 
-	// Do runs f, which runs a statement, if it may run now. It returns the error as the user gets it. The lock is held.
+	// Do runs f, which runs a statement, if that is allowed now. It returns the error for the user. The lock is held.
 	Do(statement string, f func() error) error
 
-	// Met returns the error of a row as the user gets it. The lock is held.
+	// Met returns the error of a row for the user. The lock is held.
 	Met(err error) error
 }
 
-// NewUserDB returns a handle that is good until it is ended.
+// NewUserDB returns a handle that is valid until End.
 func NewUserDB(raw Conn, scope Scope, dialect domain.Dialect) *UserDB {
 	u := &UserDB{raw: raw, scope: scope, dialect: dialect, rows: make(map[*userRows]bool), stmts: make(map[*userStmt]bool)}
 	u.DB = sql.OpenDB(u)
 	return u
 }
 
-// DeadDB is a handle of a transaction that is over.
+// DeadDB returns a handle of a transaction that has ended.
 var DeadDB = sync.OnceValue(func() domain.DB {
 	u := &UserDB{scope: noScope{new(sync.Mutex)}, over: true}
 	u.DB = sql.OpenDB(u)
@@ -88,15 +88,15 @@ type noDriver struct{}
 
 func (noDriver) Open(string) (driver.Conn, error) { return nil, ErrOver }
 
-// CloseRows ends the queries that the user has not read to their end. The lock is held.
+// CloseRows ends the queries that the user has not read completely. The lock is held.
 func (u *UserDB) CloseRows() {
 	for r := range u.rows {
-		_ = r.raw.Close() // an error repeats that of the query
+		_ = r.raw.Close() // the same error as that of the query
 	}
 	clear(u.rows)
 }
 
-// End makes every handle unusable.
+// End makes the handle unusable.
 func (u *UserDB) End() {
 	u.scope.Lock()
 	if !u.over {
@@ -108,10 +108,10 @@ func (u *UserDB) End() {
 		clear(u.stmts)
 	}
 	u.scope.Unlock()
-	_ = u.DB.Close() // its connections have nothing to close
+	_ = u.DB.Close() // its connections need no closing
 }
 
-// do runs f on the connection, if that may be used.
+// do runs f on the connection, if it may be used.
 func (u *UserDB) do(statement string, f func() error) error {
 	u.scope.Lock()
 	defer u.scope.Unlock()
@@ -126,7 +126,7 @@ type userConn struct{ u *UserDB }
 // Close implements driver.Conn. The connection is the store's.
 func (c userConn) Close() error { return nil }
 
-// CheckNamedValue implements driver.NamedValueChecker: what the driver takes, the user may give.
+// CheckNamedValue implements driver.NamedValueChecker: the user may pass every value that the driver takes.
 func (c userConn) CheckNamedValue(v *driver.NamedValue) error {
 	if checker, ok := c.u.raw.(driver.NamedValueChecker); ok {
 		return checker.CheckNamedValue(v)
@@ -160,8 +160,8 @@ func (c userConn) PrepareContext(_ context.Context, query string) (driver.Stmt, 
 	return s, nil
 }
 
-// ExecContext implements driver.ExecerContext. The context is looked at before and not after the start: an interrupt
-// would undo the transaction that all share.
+// ExecContext implements driver.ExecerContext. The context is checked only before the start: an interrupt would roll
+// back the transaction, which has the work of several commands.
 func (c userConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (res driver.Result,
 	err error) {
 	if err := ctx.Err(); err != nil {
@@ -283,7 +283,7 @@ func (r *userRows) Next(dest []driver.Value) error {
 	return r.u.scope.Met(err)
 }
 
-// Refusal is the error of a statement that would end or leave the transaction of a command.
+// Refusal returns the error of a statement that would end the transaction of a command.
 func Refusal(word string) error {
 	return fmt.Errorf("%s is not allowed: the statement runs in the transaction of a command, which commits or "+
 		"undoes it; return an error to undo", word)

@@ -1,6 +1,6 @@
-// Package storehook opens stores that call functions of a test where an engine begins and ends transactions, reads and
-// appends: to count, to fail, to wait, to kill the process. The optional interfaces of a store are hidden, but for
-// [store.Killer], and [store.Fleet] where it is asked for.
+// Package storehook opens stores that call hooks of a test when an engine begins and ends transactions, reads and
+// appends: to count, to fail, to wait, or to kill the process. The optional interfaces of a store are hidden, except
+// [store.Killer], and [store.Fleet] if requested.
 package storehook
 
 import (
@@ -12,17 +12,17 @@ import (
 )
 
 // Opener opens stores with hooks. A nil hook does nothing. The hooks of transactions are called one at a time, since an
-// engine has one writer; those of View and Idle are called from any goroutine.
+// engine has one writer; those of View and Idle may be called concurrently.
 type Opener struct {
 	store.Opener
 
 	Fleet bool // a store.Fleet stays one; Append and Tx have to be nil, which would hide store.SharedTx
 
-	Opened func(s store.Store) error                    // the store is open; an error refuses it
+	Opened func(s store.Store) error                    // the store is open; an error closes it
 	Update func(run func() error) error                 // around each transaction that may write
-	Tx     func(tx store.Tx) store.Tx                   // what such a transaction is given
-	Append func(e *store.Entry, tree *state.Tree) error // before each entry; an error is that of the append
-	Commit func() error                                 // a transaction is to be committed; an error undoes it
+	Tx     func(tx store.Tx) store.Tx                   // replaces the transaction that the engine gets
+	Append func(e *store.Entry, tree *state.Tree) error // before each entry; its error is returned by Append
+	Commit func() error                                 // before the commit; an error rolls back the transaction
 	View   func(run func() error) error                 // around each view
 	Idle   func(run func() error) error                 // around each call of Idle
 }
@@ -43,7 +43,7 @@ func (o *Opener) Open(ctx context.Context, opts store.Options) (store.Store, err
 	return h, nil
 }
 
-// hookedFleet is a store that several engines can have open.
+// hookedFleet is a store that several engines may open.
 type hookedFleet struct {
 	*hooked
 	store.Fleet

@@ -8,7 +8,7 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// step names a step by what it does and which job it belongs to: "step charge of order.1.1".
+// step names a step by its action and its job: "step charge of order.1.1".
 func (s *Story) step(st *workitem.Step) string {
 	name := "step " + st.Name
 	switch j := s.jobs[st.Job]; {
@@ -34,7 +34,7 @@ func (s *Story) stepOpened(st *workitem.Step, at time.Time) string {
 	return line + " waits for " + s.awaited(st) + due(st.Due, at)
 }
 
-// awaited says what a waiting step waits for.
+// awaited describes what a waiting step waits for.
 func (s *Story) awaited(st *workitem.Step) string {
 	switch st.Kind {
 	case workitem.StepEvent:

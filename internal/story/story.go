@@ -1,5 +1,5 @@
-// Package story puts what happened to a case into words: one sentence for each change of its journal. The history of the command
-// and of the pages, and the previews of commands, are made of them.
+// Package story describes the history of a case as text: one sentence for each change in its journal. The command line
+// and the pages use it for histories, and for previews of commands.
 package story
 
 import (
@@ -17,28 +17,28 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Story puts the events of a case's journal into words. It gets every event of the tree in order, since later ones
-// name items and jobs by their ids alone.
+// Story describes the events of a case's journal as text. It must get every event of the tree in order, since later
+// events refer to items and jobs by id only.
 type Story struct {
 	tree  *state.Tree
-	top   workitem.CaseID // whose story it is; its descendants belong to it
+	top   workitem.CaseID // the case of the story; its descendants belong to it
 	items map[workitem.ID]*workitem.Item
 	jobs  map[workitem.JobID]*state.Job
 	steps map[workitem.StepID]*workitem.Step
 	mail  map[workitem.MessageID]*state.Message
 }
 
-// New begins the story of a case, and of its descendants, in a tree.
+// New begins the story of a case, with its descendants, in a tree.
 func New(tree *state.Tree, top workitem.CaseID) *Story {
 	return &Story{tree: tree, top: top,
 		items: make(map[workitem.ID]*workitem.Item), jobs: make(map[workitem.JobID]*state.Job),
 		steps: make(map[workitem.StepID]*workitem.Step), mail: make(map[workitem.MessageID]*state.Message)}
 }
 
-// Tree is the tree of the case.
+// Tree returns the tree of the case.
 func (s *Story) Tree() *state.Tree { return s.tree }
 
-// Know gives the story the items and jobs that were there before its first change.
+// Know adds the items and jobs that existed before the first change.
 func (s *Story) Know(tree *state.Tree) {
 	tree.Each(func(c *state.Case) {
 		for it := range c.Items.All() {
@@ -50,18 +50,18 @@ func (s *Story) Know(tree *state.Tree) {
 	})
 }
 
-// KnowItem gives the story an item that was there before its first change.
+// KnowItem adds an item that existed before the first change.
 func (s *Story) KnowItem(it *workitem.Item) { s.items[it.ID] = it }
 
-// KnowJob gives the story a job that was there before its first change. How the job stood then is not known.
+// KnowJob adds a job that existed before the first change. Its state at that time is unknown.
 func (s *Story) KnowJob(j *state.Job) {
 	then := *j
 	then.State = state.JobPending
 	s.jobs[j.ID] = &then
 }
 
-// path names a case relative to the one whose story it is: "" for itself, "print.1.2" for its child, and so on. It
-// reports false for a case that is not part of the story.
+// path returns the name of a case relative to that of the story: "" for that case, "print.1.2" for its child, and so
+// on. It returns false for a case that is not part of the story.
 func (s *Story) path(id workitem.CaseID) (string, bool) {
 	var steps []string
 	for id != s.top {
@@ -75,7 +75,7 @@ func (s *Story) path(id workitem.CaseID) (string, bool) {
 	return strings.Join(steps, "/"), true
 }
 
-// Tell returns one line about an event; false if it belongs to another case.
+// Tell returns a line for an event; false if it belongs to another case.
 func (s *Story) Tell(e state.Change, at time.Time) (string, bool) {
 	id := state.CaseOf(e)
 	line := s.words(e, at)
@@ -150,7 +150,7 @@ func (s *Story) tokensMoved(e *state.TokensMoved) string {
 	return "tokens moved from " + s.conditions(e.Case, e.From) + " to " + s.conditions(e.Case, e.Into)
 }
 
-// given adds a reason, if there is one.
+// given returns the reason as part of a line, if there is one.
 func given(reason string) string {
 	if reason == "" {
 		return ""
@@ -268,13 +268,13 @@ func (s *Story) jobMoved(e *state.JobMoved, at time.Time) string {
 	default:
 		line += " " + e.To.String()
 	}
-	if e.Failure != nil && e.To != state.JobDone { // the failure of a run that is done is its item's
+	if e.Failure != nil && e.To != state.JobDone { // the failure of a completed run is that of its item
 		line += ": " + e.Failure.String()
 	}
 	return line
 }
 
-// job names a job by what it does and what owns it: "timer timeout of draft.1.1".
+// job names a job by its action and its owner: "timer timeout of draft.1.1".
 func (s *Story) job(j *state.Job) string {
 	what := j.Kind
 	if j.Name != "" {
@@ -309,7 +309,7 @@ func (s *Story) conditions(id workitem.CaseID, list []net.ConditionID) string {
 	return strings.Join(names, ", ")
 }
 
-// showing adds a payload to a line, or the beginning of a long one.
+// showing adds a payload to a line, cut if it is long.
 func showing(before string, payload []byte) string {
 	if len(payload) == 0 {
 		return ""
@@ -328,7 +328,7 @@ func due(due, at time.Time) string {
 	return ", due in " + due.Sub(at).Round(time.Millisecond).String()
 }
 
-// Naming puts the names of items into a command, which has their ids: "item complete 0197…" becomes "item complete
+// Naming replaces the ids of items in a command by their labels: "item complete 0197…" becomes "item complete
 // draft.1.1".
 func (s *Story) Naming(command string) string {
 	fields := strings.Fields(command)

@@ -1,5 +1,5 @@
-// Package virtual holds a clock that moves only when it is advanced. Tests and scenario files run on it, so that
-// hours of waiting take no time, and every due time is met exactly.
+// Package virtual has a clock that moves only when it is advanced. Tests and scenario files use it, so that waiting for
+// hours takes no time, and work starts exactly when it is due.
 package virtual
 
 import (
@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// Epoch is where a clock starts: an even moment, so that times in transcripts are easy to read.
+// Epoch is the initial time of a clock: a full hour, so that times in transcripts are easy to read.
 var Epoch = time.Date(2030, time.January, 1, 0, 0, 0, 0, time.UTC)
 
-// Clock is a clock that only [Clock.Set] and [Clock.Advance] move. It is safe for concurrent use. Make one with
+// Clock is a clock that only [Clock.Set] and [Clock.Advance] move. It is safe for concurrent use. Create one with
 // [NewClock].
 type Clock struct {
 	mu    sync.Mutex
@@ -22,25 +22,25 @@ type Clock struct {
 	calls []call
 }
 
-// call is a function to be called at a time.
+// call is a scheduled call of a function.
 type call struct {
 	at time.Time
 	id int
 	f  func()
 }
 
-// NewClock returns a clock that stands at [Epoch].
+// NewClock returns a clock at [Epoch].
 func NewClock() *Clock { return &Clock{now: Epoch} }
 
-// Now returns the present time.
+// Now returns the current time of the clock.
 func (c *Clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.now
 }
 
-// AfterFunc has f called when the clock has moved by d, by the caller that moves it; at once and in a goroutine of its own if d
-// is zero or less.
+// AfterFunc schedules a call of f after the clock has moved by d. The caller that moves the clock calls it. If d is
+// zero or negative, f is called immediately in its own goroutine.
 func (c *Clock) AfterFunc(d time.Duration, f func()) (stop func() bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -62,8 +62,8 @@ func (c *Clock) cancel(id int) bool {
 	return len(c.calls) < before
 }
 
-// Set moves the clock to a time, also backwards. The functions that become due are called before it returns, in the
-// order of their times, while the clock already shows the new time.
+// Set moves the clock to a time, possibly backwards. Before it returns, it calls the functions that become due, in the
+// order of their times, while the clock already has the new time.
 func (c *Clock) Set(now time.Time) {
 	c.mu.Lock()
 	c.now = now
@@ -82,14 +82,14 @@ func (c *Clock) Set(now time.Time) {
 	}
 }
 
-// Engine is what [Clock.Advance] needs of an engine.
+// Engine is the part of an engine that [Clock.Advance] uses.
 type Engine interface {
 	Drain(ctx context.Context) error
 	NextDue() (time.Time, bool)
 }
 
-// Advance moves the clock by d, and has the engine do every job that becomes due, in due order, each at its own due
-// time.
+// Advance moves the clock by d, and makes the engine run every job that becomes due, in the order of the due times,
+// each at its own due time.
 func (c *Clock) Advance(ctx context.Context, e Engine, d time.Duration) error {
 	target := c.Now().Add(d)
 	for {
