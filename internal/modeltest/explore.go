@@ -8,16 +8,16 @@ import (
 	"github.com/tasq-dev/tasq/net"
 )
 
-// Outcome is what can happen to a case of a net.
+// Outcome is the result of exploring all runs of a net.
 type Outcome struct {
 	Sound bool     // every run can complete, with nothing left over, and every task can start
-	Big   bool     // there were more states than allowed, so nothing is known
+	Big   bool     // there were more states than allowed, so the result is unknown
 	Stuck string   // a state from which the end cannot be reached; "" if there is none
-	Left  string   // a state that has reached the end with work left over; "" if there is none
+	Left  string   // a state in which the end is reached but work is left; "" if there is none
 	Dead  []string // tasks that never start
 }
 
-// String says what is wrong, in a line.
+// String describes the result in one line.
 func (o Outcome) String() string {
 	switch {
 	case o.Big:
@@ -38,9 +38,9 @@ func (o Outcome) String() string {
 	return strings.Join(s, ", ")
 }
 
-// Explore looks at every state of a net, up to a limit: any enabled task may start, any busy one may complete, with any
-// choice of its split. Routing tasks do both in one step, and before any other.
-// It is the definition of soundness put into a program, and slow; it shares no code with verification.
+// Explore visits every state of a net, up to a limit: any enabled task may start, any busy task may complete, with any
+// choice of its split. Routing tasks do both in one step, before any other. It implements the definition of soundness
+// directly and is slow; it shares no code with verification.
 func Explore(n *net.Net, limit int) Outcome {
 	x := &explorer{n: n, index: map[string]int{}, started: map[net.TaskID]bool{}}
 	x.visit(n.InitialMarking(), net.NewBits(n.NumTasks()))
@@ -205,7 +205,7 @@ func (x *explorer) ways(t net.TaskID) [][]net.ConditionID {
 	return ways
 }
 
-// stuck walks back from the ends; what it does not come to is stuck.
+// stuck searches backwards from the ends; a state that it does not reach is stuck.
 func (x *explorer) stuck() string {
 	ok := make([]bool, len(x.states))
 	var open []int

@@ -1,5 +1,5 @@
-// Package modeltest gives tests and benchmarks the process models that others drew. They are no part of this
-// repository: a test that asks for an archive of them is skipped, and says so, where it is absent.
+// Package modeltest provides public process models to tests and benchmarks. They are not part of this repository: a
+// test that needs a missing archive is skipped, with a message.
 package modeltest
 
 import (
@@ -25,10 +25,10 @@ type File struct {
 // Base returns the last element of the file's path.
 func (f File) Base() string { return path.Base(f.Name) }
 
-// ErrAbsent is the error of [Find] and [Read] for an archive that is nowhere. It says where to put it.
+// ErrAbsent is the error of [Find] and [Read] for a missing archive. It says where to put it.
 var ErrAbsent = errors.New("set TASQ_MODELS to the folder that holds it, or put it into ../shared/models")
 
-// Files returns what [Read] does, for a test. The test is skipped if the archive is nowhere.
+// Files is [Read] for a test. It skips the test if the archive is missing.
 func Files(t testing.TB, archive string, endings ...string) []File {
 	t.Helper()
 	files, err := Read(archive, endings...)
@@ -41,8 +41,8 @@ func Files(t testing.TB, archive string, endings ...string) []File {
 	return files
 }
 
-// Read returns the files of an archive whose names end in one of the given ways, sorted by name. The error wraps
-// [ErrAbsent] if the archive is nowhere; see [Find].
+// Read returns the files of an archive with the given extensions, sorted by name. The error wraps [ErrAbsent] if the
+// archive is missing; see [Find].
 func Read(archive string, endings ...string) ([]File, error) {
 	name, err := Find(archive)
 	if err != nil {
@@ -113,8 +113,7 @@ func read(r io.Reader, endings []string) ([]File, error) {
 	return files, nil
 }
 
-// InDocs demands that a line stands in docs/interchange.md, so that the numbers there stay those that tests have
-// measured.
+// InDocs requires that docs/interchange.md has a line, so that the numbers there stay those that tests have measured.
 func InDocs(t testing.TB, format string, args ...any) {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("..", "..", "docs", "interchange.md"))

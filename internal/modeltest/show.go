@@ -7,8 +7,8 @@ import (
 	"github.com/tasq-dev/tasq/net"
 )
 
-// Show writes a definition in the net notation, without the line that names the workflow. Tests compare it, since a
-// difference of two such texts can be read.
+// Show returns a definition in net notation, without the line with the name of the workflow. Tests compare it, since
+// differences between two such texts are readable.
 func Show(d *net.Definition) string {
 	var b strings.Builder
 	for _, c := range d.Conditions {
@@ -36,8 +36,8 @@ func Show(d *net.Definition) string {
 	return b.String()
 }
 
-// Lines takes the space around every line of a text away and ends it with a line break, so that an expected text can be
-// indented like the test that holds it.
+// Lines removes the space around every line of a text and ends it with a line break, so that an expected text can be
+// indented like the test that contains it.
 func Lines(s string) string {
 	s = strings.TrimSpace(s)
 	if s == "" {

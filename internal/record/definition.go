@@ -18,14 +18,15 @@ type Definition struct {
 	Version     string    `json:"version,omitempty"`
 	Fingerprint string    `json:"fingerprint"`
 	Tasks       []string  `json:"tasks"`
-	Code        bool      `json:"code"` // only the program that has it can run it
-	Live        int64     `json:"live"` // cases that go on
+	Code        bool      `json:"code"` // only a program that has its code can run it
+	Live        int64     `json:"live"` // live cases
 	Ended       int64     `json:"ended"`
 	Registered  time.Time `json:"registered"`
-	Allows      []string  `json:"allows,omitempty"` // the ways in which it may be unsound
+	Allows      []string  `json:"allows,omitempty"` // the findings that it allows
 }
 
-// Definitions are the JSON forms of definitions, by workflow and age, with the numbers of their cases. The error is that of the reader.
+// Definitions are the JSON forms of definitions, by workflow and age, with the numbers of their cases. The error is
+// that of the reader.
 func Definitions(ctx context.Context, r store.Reader, defs []*store.Definition) ([]*Definition, error) {
 	rows := make([]*Definition, 0, len(defs))
 	byPrint := make(map[string]*Definition, len(defs))
@@ -48,8 +49,8 @@ func Definitions(ctx context.Context, r store.Reader, defs []*store.Definition) 
 	return rows, countCases(ctx, r, byPrint)
 }
 
-// countCases counts the cases of each definition. Those of a workflow that has one definition are counted at any time, so they cost
-// nothing; only the cases of a workflow with several have to be looked at.
+// countCases counts the cases of each definition. If a workflow has only one definition, the stored counts of the
+// workflow are used at no cost; only the cases of a workflow with several definitions are counted.
 func countCases(ctx context.Context, r store.Counter, byPrint map[string]*Definition) error {
 	only, several := make(map[string]*Definition), false
 	for _, d := range byPrint {

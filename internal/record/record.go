@@ -1,6 +1,5 @@
-// Package record has the JSON forms of what a database holds: of a case, a work item, a job and so on. The command tasq prints
-// them, and the JSON API of the pages answers with them. Field names are stable; a field with nothing in it is left out. Times are ISO 8601 in
-// UTC.
+// Package record has the JSON forms of stored data: of cases, work items, jobs and so on. The command tasq prints them,
+// and the JSON API responds with them. Field names are stable, and empty fields are omitted. Times are ISO 8601 in UTC.
 package record
 
 import (
@@ -19,7 +18,7 @@ type Case struct {
 	Root        workitem.CaseID `json:"root"`
 	Parent      workitem.CaseID `json:"parent,omitzero"`
 	ParentTask  string          `json:"parent_task,omitempty"`
-	Caller      workitem.JobID  `json:"caller,omitzero"` // the job, a step of which runs it
+	Caller      workitem.JobID  `json:"caller,omitzero"` // the job with the step that runs it
 	Generation  int             `json:"generation,omitempty"`
 	Number      int             `json:"number,omitempty"`
 	Workflow    string          `json:"workflow"`
@@ -35,10 +34,10 @@ type Case struct {
 
 	Failure *workitem.Failure `json:"failure,omitempty"`
 
-	Options     json.RawMessage `json:"options,omitempty"` // what was asked of the run beyond its input
+	Options     json.RawMessage `json:"options,omitempty"` // the options of its start
 	Priority    int             `json:"priority,omitempty"`
-	Predecessor workitem.CaseID `json:"predecessor,omitzero"` // the run that it restarts
-	KeepUntil   time.Time       `json:"keep_until,omitzero"`  // once it has ended; left out if it is kept without end
+	Predecessor workitem.CaseID `json:"predecessor,omitzero"` // the case that it restarts
+	KeepUntil   time.Time       `json:"keep_until,omitzero"`  // after its end; omitted if there is no limit
 
 	Key    string            `json:"key,omitempty"` // business key
 	Labels map[string]string `json:"labels,omitempty"`
@@ -162,7 +161,7 @@ func OfJob(j *state.Job) Job {
 	}
 }
 
-// Count is the JSON form of a number of things in one state.
+// Count is the JSON form of a number of rows in one state.
 type Count struct {
 	What     string `json:"what"` // case, item or job
 	Workflow string `json:"workflow"`

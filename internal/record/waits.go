@@ -33,7 +33,7 @@ type Step struct {
 	Failure *workitem.Failure `json:"failure,omitempty"`
 }
 
-// OfStep is the JSON form of a step; a token is left out of it.
+// OfStep returns the JSON form of a step, without the text of a token.
 func OfStep(s *workitem.Step) Step {
 	s = WithoutSecret(s)
 	limits, due, result := s.Takes(), s.Due, s.Result
@@ -47,7 +47,7 @@ func OfStep(s *workitem.Step) Step {
 	}
 }
 
-// WithoutSecret leaves out the text of a token: it is all that is needed to send the event.
+// WithoutSecret returns a step without the text of its token, which would be sufficient to send the event.
 func WithoutSecret(s *workitem.Step) *workitem.Step {
 	if s.Kind != workitem.StepToken {
 		return s
@@ -65,12 +65,12 @@ type Event struct {
 	Case  workitem.CaseID    `json:"case"`
 	By    string             `json:"by,omitempty"`
 	Sent  time.Time          `json:"sent"`
-	Step  workitem.StepID    `json:"step,omitzero"` // that took it
+	Step  workitem.StepID    `json:"step,omitzero"` // the step that took it
 	Taken time.Time          `json:"taken,omitzero"`
 	Value json.RawMessage    `json:"value,omitempty"`
 }
 
-// OfEvent is the JSON form of an event.
+// OfEvent returns the JSON form of an event.
 func OfEvent(m *state.Message) Event {
 	return Event{ID: m.ID, Name: m.Name, Topic: m.Topic, Case: m.Case, By: m.By, Sent: m.Sent, Step: m.Step,
 		Taken: m.Taken, Value: m.Value}
@@ -85,13 +85,13 @@ type Incident struct {
 	Task    string            `json:"task,omitempty"`
 	Item    workitem.ID       `json:"item,omitzero"`
 	Child   workitem.CaseID   `json:"child,omitzero"`
-	Work    string            `json:"work,omitempty"` // the kind of the job that was given up
+	Work    string            `json:"work,omitempty"` // the kind of the job that has failed
 	Name    string            `json:"name,omitempty"` // of that timer, function or handler
 	Failure *workitem.Failure `json:"failure,omitempty"`
 	Since   time.Time         `json:"since"`
 }
 
-// OfIncident is the JSON form of an incident.
+// OfIncident returns the JSON form of an incident.
 func OfIncident(i *store.Incident) Incident {
 	o := Incident{ID: i.ID, Kind: i.Kind, Case: i.Case, Root: i.Root, Task: i.Task, Item: i.Item, Child: i.Child,
 		Failure: i.Failure, Since: i.Since}

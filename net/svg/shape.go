@@ -19,7 +19,7 @@ func (f *figure) writeVertex(p *pen, i int) {
 	}
 }
 
-// writeCondition writes a circle with what is in it: tokens, or else the marks of the start and the end.
+// writeCondition writes a circle with its content: tokens, or else the symbols of the start and the end.
 func (f *figure) writeCondition(p *pen, i int) {
 	v := &f.vs[i]
 	c := net.ConditionID(v.id)
@@ -47,7 +47,7 @@ func (f *figure) writeCondition(p *pen, i int) {
 	p.put(`</g>`)
 }
 
-// writeConnector writes a plate with the number of a flow.
+// writeConnector writes a label with the number of a flow.
 func writeConnector(p *pen, v *vertex, x, y int) {
 	p.put(`<g class="connector"><title>`, escape(v.tip), `</title><rect class="plate" x="`, x-v.width/2, `" y="`, y-v.up,
 		`" width="`, v.width, `" height="`, v.up+v.down, `" rx="3" fill="`, greyColor, `"/>`)
@@ -69,7 +69,7 @@ func (f *figure) tipOf(c net.ConditionID) string {
 	return tip
 }
 
-// writeTokens writes up to four dots as on a die, and a number for more.
+// writeTokens writes up to four dots as on a die, or a larger number as text.
 func writeTokens(p *pen, tokens, x, y, r int) {
 	d, dot := 2*r/5, r/5+1
 	places := [...][][2]int{1: {{0, 0}}, 2: {{-d, 0}, {d, 0}}, 3: {{-d, d - 1}, {d, d - 1}, {0, -d}},
@@ -86,7 +86,7 @@ func writeTokens(p *pen, tokens, x, y, r int) {
 	}
 }
 
-// writeTask writes a box with its strips, its name, and the marks of what it cancels.
+// writeTask writes a box with its strips, its name, and the colors of its cancellation region.
 func (f *figure) writeTask(p *pen, i int) {
 	v := &f.vs[i]
 	t := net.TaskID(v.id)
@@ -161,7 +161,7 @@ func writePill(p *pen, text string, x, y int) {
 	p.put(`</g></g>`)
 }
 
-// writeBadge marks a task that cancels with the tint of its region.
+// writeBadge writes a mark on a task that cancels, in the color of its region.
 func (f *figure) writeBadge(p *pen, t net.TaskID, x, y int) {
 	for i := range f.regions {
 		if f.regions[i].owner == t {
@@ -172,7 +172,7 @@ func (f *figure) writeBadge(p *pen, t net.TaskID, x, y int) {
 	}
 }
 
-// tip is what a page shows when a pointer is over a task.
+// tip returns the tooltip of a task.
 func (f *figure) tip(t net.TaskID) string {
 	task := f.n.Task(t)
 	kinds := [...]string{net.Atomic: "task ", net.Routing: "routing task ", net.Composite: "composite task "}
@@ -195,8 +195,8 @@ func (f *figure) tip(t net.TaskID) string {
 	return strings.Join(parts, "; ")
 }
 
-// writeGate writes the strip of a join or a split, as high as its box: a triangle whose tip is at the box for and, one
-// whose tip points off it for xor, and a diamond for or.
+// writeGate writes the strip of a join or a split, with the height of its box: a triangle that points to the box for
+// and, one that points away from it for xor, and a diamond for or.
 func writeGate(p *pen, g net.Gate, x, y, high int, left bool) {
 	line := x // between the strip and the box
 	if left {
@@ -208,13 +208,13 @@ func writeGate(p *pen, g net.Gate, x, y, high int, left bool) {
 	p.put(`<path class="gate" fill="`, lineColor, `" d="`, gateShape(g, x+strip/2, y+high/2, left), `"/>`)
 }
 
-// gateShape is the sign of a gate around a point.
+// gateShape returns the symbol of a gate around a point.
 func gateShape(g net.Gate, x, y int, left bool) string {
 	at := "M" + strconv.Itoa(x) + " " + strconv.Itoa(y)
 	switch {
 	case g == net.Or:
 		return at + "m-6 0l6-8l6 8l-6 8z"
-	case (g == net.And) == left: // the tip is to the right
+	case (g == net.And) == left: // the tip is on the right
 		return at + "m-4-7l9 7l-9 7z"
 	}
 	return at + "m4-7l-9 7l9 7z"
