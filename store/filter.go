@@ -69,8 +69,9 @@ type ItemFilter struct {
 // for the items of one queue, unless Desc is set. A cursor is valid as long as its row exists. The cost of a page is
 // proportional to its size.
 //
-// The items of the default queue whatever their state are listed in the order of their creation: that is most of the items of
-// most databases, all of which would have to be sorted, or to be in one more index.
+// If final states are selected too, the items of the default queue are listed in the order of their creation: in most databases
+// these are most of the items, and all of them would have to be sorted, or be in one more index. Such a page skips the items of
+// other queues, so it is slow if nearly all items are in named queues.
 func (f ItemFilter) ByPriority() bool {
 	return f.Queue != nil && !f.Desc && (*f.Queue != "" || f.live())
 }
