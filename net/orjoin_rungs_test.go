@@ -58,6 +58,40 @@ J -> o
 cancel L: c, d, K`, []verdict{{"J", "S->J L->L", starting}, {"J", "S->J L->L c=2", waits}})
 }
 
+// A loop of three moves that begins with the one that empties what the other two fill: each round ends with two tokens in p
+// and one in r, but the next one does not add to them. F needs a third token after C and D, and never gets it.
+func TestALoopThatEmptiesWhatItFillsDoesNotGrow(t *testing.T) {
+	requireVerdicts(t, `
+start i
+end o
+condition l m n p r c d
+task S
+task A join=xor
+task B1
+task B2
+task C
+task D
+task F
+task J join=or
+i -> S
+S -> J, l
+l -> A
+A -> m
+m -> B1
+B1 -> n, p
+n -> B2
+B2 -> l, p, r
+p -> C, D, F
+r -> C
+C -> c
+c -> D
+D -> d
+d -> F
+F -> J
+J -> o
+cancel A: p, r, c, d, C, D, F`, []verdict{{"J", "S->J l", starting}, {"J", "S->J l p=3 r", waits}})
+}
+
 // exclusive has an and-join A for two tokens of which there is only ever one.
 const exclusive = `
 start i
@@ -144,8 +178,9 @@ cancel L: W
 cancel M: j`))
 	join, _ := n.TaskByName("J")
 	for marking, want := range map[string]answer{
-		"j S->K S->Q S->L W x": yes,
-		"j S->K q S->L W x":    unknown, // not so: K empties q for good
+		"j S->K S->Q S->L W x":    yes,
+		"j S->K S->Q S->L S->W x": yes,     // W starts and completes: two moves, as L can cancel it in between
+		"j S->K q S->L W x":       unknown, // not so: K empties q for good
 	} {
 		m, busy := marked(n, marking)
 		require.Equal(t, []answer{unknown, unknown, want}, ask(n, join, m, busy).early(n), marking)
