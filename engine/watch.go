@@ -14,13 +14,14 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Waiting is a look at what is, then at each commit that may have changed it. The look goes through the writer, and the caller is
-// subscribed before it, so no commit falls between the two:
+// Waiting is a look at what is, then at each commit that may have changed it. The look goes through the writer, and the
+// caller is subscribed before it, so no commit falls between the two:
 //
 //	subscribe ─ look: not yet ─ sleep ─ commit of this root case ─ look: ended ─ return
 //	          └ a commit here wakes the caller at once, and the next look sees it
 
-// look makes of a query of the writer what package notify takes: it is answered after all commands that were acknowledged.
+// look makes of a query of the writer what package notify takes: it is answered after all commands that were
+// acknowledged.
 func look[T any](e *Engine, query func(*commit.Tx) (value T, done bool, err error)) notify.Look[T] {
 	type seen struct {
 		value T
@@ -35,17 +36,17 @@ func look[T any](e *Engine, query func(*commit.Tx) (value T, done bool, err erro
 	}
 }
 
-// Wait waits until a case has ended, and returns it with its output or failure. This includes a root case that is removed at its end
-// (builder.Keep of 0).
+// Wait waits until a case has ended, and returns it with its output or failure. This includes a root case that is
+// removed at its end (builder.Keep of 0).
 //
-// A case that is cached in memory as running is not read from the store, although another engine may just have ended it: that engine
-// notifies this one, which otherwise notices the change at its next Tick.
+// A case that is cached in memory as running is not read from the store, although another engine may just have ended
+// it: that engine notifies this one, which otherwise notices the change at its next Tick.
 func (e *Engine) Wait(ctx context.Context, id workitem.CaseID) (*state.Case, error) {
 	if err := commit.NotNested(ctx); err != nil {
 		return nil, err
 	}
 	return e.notifier.Wait(ctx, id, func(ctx context.Context) (*state.Case, bool, error) {
-		if e.writer.GoesOn(id) { // nothing to see, and the end will be notified: that saves a request, and a round trip to a server
+		if e.writer.IsLive(id) { // nothing to see, and the end will be notified: that saves a request, and a round trip to a server
 			return nil, false, ctx.Err()
 		}
 		return e.lookAtCase(ctx, id)
@@ -60,8 +61,8 @@ func (e *Engine) lookAtCase(ctx context.Context, id workitem.CaseID) (*state.Cas
 	})(ctx)
 }
 
-// WaitItem waits until a work item has reached a final state, and returns it. An item that was replaced by a fresh attempt is
-// final.
+// WaitItem waits until a work item has reached a final state, and returns it. An item that was replaced by a fresh
+// attempt is final.
 func (e *Engine) WaitItem(ctx context.Context, item workitem.ID) (*workitem.Item, error) {
 	root, err := e.rootOf(ctx, item)
 	if err != nil {
@@ -76,13 +77,15 @@ func (e *Engine) WaitItem(ctx context.Context, item workitem.ID) (*workitem.Item
 	}))
 }
 
-// Watch follows the journal of a root case, or of all cases if root is zero: it yields every entry after the given position, and then
-// each new one, until the context ends or the engine closes. If the engine stops because of an error, the error says why. A slow
-// reader misses nothing and does not delay others. The error wraps ErrNotFound if there is no such root case.
+// Watch follows the journal of a root case, or of all cases if root is zero: it yields every entry after the given
+// position, and then each new one, until the context ends or the engine closes. If the engine stops because of an
+// error, the error says why. A slow reader misses nothing and does not delay others. The error wraps ErrNotFound if
+// there is no such root case.
 //
-// A program that stores the position of the last entry can continue there after a restart. Entries of one root case come in the order
-// of their positions. If all cases are watched, an entry is held back while another engine may still commit one with a lower
-// position: positions are assigned before commits, and a program that has stored 8 would never receive 7.
+// A program that stores the position of the last entry can continue there after a restart. Entries of one root case
+// come in the order of their positions. If all cases are watched, an entry is held back while another engine may still
+// commit one with a lower position: positions are assigned before commits, and a program that has stored 8 would never
+// receive 7.
 func (e *Engine) Watch(ctx context.Context, root workitem.CaseID, after int64) iter.Seq2[*store.Entry, error] {
 	return func(yield func(*store.Entry, error) bool) {
 		if err := e.mustBeRoot(ctx, root); err != nil {
@@ -116,12 +119,12 @@ func (e *Engine) mustBeRoot(ctx context.Context, id workitem.CaseID) error {
 	return fmt.Errorf("case %s: %w", id, ErrNotFound)
 }
 
-// Drain waits until the engine is idle: no command is queued, and no job is due or running. Jobs that are due later do not count. The
-// error wraps ErrRunaway if a case loops while the engine's clock stands still, and names the tasks of the loop. It wraps ErrClosed
-// if the engine is closed.
+// Drain waits until the engine is idle: no command is queued, and no job is due or running. Jobs that are due later do
+// not count. The error wraps ErrRunaway if a case loops while the engine's clock does not advance, and names the tasks
+// of the loop. It wraps ErrClosed if the engine is closed.
 func (e *Engine) Drain(ctx context.Context) error {
-	// What is counted as quiet at one moment may be work at the next: a job that has ended opens another one, whose time has come
-	// as well. So it is asked twice, with a look at what is due in between.
+	// What is counted as quiet at one moment may be work at the next: a job that has ended opens another one, whose
+	// time has come as well. So it is asked twice, with a look at what is due in between.
 	for {
 		select {
 		case <-e.closing: // nothing begins any more, so what is due stays so

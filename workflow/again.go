@@ -9,8 +9,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Taken is the policy of a start whose business key another root case of the workflow holds. The zero value is Refuse if the
-// workflow has builder.UniqueKey; otherwise keys need not be unique.
+// Taken is the policy of a start whose business key another root case of the workflow holds. The zero value is Refuse
+// if the workflow has builder.UniqueKey; otherwise keys need not be unique.
 type Taken string
 
 // The policies. With each of them the key of the new case is unique, as with builder.UniqueKey: the case holds it
@@ -21,12 +21,12 @@ const (
 	Replace   Taken = "replace"   // cancel a case that has not started yet, and start; otherwise fail
 	Supersede Taken = "supersede" // cancel an active case, and start; fail if it has completed
 
-	// Queued starts this case when all earlier cases with the key have ended, in the order of their starts. It holds the key until it
-	// ends. It cannot be combined with a delay.
+	// Queued starts this case when all earlier cases with the key have ended, in the order of their starts. It holds
+	// the key until it ends. It cannot be combined with a delay.
 	Queued Taken = "queue"
 
-	// Debounced delays the case, see [Debounce], which is required. It replaces a debounced case that has not started, which is canceled.
-	// It holds the key until it ends, but after its start no longer against other debounced starts.
+	// Debounced delays the case, see [Debounce], which is required. It replaces a debounced case that has not started,
+	// which is canceled. It holds the key until it ends, but after its start no longer against other debounced starts.
 	Debounced Taken = "debounce"
 )
 
@@ -46,12 +46,13 @@ var (
 	periods = []Period{Hour, Day, Week, Month}
 )
 
-// IfTaken says what the start of a case does if another case holds its business key. Concurrent starts are decided one after the
-// other, also in different engines.
+// IfTaken says what the start of a case does if another case holds its business key. Concurrent starts are decided one
+// after the other, also in different engines.
 func IfTaken(t Taken) Option { return set(func(c *Command) { c.IfTaken = t }) }
 
-// OncePer allows one case with a business key in each calendar period of a time zone ("" is UTC), determined by the start of
-// the case. The period becomes part of the key: "ada 2030-01-31 Europe/Berlin". Without IfTaken a further start is rejected.
+// OncePer allows one case with a business key in each calendar period of a time zone ("" is UTC), determined by the
+// start of the case. The period becomes part of the key: "ada 2030-01-31 Europe/Berlin". Without IfTaken a further
+// start is rejected.
 func OncePer(p Period, zone string) Option {
 	return OptionFunc(func(c *Command) error {
 		if p == "" {
@@ -65,15 +66,17 @@ func OncePer(p Period, zone string) Option {
 // MaxThrottle is the largest number of starts in the window of a Throttle: each start examines those before it.
 const MaxThrottle = 1000
 
-// Throttle allows at most n starts of cases of the workflow with the business key in any (sliding) window of the given length:
+// Throttle allows at most n starts of cases of the workflow with the business key in any (sliding) window of the given
+// length:
 //
 //	start of ada   0 s   20 s   40 s      60 s       Throttle(2, time.Minute)
 //	               yes   yes    refused   yes        two from 0 s until 60 s, two from 20 s until 80 s
 //
-// A further start fails with a *ThrottledError, which says when the next one is possible; with IfTaken(Return) the result has the case that
-// was started last. n is from 1 to MaxThrottle. All starts of root cases with the key count, whatever became of the cases; a case that is
-// started with Throttle is kept at least for the window, regardless of builder.Keep. It cannot be combined with a delay, OncePer or another
-// IfTaken. To delay work instead of rejecting it, use builder.Limits with a limit.Rate by key.
+// A further start fails with a *ThrottledError, which says when the next one is possible; with IfTaken(Return) the
+// result has the case that was started last. n is from 1 to MaxThrottle. All starts of root cases with the key count,
+// whatever became of the cases; a case that is started with Throttle is kept at least for the window, regardless of
+// builder.Keep. It cannot be combined with a delay, OncePer or another IfTaken. To delay work instead of rejecting it,
+// use builder.Limits with a limit.Rate by key.
 func Throttle(n int, window time.Duration) Option {
 	return OptionFunc(func(c *Command) error {
 		c.Throttle, c.Window = n, window
@@ -81,10 +84,11 @@ func Throttle(n int, window time.Duration) Option {
 	})
 }
 
-// Debounce starts the case when there has been no further start with its business key for the time quiet. Each further start replaces the
-// one before, with its own input, and restarts the wait, but the case starts at the latest when longest has passed since the first start,
-// if that is not 0. So of many changes in a short time only the last is processed, once. It implies IfTaken(Debounced). The replaced case
-// is canceled with the code "replaced". It cannot be combined with a delay.
+// Debounce starts the case when there has been no further start with its business key for the time quiet. Each further
+// start replaces the one before, with its own input, and restarts the wait, but the case starts at the latest when
+// longest has passed since the first start, if that is not 0. So of many changes in a short time only the last is
+// processed, once. It implies IfTaken(Debounced). The replaced case is canceled with the code "replaced". It cannot be
+// combined with a delay.
 func Debounce(quiet, longest time.Duration) Option {
 	return set(func(c *Command) { c.IfTaken, c.Quiet, c.Longest = Debounced, quiet, longest })
 }
@@ -103,20 +107,20 @@ func (c *Command) throttled() bool { return c.Throttle != 0 || c.Window != 0 }
 // asksUnique reports whether a start wants its key to be unique.
 func (c *Command) asksUnique() bool { return !c.throttled() && (c.IfTaken != "" || c.Per != "") }
 
-// Wish is what a start requires of its business key.
-type Wish struct {
+// KeyRequirements is what a start requires of its business key.
+type KeyRequirements struct {
 	Unique bool
 	Queued bool              // the case begins when those before it have ended
-	Beside []workitem.CaseID // cases that may hold the key too
+	Except []workitem.CaseID // cases that may hold the key too
 	Window string            // a part of the key; "" for none
 
 	Throttle int // how many cases with the key may start in a time; 0 is any number
 	Within   time.Duration
 }
 
-// KeyWish returns what a start of a case that begins at a time requires of its business key.
-func (c *Command) KeyWish(begins time.Time) (Wish, error) {
-	w := Wish{Unique: c.asksUnique(), Queued: c.IfTaken == Queued, Throttle: c.Throttle, Within: c.Window}
+// KeyRequirements returns what a start of a case that begins at a time requires of its business key.
+func (c *Command) KeyRequirements(begins time.Time) (KeyRequirements, error) {
+	w := KeyRequirements{Unique: c.asksUnique(), Queued: c.IfTaken == Queued, Throttle: c.Throttle, Within: c.Window}
 	if c.Per == "" {
 		return w, nil
 	}
@@ -193,6 +197,6 @@ func (c *Command) checkAgain() error {
 	case c.Zone != "" && c.Per == "":
 		return fmt.Errorf("%w: a zone is for OncePer; give both", ErrBadCommand)
 	}
-	_, err := c.KeyWish(time.Time{})
+	_, err := c.KeyRequirements(time.Time{})
 	return err
 }

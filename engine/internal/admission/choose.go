@@ -20,9 +20,9 @@ func (at lineKey) serves(t *workitem.Take) bool {
 	return t.Limit == at.limit && (len(t.Any) == 0 && t.Key == at.key || slices.Contains(t.Any, at.key))
 }
 
-// beside returns the line that would grant a take if the line at grants another take of the ticket: that of the same
-// key, if the pool has it.
-func beside(t *workitem.Take, at lineKey) lineKey {
+// lineOfSameKey returns the line that would grant a take if the line at grants another take of the ticket: that of the
+// same key, if the pool has it.
+func lineOfSameKey(t *workitem.Take, at lineKey) lineKey {
 	if slices.Contains(t.Any, at.key) {
 		return lineKey{t.Limit, at.key}
 	}
@@ -37,8 +37,8 @@ func firstLine(t *workitem.Take) lineKey {
 	return lineKey{t.Limit, t.Any[0]}
 }
 
-// together reports whether two takes of a ticket are in the same group, so that one key must grant both.
-func (t *Ticket[T]) together(i, k int) bool {
+// sameGroup reports whether two takes of a ticket are in the same group, so that one key must grant both.
+func (t *Ticket[T]) sameGroup(i, k int) bool {
 	return i == k || len(t.Takes[i].Any) > 0 && (i < t.Own) == (k < t.Own) && slices.Equal(t.Takes[i].Any, t.Takes[k].Any)
 }
 
@@ -65,9 +65,9 @@ func (g *Gate[T]) chooseKey(t *Ticket[T], i int, held []holding[T], full func(l 
 	if len(keys) == 0 {
 		l := g.lineOf(lineKey{t.Takes[i].Limit, t.Takes[i].Key})
 		switch {
-		case t.isHold(i) && !g.has(l.at.limit, &t.Holds[i]):
+		case t.isHold(i) && !g.hasHold(l.at.limit, &t.Holds[i]):
 			return []*line[T]{l}
-		case !t.isHold(i) && full(l, t.Takes[i].N+t.chosen(held, l)):
+		case !t.isHold(i) && full(l, t.Takes[i].N+t.amountBefore(held, l)):
 			return []*line[T]{l}
 		}
 		held[i].line = l
@@ -80,7 +80,7 @@ func (g *Gate[T]) chooseKey(t *Ticket[T], i int, held []holding[T], full func(l 
 			continue
 		}
 		for k := i; k < len(t.Takes); k++ {
-			if t.together(i, k) {
+			if t.sameGroup(i, k) {
 				held[k].line = g.lineOf(lineKey{t.Takes[k].Limit, key})
 			}
 		}
@@ -90,9 +90,9 @@ func (g *Gate[T]) chooseKey(t *Ticket[T], i int, held []holding[T], full func(l 
 	return wait
 }
 
-// chosen returns how much earlier takes of the ticket need of a line: if the function and its step both take 1 of a
-// line, the line must have room for 2.
-func (t *Ticket[T]) chosen(held []holding[T], l *line[T]) (n int64) {
+// amountBefore returns how much earlier takes of the ticket need of a line: if the function and its step both take 1 of
+// a line, the line must have room for 2.
+func (t *Ticket[T]) amountBefore(held []holding[T], l *line[T]) (n int64) {
 	for i := range held {
 		if held[i].line == l && !t.isHold(i) {
 			n += t.Takes[i].N
@@ -104,32 +104,32 @@ func (t *Ticket[T]) chosen(held []holding[T], l *line[T]) (n int64) {
 // firstFull returns the first line of a key without room for its take of the group; nil if all have room.
 func (g *Gate[T]) firstFull(t *Ticket[T], i int, key string, held []holding[T], full func(l *line[T], n int64) bool) *line[T] {
 	for k := i; k < len(t.Takes); k++ {
-		if !t.together(i, k) {
+		if !t.sameGroup(i, k) {
 			continue
 		}
-		if l := g.lineOf(lineKey{t.Takes[k].Limit, key}); full(l, t.Takes[k].N+t.chosen(held, l)) {
+		if l := g.lineOf(lineKey{t.Takes[k].Limit, key}); full(l, t.Takes[k].N+t.amountBefore(held, l)) {
 			return l
 		}
 	}
 	return nil
 }
 
-// known calls f with each existing line that could grant a take of the ticket. It creates no lines: one that does not
-// exist has no waiters.
-func (g *Gate[T]) known(t *Ticket[T], f func(*line[T])) {
+// eachLine calls f with each existing line that could grant a take of the ticket. It creates no lines: one that does
+// not exist has no waiters.
+func (g *Gate[T]) eachLine(t *Ticket[T], f func(*line[T])) {
 	for i := range t.Takes {
 		p := &t.Takes[i]
 		if len(p.Any) == 0 {
-			g.ifKnown(lineKey{p.Limit, p.Key}, f)
+			g.withLine(lineKey{p.Limit, p.Key}, f)
 			continue
 		}
 		for _, key := range p.Any {
-			g.ifKnown(lineKey{p.Limit, key}, f)
+			g.withLine(lineKey{p.Limit, key}, f)
 		}
 	}
 }
 
-func (g *Gate[T]) ifKnown(at lineKey, f func(*line[T])) {
+func (g *Gate[T]) withLine(at lineKey, f func(*line[T])) {
 	if l := g.lines[at]; l != nil {
 		f(l)
 	}

@@ -52,8 +52,8 @@ func (t *Ticket[T]) Again() *Ticket[T] {
 // grant is what a ticket has acquired of one limit.
 type grant struct {
 	limit.Grant
-	end  int64 // by which the work has to begin, if engines share the limit
-	owes bool  // more was used than was acquired
+	end      int64 // by which the work has to begin, if engines share the limit
+	overused bool  // more was used than was acquired
 }
 
 // holding is a grant with the line that granted it, to which it is returned.
@@ -86,17 +86,17 @@ type Options[T any] struct {
 
 // Gate admits jobs. It is not safe for concurrent use: its owner has a lock.
 type Gate[T any] struct {
-	o       Options[T]
-	start   time.Time
-	limits  map[string]*limit.Limit
-	keys    map[string]map[string]*limit.Limit // by name and key: definitions that replace that of the limit for one key
-	lines   map[lineKey]*line[T]
-	keep    int // the number of lines at which idle ones are dropped next
-	parked  map[workitem.JobID][]*Ticket[T]
-	toOrder map[*line[T]]struct{} // lines that need an order to the store
-	turn    int                   // rotates the first key of pools
-	holds   map[holdKey]hold      // known holds of cases
-	stopped bool
+	o        Options[T]
+	start    time.Time
+	limits   map[string]*limit.Limit
+	keys     map[string]map[string]*limit.Limit // by name and key: definitions that replace that of the limit for one key
+	lines    map[lineKey]*line[T]
+	forgetAt int // the number of lines at which idle ones are dropped next
+	parked   map[workitem.JobID][]*Ticket[T]
+	toOrder  map[*line[T]]struct{} // lines that need an order to the store
+	turn     int                   // rotates the first key of pools
+	holds    map[holdKey]hold      // known holds of cases
+	stopped  bool
 }
 
 type lineKey struct{ limit, key string }
@@ -104,7 +104,7 @@ type lineKey struct{ limit, key string }
 // New returns a gate for limits.
 func New[T any](o Options[T]) *Gate[T] {
 	g := &Gate[T]{o: o, start: o.Clock.Now(), limits: make(map[string]*limit.Limit, len(o.Limits)),
-		keys: make(map[string]map[string]*limit.Limit), keep: leastLines,
+		keys: make(map[string]map[string]*limit.Limit), forgetAt: leastLines,
 		lines: make(map[lineKey]*line[T]), parked: make(map[workitem.JobID][]*Ticket[T]), toOrder: make(map[*line[T]]struct{}),
 		holds: make(map[holdKey]hold)}
 	for i := range o.Limits {
@@ -126,7 +126,7 @@ func (g *Gate[T]) now() int64 { return epoch + int64(g.o.Clock.Now().Sub(g.start
 // and Ready is called when there may be room.
 func (g *Gate[T]) Enter(t *Ticket[T]) bool {
 	now := g.now()
-	held, wait := g.choose(t, func(l *line[T], n int64) bool { return l.ahead(g, t) || l.wait(now, n) > 0 })
+	held, wait := g.choose(t, func(l *line[T], n int64) bool { return l.hasEarlier(g, t) || l.wait(now, n) > 0 })
 	if wait != nil {
 		g.park(wait, t, now)
 		return false
@@ -188,7 +188,8 @@ func (g *Gate[T]) Begin(t *Ticket[T]) bool {
 	return true
 }
 
-// Release returns slots after the work, and reports its outcome to circuit breakers. What was acquired of a rate stays used.
+// Release returns slots after the work, and reports its outcome to circuit breakers. What was acquired of a rate stays
+// used.
 func (g *Gate[T]) Release(t *Ticket[T], failed bool) {
 	g.end(t, false, func(l *line[T], grant limit.Grant, now int64) { l.def.Give(&l.state, grant, now, failed) })
 }
@@ -213,8 +214,8 @@ func (g *Gate[T]) end(t *Ticket[T], unused bool, give func(*line[T], limit.Grant
 		}
 		if l.share == nil {
 			give(l, held[i].Grant, now)
-		} else if l.share.give(l.def.Algorithm == limit.Slots, held[i].grant, now, unused); l.share.dirty || len(l.share.fixes) > 0 {
-			g.ask(l)
+		} else if l.share.give(l.def.Algorithm == limit.Slots, held[i].grant, now, unused); l.share.dirty || len(l.share.corrections) > 0 {
+			g.orderNow(l)
 		}
 		g.advance(l, now)
 	}
@@ -227,7 +228,7 @@ func (g *Gate[T]) Pass(t *Ticket[T]) {
 		return
 	}
 	now := g.now()
-	g.known(t, func(l *line[T]) { g.advance(l, now) })
+	g.eachLine(t, func(l *line[T]) { g.advance(l, now) })
 }
 
 // Leave withdraws the tickets of a job and of its steps, because it was canceled or is due again.
@@ -274,7 +275,7 @@ func (g *Gate[T]) Commit(t *Ticket[T], name string, used int64) bool {
 		}
 		if l.share != nil {
 			if l.share.correct(&t.held[i].grant, used) {
-				g.ask(l)
+				g.orderNow(l)
 			}
 			return true
 		}

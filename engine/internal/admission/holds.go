@@ -39,9 +39,9 @@ func keyOf(limit string, h *ration.Hold) holdKey { return holdKey{limit, h.Case,
 // isHold reports whether the case, and not the attempt, keeps what take i acquires.
 func (t *Ticket[T]) isHold(i int) bool { return i < len(t.Holds) }
 
-// has reports whether a case is known to have a hold of a limit. A hold of an earlier activation does not count:
+// hasHold reports whether a case is known to have a hold of a limit. A hold of an earlier activation does not count:
 // another engine may have ended it since.
-func (g *Gate[T]) has(limit string, h *ration.Hold) bool {
+func (g *Gate[T]) hasHold(limit string, h *ration.Hold) bool {
 	known, ok := g.holds[keyOf(limit, h)]
 	return ok && known.Activation >= h.Activation
 }
@@ -49,7 +49,7 @@ func (g *Gate[T]) has(limit string, h *ration.Hold) bool {
 // holdIn returns the hold for which a ticket waits in a line; nil if it waits for slots of its attempt.
 func (g *Gate[T]) holdIn(t *Ticket[T], l *line[T]) *ration.Hold {
 	for i := range t.Holds {
-		if l.at.serves(&t.Takes[i]) && !g.has(l.at.limit, &t.Holds[i]) {
+		if l.at.serves(&t.Takes[i]) && !g.hasHold(l.at.limit, &t.Holds[i]) {
 			return &t.Holds[i]
 		}
 	}
@@ -62,7 +62,7 @@ func (g *Gate[T]) waitOf(p *place[T], l *line[T], now int64) time.Duration {
 	switch {
 	case p.hold == nil:
 		return l.wait(now, p.n)
-	case g.has(p.line.at.limit, p.hold):
+	case g.hasHold(p.line.at.limit, p.hold):
 		return 0
 	}
 	return limit.Unknown
@@ -72,7 +72,7 @@ func (g *Gate[T]) waitOf(p *place[T], l *line[T], now int64) time.Duration {
 // since it was canceled while the order was on its way, the new hold is ended. A hold that the case had before the
 // order stays.
 func (g *Gate[T]) begin(l *line[T], h ration.Hold, had bool) {
-	p := l.placeOf(&h)
+	p := l.placeForHold(&h)
 	switch {
 	case p != nil && p.hold.Activation == h.Activation:
 		g.holds[keyOf(l.at.limit, &h)] = hold{h, l.at}
@@ -104,16 +104,16 @@ func (l *line[T]) nextHold() *ration.Hold {
 // still exists, and sets its activation.
 func (g *Gate[T]) prefer(l *line[T], held []ration.Hold) {
 	for i := range held {
-		if p := l.placeOf(&held[i]); p != nil && !g.has(l.at.limit, p.hold) {
+		if p := l.placeForHold(&held[i]); p != nil && !g.hasHold(l.at.limit, p.hold) {
 			l.share.preferred = p.hold
-			g.ask(l)
+			g.orderNow(l)
 			return
 		}
 	}
 }
 
-// placeOf returns the place of the ticket that waits for a hold; nil if there is none.
-func (l *line[T]) placeOf(h *ration.Hold) *place[T] {
+// placeForHold returns the place of the ticket that waits for a hold; nil if there is none.
+func (l *line[T]) placeForHold(h *ration.Hold) *place[T] {
 	i := slices.IndexFunc(l.list, func(p *place[T]) bool { return p.hold != nil && p.hold.Same(h) })
 	if i < 0 {
 		return nil
@@ -163,7 +163,8 @@ func (g *Gate[T]) HoldOf(name string, of workitem.CaseID, task string) (ration.H
 	return h.Hold, ok
 }
 
-// End ends a hold: its slots are returned with the next order. The key is used only for a hold that this gate does not know.
+// End ends a hold: its slots are returned with the next order. The key is used only for a hold that this gate does not
+// know.
 func (g *Gate[T]) End(name, key string, e ration.End) {
 	at, id := lineKey{name, key}, keyOf(name, &e.Hold)
 	if known, ok := g.holds[id]; ok {
@@ -178,6 +179,6 @@ func (g *Gate[T]) End(name, key string, e ration.End) {
 	if l := g.lineOf(at); l.share != nil {
 		l.share.ended = append(l.share.ended, e)
 		l.share.next = 0
-		g.ask(l)
+		g.orderNow(l)
 	}
 }

@@ -54,8 +54,8 @@ func (l *line[T]) Pop() any {
 	return p
 }
 
-// ahead reports whether an earlier ticket waits for the limit.
-func (l *line[T]) ahead(g *Gate[T], t *Ticket[T]) bool {
+// hasEarlier reports whether an earlier ticket waits for the limit.
+func (l *line[T]) hasEarlier(g *Gate[T], t *Ticket[T]) bool {
 	return len(l.list) > 0 && g.o.Before(&l.list[0].t.Value, &t.Value)
 }
 
@@ -79,7 +79,7 @@ const leastLines = 1024
 // forgetIdle drops idle lines, whose state equals that of new ones, when the number of lines has doubled since the last
 // time. So the cost is amortized, and memory is proportional to the number of recently used keys.
 func (g *Gate[T]) forgetIdle() {
-	if len(g.lines) < g.keep {
+	if len(g.lines) < g.forgetAt {
 		return
 	}
 	now := g.now()
@@ -89,7 +89,7 @@ func (g *Gate[T]) forgetIdle() {
 			delete(g.lines, at)
 		}
 	}
-	g.keep = max(leastLines, 2*len(g.lines))
+	g.forgetAt = max(leastLines, 2*len(g.lines))
 }
 
 // place is the position of a ticket in a line. A ticket of a pool has a place in the line of each of its
@@ -124,13 +124,13 @@ func (g *Gate[T]) park(lines []*line[T], t *Ticket[T], now int64) {
 		l.wanted += p.n
 		switch {
 		case l.list[0] == p:
-			g.waits(l, now, g.waitOf(p, l, now))
+			g.startWait(l, now, g.waitOf(p, l, now))
 		case p.hold != nil && l.share.next == math.MaxInt64: // its case may have the hold already, from before this engine was opened
 			l.share.next = 0
-			g.short(l, now)
+			g.orderRoom(l, now)
 		}
 	}
-	g.known(t, func(other *line[T]) {
+	g.eachLine(t, func(other *line[T]) {
 		if t.placeIn(other) == nil && len(other.list) > 0 {
 			g.advance(other, now)
 		}
@@ -193,7 +193,7 @@ func (g *Gate[T]) advanceOne(l, free *line[T], now int64) (others []*line[T]) {
 	for len(l.list) > 0 {
 		first := l.list[0]
 		if wait := g.waitOf(first, free, now); wait > 0 {
-			g.waits(l, now, wait)
+			g.startWait(l, now, wait)
 			return others
 		}
 		if first.hold == nil {
@@ -239,10 +239,10 @@ func (l *line[T]) copy() *line[T] {
 	return c
 }
 
-// waits makes the first ticket of a line wait for the given time, or for the store if engines share the limit.
-func (g *Gate[T]) waits(l *line[T], now int64, wait time.Duration) {
+// startWait makes the first ticket of a line wait for the given time, or for the store if engines share the limit.
+func (g *Gate[T]) startWait(l *line[T], now int64, wait time.Duration) {
 	if l.share != nil {
-		g.short(l, now)
+		g.orderRoom(l, now)
 		return
 	}
 	g.arm(l, now, wait)
@@ -261,12 +261,12 @@ func (g *Gate[T]) arm(l *line[T], now int64, wait time.Duration) {
 	}
 	l.disarm()
 	l.due = due
-	l.stop = g.o.Clock.AfterFunc(wait, func() { g.rung(l, due) })
+	l.stop = g.o.Clock.AfterFunc(wait, func() { g.timerFired(l, due) })
 }
 
-// rung is called when the timer of a line fires. A timer that is stopped too late fires once more with its old due
-// time, and is ignored.
-func (g *Gate[T]) rung(l *line[T], due int64) {
+// timerFired is called when the timer of a line fires. A timer that is stopped too late fires once more with its old
+// due time, and is ignored.
+func (g *Gate[T]) timerFired(l *line[T], due int64) {
 	g.o.Lock.Lock()
 	if l.due == due && !g.stopped {
 		l.stop = nil

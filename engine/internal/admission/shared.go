@@ -18,26 +18,26 @@ import (
 
 // share is what this engine has of a limit. Times are those of Gate.now.
 type share struct {
-	portion   limit.Grant   // the current portion of a rate
-	left      int64         // the amount of the portion, or the slots, that no job has taken
-	used      int64         // the slots that jobs have
-	fresh     int64         // jobs may take what is left until then
-	end       int64         // jobs have to begin until then
-	back      *limit.Grant  // a portion to return with the next order
-	spent     int64         // the amount of back that was used
-	size      int64         // the least size of the next portion
-	visit     int64         // the amount that a job needs here while it waits in another line
-	fixes     []correction  // of portions whose jobs used more or less than they took
-	dirty     bool          // slots were returned that the store still counts
-	orderedAt int64         // when the outstanding order was made; 0 if there is none
-	next      int64         // no order before then; math.MaxInt64: not before something is returned
-	free      int64         // when the store expects room; 0 if time alone gives none
-	taken     int64         // the amount that all engines and cases have of the limit, by the last answer
-	ended     []ration.End  // ends of holds that the store does not know yet
-	others    []ration.Hold // the holds that block the first ticket
-	preferred *ration.Hold  // to be ordered next; see prefer
-	checked   int64         // when Options.Check was last called for others
-	stop      func() bool   // stops the timer that returns what is left
+	portion     limit.Grant   // the current portion of a rate
+	left        int64         // the amount of the portion, or the slots, that no job has taken
+	used        int64         // the slots that jobs have
+	fresh       int64         // jobs may take what is left until then
+	end         int64         // jobs have to begin until then
+	back        *limit.Grant  // a portion to return with the next order
+	spent       int64         // the amount of back that was used
+	nextSize    int64         // the least size of the next portion
+	early       int64         // the amount that a job needs here while it waits in another line
+	corrections []correction  // of portions whose jobs used more or less than they took
+	dirty       bool          // slots were returned that the store still counts
+	orderedAt   int64         // when the outstanding order was made; 0 if there is none
+	next        int64         // no order before then; math.MaxInt64: not before something is returned
+	free        int64         // when the store expects room; 0 if time alone gives none
+	taken       int64         // the amount that all engines and cases have of the limit, by the last answer
+	ended       []ration.End  // ends of holds that the store does not know yet
+	others      []ration.Hold // the holds that block the first ticket
+	preferred   *ration.Hold  // to be ordered next; see prefer
+	checked     int64         // when Options.Check was last called for others
+	stop        func() bool   // stops the timer that returns what is left
 }
 
 const (
@@ -59,7 +59,7 @@ type Order[T any] struct {
 
 // idle reports whether a share has the state of a new one, so that its line can be dropped.
 func (s *share) idle() bool {
-	return s == nil || s.left == 0 && s.used == 0 && s.back == nil && len(s.fixes) == 0 && !s.dirty && len(s.ended) == 0 &&
+	return s == nil || s.left == 0 && s.used == 0 && s.back == nil && len(s.corrections) == 0 && !s.dirty && len(s.ended) == 0 &&
 		s.orderedAt == 0
 }
 
@@ -109,22 +109,22 @@ type correction struct {
 // took, the amount cannot be lowered again.
 func (s *share) correct(g *grant, used int64) bool {
 	used = max(used, 0)
-	if used == g.N || used < g.N && g.owes {
+	if used == g.N || used < g.N && g.overused {
 		return false
 	}
 	fix := correction{g.Grant, used}
-	g.N, g.owes = used, g.owes || used > g.N
-	if last := len(s.fixes) - 1; last >= 0 && s.fixes[last].took.Mark == fix.took.Mark {
-		s.fixes[last].took.N += fix.took.N
-		s.fixes[last].used += fix.used
+	g.N, g.overused = used, g.overused || used > g.N
+	if last := len(s.corrections) - 1; last >= 0 && s.corrections[last].took.Mark == fix.took.Mark {
+		s.corrections[last].took.N += fix.took.N
+		s.corrections[last].used += fix.used
 		return true
 	}
-	s.fixes = append(s.fixes, fix)
+	s.corrections = append(s.corrections, fix)
 	return true
 }
 
-// short sends an order for a line without room, now or at the time from which a new answer is expected.
-func (g *Gate[T]) short(l *line[T], now int64) {
+// orderRoom sends an order for a line without room, now or at the time from which a new answer is expected.
+func (g *Gate[T]) orderRoom(l *line[T], now int64) {
 	s := l.share
 	switch {
 	case s.orderedAt != 0:
@@ -133,7 +133,7 @@ func (g *Gate[T]) short(l *line[T], now int64) {
 	case now < s.next:
 		g.arm(l, now, time.Duration(s.next-now))
 	default:
-		g.ask(l)
+		g.orderNow(l)
 		if l.list[0].hold != nil {
 			return // a hold can take long, and what other limits grant would expire meanwhile
 		}
@@ -142,28 +142,28 @@ func (g *Gate[T]) short(l *line[T], now int64) {
 			if t.isHold(i) {
 				continue
 			}
-			if at := beside(&t.Takes[i], l.at); at != l.at {
-				g.visit(g.lineOf(at), t.Takes[i].N, now)
+			if at := lineOfSameKey(&t.Takes[i], l.at); at != l.at {
+				g.orderEarly(g.lineOf(at), t.Takes[i].N, now)
 			}
 		}
 	}
 }
 
-// ask makes an order of a line due.
-func (g *Gate[T]) ask(l *line[T]) {
+// orderNow makes an order of a line due.
+func (g *Gate[T]) orderNow(l *line[T]) {
 	if !g.stopped {
 		g.toOrder[l] = struct{}{}
 		g.o.Ask()
 	}
 }
 
-// visit orders what a ticket needs of line l while it waits in another line. Otherwise it would order one limit after
-// the other, and the first grant could expire before the last arrives.
-func (g *Gate[T]) visit(l *line[T], n, now int64) {
+// orderEarly orders what a ticket needs of line l while it waits in another line. Otherwise it would order one limit
+// after the other, and the first grant could expire before the last arrives.
+func (g *Gate[T]) orderEarly(l *line[T], n, now int64) {
 	if s := l.share; s != nil && len(l.list) == 0 && n > s.room(now) {
-		s.visit = max(s.visit, n)
+		s.early = max(s.early, n)
 		if s.orderedAt == 0 && now >= s.next {
-			g.ask(l)
+			g.orderNow(l)
 		}
 	}
 }
@@ -201,23 +201,23 @@ func (l *line[T]) order(now int64) Order[T] {
 		if n := l.list[0].n; n > s.room(now) {
 			o.Least, o.Want = n, l.wanted
 		}
-	} else if s.visit > s.room(now) {
-		o.Least, o.Want = s.visit, s.visit
+	} else if s.early > s.room(now) {
+		o.Least, o.Want = s.early, s.early
 	}
-	s.visit = 0
+	s.early = 0
 	if slots {
 		o.Held, s.dirty = s.used+s.left, false
 	} else if o.Least > 0 {
 		most := max(o.Least, l.def.N/parts)
 		if s.portion.N > 0 && s.left == 0 {
-			s.size = min(2*s.portion.N, most)
+			s.nextSize = min(2*s.portion.N, most)
 		}
-		o.Want = max(o.Least, min(max(l.wanted, s.size), most))
+		o.Want = max(o.Least, min(max(l.wanted, s.nextSize), most))
 		s.close()
 	}
-	if s.back == nil && len(s.fixes) > 0 {
-		first := s.fixes[0]
-		s.back, s.spent, s.fixes = &first.took, first.used, s.fixes[1:]
+	if s.back == nil && len(s.corrections) > 0 {
+		first := s.corrections[0]
+		s.back, s.spent, s.corrections = &first.took, first.used, s.corrections[1:]
 	}
 	o.Back, o.Used, s.back = s.back, s.spent, nil
 	s.orderedAt = now
@@ -256,7 +256,7 @@ func (g *Gate[T]) Settle(o Order[T], a ration.Answer, err error) {
 		g.waitForHolds(l, now)
 	case a.Grant.N > 0:
 		s.next, s.free, s.taken = 0, 0, a.Taken
-		g.granted(l, a.Grant, asked, now)
+		g.addGrant(l, a.Grant, asked, now)
 	case o.Order.Least > 0:
 		s.taken, s.next, s.free = a.Taken, now+int64(pollAfter(a.Wait, slots)), 0
 		if a.Wait != limit.Unknown {
@@ -267,8 +267,8 @@ func (g *Gate[T]) Settle(o Order[T], a ration.Answer, err error) {
 	}
 	g.advance(l, now)
 	g.prefer(l, a.Holds)
-	if s.dirty || s.back != nil || len(s.fixes) > 0 || len(s.ended) > 0 {
-		g.ask(l)
+	if s.dirty || s.back != nil || len(s.corrections) > 0 || len(s.ended) > 0 {
+		g.orderNow(l)
 	}
 }
 
@@ -282,10 +282,10 @@ func pollAfter(wait time.Duration, slots bool) time.Duration {
 	return min(max(wait, 10*time.Millisecond), ration.Again)
 }
 
-// granted adds a granted portion or slots to the share. The time of a portion counts from its order and not from the
+// addGrant adds a granted portion or slots to the share. The time of a portion counts from its order and not from the
 // answer, since the store counts it from a moment between the two. Jobs may take of it for half of that time, so that
 // they have the other half to begin.
-func (g *Gate[T]) granted(l *line[T], grant limit.Grant, asked, now int64) {
+func (g *Gate[T]) addGrant(l *line[T], grant limit.Grant, asked, now int64) {
 	s := l.share
 	hold := slotsHeld
 	if l.def.Algorithm == limit.Slots {
@@ -301,11 +301,11 @@ func (g *Gate[T]) granted(l *line[T], grant limit.Grant, asked, now int64) {
 		s.stop()
 	}
 	end := s.fresh
-	s.stop = g.o.Clock.AfterFunc(time.Duration(max(0, end-now)+1), func() { g.expired(l, end) })
+	s.stop = g.o.Clock.AfterFunc(time.Duration(max(0, end-now)+1), func() { g.returnUnused(l, end) })
 }
 
-// expired returns what no job has taken in time.
-func (g *Gate[T]) expired(l *line[T], fresh int64) {
+// returnUnused returns what no job has taken in time.
+func (g *Gate[T]) returnUnused(l *line[T], fresh int64) {
 	g.o.Lock.Lock()
 	defer g.o.Lock.Unlock()
 	s := l.share
@@ -315,8 +315,8 @@ func (g *Gate[T]) expired(l *line[T], fresh int64) {
 	if l.def.Algorithm == limit.Slots {
 		s.left, s.dirty = 0, true
 	} else {
-		s.size = s.portion.N - s.left
+		s.nextSize = s.portion.N - s.left
 		s.close()
 	}
-	g.ask(l)
+	g.orderNow(l)
 }

@@ -46,7 +46,7 @@ func (g *Gate[T]) why(t *Ticket[T]) (waits []Wait) {
 			continue
 		}
 		for k := i; k < len(t.Takes); k++ {
-			seen[k] = seen[k] || t.together(i, k)
+			seen[k] = seen[k] || t.sameGroup(i, k)
 		}
 		best := g.waitsFor(t, i, firstLine(&t.Takes[i]).key, now)
 		for _, key := range t.Takes[i].Any {
@@ -62,7 +62,7 @@ func (g *Gate[T]) why(t *Ticket[T]) (waits []Wait) {
 // waitsFor returns what the group of take i waits for if key is to grant it.
 func (g *Gate[T]) waitsFor(t *Ticket[T], i int, key string, now int64) (waits []Wait) {
 	for k := i; k < len(t.Takes); k++ {
-		if !t.together(i, k) {
+		if !t.sameGroup(i, k) {
 			continue
 		}
 		p := &t.Takes[k]
@@ -70,7 +70,7 @@ func (g *Gate[T]) waitsFor(t *Ticket[T], i int, key string, now int64) (waits []
 		w := Wait{Reason: limit.Reason{Limit: *l.def, N: p.N}, Key: key, Any: p.Any}
 		if !t.isHold(k) {
 			w.Wait = l.wait(now, p.N)
-		} else if !g.has(l.at.limit, &t.Holds[k]) {
+		} else if !g.hasHold(l.at.limit, &t.Holds[k]) {
 			w.Wait, w.HeldBy = limit.Unknown, l.heldBy()
 		}
 		if t.placeIn(l) != nil {
@@ -86,7 +86,8 @@ func (g *Gate[T]) waitsFor(t *Ticket[T], i int, key string, now int64) (waits []
 	return waits
 }
 
-// later reports whether the waits a, of one key, are expected to end after the waits b of another. A paused key comes last.
+// later reports whether the waits a, of one key, are expected to end after the waits b of another. A paused key comes
+// last.
 func later(a, b []Wait) bool {
 	longest := func(waits []Wait) (paused int, wait time.Duration, ahead int) {
 		for _, w := range waits {

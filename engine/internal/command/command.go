@@ -187,26 +187,26 @@ func (x *Executor) start(tx *commit.Tx, c *workflow.Command, o commit.Operation)
 }
 
 // begin starts a root case. fresh holds its properties besides the input; steps are those of a case that it restarts.
-// The cases in beside may hold its business key.
+// The cases in others may hold its business key.
 func (x *Executor) begin(
-	tx *commit.Tx, fresh *state.Case, d *workflow.Definition, c *workflow.Command, o commit.Operation, steps []*workitem.Step, beside ...workitem.CaseID,
+	tx *commit.Tx, fresh *state.Case, d *workflow.Definition, c *workflow.Command, o commit.Operation, steps []*workitem.Step, others ...workitem.CaseID,
 ) (result workflow.Result, err error) {
 	due, err := c.Due(tx.Now())
 	if err != nil {
 		return workflow.Result{}, fmt.Errorf("start %s: %w", d.Name, err)
 	}
-	wish, err := c.KeyWish(due)
+	key, err := c.KeyRequirements(due)
 	if err != nil {
 		return workflow.Result{}, fmt.Errorf("start %s: %w", d.Name, err)
 	}
-	wish.Beside = beside
-	if !wish.Queued {
-		return x.beginAs(tx, fresh, d, c, o, due, wish, steps)
+	key.Except = others
+	if !key.Queued {
+		return x.beginAs(tx, fresh, d, c, o, due, key, steps)
 	}
 	for {
 		again := *fresh // what begins becomes a part of a tree
 		err = tx.Savepoint(func() (err error) {
-			result, err = x.beginAs(tx, &again, d, c, o, due, wish, steps)
+			result, err = x.beginAs(tx, &again, d, c, o, due, key, steps)
 			return err
 		})
 		if !errors.Is(err, kernel.ErrBefore) { // else a waiting case has a greater id than this one; the next new id is greater than that
@@ -217,7 +217,7 @@ func (x *Executor) begin(
 
 // beginAs is begin with a new id.
 func (x *Executor) beginAs(
-	tx *commit.Tx, fresh *state.Case, d *workflow.Definition, c *workflow.Command, o commit.Operation, due time.Time, wish workflow.Wish,
+	tx *commit.Tx, fresh *state.Case, d *workflow.Definition, c *workflow.Command, o commit.Operation, due time.Time, key workflow.KeyRequirements,
 	steps []*workitem.Step,
 ) (workflow.Result, error) {
 	fresh.ID = x.o.IDs.NewCaseID(tx.Now())
@@ -225,7 +225,7 @@ func (x *Executor) beginAs(
 	tree.Root = fresh.ID
 	result := workflow.Result{Case: fresh.ID}
 	return tx.On(tx.Create(tree), o, result, func(m *kernel.Machine) error {
-		m.Wish(wish)
+		m.RequireKey(key)
 		return m.Start(fresh, d, c.Payload, due, steps)
 	})
 }

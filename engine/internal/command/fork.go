@@ -25,6 +25,6 @@ func (x *Executor) fork(tx *commit.Tx, c *workflow.Command, o commit.Operation) 
 		if err := m.Fork(u.Tree.Root, entries, c.Seq); err != nil {
 			return err
 		}
-		return m.Because(fresh.Root, c.Reason)
+		return m.NoteReason(fresh.Root, c.Reason)
 	})
 }

@@ -82,7 +82,8 @@ func (x *Executor) RootEnded(tx *commit.Tx, u *commit.TreeWrite) error {
 // itself is not run again, since it may be part of an Update whose function must not be called twice.
 var errRunGone = errors.New("the run was removed by a completion handler before another one failed")
 
-// callInTx calls a handler in the transaction. If it fails, only its own effects are rolled back, and a job calls it later.
+// callInTx calls a handler in the transaction. If it fails, only its own effects are rolled back, and a job calls it
+// later.
 func (x *Executor) callInTx(tx *commit.Tx, u *commit.TreeWrite, d *workflow.Definition, c activities.CaseInfo, t workflow.HandlerCall) error {
 	err := tx.Savepoint(func() error { return x.callHandler(tx, d, c, t) })
 	switch {
@@ -105,7 +106,7 @@ func (x *Executor) callByJob(tx *commit.Tx, u *commit.TreeWrite, t workflow.Hand
 	if failure == nil {
 		wait = 0
 	}
-	return tx.Run(u, "", func(m *kernel.Machine) error { return m.Tell(t, failure, wait) })
+	return tx.Run(u, "", func(m *kernel.Machine) error { return m.OpenHandlerCall(t, failure, wait) })
 }
 
 // callHandler calls a handler with the transaction.

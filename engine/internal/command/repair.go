@@ -31,7 +31,7 @@ func (x *Executor) move(tx *commit.Tx, c *workflow.Command, o commit.Operation) 
 		return workflow.Result{}, err
 	}
 	return tx.On(u, o, workflow.Result{Case: c.Case}, func(m *kernel.Machine) error {
-		if err := m.Because(c.Case, c.Reason); err != nil {
+		if err := m.NoteReason(c.Case, c.Reason); err != nil {
 			return err
 		}
 		return m.Move(c.Case, c.From, c.To, c.Force)
@@ -49,7 +49,7 @@ func (x *Executor) resume(tx *commit.Tx, c *workflow.Command, o commit.Operation
 		if r.Case, err = m.Resume(c.Case, c.Payload); err != nil {
 			return r, err
 		}
-		return r, m.Because(r.Case, c.Reason)
+		return r, m.NoteReason(r.Case, c.Reason)
 	})
 }
 
@@ -60,7 +60,7 @@ func (x *Executor) repairItem(tx *commit.Tx, c *workflow.Command, o commit.Opera
 		return workflow.Result{}, err
 	}
 	return repair(tx, u, o, func(m *kernel.Machine) (workflow.Result, error) {
-		item, err := workitem.ID{}, m.Because(at.ID, c.Reason)
+		item, err := workitem.ID{}, m.NoteReason(at.ID, c.Reason)
 		switch {
 		case err != nil:
 		case c.Kind == workflow.KindRetry:
@@ -91,7 +91,7 @@ func (x *Executor) retryIncident(tx *commit.Tx, c *workflow.Command, o commit.Op
 		if err := m.RetryIncident(c.Job); err != nil {
 			return r, err
 		}
-		return r, m.Because(r.Case, c.Reason)
+		return r, m.NoteReason(r.Case, c.Reason)
 	})
 }
 

@@ -23,9 +23,9 @@ const lazyWait = 500 * time.Microsecond
 // again with [Tx.Deferred]: a job calls the handler later, so that the handler cannot prevent the end of the case.
 var ErrDefer = errors.New("a completion handler took its transaction with it")
 
-// commit executes the queued requests in one transaction. Each request fails alone. If one of them makes the store roll back
-// the whole transaction, it gets the error, and the others are run again without it, until each is committed exactly once or
-// has failed; see docs/decisions/010-a-request-fails-alone.md.
+// commit executes the queued requests in one transaction. Each request fails alone. If one of them makes the store roll
+// back the whole transaction, it gets the error, and the others are run again without it, until each is committed
+// exactly once or has failed; see docs/decisions/010-a-request-fails-alone.md.
 func (w *Writer) commit(first *Request) {
 	batch, err := w.transact(append(w.batch, first), true)
 	all := batch
@@ -50,18 +50,18 @@ func (w *Writer) commit(first *Request) {
 func (w *Writer) settle(batch []*Request, err error) (apart []*Request) {
 	for len(batch) > 0 {
 		switch {
-		case undone(batch):
+		case endedTransaction(batch):
 			var victim *Request
-			if batch, victim = w.othersOf(batch); victim != nil {
+			if batch, victim = w.answerLast(batch); victim != nil {
 				apart = append(apart, victim)
 			}
 			err = nil
 		case isStale(err):
 			var locks []*Request
-			batch, locks = w.staleOf(batch, err)
+			batch, locks = w.splitStale(batch, err)
 			apart, err = append(apart, locks...), nil
 		case errors.Is(err, store.ErrRefused) && len(batch) > 1:
-			return append(apart, w.parted(batch, err)...)
+			return append(apart, w.isolate(batch, err)...)
 		default:
 			w.answerAll(batch, err)
 			return apart
@@ -73,9 +73,9 @@ func (w *Writer) settle(batch []*Request, err error) (apart []*Request) {
 	return apart
 }
 
-// parted handles the requests of a transaction whose commit the database rejected. One of them is the cause; running
+// isolate handles the requests of a transaction whose commit the database rejected. One of them is the cause; running
 // each again in a separate transaction shows which. A request that must not run twice gets the error.
-func (w *Writer) parted(batch []*Request, err error) (apart []*Request) {
+func (w *Writer) isolate(batch []*Request, err error) (apart []*Request) {
 	for _, r := range batch {
 		if r.err == nil {
 			w.trees.forget(r.tx)
@@ -86,7 +86,7 @@ func (w *Writer) parted(batch []*Request, err error) (apart []*Request) {
 			}
 			r.err = refusedBy(err)
 		}
-		w.answered(r)
+		w.deliver(r)
 	}
 	return apart
 }
@@ -102,7 +102,7 @@ func (w *Writer) answerAll(batch []*Request, err error) {
 			r.err = refusedBy(err)
 			w.trees.forget(r.tx)
 		}
-		w.answered(r)
+		w.deliver(r)
 	}
 	w.noteCommit(err, len(batch))
 }
@@ -138,14 +138,14 @@ func refusedBy(err error) error {
 	return fmt.Errorf("%w: %w", fault.ErrCommit, err)
 }
 
-// undone reports whether the last request of a batch ended its transaction.
-func undone(batch []*Request) bool {
+// endedTransaction reports whether the last request of a batch ended its transaction.
+func endedTransaction(batch []*Request) bool {
 	return len(batch) > 0 && errors.Is(batch[len(batch)-1].err, store.ErrUndone)
 }
 
-// transact runs requests in one transaction: the given ones, and queued ones if more are allowed. A successful Update is the
-// last of its transaction, since its function must not be called again if a later request rolls back the transaction. The
-// error wraps store.ErrUndone if the last returned request ended the transaction.
+// transact runs requests in one transaction: the given ones, and queued ones if more are allowed. A successful Update
+// is the last of its transaction, since its function must not be called again if a later request rolls back the
+// transaction. The error wraps store.ErrUndone if the last returned request ended the transaction.
 func (w *Writer) transact(batch []*Request, more bool) ([]*Request, error) {
 	err := w.o.Store.Update(context.Background(), func(s store.Tx) error {
 		var shared store.SharedTx
@@ -178,18 +178,18 @@ func (w *Writer) transact(batch []*Request, more bool) ([]*Request, error) {
 	return batch, err
 }
 
-// othersOf answers the last request of a batch, which ended the transaction, and returns the others, which must be run
-// again. If the store aborted the last one to resolve a deadlock with another program, it is returned as the victim, to
-// be run again in a separate transaction: the other program has proceeded by then, so the deadlock does not occur
-// again.
-func (w *Writer) othersOf(batch []*Request) (kept []*Request, victim *Request) {
+// answerLast answers the last request of a batch, which ended the transaction, and returns the others, which must be
+// run again. If the store aborted the last one to resolve a deadlock with another program, it is returned as the
+// victim, to be run again in a separate transaction: the other program has proceeded by then, so the deadlock does not
+// occur again.
+func (w *Writer) answerLast(batch []*Request) (kept []*Request, victim *Request) {
 	last := len(batch) - 1
 	failed := batch[last]
 	for _, r := range batch[:last] {
 		w.trees.forget(r.tx)
 		r.endExtension(store.ErrUndone)
 		if r.Once { // it has failed: a successful one would be the last of its transaction
-			w.answered(r)
+			w.deliver(r)
 		} else {
 			kept = append(kept, r)
 		}
@@ -202,13 +202,13 @@ func (w *Writer) othersOf(batch []*Request) (kept []*Request, victim *Request) {
 		failed.err, failed.separate = nil, true
 		return kept, failed
 	}
-	w.answered(failed)
+	w.deliver(failed)
 	return kept, nil
 }
 
-// answered sends the outcome of a request to its callers. Observers come first, so a caller that queries next finds
+// deliver sends the outcome of a request to its callers. Observers come first, so a caller that queries next finds
 // waits, limits and due jobs as they are after its command.
-func (w *Writer) answered(r *Request) {
+func (w *Writer) deliver(r *Request) {
 	if r.err == nil {
 		w.publish(r.tx)
 	}
@@ -229,26 +229,26 @@ func (w *Writer) next(batch []*Request) *Request {
 		return nil
 	}
 	r, over := w.queue.pop()
-	if r != nil || over || !patient(batch) {
+	if r != nil || over || !canWait(batch) {
 		return r
 	}
-	w.patience.Reset(lazyWait)
-	defer w.patience.Stop()
+	w.lazyTimer.Reset(lazyWait)
+	defer w.lazyTimer.Stop()
 	for {
 		select {
 		case <-w.queue.ready:
-			if r, over := w.queue.pop(); r != nil || over || !patient(batch) {
+			if r, over := w.queue.pop(); r != nil || over || !canWait(batch) {
 				return r
 			}
-		case <-w.patience.C:
+		case <-w.lazyTimer.C:
 			return nil
 		}
 	}
 }
 
-// patient reports whether a batch may wait for further requests: it has lazy requests, and the others only
+// canWait reports whether a batch may wait for further requests: it has lazy requests, and the others only
 // read.
-func patient(batch []*Request) bool {
+func canWait(batch []*Request) bool {
 	lazy := false
 	for _, r := range batch {
 		if !r.isLazy() && !r.Reads {
@@ -284,7 +284,7 @@ func (w *Writer) execute(s store.Tx, shared store.SharedTx, r *Request) {
 // attempt runs a request once. In a shared store it locks cases only if a conflict is likely, or a conflict could not
 // be retried.
 func (w *Writer) attempt(s store.Tx, shared store.SharedTx, r *Request) {
-	r.tx = &Tx{w: w, s: s, shared: shared, locks: shared != nil && (r.Once || r.separate), now: r.now, ctx: whole(r.ctx), deferred: r.deferred}
+	r.tx = &Tx{w: w, s: s, shared: shared, locks: shared != nil && (r.Once || r.separate), now: r.now, ctx: detached(r.ctx), deferred: r.deferred}
 	defer r.tx.gate.End()
 	r.err = r.tx.try(func(tx *Tx) error {
 		err := r.Run(tx)
@@ -321,9 +321,9 @@ func (r *Request) deferHandlers() bool {
 	return true
 }
 
-// whole returns the context of a command that has begun. It does not end with that of the caller, so that the
+// detached returns the context of a command that has begun. It does not end with that of the caller, so that the
 // command is executed completely.
-func whole(ctx context.Context) context.Context {
+func detached(ctx context.Context) context.Context {
 	if ctx.Done() == nil {
 		return ctx
 	}
@@ -353,7 +353,7 @@ func (w *Writer) publish(tx *Tx) {
 	for _, u := range tx.writes.list {
 		changes := u.changes()
 		if w.trees.has(u.Tree.Root) {
-			w.trees.index.committed(u.Tree) // before the observers, see GoesOn
+			w.trees.index.committed(u.Tree) // before the observers, see IsLive
 		}
 		for _, o := range w.observers {
 			o.Committed(u.Tree, changes)

@@ -26,7 +26,7 @@ type observing struct {
 
 // Committed implements commit.Observer.
 func (o *observing) Committed(tree *state.Tree, _ []state.Change) {
-	o.seen = append(o.seen, o.w.GoesOn(tree.Root))
+	o.seen = append(o.seen, o.w.IsLive(tree.Root))
 }
 
 // changes makes a request that runs a command on a tree.
@@ -40,8 +40,9 @@ func changes(root workitem.CaseID, f func(*kernel.Machine) error) *commit.Reques
 	}}
 }
 
-// A case goes on from a commit that leaves it live and in memory, until one that ends it, or its leaving memory. It does not go on any more
-// when the observers learn of its end: a caller that asks later, and gets the answer that the case continues, is notified of an end that is still to come.
+// A case goes on from a commit that leaves it live and in memory, until one that ends it, or its leaving memory. It
+// does not go on any more when the observers learn of its end: a caller that asks later, and gets the answer that the
+// case continues, is notified of an end that is still to come.
 func TestACaseGoesOn(t *testing.T) {
 	suspend := func(root workitem.CaseID) *commit.Request {
 		return changes(root, func(m *kernel.Machine) error { return m.SuspendCase(root, "") })
@@ -53,24 +54,24 @@ func TestACaseGoesOn(t *testing.T) {
 	w.Observe(o)
 	w.Start()
 	require.NoError(t, w.Submit(t.Context(), looks(one, new([]int64))))
-	require.False(t, w.GoesOn(one), "it is in memory, and nothing was committed")
+	require.False(t, w.IsLive(one), "it is in memory, and nothing was committed")
 	require.NoError(t, w.Submit(t.Context(), suspend(one)))
-	require.True(t, w.GoesOn(one))
+	require.True(t, w.IsLive(one))
 	require.NoError(t, w.Submit(t.Context(), end))
-	require.False(t, w.GoesOn(one))
+	require.False(t, w.IsLive(one))
 	require.Equal(t, []bool{true, false}, o.seen)
 
 	require.NoError(t, w.Submit(t.Context(), suspend(two)))
-	require.True(t, w.GoesOn(two))
+	require.True(t, w.IsLive(two))
 	require.NoError(t, w.Submit(t.Context(), suspend(one)))
 	require.NoError(t, w.Submit(t.Context(), looks(one, new([]int64))))
-	require.False(t, w.GoesOn(one) && w.GoesOn(two), "one case is kept in memory")
+	require.False(t, w.IsLive(one) && w.IsLive(two), "one case is kept in memory")
 
 	shared := writerOf(t, &fleetStore{newest: map[workitem.CaseID]int64{}}, new(int), d, true)
 	shared.Start()
 	require.NoError(t, shared.Submit(t.Context(), suspend(one)))
-	require.True(t, shared.GoesOn(one))
+	require.True(t, shared.IsLive(one))
 	shared.Forget([]workitem.CaseID{one})
 	require.NoError(t, shared.Submit(t.Context(), looks(two, new([]int64))))
-	require.False(t, shared.GoesOn(one), "another engine has changed it")
+	require.False(t, shared.IsLive(one), "another engine has changed it")
 }

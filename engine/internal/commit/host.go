@@ -44,8 +44,8 @@ func (h host) KeyStarts(c *state.Case, after time.Time) ([]store.KeyStart, error
 	return h.tx.KeyStarts(c, after)
 }
 
-// GoesOn implements [kernel.BusinessKeys].
-func (h host) GoesOn(root workitem.CaseID) (bool, error) {
+// IsLive implements [kernel.BusinessKeys].
+func (h host) IsLive(root workitem.CaseID) (bool, error) {
 	u, err := h.tx.Open(root)
 	if errors.Is(err, store.ErrNotFound) { // only an ended case can be removed
 		return false, nil

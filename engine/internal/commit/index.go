@@ -12,11 +12,11 @@ import (
 type index struct {
 	mu    *sync.RWMutex
 	roots map[workitem.ID]workitem.CaseID
-	goOn  map[workitem.CaseID]bool // the committed root cases in memory that have not ended; the value is that of hasJob
+	live  map[workitem.CaseID]bool // the committed root cases in memory that have not ended; the value is that of hasJob
 }
 
 func newIndex() index {
-	return index{mu: new(sync.RWMutex), roots: make(map[workitem.ID]workitem.CaseID), goOn: make(map[workitem.CaseID]bool)}
+	return index{mu: new(sync.RWMutex), roots: make(map[workitem.ID]workitem.CaseID), live: make(map[workitem.CaseID]bool)}
 }
 
 func (x index) get(id workitem.ID) (workitem.CaseID, bool) {
@@ -32,11 +32,11 @@ func (x index) put(id workitem.ID, root workitem.CaseID) {
 	x.roots[id] = root
 }
 
-// goesOn reports whether a root case is known not to have ended.
-func (x index) goesOn(root workitem.CaseID) bool {
+// isLive reports whether a root case is known not to have ended.
+func (x index) isLive(root workitem.CaseID) bool {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	_, ok := x.goOn[root]
+	_, ok := x.live[root]
 	return ok
 }
 
@@ -44,7 +44,7 @@ func (x index) goesOn(root workitem.CaseID) bool {
 func (x index) hasJob(root workitem.CaseID) bool {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	return x.goOn[root]
+	return x.live[root]
 }
 
 // committed updates the index after a commit to a tree in memory.
@@ -52,9 +52,9 @@ func (x index) committed(tree *state.Tree) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if tree.Ended() {
-		delete(x.goOn, tree.Root)
+		delete(x.live, tree.Root)
 	} else {
-		x.goOn[tree.Root] = hasJob(tree.Case(tree.Root))
+		x.live[tree.Root] = hasJob(tree.Case(tree.Root))
 	}
 }
 
@@ -75,7 +75,7 @@ func hasJob(c *state.Case) bool {
 func (x index) drop(tree *state.Tree) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	delete(x.goOn, tree.Root)
+	delete(x.live, tree.Root)
 	tree.Each(func(c *state.Case) {
 		for it := range c.Items.All() {
 			delete(x.roots, it.ID)

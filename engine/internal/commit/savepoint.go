@@ -18,11 +18,11 @@ type savepoint struct {
 
 // point is the state of a tree write when a savepoint first touched it.
 type point struct {
-	write *TreeWrite
-	mark  state.Mark
-	done  int
-	entry store.Entry // with its changes so far
-	also  []string
+	write   *TreeWrite
+	mark    state.Mark
+	done    int
+	entry   store.Entry // with its changes so far
+	further []string
 }
 
 // Savepoint runs f. If f fails, everything that it did in the transaction is rolled back, and nothing else.
@@ -42,7 +42,7 @@ func (tx *Tx) Savepoint(f func() error) error {
 func (tx *Tx) touch(u *TreeWrite) {
 	for ; u.touched < len(tx.savepoints); u.touched++ {
 		l := &tx.savepoints[u.touched]
-		l.points = append(l.points, point{write: u, mark: u.Tree.Mark(), done: len(u.done), entry: u.entry, also: u.also})
+		l.points = append(l.points, point{write: u, mark: u.Tree.Mark(), done: len(u.done), entry: u.entry, further: u.further})
 	}
 }
 
@@ -75,7 +75,7 @@ func (tx *Tx) undo() {
 	tx.writes.cut(l.writes)
 	for _, p := range l.points {
 		p.write.Tree.Undo(p.mark)
-		p.write.done, p.write.entry, p.write.also = p.write.done[:p.done], p.entry, p.also
+		p.write.done, p.write.entry, p.write.further = p.write.done[:p.done], p.entry, p.further
 		p.write.touched = len(tx.savepoints)
 	}
 }

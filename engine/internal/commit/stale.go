@@ -22,9 +22,9 @@ const (
 	// maxTries is the number of runs after which a caller gets the conflict as its error.
 	maxTries = 10
 
-	// hot is the time after a conflict on a root case in which another conflict on it makes requests lock the case.
-	// Engines that change one case all the time then queue for its lock instead of starving each other.
-	hot = time.Second
+	// conflictWindow is the time after a conflict on a root case in which another conflict on it makes requests lock
+	// the case. Engines that change one case all the time then queue for its lock instead of starving each other.
+	conflictWindow = time.Second
 
 	// maxConflicts bounds the number of remembered conflicts.
 	maxConflicts = 1000
@@ -35,10 +35,10 @@ func isStale(err error) bool {
 	return errors.As(err, &stale)
 }
 
-// staleOf handles the requests of a transaction that was refused because another engine has changed a case. It returns
-// the requests to run again together, and those to run again each in its own transaction. A request that must not run
-// twice gets the error.
-func (w *Writer) staleOf(batch []*Request, err error) (again, apart []*Request) {
+// splitStale handles the requests of a transaction that was refused because another engine has changed a case. It
+// returns the requests to run again together, and those to run again each in its own transaction. A request that must
+// not run twice gets the error.
+func (w *Writer) splitStale(batch []*Request, err error) (again, apart []*Request) {
 	var stale *store.StaleError
 	errors.As(err, &stale)
 	if errors.Is(err, store.ErrFenced) {
@@ -50,7 +50,7 @@ func (w *Writer) staleOf(batch []*Request, err error) (again, apart []*Request) 
 	}
 	for _, r := range batch {
 		if r.tx == nil { // it was withdrawn before it began
-			w.answered(r)
+			w.deliver(r)
 			continue
 		}
 		w.trees.forget(r.tx)
@@ -58,13 +58,13 @@ func (w *Writer) staleOf(batch []*Request, err error) (again, apart []*Request) 
 		r.tries++
 		switch {
 		case r.Once && r.err != nil:
-			w.answered(r)
+			w.deliver(r)
 		case r.Once:
 			r.err = conflict(err)
-			w.answered(r)
+			w.deliver(r)
 		case r.tries >= maxTries:
 			r.err = refusedBy(err)
-			w.answered(r)
+			w.deliver(r)
 		default:
 			r.err = nil
 			if r.separate = r.separate || r.tx.openedAny(repeated); r.separate {
@@ -92,7 +92,7 @@ func (c conflicts) note(roots []workitem.CaseID, now time.Time) map[workitem.Cas
 	}
 	repeated := make(map[workitem.CaseID]bool)
 	for _, root := range roots {
-		if last, known := c[root]; known && now.Sub(last) < hot {
+		if last, known := c[root]; known && now.Sub(last) < conflictWindow {
 			repeated[root] = true
 		}
 		c[root] = now
@@ -138,9 +138,9 @@ func (tx *Tx) lock(root workitem.CaseID) error {
 // Shared returns the transaction of a store that several engines have open; nil if only this engine has it open.
 func (tx *Tx) Shared() store.SharedTx { return tx.shared }
 
-// raise makes new ids greater than those of a tree. Another engine, whose clock is ahead, may have made these, and a
+// raiseIDs makes new ids greater than those of a tree. Another engine, whose clock is ahead, may have made these, and a
 // case relies on the ids of its items, jobs and steps being in the order of their creation.
-func raise(ids *workitem.Generator, tree *state.Tree) {
+func raiseIDs(ids *workitem.Generator, tree *state.Tree) {
 	tree.Each(func(c *state.Case) {
 		ids.Above(c.ID)
 		for it := range c.Items.All() {

@@ -20,10 +20,10 @@ import (
 //	Update: Act(1), Act(2), Send(key "k"), Act(3)  ──▶  entry "act 1, act 2"   entry "send", key "k"   entry "act 3"
 type TreeWrite struct {
 	// Tree belongs to the writer. It includes all changes of the transaction so far.
-	Tree  *state.Tree
-	done  []store.Entry // the completed entries, before the current one
-	entry store.Entry   // the current one
-	also  []string      // the commands of the current entry after its first
+	Tree    *state.Tree
+	done    []store.Entry // the completed entries, before the current one
+	entry   store.Entry   // the current one
+	further []string      // the commands of the current entry after its first
 
 	touched int // the number of open savepoints, from the outermost, that have recorded a point of it
 }
@@ -40,8 +40,8 @@ func (tx *Tx) Create(tree *state.Tree) *TreeWrite {
 	return u
 }
 
-// mustBeThere returns an error for a tree that this transaction has removed.
-func (u *TreeWrite) mustBeThere() error {
+// mustExist returns an error for a tree that this transaction has removed.
+func (u *TreeWrite) mustExist() error {
 	if u.Tree.Removed() {
 		return fmt.Errorf("case %s was removed: %w", u.Tree.Root, store.ErrNotFound)
 	}
@@ -57,7 +57,7 @@ func (tx *Tx) mark(u *TreeWrite, o Operation, result workflow.Result) error {
 	if u.entry.Command == "" {
 		u.entry.Command = o.Command
 	} else {
-		u.also = append(u.also, o.Command)
+		u.further = append(u.further, o.Command)
 	}
 	if o.Actor != "" {
 		u.entry.By = o.Actor
@@ -96,7 +96,7 @@ func (tx *Tx) Remember(u *TreeWrite, o Operation, result workflow.Result) error 
 	if o.Key == "" || u == nil {
 		return nil
 	}
-	if e := &u.entry; e.Command == o.Command && e.By == o.Actor && e.Key == "" && u.also == nil {
+	if e := &u.entry; e.Command == o.Command && e.By == o.Actor && e.Key == "" && u.further == nil {
 		tx.touch(u)
 		return u.answer(o, result)
 	}
@@ -112,9 +112,9 @@ func (u *TreeWrite) seal() {
 
 // named joins the names of the commands of the current entry.
 func (u *TreeWrite) named() {
-	if u.also != nil {
-		u.entry.Command += ", " + strings.Join(u.also, ", ")
-		u.also = nil
+	if u.further != nil {
+		u.entry.Command += ", " + strings.Join(u.further, ", ")
+		u.further = nil
 	}
 }
 

@@ -10,11 +10,11 @@ import (
 // trees is a cache of trees. They have the committed state plus the changes of the current batch. If the commit fails,
 // the changed trees are evicted and read again, since there is no other copy of the committed state in memory.
 type trees struct {
-	byRoot map[workitem.CaseID]*cached
-	most   int    // the maximum number of root cases after a commit
-	uses   uint64 // the number of loads so far: a logical clock for cached.used
-	steps  int    // the number of cached steps of all trees
-	index  index
+	byRoot   map[workitem.CaseID]*cached
+	maxTrees int    // the maximum number of root cases after a commit
+	uses     uint64 // the number of loads so far: a logical clock for cached.used
+	steps    int    // the number of cached steps of all trees
+	index    index
 }
 
 // cached is a tree in memory between commands.
@@ -25,7 +25,7 @@ type cached struct {
 }
 
 func newTrees(most int) *trees {
-	return &trees{byRoot: make(map[workitem.CaseID]*cached), most: most, index: newIndex()}
+	return &trees{byRoot: make(map[workitem.CaseID]*cached), maxTrees: most, index: newIndex()}
 }
 
 func (t *trees) has(root workitem.CaseID) bool { return t.byRoot[root] != nil }
@@ -42,7 +42,7 @@ func (t *trees) load(tx *Tx, root workitem.CaseID) (*state.Tree, error) {
 		return nil, fmt.Errorf("case %s: %w", root, err)
 	}
 	if tx.shared != nil {
-		raise(tx.w.o.IDs, tree)
+		raiseIDs(tx.w.o.IDs, tree)
 	}
 	if tree.Ended() {
 		return tree, nil // not cached: it will hardly be needed again
@@ -102,7 +102,7 @@ func (t *trees) evict(root workitem.CaseID) {
 // trim bounds the size of the cache. It evicts the least recently used of eight random trees: nearly as good as an
 // exact LRU list, and a use of a tree costs nothing.
 func (t *trees) trim() {
-	for len(t.byRoot) > t.most {
+	for len(t.byRoot) > t.maxTrees {
 		var oldest workitem.CaseID
 		seen, used := 0, ^uint64(0)
 		for root, c := range t.byRoot {

@@ -18,8 +18,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Tx is the transaction of one request: everything that is done through it is committed together, or not at all. Its methods
-// are for the writer's goroutine; user code enters it through [Tx.Command] or [Tx.Enter].
+// Tx is the transaction of one request: everything that is done through it is committed together, or not at all. Its
+// methods are for the writer's goroutine; user code enters it through [Tx.Command] or [Tx.Enter].
 type Tx struct {
 	w      *Writer
 	s      store.Tx
@@ -158,7 +158,7 @@ func (tx *Tx) Run(u *TreeWrite, actor string, f func(*kernel.Machine) error) err
 	tx.touch(u)
 	m := kernel.Reuse(tx.w.machine, tx.ctx, host{tx}, u.Tree, tx.now, actor)
 	tx.w.machine = nil // a command within this one has its own
-	defer tx.w.keep(m)
+	defer tx.w.keepMachine(m)
 	err := f(m)
 	if u.entry.Changes == nil {
 		u.entry.Changes = make([]state.Change, 0, max(8, len(m.Changes()))) // with room for the claim of a job that was opened
@@ -222,7 +222,7 @@ func (tx *Tx) KeyStarts(c *state.Case, after time.Time) (all []store.KeyStart, e
 // Open returns the part of the transaction that concerns a root case, and begins it if necessary.
 func (tx *Tx) Open(root workitem.CaseID) (*TreeWrite, error) {
 	if u := tx.writes.of(root); u != nil {
-		return u, u.mustBeThere()
+		return u, u.mustExist()
 	}
 	if err := tx.lock(root); err != nil {
 		return nil, err
@@ -239,11 +239,11 @@ func (tx *Tx) Open(root workitem.CaseID) (*TreeWrite, error) {
 // the id of anything else, such as a work item, of which the store knows the root as well.
 func (tx *Tx) OpenCase(id workitem.CaseID) (*TreeWrite, error) {
 	if u := tx.writes.of(id); u != nil && u.Tree.Case(id) != nil {
-		return u, u.mustBeThere()
+		return u, u.mustExist()
 	}
 	for _, u := range tx.writes.list {
 		if u.Tree.Case(id) != nil {
-			return u, u.mustBeThere()
+			return u, u.mustExist()
 		}
 	}
 	root, err := tx.RootOfCase(id)
@@ -289,8 +289,8 @@ func (tx *Tx) Changed() iter.Seq2[*TreeWrite, []state.Change] {
 	}
 }
 
-// CacheSteps starts to cache the steps of a job of a tree of the transaction, beginning with those that the claim of the job
-// has read. See stepCache.
+// CacheSteps starts to cache the steps of a job of a tree of the transaction, beginning with those that the claim of
+// the job has read. See stepCache.
 func (tx *Tx) CacheSteps(root workitem.CaseID, job workitem.JobID, steps []*workitem.Step) {
 	if u := tx.writes.of(root); u != nil {
 		tx.w.trees.cacheSteps(u, job, steps)

@@ -90,7 +90,7 @@ type Writer struct {
 	runner    *runner
 	trees     *trees
 	batch     []*Request // the memory of the last batch, for the next one
-	patience  *time.Timer
+	lazyTimer *time.Timer
 	observers []Observer
 	extender  Extender
 	conflicts conflicts
@@ -100,15 +100,15 @@ type Writer struct {
 // New returns a writer that does nothing until it is started.
 func New(o Options) *Writer {
 	w := &Writer{o: o, stopped: make(chan struct{}), runner: newRunner(o.CallbackTimeout), trees: newTrees(o.CacheCases), conflicts: make(conflicts),
-		patience: time.NewTimer(time.Hour)}
-	w.patience.Stop()
+		lazyTimer: time.NewTimer(time.Hour)}
+	w.lazyTimer.Stop()
 	w.queue.init()
 	return w
 }
 
-// keep stores a machine for reuse by the next command. A machine that was lent to a callback is dropped: the command of
-// an abandoned callback may end on the callback's goroutine, where even the assignment would be a data race.
-func (w *Writer) keep(m *kernel.Machine) {
+// keepMachine stores a machine for reuse by the next command. A machine that was lent to a callback is dropped: the
+// command of an abandoned callback may end on the callback's goroutine, where even the assignment would be a data race.
+func (w *Writer) keepMachine(m *kernel.Machine) {
 	if !m.IsLent() {
 		w.machine = m
 	}
@@ -135,12 +135,12 @@ func (w *Writer) Stop() { w.runner.stop() }
 // RootOf returns the root case of an item in memory.
 func (w *Writer) RootOf(item workitem.ID) (workitem.CaseID, bool) { return w.trees.index.get(item) }
 
-// GoesOn reports whether a root case is in memory and has not ended. It needs no request and no query. If it reports
+// IsLive reports whether a root case is in memory and has not ended. It needs no request and no query. If it reports
 // true, the end of the case is still to come, so observers will be notified of it. If another engine ends the case,
 // [Writer.Forget] drops it, or the next commit on it fails as stale.
-func (w *Writer) GoesOn(root workitem.CaseID) bool { return w.trees.index.goesOn(root) }
+func (w *Writer) IsLive(root workitem.CaseID) bool { return w.trees.index.isLive(root) }
 
-// HasJob is like GoesOn, and also requires a job that is no incident, so that the case is not stuck. Observers are also
+// HasJob is like IsLive, and also requires a job that is no incident, so that the case is not stuck. Observers are also
 // notified when a job becomes an incident.
 func (w *Writer) HasJob(root workitem.CaseID) bool { return w.trees.index.hasJob(root) }
 
@@ -166,15 +166,15 @@ const idleWait = 2 * time.Millisecond
 // idle waits for a request; nil if there will be none. When the queue has been empty for idleWait, it calls the
 // housekeeping of the store, which writes the tables.
 func (w *Writer) idle() *Request {
-	w.patience.Reset(idleWait)
-	defer w.patience.Stop()
+	w.lazyTimer.Reset(idleWait)
+	defer w.lazyTimer.Stop()
 	for {
 		select {
 		case <-w.queue.ready:
 			if r, over := w.queue.pop(); r != nil || over {
 				return r
 			}
-		case <-w.patience.C:
+		case <-w.lazyTimer.C:
 			err := w.o.Lost(w.o.Store.Idle(context.Background()))
 			if errors.Is(err, ErrClosed) {
 				continue

@@ -41,7 +41,8 @@ func (d *Dispatcher) fire(n entry) {
 	}
 }
 
-// notBegun decides what becomes of a due entry whose request ended so. It queues what there is to do and does not block.
+// notBegun decides what becomes of a due entry whose request ended so. It queues what there is to do and does not
+// block.
 func (d *Dispatcher) notBegun(n entry, err error) {
 	switch {
 	case err == nil || unwanted(err):
@@ -65,23 +66,23 @@ func unwanted(err error) bool {
 }
 
 // putOff postpones a pending job after the kernel refused its command. That counts as an attempt.
-func (d *Dispatcher) putOff(n entry, cause error) { d.putOffBut(n, cause, kernel.WithoutOwn) }
+func (d *Dispatcher) putOff(n entry, cause error) { d.putOffBut(n, cause, kernel.EndWithoutHooks) }
 
 // putOffBut also determines what happens to the items of a timer that is given up. If the kernel refuses that too, it
 // is repeated with fewer callbacks.
-func (d *Dispatcher) putOffBut(n entry, cause error, insist kernel.Insist) {
+func (d *Dispatcher) putOffBut(n entry, cause error, force kernel.ForcedEnd) {
 	r := d.onJob(n, "job put off", false, func(m *kernel.Machine) error {
 		attempt := m.JobAttempt(n.job)
 		wait, _ := kernel.Backoff.Next(retry.Failure{Attempt: attempt + 1, Err: cause})
-		return m.PutOff(n.job, wait, kernel.MaxTries, workitem.FailureOf(cause), insist)
+		return m.Postpone(n.job, wait, kernel.MaxTries, workitem.FailureOf(cause), force)
 	})
 	d.follow(r, func(err error) {
 		switch {
 		case err == nil:
 			d.o.Log.Error("a job could not be done; it is put off", "job", n.job, "case", n.root, "error", cause)
 		case unwanted(err):
-		case !fault.Is(err) && insist < kernel.NotAtAll:
-			d.putOffBut(n, cause, insist+1)
+		case !fault.Is(err) && force < kernel.EndNothing:
+			d.putOffBut(n, cause, force+1)
 		default:
 			d.o.Faults.Note("due work", err, "a job could not be put off; it is tried again", "job", n.job, "case", n.root)
 			d.sched.tryAgain(n)

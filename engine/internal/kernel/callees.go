@@ -48,7 +48,7 @@ func (m *Machine) openCallee(id workitem.CaseID, j *state.Job, s *workitem.Step)
 	if err != nil {
 		return nil, err
 	}
-	m.then(begin...)
+	m.push(begin...)
 	return s, nil
 }
 

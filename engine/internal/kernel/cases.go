@@ -64,7 +64,7 @@ func (m *Machine) firstTasks(id workitem.CaseID) step {
 		for _, t := range n.Consumers(n.Start()) {
 			steps = append(steps, m.try(id, t))
 		}
-		m.then(steps...)
+		m.push(steps...)
 		return nil
 	}
 }
@@ -133,12 +133,12 @@ func (m *Machine) begin(id workitem.CaseID) step {
 		}
 		hook := m.caseHook(id, "onStarted", d.Hooks.OnStarted)
 		if c.Parent.IsZero() || !c.Caller.IsZero() {
-			m.then(begun, hook)
+			m.push(begun, hook)
 			return nil
 		}
 		parent := m.tree.Case(c.Parent)
 		t, _ := parent.Net.TaskByName(c.ParentTask)
-		m.then(m.ensureStarted(parent.ID, t, c.Generation), begun, hook,
+		m.push(m.ensureStarted(parent.ID, t, c.Generation), begun, hook,
 			m.childMoved(id, workitem.Initialized, workitem.Started, false))
 		return nil
 	}
@@ -154,7 +154,7 @@ func (m *Machine) childMoved(id workitem.CaseID, from, to workitem.State, judge 
 			return nil
 		}
 		if !c.Caller.IsZero() {
-			m.then(m.calleeEnded(id))
+			m.push(m.calleeEnded(id))
 			return nil
 		}
 		parent := m.tree.Case(c.Parent)
@@ -169,17 +169,17 @@ func (m *Machine) childMoved(id workitem.CaseID, from, to workitem.State, judge 
 		if judge && to.Final() {
 			steps = append(steps, m.judgeChild(id, parent.ID, t, to))
 		}
-		m.then(steps...)
+		m.push(steps...)
 		return nil
 	}
 }
 
 // endCase ends a case: first its tasks are shut down, in the order of their definition, then the case itself moves,
-// then its parent answers. A teardown comes from above, so the parent's policy is not asked: it has decided already, and a
-// second verdict of the same activation would be one too many.
+// then its parent answers. A teardown comes from above, so the parent's policy is not asked: it has decided already,
+// and a second verdict of the same activation would be one too many.
 //
-// A case is marked as ending from here until it has ended. The cancellation of its last item would otherwise be judged, and
-// complete a task of a case that was to be canceled:
+// A case is marked as ending from here until it has ended. The cancellation of its last item would otherwise be judged,
+// and complete a task of a case that was to be canceled:
 //
 //	cancel case ─▶ cancelTask(a) ─▶ item a.1.1 canceled ─▶ (policy: complete a) is not asked, the case is ending
 func (m *Machine) endCase(id workitem.CaseID, to state.CaseState, failure *workitem.Failure, teardown bool) step {
@@ -203,7 +203,7 @@ func (m *Machine) endCase(id workitem.CaseID, to state.CaseState, failure *worki
 			}
 		}
 		steps = append(steps, m.closeCase(id, to, failure, before, teardown))
-		m.then(steps...)
+		m.push(steps...)
 		return nil
 	}
 }
@@ -221,9 +221,9 @@ func keepUntil(c *state.Case, until time.Time) (time.Time, error) {
 	return until, err
 }
 
-// closeCase is the last part of endCase: the case moves to its final state, with its output, its jobs are canceled, and its
-// hook and then its parent answer. An output that reads what was never given makes a failed case of a completed one, by the
-// same step; any other error of it undoes the command.
+// closeCase is the last part of endCase: the case moves to its final state, with its output, its jobs are canceled, and
+// its hook and then its parent answer. An output that reads what was never given makes a failed case of a completed
+// one, by the same step; any other error of it undoes the command.
 //
 // Jobs are canceled after the case has moved and before its hook runs: what the hook schedules is for after the end,
 // and stays.
@@ -253,7 +253,7 @@ func (m *Machine) closeCase(
 			if d.Output != nil {
 				end.Output, err = m.output(c, d)
 				if errors.Is(err, activities.ErrNoOutput) {
-					m.then(m.closeCase(id, state.CaseFailed, noOutput(err), before, teardown))
+					m.push(m.closeCase(id, state.CaseFailed, noOutput(err), before, teardown))
 					return nil
 				}
 				if err != nil {
@@ -271,7 +271,7 @@ func (m *Machine) closeCase(
 		}
 		delete(m.ending, id)
 		delete(m.touched, id)
-		m.then(hook, m.releaseRequested, m.childMoved(id, before, m.tree.Case(id).Stands(), !teardown))
+		m.push(hook, m.releaseRequested, m.childMoved(id, before, m.tree.Case(id).Stands(), !teardown))
 		return nil
 	}
 }

@@ -30,13 +30,13 @@ func (m *Machine) Act(id workitem.ID, a workitem.Action, payload json.RawMessage
 	if route != nil {
 		m.choice = &choice{at: c.ID, t: t, to: route}
 	}
-	m.then(m.act(c.ID, id, move{do: a, payload: payload}))
+	m.push(m.act(c.ID, id, move{do: a, payload: payload}))
 	return m.run(0)
 }
 
 // A caller and a callback that request the same action are treated differently if the item has changed in between. The
 // caller gets a *workitem.TransitionError, since it decided by an old state. The request of a callback is executed
-// after the other callbacks, and is dropped if it no longer applies (see askedAct).
+// after the other callbacks, and is dropped if it no longer applies (see requestedAct).
 
 // OpenItem creates another work item in an active task. A composite or routing task has no items: the error then wraps
 // [ErrNotFound], as for an unknown name.
@@ -56,7 +56,7 @@ func (m *Machine) OpenItem(at workitem.CaseID, task string, n activities.NewItem
 	if err != nil {
 		return nil, err
 	}
-	m.then(m.releaseRequested)
+	m.push(m.releaseRequested)
 	return it, m.run(0)
 }
 
@@ -76,6 +76,6 @@ func (m *Machine) Cancel(id workitem.CaseID, reason *workitem.Failure) error {
 	if c.State.Final() {
 		return fmt.Errorf("case %s %w: it is %s", id, activities.ErrInactive, c.State)
 	}
-	m.then(m.endCase(id, state.CaseCanceled, reason, false))
+	m.push(m.endCase(id, state.CaseCanceled, reason, false))
 	return m.run(0)
 }

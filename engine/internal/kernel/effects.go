@@ -99,7 +99,7 @@ func (e *effects) OpenCase(_ context.Context, at activities.Place, n activities.
 	if err != nil {
 		return id, err
 	}
-	m.then(begin...)
+	m.push(begin...)
 	return id, m.run(base)
 }
 
@@ -118,7 +118,7 @@ func (e *effects) Ask(it *workitem.Item, a workitem.Action, payload json.RawMess
 		return err
 	}
 	defer e.host.Gate().Out()
-	e.requested = append(e.requested, e.m().askedAct(it.Case, it.ID, move{do: a, payload: payload}))
+	e.requested = append(e.requested, e.m().requestedAct(it.Case, it.ID, move{do: a, payload: payload}))
 	return nil
 }
 
@@ -128,7 +128,7 @@ func (e *effects) End(it *workitem.Item, a workitem.Action, reason *workitem.Fai
 		return err
 	}
 	defer e.host.Gate().Out()
-	end, err := e.m().late(it, a, reason, everything)
+	end, err := e.m().endLate(it, a, reason, allCallbacks)
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,7 @@ type GivenUp struct {
 }
 
 // GivenUp returns the work items that the command gave up, in order.
-func (m *Machine) GivenUp() []GivenUp { return m.dead }
+func (m *Machine) GivenUp() []GivenUp { return m.exhausted }
 
 // The letter is a case of its own. The executor of the command starts it in the same transaction, after the kernel has
 // finished the case: the kernel works on one tree, and the letter has another one.
@@ -26,7 +26,7 @@ func (m *Machine) GivenUp() []GivenUp { return m.dead }
 // case no longer has them if the same command enables the task again.
 func (m *Machine) giveUpItem(c *state.Case, spec *workflow.Task, it *workitem.Item, f *workitem.Failure) {
 	if spec.DeadLetter != nil {
-		m.dead = append(m.dead, GivenUp{Attempts(c, it), f, spec.DeadLetter})
+		m.exhausted = append(m.exhausted, GivenUp{Attempts(c, it), f, spec.DeadLetter})
 	}
 }
 

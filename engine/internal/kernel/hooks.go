@@ -20,7 +20,8 @@ import (
 //
 // They get the effects of this command only (see effects).
 
-// activation is what the hooks of a task see: the task, the time of the command, the case, and the number of items by state.
+// activation is what the hooks of a task see: the task, the time of the command, the case, and the number of items by
+// state.
 func (m *Machine) activation(c *state.Case, t net.TaskID, generation int) *activities.Activation {
 	place := activities.Place{Case: c.ID, Task: c.Net.TaskName(t), Generation: generation}
 	return activities.NewActivation(m.effects(), place, m.now, m.info(c), m.tally(c, t, generation))
@@ -96,7 +97,7 @@ func hookOf(h *activities.ItemHooks, a workitem.Action) (
 func (m *Machine) callItem(
 	c *state.Case, t net.TaskID, it *workitem.Item, what string, f func(context.Context, *activities.Item) error,
 ) error {
-	s := activities.NewItemScope(m.effects(), placeOf(it), m.now, m.info(c), it)
+	s := activities.NewItemScope(m.effects(), itemPlace(it), m.now, m.info(c), it)
 	return m.call(c, t, what, func(ctx context.Context) error { return f(ctx, s) })
 }
 

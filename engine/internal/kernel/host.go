@@ -52,10 +52,11 @@ type RecordedSteps interface {
 type BusinessKeys interface {
 	// KeyHolders lists the other root cases of the same workflow that hold the case's business key, oldest first.
 	KeyHolders(c *state.Case) ([]workitem.CaseID, error)
-	// KeyStarts lists the other root cases of the same workflow with the case's business key that were created after a time, oldest first.
+	// KeyStarts lists the other root cases of the same workflow with the case's business key that were created after a
+	// time, oldest first.
 	KeyStarts(c *state.Case, after time.Time) ([]store.KeyStart, error)
-	// GoesOn reports whether a root case has not ended.
-	GoesOn(root workitem.CaseID) (bool, error)
+	// IsLive reports whether a root case has not ended.
+	IsLive(root workitem.CaseID) (bool, error)
 }
 
 // IDs makes ids that rise with time and with each call. A [workitem.Generator] is one.

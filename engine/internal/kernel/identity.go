@@ -45,21 +45,21 @@ func (m *Machine) identify(c *state.Case, d *workflow.Definition) error {
 	if !c.Parent.IsZero() {
 		return nil
 	}
-	if m.wish.Unique && c.Key == "" {
+	if m.key.Unique && c.Key == "" {
 		return fmt.Errorf("%w: IfTaken and OncePer need a business key, and the case has none", workflow.ErrBadCommand)
 	}
-	if m.wish.Throttle > 0 {
+	if m.key.Throttle > 0 {
 		if err := m.throttle(c); err != nil {
 			return err
 		}
 	}
-	if m.wish.Window != "" {
-		c.Key += " " + m.wish.Window
+	if m.key.Window != "" {
+		c.Key += " " + m.key.Window
 		if err := (workflow.Identity{Key: c.Key}).Check(); err != nil {
 			return err
 		}
 	}
-	c.Unique = c.Key != "" && (d.UniqueKey || m.wish.Unique || c.Unique)
+	c.Unique = c.Key != "" && (d.UniqueKey || m.key.Unique || c.Unique)
 	return m.mayHold(c)
 }
 
@@ -68,18 +68,18 @@ func (m *Machine) throttle(c *state.Case) error {
 	if c.Key == "" {
 		return fmt.Errorf("%w: Throttle needs a business key, and the case has none", workflow.ErrBadCommand)
 	}
-	starts, err := m.host.KeyStarts(c, m.now.Add(-m.wish.Within))
-	first := len(starts) - m.wish.Throttle
+	starts, err := m.host.KeyStarts(c, m.now.Add(-m.key.Within))
+	first := len(starts) - m.key.Throttle
 	if err != nil || first < 0 {
 		return err
 	}
-	again := starts[first].At.Add(m.wish.Within)
-	return &workflow.ThrottledError{Workflow: c.Workflow, Key: c.Key, Throttle: m.wish.Throttle, Window: m.wish.Within,
+	again := starts[first].At.Add(m.key.Within)
+	return &workflow.ThrottledError{Workflow: c.Workflow, Key: c.Key, Throttle: m.key.Throttle, Window: m.key.Within,
 		Case: starts[len(starts)-1].Case, Again: again, Wait: again.Sub(m.now)}
 }
 
-// Wish sets how the next Start handles the business key of its case.
-func (m *Machine) Wish(w workflow.Wish) { m.wish = w }
+// RequireKey sets how the next Start handles the business key of its case.
+func (m *Machine) RequireKey(w workflow.KeyRequirements) { m.key = w }
 
 // mayHold returns an error if another case holds the unique key: a committed one, or one of this transaction. If
 // engines share a database, the look-up locks the key until the transaction ends. So if two engines start a case with
@@ -89,11 +89,11 @@ func (m *Machine) mayHold(c *state.Case) error {
 		return nil
 	}
 	holders, err := m.host.KeyHolders(c)
-	holders = slices.DeleteFunc(holders, func(id workitem.CaseID) bool { return slices.Contains(m.wish.Beside, id) })
+	holders = slices.DeleteFunc(holders, func(id workitem.CaseID) bool { return slices.Contains(m.key.Except, id) })
 	if err != nil || len(holders) == 0 {
 		return err
 	}
-	if m.wish.Queued && len(m.copied) == 0 {
+	if m.key.Queued && len(m.copied) == 0 {
 		return m.queue(holders)
 	}
 	return &workflow.KeyTakenError{Workflow: c.Workflow, Key: c.Key, Case: holders[0]}
@@ -107,7 +107,7 @@ var ErrBefore = errors.New("the id of the case is below that of one that was sta
 // since nothing would store the steps until it begins.
 func (m *Machine) queue(holders []workitem.CaseID) (err error) {
 	for _, id := range slices.Backward(holders) {
-		if m.behind, err = m.host.GoesOn(id); !m.behind && err == nil {
+		if m.mustWait, err = m.host.IsLive(id); !m.mustWait && err == nil {
 			continue
 		}
 		if err == nil && bytes.Compare(m.tree.Root[:], id[:]) < 0 {

@@ -13,7 +13,8 @@ import (
 // A problem that a person has to solve is a job of kind [state.JobIncident], which no engine runs. As a job it ends
 // with the work that it is about, and is listed, counted and filtered like every job.
 
-// What opens an incident, and what ends it. It also ends when the activation that it belongs to ends, as every job does:
+// What opens an incident, and what ends it. It also ends when the activation that it belongs to ends, as every job
+// does:
 //
 //	name         opened when                                     resolved when
 //	attempts     the policy holds a failed item's task open      the item is retried, skipped or given up
@@ -70,7 +71,7 @@ func (m *Machine) hold(c *state.Case, t net.TaskID, generation int, o workitem.O
 			return err
 		}
 	}
-	m.then(m.ensureStarted(c.ID, t, generation))
+	m.push(m.ensureStarted(c.ID, t, generation))
 	return m.openIncident(c.ID, t, j, fmt.Sprintf("%s is %s, and its policy holds the task open: %s", what, o.State, f))
 }
 
@@ -144,7 +145,8 @@ func (m *Machine) orJoinIncident(c *state.Case, t net.TaskID, undecided bool) er
 	return m.openIncident(c.ID, t, &state.Job{Name: state.IncidentOrJoin, Task: name, Generation: c.Tasks[t].Generation}, "")
 }
 
-// resolve ends the matching incidents of a case, because what they are about continues. A case that does not exist has none.
+// resolve ends the matching incidents of a case, because what they are about continues. A case that does not exist has
+// none.
 func (m *Machine) resolve(id workitem.CaseID, matches func(*state.Job) bool) error {
 	c := m.tree.Case(id)
 	if c == nil || c.Jobs.Len() == 0 {
@@ -178,7 +180,7 @@ func (m *Machine) GiveUpItem(id workitem.ID) error {
 			return err
 		}
 		m.giveUpItem(c, spec, it, j.Failure)
-		m.then(m.ensureStarted(c.ID, t, it.Generation), m.fail(c.ID, t, it.Generation, j.Failure))
+		m.push(m.ensureStarted(c.ID, t, it.Generation), m.fail(c.ID, t, it.Generation, j.Failure))
 		return m.run(0)
 	}
 	return fmt.Errorf("work item %s (%s/%s) is no incident, so there is nothing to give up: %w", id, c.Workflow, it.Label(), ErrNotFound)

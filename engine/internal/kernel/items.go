@@ -65,7 +65,7 @@ func (m *Machine) openItem(id workitem.CaseID, t net.TaskID, generation int, n a
 		return nil, err
 	}
 	if spec.Auto {
-		m.requested = append(m.requested, m.askedAct(id, it.ID, move{do: workitem.Start}))
+		m.requested = append(m.requested, m.requestedAct(id, it.ID, move{do: workitem.Start}))
 	}
 	return it, nil
 }
@@ -158,8 +158,8 @@ func (m *Machine) openItemJobs(id workitem.CaseID, spec *workflow.Task, it *work
 	return nil
 }
 
-// placeOf says where an item is, as callbacks see it.
-func placeOf(it *workitem.Item) activities.Place {
+// itemPlace says where an item is, as callbacks see it.
+func itemPlace(it *workitem.Item) activities.Place {
 	return activities.Place{Case: it.Case, Task: it.Task, Generation: it.Generation, Item: it.ID}
 }
 
@@ -173,14 +173,14 @@ type move struct {
 }
 
 // calls selects the callbacks that a change of an item calls. Each value leaves out one more: a timer that must end an
-// item whose callbacks return errors goes down the list until the item ends (see [Insist]).
+// item whose callbacks return errors goes down the list until the item ends (see [ForcedEnd]).
 type calls int
 
 const (
-	everything calls = iota
-	hooksOnly        // without the action's callback
-	answerOnly       // also without the item's hook: only its task's OnWorkItemStateChanged
-	nothing          // without any
+	allCallbacks calls = iota
+	hooksOnly          // without the action's callback
+	taskHookOnly       // also without the item's hook: only its task's OnWorkItemStateChanged
+	noCallbacks        // without any
 )
 
 // A worked case: the work of an item fails, and its task answers by opening a second attempt. The agenda does, in this
@@ -194,10 +194,10 @@ const (
 //
 // Had the policy judged before the hook, the task would have failed before the second attempt was there.
 
-// askedAct executes an action that a callback requested. It does nothing if the item can no longer take the action. A
-// caller would get an error then, as it decided by what it saw. A callback made its request before the other callbacks
-// ran, and an error would roll back a command that did nothing wrong.
-func (m *Machine) askedAct(id workitem.CaseID, item workitem.ID, mv move) step {
+// requestedAct executes an action that a callback requested. It does nothing if the item can no longer take the action.
+// A caller would get an error then, as it decided by what it saw. A callback made its request before the other
+// callbacks ran, and an error would roll back a command that did nothing wrong.
+func (m *Machine) requestedAct(id workitem.CaseID, item workitem.ID, mv move) step {
 	return func() error {
 		c := m.tree.Case(id)
 		it := c.Item(item)
@@ -207,7 +207,7 @@ func (m *Machine) askedAct(id workitem.CaseID, item workitem.ID, mv move) step {
 		if _, ok := workitem.Next(it.State, mv.do); !ok {
 			return nil
 		}
-		m.then(m.act(id, item, mv))
+		m.push(m.act(id, item, mv))
 		return nil
 	}
 }
@@ -220,9 +220,9 @@ func (m *Machine) act(id workitem.CaseID, item workitem.ID, mv move) step {
 		c := m.tree.Case(id)
 		it := c.Item(item)
 		t, _ := c.Net.TaskByName(it.Task)
-		m.then(m.moveItem(id, item, it.State, mv))
+		m.push(m.moveItem(id, item, it.State, mv))
 		if mv.do == workitem.Start {
-			m.then(m.ensureStarted(id, t, it.Generation))
+			m.push(m.ensureStarted(id, t, it.Generation))
 		}
 		return nil
 	}
@@ -302,20 +302,20 @@ func (m *Machine) moved(
 	}
 	id, generation := c.ID, it.Generation
 	steps := make([]step, 0, 6)
-	if mv.calls < answerOnly {
+	if mv.calls < taskHookOnly {
 		steps = append(steps, m.itemHook(id, t, it.ID, a, spec))
 	}
-	if mv.calls < nothing && spec.Hooks.OnWorkItemStateChanged != nil && (to == workitem.Failed || !spec.OnlyFailures) {
+	if mv.calls < noCallbacks && spec.Hooks.OnWorkItemStateChanged != nil && (to == workitem.Failed || !spec.OnlyFailures) {
 		steps = append(steps, m.changeHook(id, t, generation, spec, func(change *activities.Change) {
 			change.Item, change.From, change.To = m.tree.Case(id).Item(it.ID), from, to
 		}))
 	}
 	if a == workitem.Reset {
-		steps = append(steps, m.redo(id, it.ID, spec))
+		steps = append(steps, m.rerun(id, it.ID, spec))
 	}
 	if a == workitem.Start && spec.Auto {
 		steps = append(steps, func() error {
-			m.requested = append(m.requested, m.askedAct(id, it.ID, move{do: workitem.Complete}))
+			m.requested = append(m.requested, m.requestedAct(id, it.ID, move{do: workitem.Complete}))
 			return nil
 		})
 	}
@@ -323,7 +323,7 @@ func (m *Machine) moved(
 	if judge && to.Final() {
 		steps = append(steps, m.judgeItem(id, t, generation, it.ID, to))
 	}
-	m.then(steps...)
+	m.push(steps...)
 	if to.Final() || a == workitem.Reset {
 		return m.cancelJobs(c.ID, c.Jobs.Of(it.ID))
 	}
@@ -339,14 +339,14 @@ func (m *Machine) judgeItem(id workitem.CaseID, t net.TaskID, generation int, it
 		if it == nil {
 			return nil // its activation has ended
 		}
-		m.then(m.judge(id, t, generation, workitem.Outcome{Item: it, State: to}, it.Failure))
+		m.push(m.judge(id, t, generation, workitem.Outcome{Item: it, State: to}, it.Failure))
 		return nil
 	}
 }
 
-// redo opens a new run for an item that was reset, due now. Its timers are gone with its other jobs, and are not opened
-// again: they counted from when the item was due.
-func (m *Machine) redo(id workitem.CaseID, item workitem.ID, spec *workflow.Task) step {
+// rerun opens a new run for an item that was reset, due now. Its timers are gone with its other jobs, and are not
+// opened again: they counted from when the item was due.
+func (m *Machine) rerun(id workitem.CaseID, item workitem.ID, spec *workflow.Task) step {
 	if !spec.HasWorker() {
 		return nil
 	}

@@ -8,8 +8,8 @@
 // and the length of a command is bounded. Changes are applied to the tree as they are made; if a step fails, the caller
 // rolls the tree back and nothing has happened.
 //
-// A worked case: the net start -> a -> c -> b -> end, with one work item in each task, and the command that completes the
-// started item a.1.1. The top of the agenda is on the left; what a step has pushed stands before what was there:
+// A worked case: the net start -> a -> c -> b -> end, with one work item in each task, and the command that completes
+// the started item a.1.1. The top of the agenda is on the left; what a step has pushed stands before what was there:
 //
 //	agenda                                              changes
 //	moveItem(a.1.1)                                     item a.1.1 completed
@@ -20,10 +20,10 @@
 //	populate(b) startTimers(b) try(a) sweep endCheck    item b.1.1 opened
 //	try(a) sweep endCheck                               nothing: a has no token, no join was touched, end is empty
 //
-// Every step checks the tree again instead of relying on what was true when it was pushed, since the steps before it may
-// have ended its case or its activation: a step whose subject is gone does nothing. An activation is named by its case,
-// its task and its generation for that reason. A step that holds a *state.Case across another step would see an old one,
-// as cases are copied before they change.
+// Every step checks the tree again instead of relying on what was true when it was pushed, since the steps before it
+// may have ended its case or its activation: a step whose subject is gone does nothing. An activation is named by its
+// case, its task and its generation for that reason. A step that holds a *state.Case across another step would see an
+// old one, as cases are copied before they change.
 //
 // The package does no I/O and starts nothing: callbacks are run through the [Host], which also gives ids and the user's
 // database.
@@ -91,14 +91,14 @@ type Machine struct {
 	touched          map[workitem.CaseID]*touched
 	ending           map[workitem.CaseID]bool // cases between endCase and closeCase, in which nothing is enabled
 	choice           *choice
-	child            workitem.CaseID  // the child case whose end the policy is asked about
-	wish             workflow.Wish    // for the business key of the root case that Start opens
-	dead             []GivenUp        // work items without further attempts
-	behind           bool             // the root case waits, since others hold its key
-	copied           []*workitem.Step // for the first run of an item
+	child            workitem.CaseID          // the child case whose end the policy is asked about
+	key              workflow.KeyRequirements // for the business key of the root case that Start opens
+	exhausted        []GivenUp                // work items without further attempts
+	mustWait         bool                     // the root case waits, since others hold its key
+	copied           []*workitem.Step         // for the first run of an item
 	steps            int
-	room             int                // steps that child cases add to MaxSteps
-	again            map[activation]int // how often a task was enabled, from its MaxActivations-th time on
+	extraSteps       int                // steps that child cases add to MaxSteps
+	enabled          map[activation]int // how often a task was enabled, from its MaxActivations-th time on
 	opened           *state.Case        // the case that the command has opened last; nil if it has opened none
 	lent             bool               // a callback was called, which may keep the machine
 }
@@ -134,7 +134,7 @@ type touched struct {
 func New(ctx context.Context, host Host, tree *state.Tree, now time.Time, by string) *Machine {
 	m := &Machine{agenda: make([]step, 0, 16), changes: make([]state.Change, 0, 12)} // enough for most commands
 	m.releaseRequested = m.release
-	m.begins(ctx, host, tree, now, by)
+	m.prepare(ctx, host, tree, now, by)
 	return m
 }
 
@@ -150,14 +150,14 @@ func Reuse(m *Machine, ctx context.Context, host Host, tree *state.Tree, now tim
 	clear(m.ending)
 	clear(m.changes)
 	*m = Machine{agenda: m.agenda[:0], changes: m.changes[:0], touched: m.touched, ending: m.ending, releaseRequested: m.releaseRequested}
-	m.begins(ctx, host, tree, now, by)
+	m.prepare(ctx, host, tree, now, by)
 	return m
 }
 
 // IsLent reports whether a callback may still have the machine.
 func (m *Machine) IsLent() bool { return m.lent }
 
-func (m *Machine) begins(ctx context.Context, host Host, tree *state.Tree, now time.Time, by string) {
+func (m *Machine) prepare(ctx context.Context, host Host, tree *state.Tree, now time.Time, by string) {
 	m.ctx, m.host, m.tree, m.now, m.by, m.cause = ctx, host, tree, now, by, activities.CauseCaller
 }
 
@@ -177,9 +177,9 @@ func (m *Machine) Changes() []state.Change { return m.changes }
 func (m *Machine) run(base int) error {
 	for {
 		for len(m.agenda) > base {
-			if m.steps++; m.steps > MaxSteps+m.room {
+			if m.steps++; m.steps > MaxSteps+m.extraSteps {
 				return fmt.Errorf("%w: it took more than %d steps; look for a callback that answers each work item or case "+
-					"with another one", ErrRunaway, MaxSteps+m.room)
+					"with another one", ErrRunaway, MaxSteps+m.extraSteps)
 			}
 			next := m.agenda[len(m.agenda)-1]
 			m.agenda = m.agenda[:len(m.agenda)-1]
@@ -199,20 +199,20 @@ func (m *Machine) mayEnable(c *state.Case, t net.TaskID, generation int) error {
 	if generation <= MaxActivations {
 		return nil
 	}
-	if m.again == nil {
-		m.again = make(map[activation]int)
+	if m.enabled == nil {
+		m.enabled = make(map[activation]int)
 	}
 	at := activation{c.ID, t}
-	if m.again[at]++; m.again[at] <= MaxActivations {
+	if m.enabled[at]++; m.enabled[at] <= MaxActivations {
 		return nil
 	}
 	return fmt.Errorf("%w: it enabled task %s of %s more than %d times; look for a loop of routing or automatic "+
 		"tasks without a way out", ErrRunaway, c.Net.TaskName(t), versioned(c.Workflow, c.Version), MaxActivations)
 }
 
-// then pushes steps so that the first is executed first, before everything on the agenda. It skips nil steps, so that a
+// push pushes steps so that the first is executed first, before everything on the agenda. It skips nil steps, so that a
 // hook that is not set costs nothing. Several calls push in reverse order: then(c); then(a, b) executes a, b, c.
-func (m *Machine) then(steps ...step) {
+func (m *Machine) push(steps ...step) {
 	for i := len(steps) - 1; i >= 0; i-- {
 		if steps[i] != nil {
 			m.agenda = append(m.agenda, steps[i])
@@ -240,7 +240,7 @@ func (m *Machine) emit(e state.Change) error {
 func (m *Machine) release() error {
 	steps := m.requested
 	m.requested = nil
-	m.then(steps...)
+	m.push(steps...)
 	return nil
 }
 

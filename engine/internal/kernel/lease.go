@@ -62,7 +62,7 @@ func (m *Machine) Claim(id workitem.JobID, owner string, lease time.Time) (*acti
 	if it == nil || j.Kind != state.JobRun || it.State != workitem.Initialized {
 		return w, m.run(0)
 	}
-	m.then(m.act(c.ID, it.ID, move{do: workitem.Start}))
+	m.push(m.act(c.ID, it.ID, move{do: workitem.Start}))
 	if err := m.run(0); err != nil {
 		return nil, err
 	}
@@ -182,7 +182,7 @@ func (m *Machine) Settle(id workitem.JobID, fence int64, output json.RawMessage,
 			return err
 		}
 	}
-	m.then(m.act(c.ID, j.Item, mv)) // after the child cases of its steps have ended
+	m.push(m.act(c.ID, j.Item, mv)) // after the child cases of its steps have ended
 	err = m.endJob(c.ID, j, func(e *state.JobMoved) { e.To, e.Failure = state.JobDone, failure })
 	if err != nil {
 		return err
@@ -234,7 +234,7 @@ func (m *Machine) giveUp(c *state.Case, j *state.Job, failure *workitem.Failure)
 		return err
 	}
 	if j.Kind == state.JobStart { // otherwise the case would never begin
-		m.then(m.endCase(c.ID, state.CaseFailed, failure, false))
+		m.push(m.endCase(c.ID, state.CaseFailed, failure, false))
 	}
 	return m.run(0)
 }
@@ -287,7 +287,8 @@ func (m *Machine) held(id workitem.JobID, fence int64) (*state.Case, *state.Job,
 	return c, j, nil
 }
 
-// GiveUp fails a job of a worker without changing its item: the kernel refuses every result of it, so a person has to look.
+// GiveUp fails a job of a worker without changing its item: the kernel refuses every result of it, so a person has to
+// look.
 func (m *Machine) GiveUp(id workitem.JobID, fence int64, failure *workitem.Failure) error {
 	c, j, err := m.held(id, fence)
 	if err != nil {

@@ -22,9 +22,9 @@ const wayBudget = 2_000
 //	s ─▶ draft ─▶ review ─▶ e      review is started: move from review to draft
 //	                               review canceled, a token in s, draft enabled
 //
-// The error wraps [workflow.ErrDeadEnd] if no run from there completes the case, or if the case fails by the move itself, as when the input of the
-// task that it enables reads the output of one that has not completed. A forced move does it all the same. A search that runs out of its budget
-// refuses nothing.
+// The error wraps [workflow.ErrDeadEnd] if no run from there completes the case, or if the case fails by the move
+// itself, as when the input of the task that it enables reads the output of one that has not completed. A forced move
+// does it all the same. A search that runs out of its budget refuses nothing.
 func (m *Machine) Move(id workitem.CaseID, from, to string, force bool) error {
 	c := m.tree.Case(id)
 	if c == nil {
@@ -47,7 +47,7 @@ func (m *Machine) Move(id workitem.CaseID, from, to string, force bool) error {
 	if err != nil {
 		return err
 	}
-	m.then(append(steps, func() error {
+	m.push(append(steps, func() error {
 		if err := m.emit(&state.TokensMoved{Case: id, From: taken, Into: into}); err != nil {
 			return err
 		}
@@ -59,7 +59,7 @@ func (m *Machine) Move(id workitem.CaseID, from, to string, force bool) error {
 				next = append(next, m.try(id, u))
 			}
 		}
-		m.then(append(next, m.endCheck(id))...)
+		m.push(append(next, m.endCheck(id))...)
 		return nil
 	})...)
 	if err := m.run(0); err != nil || force {

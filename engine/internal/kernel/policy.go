@@ -41,9 +41,9 @@ func (m *Machine) judge(
 		case err != nil:
 			return err
 		case verdict == workitem.CompleteTask:
-			m.then(m.ensureStarted(id, t, generation), m.complete(id, t, generation))
+			m.push(m.ensureStarted(id, t, generation), m.complete(id, t, generation))
 		case verdict == workitem.FailTask:
-			m.then(m.ensureStarted(id, t, generation), m.fail(id, t, generation, failure))
+			m.push(m.ensureStarted(id, t, generation), m.fail(id, t, generation, failure))
 		case verdict == workitem.HoldTask:
 			return m.hold(c, t, generation, o, failure)
 		case verdict != workitem.Continue:
@@ -79,14 +79,14 @@ func (m *Machine) decide(c *state.Case, t net.TaskID, p workitem.Policy, o worki
 	return verdict, err
 }
 
-// unread fails the case of an activation that reads an output which was never given. To roll back the command would not
-// help, since each attempt would fail in the same way. It returns any other error.
-func (m *Machine) unread(id workitem.CaseID, t net.TaskID, generation int, err error) error {
+// failUnread fails the case of an activation that reads an output which was never given. To roll back the command would
+// not help, since each attempt would fail in the same way. It returns any other error.
+func (m *Machine) failUnread(id workitem.CaseID, t net.TaskID, generation int, err error) error {
 	if !errors.Is(err, activities.ErrNoOutput) {
 		return err
 	}
 	failure := noOutput(err)
-	m.then(m.ensureStarted(id, t, generation), m.fail(id, t, generation, failure),
+	m.push(m.ensureStarted(id, t, generation), m.fail(id, t, generation, failure),
 		m.endCase(id, state.CaseFailed, failure, false)) // where the task has completed already
 	return nil
 }

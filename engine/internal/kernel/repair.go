@@ -20,8 +20,8 @@ import (
 //	failed or canceled with its case      the case is resumed, with one   the same; the fresh one completes
 //	replaced already, or completed        refused (ErrNotFailed)          refused
 
-// Because records in the journal why the actor sent a command to a case. It does nothing for a nil reason.
-func (m *Machine) Because(id workitem.CaseID, reason *workitem.Failure) error {
+// NoteReason records in the journal why the actor sent a command to a case. It does nothing for a nil reason.
+func (m *Machine) NoteReason(id workitem.CaseID, reason *workitem.Failure) error {
 	if reason == nil || m.tree.Case(id) == nil {
 		return nil
 	}
@@ -50,7 +50,7 @@ func (m *Machine) bringForward(c *state.Case, it *workitem.Item) bool {
 		if j.State != state.JobPending || !j.Due.After(m.now) || j.Kind != state.JobRun && j.Kind != state.JobWake {
 			continue
 		}
-		m.then(func() error { return m.moveJob(c.ID, j, func(e *state.JobMoved) { e.Due = m.now }) })
+		m.push(func() error { return m.moveJob(c.ID, j, func(e *state.JobMoved) { e.Due = m.now }) })
 		return true
 	}
 	return false
@@ -91,7 +91,7 @@ func (m *Machine) replace(c *state.Case, it *workitem.Item, input json.RawMessag
 	if err := m.resolve(c.ID, func(j *state.Job) bool { return j.Item == it.ID }); err != nil {
 		return it.ID, err
 	}
-	m.then(m.releaseRequested)
+	m.push(m.releaseRequested)
 	if err := m.run(0); err != nil {
 		return it.ID, err
 	}
@@ -145,11 +145,11 @@ func (m *Machine) Skip(id workitem.ID, output json.RawMessage, route []string) (
 	if route != nil {
 		m.choice = &choice{at: c.ID, t: t, to: route}
 	}
-	complete := m.askedAct(c.ID, id, move{do: workitem.Complete, payload: output})
+	complete := m.requestedAct(c.ID, id, move{do: workitem.Complete, payload: output})
 	if it.State == workitem.Started {
-		m.then(complete)
+		m.push(complete)
 	} else {
-		m.then(m.act(c.ID, id, move{do: workitem.Start, calls: hooksOnly}), complete)
+		m.push(m.act(c.ID, id, move{do: workitem.Start, calls: hooksOnly}), complete)
 	}
 	return id, m.run(0)
 }

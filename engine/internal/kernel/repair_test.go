@@ -113,8 +113,8 @@ func TestARetryOfAnItemWhoseJobWasGivenUp(t *testing.T) {
 	require.Equal(t, "its job was given up", w.root().Items.Slice()[0].Failure.Message)
 }
 
-// A failed case goes on where it failed: the failed activation and those started beside it get fresh items, what was only
-// enabled is enabled again, and what had completed stays so.
+// A failed case goes on where it failed: the failed activation and those started beside it get fresh items, what was
+// only enabled is enabled again, and what had completed stays so.
 func TestAFailedCaseGoesOn(t *testing.T) {
 	flows := "i>s s>p s>q s>r p>a q>b r>c a>x x>d b>y y>d c>z z>d d>e"
 	w := newWorld(t, define(t, "w", flows, tasks("s a b c d")...))
@@ -188,7 +188,8 @@ func TestAResumedItemIsDueAsBefore(t *testing.T) {
 	require.Equal(t, due, w.root().Item(w.item("a.1.3")).Due)
 }
 
-// The failure of a child case that climbed is resumed from the top: the cases below that it ended go on, the oldest first.
+// The failure of a child case that climbed is resumed from the top: the cases below that it ended go on, the oldest
+// first.
 func TestPropagatedFailureIsResumedFromTheRoot(t *testing.T) {
 	child := define(t, "child", "i>c c>e", net.Task{Name: "c"})
 	d := with(define(t, "w", "i>k k>e", net.Task{Name: "k", Kind: net.Composite, Of: []string{"child"}}), "k",
@@ -211,7 +212,8 @@ func TestPropagatedFailureIsResumedFromTheRoot(t *testing.T) {
 	require.Equal(t, "k.1.1/c.1.2=initialized k.1.2/c.1.2=initialized k.1.3/c+2 k.1.3/c.2.1=initialized", did)
 }
 
-// A child case that failed alone is resumed alone, as long as its activation goes on. One that a step ran is not: the step is over.
+// A child case that failed alone is resumed alone, as long as its activation goes on. One that a step ran is not: the
+// step is over.
 func TestAChildCaseIsResumedAlone(t *testing.T) {
 	child := define(t, "child", "i>c c>e", net.Task{Name: "c"})
 	d := with(define(t, "w", "i>k k>b b>p p>k b>e", net.Task{Name: "k", Kind: net.Composite, Of: []string{"child"}, Join: net.Xor},
@@ -260,7 +262,7 @@ func TestAResumeTakesTheEndBack(t *testing.T) {
 	w.must("begin a.1.1")
 	w.must("fail a.1.1")
 	for _, name := range []string{"work", "tx"} {
-		_, err := w.command(func(m *kernel.Machine) error { return m.Tell(workflow.HandlerCall{Handler: name}, nil, 0) })
+		_, err := w.command(func(m *kernel.Machine) error { return m.OpenHandlerCall(workflow.HandlerCall{Handler: name}, nil, 0) })
 		require.NoError(t, err)
 	}
 	did, err := w.resume("")
@@ -269,7 +271,8 @@ func TestAResumeTakesTheEndBack(t *testing.T) {
 	require.Equal(t, []string{"other"}, labels(w.live()))
 }
 
-// A skipped item completes with the output that it is given, and its work is not begun. A failed one is replaced before.
+// A skipped item completes with the output that it is given, and its work is not begun. A failed one is replaced
+// before.
 func TestAnItemIsSkipped(t *testing.T) {
 	var log []string
 	note := func(a string) func(context.Context, *activities.Item, json.RawMessage) error {
@@ -315,7 +318,7 @@ func TestAReasonIsNoted(t *testing.T) {
 	w := newWorld(t, define(t, "w", "i>a a>e", net.Task{Name: "a"}))
 	w.must("start")
 	because := func(id workitem.CaseID, reason *workitem.Failure) string {
-		did, err := w.command(func(m *kernel.Machine) error { return m.Because(id, reason) })
+		did, err := w.command(func(m *kernel.Machine) error { return m.NoteReason(id, reason) })
 		require.NoError(t, err)
 		return did
 	}
@@ -326,13 +329,13 @@ func TestAReasonIsNoted(t *testing.T) {
 	require.Empty(t, because(workitem.CaseID{7}, workitem.Failf("typo", "")))
 }
 
-// A case whose start was given up has begun nothing, and begins when it is resumed. One that failed by its own output, with a token
-// in its end condition, ends again, with the output that is there now.
+// A case whose start was given up has begun nothing, and begins when it is resumed. One that failed by its own output,
+// with a token in its end condition, ends again, with the output that is there now.
 func TestACaseThatFailedAtItsEdgesGoesOn(t *testing.T) {
 	w := newWorld(t, define(t, "w", "i>a a>e", net.Task{Name: "a"}))
 	_, err := w.startAt(w.now.Add(time.Hour))
 	require.NoError(t, err)
-	_, err = w.putOff(1, kernel.NotAtAll)
+	_, err = w.putOff(1, kernel.EndNothing)
 	require.NoError(t, err)
 	did, err := w.resume("")
 	require.NoError(t, err)

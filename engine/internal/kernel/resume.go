@@ -73,7 +73,7 @@ func (m *Machine) Resume(id workitem.CaseID, input json.RawMessage) (workitem.Ca
 		if len(input) > 0 {
 			return id, fmt.Errorf("%w: case %s is suspended, and goes on with the inputs that it has", workflow.ErrBadCommand, id)
 		}
-		return id, m.goOn(c)
+		return id, m.continueCase(c)
 	}
 	return m.resume(id, &resumption{input: input})
 }
@@ -85,7 +85,7 @@ func (m *Machine) resume(id workitem.CaseID, r *resumption) (workitem.CaseID, er
 	if err != nil {
 		return id, err
 	}
-	m.then(m.resumeCase(top.ID, r))
+	m.push(m.resumeCase(top.ID, r))
 	if err := m.run(0); err != nil {
 		return id, err
 	}
@@ -93,7 +93,7 @@ func (m *Machine) resume(id workitem.CaseID, r *resumption) (workitem.CaseID, er
 		return id, fmt.Errorf("%w: the input is for the one failed work item of case %s, and there are %d; retry one of them with it",
 			workflow.ErrBadCommand, top.ID, r.given)
 	}
-	return top.ID, m.mustMove(top.ID)
+	return top.ID, m.checkProgress(top.ID)
 }
 
 // resumable returns the topmost case that failed with the given one, or an error if it cannot be resumed.
@@ -109,7 +109,7 @@ func (m *Machine) resumable(id workitem.CaseID) (*state.Case, error) {
 	case !top.State.Final():
 		if above, s := m.tree.SuspendedBy(top); s != nil {
 			return nil, fmt.Errorf("case %s cannot be resumed by itself: case %s above it %w%s; resume that",
-				top.ID, above.ID, workflow.ErrSuspended, because(s))
+				top.ID, above.ID, workflow.ErrSuspended, suspendedBecause(s))
 		}
 		return nil, fmt.Errorf("case %s cannot be resumed: it is not suspended, and it %w; it is %s", top.ID, workflow.ErrNotFailed, top.State)
 	case top.State != state.CaseFailed:
@@ -179,7 +179,7 @@ func (m *Machine) resumeCase(id workitem.CaseID, r *resumption) step {
 		for t := range c.Tasks {
 			steps = append(steps, m.try(id, net.TaskID(t)))
 		}
-		m.then(append(steps, m.endCheck(id))...)
+		m.push(append(steps, m.endCheck(id))...)
 		return nil
 	}
 }
@@ -233,13 +233,13 @@ func (m *Machine) refill(id workitem.CaseID, t net.TaskID, generation int, faile
 		timers := m.startTimers(id, t, generation, spec)
 		switch {
 		case c.Tasks[t].Created == 0:
-			m.then(m.populate(id, t, generation, spec), timers, m.releaseRequested)
+			m.push(m.populate(id, t, generation, spec), timers, m.releaseRequested)
 			return nil
 		case c.Net.Task(t).Kind == net.Composite:
-			m.then(append(m.lostCases(c, t, generation, failed, r), m.refillEmpty(id, t, generation, failed, spec), timers, m.releaseRequested)...)
+			m.push(append(m.lostCases(c, t, generation, failed, r), m.refillEmpty(id, t, generation, failed, spec), timers, m.releaseRequested)...)
 			return nil
 		}
-		m.then(timers, m.refillEmpty(id, t, generation, failed, spec), m.releaseRequested)
+		m.push(timers, m.refillEmpty(id, t, generation, failed, spec), m.releaseRequested)
 		for _, it := range c.Items.Slice() {
 			if it.Task != c.Net.TaskName(t) || it.Generation != generation || !it.Successor.IsZero() {
 				continue
@@ -249,7 +249,7 @@ func (m *Machine) refill(id workitem.CaseID, t net.TaskID, generation int, faile
 					return err
 				}
 			} else if it.State == workitem.Failed { // an incident, if its policy kept the task active
-				m.then(m.judgeItem(id, t, generation, it.ID, it.State))
+				m.push(m.judgeItem(id, t, generation, it.ID, it.State))
 			}
 		}
 		return nil
@@ -268,7 +268,7 @@ func (m *Machine) refillEmpty(id workitem.CaseID, t net.TaskID, generation int, 
 		if m.tally(c, t, generation).Live() > 0 {
 			return nil
 		}
-		m.then(m.populate(id, t, generation, spec))
+		m.push(m.populate(id, t, generation, spec))
 		return nil
 	}
 }
@@ -298,8 +298,8 @@ func (m *Machine) succeed(id workitem.CaseID, t net.TaskID, it *workitem.Item, r
 	return err
 }
 
-// mustMove returns an error for a case in which nothing can happen.
-func (m *Machine) mustMove(id workitem.CaseID) error {
+// checkProgress returns an error for a case in which nothing can happen.
+func (m *Machine) checkProgress(id workitem.CaseID) error {
 	c := m.tree.Case(id)
 	if c.State.Final() || len(attached(c)) > 0 {
 		return nil

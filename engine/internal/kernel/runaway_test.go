@@ -13,13 +13,13 @@ import (
 // stopped by the number of its steps, to which child cases add room.
 func TestStepsAreBounded(t *testing.T) {
 	const room = 700
-	m := &Machine{room: room}
+	m := &Machine{extraSteps: room}
 	var more step
 	more = func() error {
-		m.then(more)
+		m.push(more)
 		return nil
 	}
-	m.then(more)
+	m.push(more)
 	err := m.run(0)
 	require.ErrorIs(t, err, ErrRunaway)
 	require.ErrorContains(t, err, "more than 2000700 steps")
@@ -35,7 +35,7 @@ func TestActivationsAreBounded(t *testing.T) {
 	c := &state.Case{Workflow: "w", Net: compiled}
 	m := new(Machine)
 	require.NoError(t, m.mayEnable(c, 0, MaxActivations))
-	require.Empty(t, m.again, "a case that has gone round less often needs no count")
+	require.Empty(t, m.enabled, "a case that has gone round less often needs no count")
 	for i := range MaxActivations {
 		require.NoError(t, m.mayEnable(c, 0, MaxActivations+1+i))
 	}

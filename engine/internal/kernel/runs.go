@@ -24,14 +24,14 @@ func (m *Machine) Start(
 		return err
 	}
 	switch {
-	case m.behind:
+	case m.mustWait:
 		begin = append(begin, m.waitTurn(c.ID))
 	case due.After(m.now):
 		begin = append(begin, m.startLater(c.ID, due))
 	default:
 		begin = append(begin, m.firstTasks(c.ID))
 	}
-	m.then(begin...)
+	m.push(begin...)
 	return m.run(0)
 }
 
@@ -51,10 +51,10 @@ func (m *Machine) takeOver(id workitem.CaseID, it *workitem.Item) error {
 	return nil
 }
 
-// Tell opens a job that calls a completion handler of a root case: in a worker if the handler is a function of the
-// workflow, otherwise in a transaction. The failure is that of an attempt that was already made, nil if there was none;
-// after one, the job waits.
-func (m *Machine) Tell(t workflow.HandlerCall, failure *workitem.Failure, wait time.Duration) error {
+// OpenHandlerCall opens a job that calls a completion handler of a root case: in a worker if the handler is a function
+// of the workflow, otherwise in a transaction. The failure is that of an attempt that was already made, nil if there
+// was none; after one, the job waits.
+func (m *Machine) OpenHandlerCall(t workflow.HandlerCall, failure *workitem.Failure, wait time.Duration) error {
 	c := m.tree.Case(m.tree.Root)
 	d, err := m.definition(c)
 	if err != nil {

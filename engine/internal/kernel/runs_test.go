@@ -26,8 +26,8 @@ func (w *world) startAt(due time.Time) (string, error) {
 	})
 }
 
-// A case that is to start later is there, with its onInitialized called, and enables its tasks when its time has come. One whose
-// time has come already starts at once.
+// A case that is to start later is there, with its onInitialized called, and enables its tasks when its time has come.
+// One whose time has come already starts at once.
 func TestACaseStartsLater(t *testing.T) {
 	var log []string
 	d := define(t, "w", "i>a a>e", net.Task{Name: "a"})
@@ -56,7 +56,7 @@ func TestAStartIsGivenUp(t *testing.T) {
 	w := newWorld(t, define(t, "w", "i>a a>e", net.Task{Name: "a"}))
 	_, err := w.startAt(w.now.Add(time.Hour))
 	require.NoError(t, err)
-	did, err := w.putOff(1, kernel.NotAtAll)
+	did, err := w.putOff(1, kernel.EndNothing)
 	require.NoError(t, err)
 	require.Equal(t, "note:incident case=failed", did)
 	require.Equal(t, "refused", w.root().Failure.Code)
@@ -92,8 +92,8 @@ func TestADefinitionThatIsNotLoaded(t *testing.T) {
 	}
 }
 
-// A handler is called by a job that outlives the case: in a worker if it is a function, otherwise in a transaction. One that was
-// tried once, and failed, waits.
+// A handler is called by a job that outlives the case: in a worker if it is a function, otherwise in a transaction. One
+// that was tried once, and failed, waits.
 func TestHandlersAreCalledByJobs(t *testing.T) {
 	d := calls(define(t, "w", "i>a a>e", net.Task{Name: "a"}), "work")
 	d.Handlers = map[string]*workflow.Handler{"work": {}, "tx": {Run: func(context.Context, activities.CaseInfo, json.RawMessage) error { return nil }}}
@@ -102,7 +102,7 @@ func TestHandlersAreCalledByJobs(t *testing.T) {
 		w.must("start")
 		w.must("cancel")
 		_, err := w.command(func(m *kernel.Machine) error {
-			return m.Tell(workflow.HandlerCall{Handler: name, Value: json.RawMessage(`4`)}, failure, time.Second)
+			return m.OpenHandlerCall(workflow.HandlerCall{Handler: name, Value: json.RawMessage(`4`)}, failure, time.Second)
 		})
 		require.NoError(t, err)
 		j := *w.live()[0]

@@ -13,16 +13,17 @@ import (
 )
 
 // region does what the task's cancellation region says: member tasks are canceled, member conditions emptied. An
-// enabled member loses the tokens in its private inputs too, so that it cannot come back by tokens that no other task can
-// use.
+// enabled member loses the tokens in its private inputs too, so that it cannot come back by tokens that no other task
+// can use.
 //
 //	(p) ──▶ b ◀── (q) ──▶ c      a cancels b, which is enabled by p and q
 //
-// p feeds b alone and is emptied. q also feeds c: it keeps its token, and c stays enabled. If q were to go too, it would have
-// to be named in the region. Members that are neither started nor enabled are left alone, whatever tokens lie before them.
+// p feeds b alone and is emptied. q also feeds c: it keeps its token, and c stays enabled. If q were to go too, it
+// would have to be named in the region. Members that are neither started nor enabled are left alone, whatever tokens
+// lie before them.
 //
-// Tasks come before conditions, both in the order of the definition. All of them are noted for the sweep: a canceled member
-// whose join still holds is enabled again, as a fresh activation.
+// Tasks come before conditions, both in the order of the definition. All of them are noted for the sweep: a canceled
+// member whose join still holds is enabled again, as a fresh activation.
 func (m *Machine) region(id workitem.CaseID, t net.TaskID) step {
 	return func() error {
 		c := m.tree.Case(id)
@@ -44,13 +45,13 @@ func (m *Machine) region(id workitem.CaseID, t net.TaskID) step {
 			}
 		}
 		steps = append(steps, func() error { return m.empty(id, t, emptied) })
-		m.then(steps...)
+		m.push(steps...)
 		return nil
 	}
 }
 
-// empty takes every token out of the conditions, and withdraws the tasks that lived by them. It is a step of its own, behind those
-// that cancel the members: the hooks of a canceled member see the marking that it worked in.
+// empty takes every token out of the conditions, and withdraws the tasks that lived by them. It is a step of its own,
+// behind those that cancel the members: the hooks of a canceled member see the marking that it worked in.
 func (m *Machine) empty(id workitem.CaseID, t net.TaskID, conditions []net.ConditionID) error {
 	var emptied []net.ConditionID
 	for _, p := range conditions {
@@ -63,7 +64,7 @@ func (m *Machine) empty(id workitem.CaseID, t net.TaskID, conditions []net.Condi
 		}
 		emptied = append(emptied, p)
 	}
-	m.then(m.withdrawals(m.tree.Case(id), emptied)...)
+	m.push(m.withdrawals(m.tree.Case(id), emptied)...)
 	return nil
 }
 
@@ -74,10 +75,10 @@ func (m *Machine) empty(id workitem.CaseID, t net.TaskID, conditions []net.Condi
 //	─▶ a ───┤                      try(b) try(c) try(a) sweep endCheck
 //	        └─▶ (q) ─▶ c ─▶ ...
 //
-// As the agenda is a stack, b runs as far as it can before c is tried: a routing task b whose path ends the case ends it
-// before c is enabled. All outputs are marked before the first task is tried, so an and-join behind p and q sees both. The end
-// check is last: a task that the completion enables is enabled, with its items, and withdrawn again if the case ends. A
-// reader of the journal so sees the whole effect of the tokens before the end.
+// As the agenda is a stack, b runs as far as it can before c is tried: a routing task b whose path ends the case ends
+// it before c is enabled. All outputs are marked before the first task is tried, so an and-join behind p and q sees
+// both. The end check is last: a task that the completion enables is enabled, with its items, and withdrawn again if
+// the case ends. A reader of the journal so sees the whole effect of the tokens before the end.
 //
 // The touched set is taken here and given to the sweep: what b changes on its way is swept by b's own completion.
 func (m *Machine) split(id workitem.CaseID, t net.TaskID, generation int, spec *workflow.Task) step {
@@ -88,7 +89,7 @@ func (m *Machine) split(id workitem.CaseID, t net.TaskID, generation int, spec *
 		}
 		into, err := m.route(c, t, generation, spec)
 		if err != nil {
-			return m.unread(id, t, generation, err)
+			return m.failUnread(id, t, generation, err)
 		}
 		if err := m.emit(&state.Produced{Case: id, Task: t, Into: into}); err != nil {
 			return err
@@ -106,18 +107,18 @@ func (m *Machine) split(id workitem.CaseID, t net.TaskID, generation int, spec *
 				}
 			}
 		}
-		m.then(append(steps, m.try(id, t), m.sweep(id, m.takeTouched(id)), m.endCheck(id))...)
+		m.push(append(steps, m.try(id, t), m.sweep(id, m.takeTouched(id)), m.endCheck(id))...)
 		return nil
 	}
 }
 
-// endCheck completes a case whose end condition is marked. Other tokens do not prevent it: what is still active is canceled, and
-// what is left over is noted, as an improper completion.
+// endCheck completes a case whose end condition is marked. Other tokens do not prevent it: what is still active is
+// canceled, and what is left over is noted, as an improper completion.
 func (m *Machine) endCheck(id workitem.CaseID) step {
 	return func() error {
 		c := m.tree.Case(id)
 		if c.Marking[c.Net.End()] > 0 {
-			m.then(m.endCase(id, state.CaseCompleted, nil, false))
+			m.push(m.endCase(id, state.CaseCompleted, nil, false))
 		}
 		return nil
 	}
@@ -152,8 +153,8 @@ func (m *Machine) route(c *state.Case, t net.TaskID, generation int, spec *workf
 	return targetsOf(c, t, gate, targets)
 }
 
-// checkChoice refuses a route that the caller gave to an and-split, which puts a token into every flow. To ignore it would let
-// the caller believe that it had chosen. A route for another task is not this one's concern.
+// checkChoice refuses a route that the caller gave to an and-split, which puts a token into every flow. To ignore it
+// would let the caller believe that it had chosen. A route for another task is not this one's concern.
 func (m *Machine) checkChoice(c *state.Case, t net.TaskID) error {
 	ch := m.choice
 	if ch == nil || ch.at != c.ID || ch.t != t {
@@ -164,8 +165,9 @@ func (m *Machine) checkChoice(c *state.Case, t net.TaskID) error {
 		ErrBadRoute, c.Net.TaskName(t), c.Workflow, flowsOf(c, t))
 }
 
-// targetsOf finds the outputs that a route names, in flow order and each once, however the route orders them. A name is that
-// of a condition, or of the task behind an implicit one. None is refused as much as too many: a token would be lost.
+// targetsOf finds the outputs that a route names, in flow order and each once, however the route orders them. A name is
+// that of a condition, or of the task behind an implicit one. None is refused as much as too many: a token would be
+// lost.
 func targetsOf(c *state.Case, t net.TaskID, gate net.Gate, names []string) ([]net.ConditionID, error) {
 	chosen := make(map[net.ConditionID]bool, len(names))
 	for _, name := range names {

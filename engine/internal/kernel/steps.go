@@ -60,8 +60,8 @@ func (m *Machine) refresh(id workitem.CaseID, stored []*workitem.Step) {
 	}
 }
 
-// openStep records a new step. The kinds that begin something are taken apart: a token gets its text, a wait may find its event
-// sent before, and a child case is opened. The others are recorded as the run gives them.
+// openStep records a new step. The kinds that begin something are taken apart: a token gets its text, a wait may find
+// its event sent before, and a child case is opened. The others are recorded as the run gives them.
 func (m *Machine) openStep(id workitem.CaseID, j *state.Job, given *workitem.Step) (*workitem.Step, error) {
 	s := *given
 	s.ID, s.Job, s.Case = m.host.IDs().NewStepID(m.now), j.ID, id
@@ -87,8 +87,8 @@ func (m *Machine) openStep(id workitem.CaseID, j *state.Job, given *workitem.Ste
 	return &s, m.emit(&state.StepOpened{Step: &s})
 }
 
-// stepMoved writes what a run says of one of its waiting steps. A run that gives a child case up (a branch of a choice that
-// lost) cancels the case with the step.
+// stepMoved writes what a run says of one of its waiting steps. A run that gives a child case up (a branch of a choice
+// that lost) cancels the case with the step.
 func (m *Machine) stepMoved(id workitem.CaseID, given *workitem.Step) (*workitem.Step, error) {
 	c := m.tree.Case(id)
 	s := c.Step(given.ID)
@@ -102,7 +102,7 @@ func (m *Machine) stepMoved(id workitem.CaseID, given *workitem.Step) (*workitem
 		return nil, err
 	}
 	if given.State.Final() && !s.Child.IsZero() {
-		m.then(m.endCase(s.Child, state.CaseCanceled, nil, true))
+		m.push(m.endCase(s.Child, state.CaseCanceled, nil, true))
 	}
 	now := *given
 	if given.State.Final() {
@@ -179,15 +179,15 @@ func (m *Machine) Suspend(
 //	the step ends before the commit of Suspend     allWait finds that it has ended: not suspended
 //	the step ends after it                         the job waits; wake makes it pending
 //
-// Both are commands on one tree, which are committed one after the other, so there is no third order. A time that is due needs no
-// wake: the job waits with the earliest of its steps' times as its own, and is claimed then.
+// Both are commands on one tree, which are committed one after the other, so there is no third order. A time that is
+// due needs no wake: the job waits with the earliest of its steps' times as its own, and is claimed then.
 
 // allWait reports whether everything that a run waits for is still to come. What it recorded as done or canceled it
 // does not wait for.
 //
-// The run and the tree can differ: the run blocks on what it knew when it asked, and an event may have ended a step since, in
-// a command of its own. Such an end woke no job, as this one was running. To suspend now would lose the wake-up; the job is
-// kept instead, and the answer has the new state of the steps.
+// The run and the tree can differ: the run blocks on what it knew when it asked, and an event may have ended a step
+// since, in a command of its own. Such an end woke no job, as this one was running. To suspend now would lose the
+// wake-up; the job is kept instead, and the answer has the new state of the steps.
 //
 //	run: waits for A and B, asks to suspend      tree: A has ended   ─▶ not suspended, A is in the answer
 func allWait(c *state.Case, given, stored []*workitem.Step, known []workitem.StepID) bool {
@@ -243,7 +243,7 @@ func (m *Machine) stepsDue(id workitem.CaseID, job workitem.JobID) error {
 			err = m.moveStep(s, func(e *state.StepMoved) {
 				e.To, e.Failure = workitem.StepFailed, tooLong(s, fmt.Sprintf("case %s of %s did not end", s.Child, s.Target))
 			})
-			m.then(m.endCase(s.Child, state.CaseCanceled, nil, true))
+			m.push(m.endCase(s.Child, state.CaseCanceled, nil, true))
 		}
 		if err != nil {
 			return err
@@ -258,8 +258,8 @@ func tooLong(s *workitem.Step, what string) *workitem.Failure {
 		Message: fmt.Sprintf("%s within %s", what, s.Due.Sub(s.Created))}
 }
 
-// wake has a job that waits go on: it is pending from now. One that runs learns of the ended step when it next records or
-// suspends, and one that is pending already is left alone, so ten events wake it once.
+// wake has a job that waits go on: it is pending from now. One that runs learns of the ended step when it next records
+// or suspends, and one that is pending already is left alone, so ten events wake it once.
 func (m *Machine) wake(id workitem.CaseID, job workitem.JobID) error {
 	j := m.tree.Case(id).Job(job)
 	if j == nil || j.State != state.JobWaiting {
@@ -268,7 +268,8 @@ func (m *Machine) wake(id workitem.CaseID, job workitem.JobID) error {
 	return m.moveJob(id, j, func(e *state.JobMoved) { e.To, e.Due = state.JobPending, m.now })
 }
 
-// endSteps ends what a job that has ended still waited for. It goes over a copy, since a step that ends leaves the list.
+// endSteps ends what a job that has ended still waited for. It goes over a copy, since a step that ends leaves the
+// list.
 func (m *Machine) endSteps(id workitem.CaseID, job workitem.JobID) error {
 	for _, s := range m.tree.Case(id).Steps.Slice() {
 		if s.Job != job {
@@ -278,7 +279,7 @@ func (m *Machine) endSteps(id workitem.CaseID, job workitem.JobID) error {
 			return err
 		}
 		if !s.Child.IsZero() {
-			m.then(m.endCase(s.Child, state.CaseCanceled, nil, true))
+			m.push(m.endCase(s.Child, state.CaseCanceled, nil, true))
 		}
 	}
 	return nil

@@ -26,8 +26,8 @@ func (m *Machine) SuspendCase(id workitem.CaseID, reason string) error {
 	return m.emit(&state.CaseSuspended{Case: id, Suspension: state.Suspension{At: m.now, By: m.by, Reason: reason}})
 }
 
-// goOn ends the suspension of a case.
-func (m *Machine) goOn(c *state.Case) error {
+// continueCase ends the suspension of a case.
+func (m *Machine) continueCase(c *state.Case) error {
 	return m.emit(&state.CaseContinued{Case: c.ID, At: m.now})
 }
 
@@ -41,11 +41,11 @@ func (m *Machine) mayBegin(c *state.Case, what string) error {
 	if s == nil {
 		return nil
 	}
-	return fmt.Errorf("%s cannot begin: case %s of %s %w%s: resume it first", what, at.ID, at.Workflow, workflow.ErrSuspended, because(s))
+	return fmt.Errorf("%s cannot begin: case %s of %s %w%s: resume it first", what, at.ID, at.Workflow, workflow.ErrSuspended, suspendedBecause(s))
 }
 
-// because returns who suspended a case and why, as far as known.
-func because(s *state.Suspension) string {
+// suspendedBecause returns who suspended a case and why, as far as known.
+func suspendedBecause(s *state.Suspension) string {
 	text := ""
 	if s.By != "" {
 		text = " by " + s.By

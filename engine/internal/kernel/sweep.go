@@ -53,9 +53,9 @@ func (t *touched) add(o *touched) {
 }
 
 // sweep looks again, in the order of their definition, at every join that a change of tokens or of busy tasks may have
-// decided otherwise, beyond those that are tried or withdrawn on the spot: the or-joins whose slice was touched, however
-// far away (a remote xor-split that sends the awaited token elsewhere is such a change), and the tasks that a region
-// canceled. To the given change, which may be nil, comes what was touched since.
+// decided otherwise, beyond those that are tried or withdrawn on the spot: the or-joins whose slice was touched,
+// however far away (a remote xor-split that sends the awaited token elsewhere is such a change), and the tasks that a
+// region canceled. To the given change, which may be nil, comes what was touched since.
 //
 //	─▶ x ─┬─▶ a ─▶ (p) ─▶ j      j is an or-join, p is marked, q is not. While x may go to b, j waits.
 //	      └─▶ b ─▶ (q) ─▶ j      x completes and goes to a: no condition next to j changes, and j may fire.
@@ -77,20 +77,21 @@ func (m *Machine) sweep(id workitem.CaseID, what *touched) step {
 		c.Net.AddWatchers(again, what.conditions, what.busy)
 		var steps []step
 		again.Each(func(t int) { steps = append(steps, m.try(id, net.TaskID(t))) })
-		m.then(steps...)
+		m.push(steps...)
 		return nil
 	}
 }
 
-// sweepAll pushes a sweep for every touched case, and reports whether there was any. It is for what no completion sweeps: a
-// start that consumes and withdraws, a cancellation from outside. Cases are swept in the order of the tree and not of the map,
-// since the order of enablings is part of the journal. Those that have ended are dropped, so that the loop of run ends.
+// sweepAll pushes a sweep for every touched case, and reports whether there was any. It is for what no completion
+// sweeps: a start that consumes and withdraws, a cancellation from outside. Cases are swept in the order of the tree
+// and not of the map, since the order of enablings is part of the journal. Those that have ended are dropped, so that
+// the loop of run ends.
 func (m *Machine) sweepAll() bool {
 	if len(m.touched) == 0 {
 		return false
 	}
 	for _, c := range m.tree.InOrder(maps.Keys(m.touched)) {
-		m.then(m.sweep(c.ID, nil))
+		m.push(m.sweep(c.ID, nil))
 	}
 	for id := range m.touched {
 		if m.tree.Case(id).State.Final() {

@@ -21,11 +21,11 @@ import (
 //	enabled     -                 withdraw
 //	started     -                 -             its tokens are consumed; it ends by itself
 //
-// In a case that is being shut down nothing is enabled: its tasks are withdrawn one after the other, and the token that a
-// completion had put out before would enable one of them again.
+// In a case that is being shut down nothing is enabled: its tasks are withdrawn one after the other, and the token that
+// a completion had put out before would enable one of them again.
 //
-// An or-join whose search ran out of its budget waits, with an incident: to fire wrongly would take a token that belongs
-// to a later activation, which nothing can put back. A wait ends with the next change of its slice.
+// An or-join whose search ran out of its budget waits, with an incident: to fire wrongly would take a token that
+// belongs to a later activation, which nothing can put back. A wait ends with the next change of its slice.
 func (m *Machine) try(id workitem.CaseID, t net.TaskID) step {
 	return func() error {
 		c := m.tree.Case(id)
@@ -48,17 +48,17 @@ func (m *Machine) try(id workitem.CaseID, t net.TaskID) step {
 		case d.Enabled && task.State != state.TaskEnabled:
 			return m.enable(c, t)
 		case !d.Enabled && task.State == state.TaskEnabled:
-			m.then(m.withdraw(id, t))
+			m.push(m.withdraw(id, t))
 		}
 		return nil
 	}
 }
 
-// enable begins a new activation. No token is consumed: several tasks may be enabled by one token (a deferred choice), and
-// the first one that starts takes it.
+// enable begins a new activation. No token is consumed: several tasks may be enabled by one token (a deferred choice),
+// and the first one that starts takes it.
 //
-// The hook runs before the items are made, since it may make them itself. A routing task has none: it starts and completes
-// in the same command, before its neighbors are tried, so that no two routing tasks see the same token.
+// The hook runs before the items are made, since it may make them itself. A routing task has none: it starts and
+// completes in the same command, before its neighbors are tried, so that no two routing tasks see the same token.
 func (m *Machine) enable(c *state.Case, t net.TaskID) error {
 	spec, err := m.spec(c, t)
 	if err != nil {
@@ -73,15 +73,15 @@ func (m *Machine) enable(c *state.Case, t net.TaskID) error {
 	}
 	hook := m.taskHook(id, t, generation, "onEnabled", spec.Hooks.OnEnabled)
 	if c.Net.Task(t).Kind == net.Routing {
-		m.then(hook, m.releaseRequested, m.ensureStarted(id, t, generation), m.complete(id, t, generation))
+		m.push(hook, m.releaseRequested, m.ensureStarted(id, t, generation), m.complete(id, t, generation))
 		return nil
 	}
-	m.then(hook, m.populate(id, t, generation, spec), m.startTimers(id, t, generation, spec), m.releaseRequested)
+	m.push(hook, m.populate(id, t, generation, spec), m.startTimers(id, t, generation, spec), m.releaseRequested)
 	return nil
 }
 
-// populate makes the work items, or the child cases, that the definition asks for. The hook before it may have ended the
-// activation (it asked to cancel an item that it made), hence the check.
+// populate makes the work items, or the child cases, that the definition asks for. The hook before it may have ended
+// the activation (it asked to cancel an item that it made), hence the check.
 func (m *Machine) populate(id workitem.CaseID, t net.TaskID, generation int, spec *workflow.Task) step {
 	return func() error {
 		c := m.tree.Case(id)
@@ -93,7 +93,7 @@ func (m *Machine) populate(id workitem.CaseID, t net.TaskID, generation int, spe
 		}
 		inputs, err := m.inputs(c, t, generation, spec)
 		if err != nil {
-			return m.unread(id, t, generation, err)
+			return m.failUnread(id, t, generation, err)
 		}
 		for _, input := range inputs {
 			if _, err := m.openItem(id, t, generation, activities.NewItem{Input: input}); err != nil {
@@ -104,8 +104,8 @@ func (m *Machine) populate(id workitem.CaseID, t net.TaskID, generation int, spe
 	}
 }
 
-// inputs are the payloads of the items that the definition asks for. What is read without code of the user's is read at once: a callback
-// takes two changes of goroutines.
+// inputs are the payloads of the items that the definition asks for. What is read without code of the user's is read at
+// once: a callback takes two changes of goroutines.
 func (m *Machine) inputs(c *state.Case, t net.TaskID, generation int, spec *workflow.Task) (inputs []json.RawMessage, err error) {
 	switch {
 	case spec.PlainInput != nil:
@@ -133,7 +133,7 @@ func (m *Machine) populateCases(c *state.Case, t net.TaskID, generation int, spe
 			return err
 		})
 		if err != nil {
-			return m.unread(c.ID, t, generation, err)
+			return m.failUnread(c.ID, t, generation, err)
 		}
 	}
 	var steps []step
@@ -142,15 +142,15 @@ func (m *Machine) populateCases(c *state.Case, t net.TaskID, generation int, spe
 		if err != nil {
 			return err
 		}
-		m.room += childSteps * m.tree.Case(id).Net.NumTasks()
+		m.extraSteps += childSteps * m.tree.Case(id).Net.NumTasks()
 		steps = append(steps, begin...)
 	}
-	m.then(steps...)
+	m.push(steps...)
 	return nil
 }
 
-// ensureStarted starts an activation that has not started yet: first the case and everything above it, then the task. The
-// first item of a leaf so starts the whole path to the root, from above:
+// ensureStarted starts an activation that has not started yet: first the case and everything above it, then the task.
+// The first item of a leaf so starts the whole path to the root, from above:
 //
 //	root case begun ── composite task k started ── child case begun ── task c started ── item c.1.1 started
 func (m *Machine) ensureStarted(id workitem.CaseID, t net.TaskID, generation int) step {
@@ -159,7 +159,7 @@ func (m *Machine) ensureStarted(id workitem.CaseID, t net.TaskID, generation int
 		if c.Tasks[t].State != state.TaskEnabled || c.Tasks[t].Generation != generation {
 			return nil
 		}
-		m.then(m.begin(id), m.start(id, t, generation))
+		m.push(m.begin(id), m.start(id, t, generation))
 		return nil
 	}
 }
@@ -195,7 +195,7 @@ func (m *Machine) start(id workitem.CaseID, t net.TaskID, generation int) step {
 		steps := m.withdrawals(c, consumed)
 		steps = append(steps, m.taskHook(id, t, generation, "onStarted", spec.Hooks.OnStarted),
 			m.judge(id, t, generation, workitem.Outcome{}, nil))
-		m.then(steps...)
+		m.push(steps...)
 		return nil
 	}
 }
@@ -210,15 +210,15 @@ func (m *Machine) withdrawals(c *state.Case, conditions []net.ConditionID) []ste
 		for _, u := range c.Net.Consumers(p) {
 			if !seen.Has(int(u)) {
 				seen.Add(int(u))
-				steps = append(steps, m.retire(c.ID, u))
+				steps = append(steps, m.withdrawUnsatisfied(c.ID, u))
 			}
 		}
 	}
 	return steps
 }
 
-// retire is the half of try that only withdraws.
-func (m *Machine) retire(id workitem.CaseID, t net.TaskID) step {
+// withdrawUnsatisfied is the half of try that only withdraws.
+func (m *Machine) withdrawUnsatisfied(id workitem.CaseID, t net.TaskID) step {
 	return func() error {
 		if m.tree.Case(id).Tasks[t].State != state.TaskEnabled {
 			return nil
@@ -229,8 +229,8 @@ func (m *Machine) retire(id workitem.CaseID, t net.TaskID) step {
 
 // complete ends an activation well: children canceled, onCompleted, region, split, enablings, end check.
 //
-// The region is emptied before the tokens are put out: a task may name one of its own outputs in its region, and the fresh token
-// must stay. onCompleted comes before both, so that an error in it leaves the marking as it was.
+// The region is emptied before the tokens are put out: a task may name one of its own outputs in its region, and the
+// fresh token must stay. onCompleted comes before both, so that an error in it leaves the marking as it was.
 func (m *Machine) complete(id workitem.CaseID, t net.TaskID, generation int) step {
 	return m.leave(id, t, generation, state.TaskCompleted, func(c *state.Case, spec *workflow.Task) []step {
 		return []step{
@@ -240,8 +240,8 @@ func (m *Machine) complete(id workitem.CaseID, t net.TaskID, generation int) ste
 	})
 }
 
-// fail ends an activation badly, and its case with it: nothing is put out, as a task that failed has decided for none of its
-// flows. Whether the case above bears it is up to the policy there (see closeCase).
+// fail ends an activation badly, and its case with it: nothing is put out, as a task that failed has decided for none
+// of its flows. Whether the case above bears it is up to the policy there (see closeCase).
 func (m *Machine) fail(id workitem.CaseID, t net.TaskID, generation int, failure *workitem.Failure) step {
 	return m.leave(id, t, generation, state.TaskFailed, func(c *state.Case, spec *workflow.Task) []step {
 		return []step{
@@ -270,12 +270,12 @@ func (m *Machine) leave(
 			return err
 		}
 		m.touchBusy(c, t)
-		m.then(rest(c, spec)...)
+		m.push(rest(c, spec)...)
 		var reason *workitem.Failure
 		if to == state.TaskFailed {
 			reason = lost
 		}
-		m.then(m.cancelOwned(id, t, generation, reason))
+		m.push(m.cancelOwned(id, t, generation, reason))
 		return nil
 	}
 }
@@ -290,8 +290,8 @@ func (m *Machine) cancelTask(id workitem.CaseID, t net.TaskID) step {
 	return m.drop(id, t, state.TaskStarted, state.TaskCanceled, nil)
 }
 
-// drop ends an activation from outside, with all that it owns; no policy is asked. The reason is [lost] if the case fails,
-// and nil otherwise.
+// drop ends an activation from outside, with all that it owns; no policy is asked. The reason is [lost] if the case
+// fails, and nil otherwise.
 func (m *Machine) drop(id workitem.CaseID, t net.TaskID, from, to state.TaskState, reason *workitem.Failure) step {
 	return func() error {
 		c := m.tree.Case(id)
@@ -315,14 +315,14 @@ func (m *Machine) drop(id workitem.CaseID, t net.TaskID, from, to state.TaskStat
 		if from == state.TaskStarted {
 			m.touchBusy(c, t)
 		}
-		m.then(m.cancelOwned(id, t, task.Generation, reason), hook, m.releaseRequested)
+		m.push(m.cancelOwned(id, t, task.Generation, reason), hook, m.releaseRequested)
 		return nil
 	}
 }
 
-// cancelOwned cancels the live items, child cases and jobs of an activation. The jobs that the activation owns itself (its
-// timers) go at once; those of its items and child cases go with these. Steps that are pushed here run before what the caller
-// has pushed, so an activation owns nothing any more when its onCompleted, onFailed or onCanceled runs.
+// cancelOwned cancels the live items, child cases and jobs of an activation. The jobs that the activation owns itself
+// (its timers) go at once; those of its items and child cases go with these. Steps that are pushed here run before what
+// the caller has pushed, so an activation owns nothing any more when its onCompleted, onFailed or onCanceled runs.
 func (m *Machine) cancelOwned(id workitem.CaseID, t net.TaskID, generation int, reason *workitem.Failure) step {
 	return func() error {
 		c := m.tree.Case(id)
@@ -339,7 +339,7 @@ func (m *Machine) cancelOwned(id workitem.CaseID, t net.TaskID, generation int, 
 				steps = append(steps, m.endCase(child.ID, state.CaseCanceled, reason, true))
 			}
 		}
-		m.then(steps...)
+		m.push(steps...)
 		var jobs []*state.Job
 		for j := range c.Jobs.All() {
 			if (j.Item.IsZero() || j.Kind == state.JobIncident) && j.Owned(name, generation) {

@@ -28,12 +28,12 @@ func timed(t *testing.T, spec workflow.Task, timers ...activities.Timer) *world 
 }
 
 // putOff has the only job wait after a failure.
-func (w *world) putOff(most int, insist kernel.Insist) (string, error) {
+func (w *world) putOff(most int, force kernel.ForcedEnd) (string, error) {
 	w.t.Helper()
 	require.Len(w.t, w.live(), 1)
 	id := w.live()[0].ID
 	return w.command(func(m *kernel.Machine) error {
-		return m.PutOff(id, time.Second, most, workitem.Failf("refused", "by %s", "it"), insist)
+		return m.Postpone(id, time.Second, most, workitem.Failf("refused", "by %s", "it"), force)
 	})
 }
 
@@ -55,7 +55,8 @@ func TestATimerFires(t *testing.T) {
 	require.ErrorIs(t, err, kernel.ErrNotFound)
 }
 
-// A timeout of a started item fails it as it is. One that nothing has started is started first, without its Start callback.
+// A timeout of a started item fails it as it is. One that nothing has started is started first, without its Start
+// callback.
 func TestATimeoutDoesNotBeginTheWork(t *testing.T) {
 	var log []string
 	note := func(text string) func(context.Context, *activities.Item) error {
@@ -84,13 +85,14 @@ func TestATimeoutDoesNotBeginTheWork(t *testing.T) {
 	require.Contains(t, w.root().Failure.Message, "not done within 1m0s")
 }
 
-// A timer whose callback fails waits and is tried again, until it is given up. One that decides nothing by itself ends nothing then.
+// A timer whose callback fails waits and is tried again, until it is given up. One that decides nothing by itself ends
+// nothing then.
 func TestATimerIsPutOff(t *testing.T) {
 	w := timed(t, workflow.Task{}, activities.Timer{Name: "look", After: time.Minute,
 		Item: func(context.Context, *activities.Item) error { return errors.New("broken") }})
 	_, err := w.fire("look")
 	require.EqualError(t, err, "timer look of w/a: broken")
-	did, err := w.putOff(2, kernel.WithoutOwn)
+	did, err := w.putOff(2, kernel.EndWithoutHooks)
 	require.NoError(t, err)
 	require.Empty(t, did)
 	j := w.live()[0]
@@ -98,17 +100,17 @@ func TestATimerIsPutOff(t *testing.T) {
 	require.Equal(t, 1, j.Attempt)
 	require.Equal(t, "refused", j.Failure.Code)
 	id := j.ID
-	did, err = w.putOff(2, kernel.WithoutOwn)
+	did, err = w.putOff(2, kernel.EndWithoutHooks)
 	require.NoError(t, err)
 	require.Equal(t, "note:incident", did)
 	require.Equal(t, 2, w.last[0].(*state.JobMoved).Attempt)
 	require.Equal(t, workitem.Initialized, w.root().Items.Slice()[0].State)
-	_, err = w.command(func(m *kernel.Machine) error { return m.PutOff(id, 0, 2, nil, kernel.WithoutOwn) })
+	_, err = w.command(func(m *kernel.Machine) error { return m.Postpone(id, 0, 2, nil, kernel.EndWithoutHooks) })
 	require.ErrorIs(t, err, kernel.ErrNotFound)
 }
 
-// A timer that ends items does so without the callbacks that refuse it, as far as its caller insists: first without those of the
-// item, then without that of its task. At last the items stay as they are.
+// A timer that ends items does so without the callbacks that refuse it, as far as force allows: first without
+// those of the item, then without that of its task. At last the items stay as they are.
 func TestATimerThatIsRefused(t *testing.T) {
 	refuse := errors.New("no")
 	var log []string
@@ -125,25 +127,25 @@ func TestATimerThatIsRefused(t *testing.T) {
 		}},
 	}
 	for _, test := range []struct {
-		insist kernel.Insist
-		did    string
-		log    []string
+		force kernel.ForcedEnd
+		did   string
+		log   []string
 	}{
-		{kernel.WithoutOwn, "note:incident note:incident a*i a.1.1=started a.1.1=failed af case=failed",
+		{kernel.EndWithoutHooks, "note:incident note:incident a*i a.1.1=started a.1.1=failed af case=failed",
 			[]string{"changed to started", "changed to failed"}},
-		{kernel.WithoutAnswer, "note:incident note:incident a*i a.1.1=started a.1.1=failed af case=failed", nil},
-		{kernel.NotAtAll, "note:incident", nil},
+		{kernel.EndWithoutTask, "note:incident note:incident a*i a.1.1=started a.1.1=failed af case=failed", nil},
+		{kernel.EndNothing, "note:incident", nil},
 	} {
 		log = nil
 		w := timed(t, spec, activities.Timeout(time.Minute))
 		_, err := w.fire("timeout")
 		require.ErrorIs(t, err, refuse)
 		log = nil
-		did, err := w.putOff(1, test.insist)
+		did, err := w.putOff(1, test.force)
 		require.NoError(t, err)
 		require.Equal(t, test.did, did)
 		require.Equal(t, test.log, log)
-		if test.insist == kernel.NotAtAll {
+		if test.force == kernel.EndNothing {
 			continue
 		}
 		failure := w.root().Failure
@@ -174,7 +176,7 @@ func TestATimerEndsWhatItIsFor(t *testing.T) {
 		w.must("complete s.1.1")
 		w.must("begin a.1.1")
 		w.must("complete a.1.1")
-		did, err := w.putOff(1, kernel.WithoutOwn)
+		did, err := w.putOff(1, kernel.EndWithoutHooks)
 		require.NoError(t, err)
 		require.Equal(t, want, did)
 	}
@@ -184,7 +186,7 @@ func TestATimerEndsWhatItIsFor(t *testing.T) {
 	w.must("complete s.1.1")
 	second := w.live()[1]
 	did, err := w.command(func(m *kernel.Machine) error {
-		return m.PutOff(second.ID, 0, 1, workitem.Failf("refused", ""), kernel.WithoutOwn)
+		return m.Postpone(second.ID, 0, 1, workitem.Failf("refused", ""), kernel.EndWithoutHooks)
 	})
 	require.NoError(t, err)
 	require.Equal(t, "note:incident note:incident a.1.2=canceled", did)

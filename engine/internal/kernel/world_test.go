@@ -56,7 +56,7 @@ func (h *host) KeyHolders(*state.Case) ([]workitem.CaseID, error) { return nil, 
 func (h *host) KeyStarts(*state.Case, time.Time) ([]store.KeyStart, error) {
 	return nil, nil
 }
-func (h *host) GoesOn(workitem.CaseID) (bool, error) { return false, nil }
+func (h *host) IsLive(workitem.CaseID) (bool, error) { return false, nil }
 func (h *host) DB() domain.DB                        { return nil }
 func (h *host) NewID(time.Time) workitem.ID          { return h.next() }
 func (h *host) IDs() kernel.IDs                      { return h }
@@ -156,8 +156,8 @@ func (w *world) command(f func(m *kernel.Machine) error) (string, error) {
 	return strings.Join(words, " "), nil
 }
 
-// do runs a command in words: "start", "cancel", "cancel a" for a child case, "ACTION ITEM" with an item such as a.1.1, which
-// may be followed by a route "> b c", "claim a.1.1", "settle a.1.1", "fire NAME".
+// do runs a command in words: "start", "cancel", "cancel a" for a child case, "ACTION ITEM" with an item such as a.1.1,
+// which may be followed by a route "> b c", "claim a.1.1", "settle a.1.1", "fire NAME".
 func (w *world) do(text string) (string, error) {
 	w.t.Helper()
 	text, route, routed := strings.Cut(text, " > ")
@@ -207,9 +207,10 @@ func (w *world) path(c *state.Case) string {
 	return c.Label() + "/"
 }
 
-// word is an event in short: "a+2" for the second enabling of task a, "a*p,q" for a start that consumes from p and q, "a!" for a
-// completion, "a-" for a withdrawal, "ax" and "af" for a canceled and a failed task, "a>p" for what it produces, "~p" for what
-// a region empties, "a.1.1=started" for an item, "case=completed" for the end of a case, with what is left over.
+// word is an event in short: "a+2" for the second enabling of task a, "a*p,q" for a start that consumes from p and q,
+// "a!" for a completion, "a-" for a withdrawal, "ax" and "af" for a canceled and a failed task, "a>p" for what it
+// produces, "~p" for what a region empties, "a.1.1=started" for an item, "case=completed" for the end of a case, with
+// what is left over.
 func (w *world) word(event state.Change) string {
 	conditions := func(c *state.Case, list []net.ConditionID) string {
 		var names []string
