@@ -24,7 +24,7 @@ import (
 const manyCases = 5_000
 
 // grow copies the rows of a root case. One in five hundred lives, and one has failed; the others have completed. Every second item is in the default
-// queue. Somebody asked for the oldest cases.
+// queue. The cases have keys of their own, ten of each customer, and all are of one region. Somebody asked for the oldest cases.
 func grow(t *testing.T, dsn string, root workitem.CaseID, n int) {
 	t.Helper()
 	c, err := pgx.Connect(t.Context(), dsn)
@@ -38,7 +38,7 @@ func grow(t *testing.T, dsn string, root workitem.CaseID, n int) {
 	}
 	for table, own := range map[string]map[string]string{
 		"journal":    {"root": id(1), "seq": "n * 10 + x.rev", "actor": "CASE WHEN n <= 4000 THEN 'ann' ELSE '' END"},
-		"cases":      {"root": id(1), "id": id(1), "state": state("started", "completed")},
+		"cases":      {"root": id(1), "id": id(1), "state": state("started", "completed"), "business_key": "'C-' || n", "labels": `format('{"customer":"c-%s","region":"eu"}', n % 2000)`},
 		"work_items": {"root": id(1), "id": id(2), "case_id": id(1), "state": state("started", "completed"), "queue": "CASE n % 2 WHEN 0 THEN x.queue ELSE '' END"},
 		"jobs":       {"root": id(1), "id": id(3), "case_id": id(1), "item": id(2), "state": state("pending", "done"), "holder": "0"},
 		"steps":      {"root": id(1), "id": id(4), "case_id": id(1), "job": id(3), "item": id(2), "owner": id(2)},
@@ -88,20 +88,31 @@ func TestAPageReadsNoWholeTable(t *testing.T) {
 			store.CaseFilter{Page: newest}, store.CaseFilter{Page: page}, store.CaseFilter{Page: page, Workflow: "article"},
 			store.CaseFilter{Page: page, States: []state.CaseState{state.CaseStarted}}, store.CaseFilter{Root: copied}, store.CaseFilter{ID: copied},
 			store.CaseFilter{Page: page, States: []state.CaseState{state.CaseFailed}}, store.CaseFilter{Page: page, RootOnly: true},
+			store.CaseFilter{Page: page, Code: "none"}, store.CaseFilter{Page: page, Key: "none"}, store.CaseFilter{Page: page, Suspended: true},
+			store.CaseFilter{Page: page, Labels: map[string]string{"customer": "none"}},
+			store.CaseFilter{Page: page, Labels: map[string]string{"region": "eu"}}, store.CaseFilter{Page: page, Labels: map[string]string{"region": "eu", "size": "none"}},
+			store.CaseFilter{Page: page, Labels: map[string]string{"region": "eu", "customer": "c-7"}},
+			store.CaseFilter{Page: page, Labels: map[string]string{"a": "none", "region": "eu"}},
+			store.CaseFilter{Page: page, Removable: time.Unix(1, 0)},
 		},
 		"items": {
 			store.ItemFilter{Page: newest}, store.ItemFilter{Page: page}, store.ItemFilter{Page: page, Workflow: "article"},
 			store.ItemFilter{Page: page, States: live}, store.ItemFilter{Page: page, States: failed}, store.ItemFilter{Case: copied},
 			store.ItemFilter{Page: page, States: live, Queue: &queue}, store.ItemFilter{Root: copied}, store.ItemFilter{Roots: []workitem.CaseID{copied}},
 			store.ItemFilter{Page: page, Workflow: "another"}, store.ItemFilter{Page: page, Queue: &empty},
-			store.ItemFilter{Page: page, Queue: &unnamed},
+			store.ItemFilter{Page: page, Queue: &unnamed}, store.ItemFilter{Page: page, Code: "none"}, store.ItemFilter{Page: page, Attempt: 2},
+			store.ItemFilter{Page: page, Task: "none", States: live}, store.ItemFilter{Page: page, Task: "none", States: failed},
+			store.ItemFilter{Page: page, States: live, Queue: &empty},
 		},
 		"jobs": {
 			store.JobFilter{Page: newest}, store.JobFilter{Page: page}, store.JobFilter{Page: page, Workflow: "article"},
 			store.JobFilter{Page: page, Workflow: "another"}, store.JobFilter{Case: copied}, store.JobFilter{Root: copied},
 			store.JobFilter{Page: page, Queue: &empty, States: []state.JobState{state.JobPending}},
+			store.JobFilter{Page: page, States: []state.JobState{state.JobFailed}}, store.JobFilter{Due: time.Unix(1, 0), States: []state.JobState{state.JobPending}},
+			store.JobFilter{Kind: state.JobIncident, States: []state.JobState{state.JobWaiting}},
 		},
-		"steps":    {store.StepFilter{Page: newest}, store.StepFilter{Case: copied}, store.StepFilter{Root: copied}},
+		"steps": {store.StepFilter{Page: newest}, store.StepFilter{Case: copied}, store.StepFilter{Root: copied},
+			store.StepFilter{Item: workitem.ID{1}}, store.StepFilter{Job: workitem.JobID{1}}, store.StepFilter{Page: page}},
 		"messages": {store.MessageFilter{Page: newest}, store.MessageFilter{Case: copied}, store.MessageFilter{Root: copied}},
 		"journal": {store.JournalFilter{Limit: 50}, store.JournalFilter{Limit: 50, Desc: true}, store.JournalFilter{Root: copied},
 			store.JournalFilter{Limit: 50, Named: true}, store.JournalFilter{Limit: 50, Named: true, Desc: true}, store.JournalFilter{Limit: 50, By: "ann", Desc: true}},

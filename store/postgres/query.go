@@ -2,6 +2,8 @@ package postgres
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,7 +22,7 @@ import (
 //	live items of a queue           work_items_live, by priority and then id: no sort
 //	live, or failed, of a task      work_items_task_live, work_items_task_failed
 //	with the same failure code      cases_code, work_items_code
-//	by business key, by labels      cases_key, cases_labels
+//	by business key, by labels      cases_key, case_labels
 //	all items of a named queue      work_items_named, by priority and then id: no sort
 //	due jobs, free, held            jobs_due, jobs_free, jobs_held
 //	jobs of a named queue           jobs_named, by state and then due time
@@ -82,6 +84,10 @@ func codeText(code string) string {
 // Cases implements [store.Reader].
 func (r *reader) Cases(_ context.Context, f store.CaseFilter) ([]*state.Case, error) {
 	w := newConditions()
+	from, id, err := w.labeled(r.c, f.Labels)
+	if err != nil {
+		return nil, err
+	}
 	addID(&w, "c.id = ?", f.ID)
 	addID(&w, "c.root = ?", f.Root)
 	w.addRoots("c.root", f.Roots)
@@ -93,10 +99,6 @@ func (r *reader) Cases(_ context.Context, f store.CaseFilter) ([]*state.Case, er
 		w.Add(codeOf("c.")+" = ?", codeText(f.Code))
 	}
 	w.AddText("c.business_key = ?", f.Key)
-	if len(f.Labels) > 0 {
-		w.Plain("c.labels IS NOT NULL") // the condition of the partial index
-		w.Add("c.labels::jsonb @> ?::text::jsonb", string(state.AppendLabels(nil, f.Labels)))
-	}
 	if f.Suspended {
 		w.Plain("c.suspended IS NOT NULL")
 	}
@@ -106,17 +108,49 @@ func (r *reader) Cases(_ context.Context, f store.CaseFilter) ([]*state.Case, er
 	w.AddCreated("c.", f.Since, f.Before)
 	end := ""
 	if f.Removable.IsZero() {
-		end = w.Page(f.Page, "c.id")
+		end = w.Page(f.Page, id)
 	} else {
 		end = w.removable(f)
 	}
 	var all []*state.Case
-	err := r.c.each("SELECT "+tables.Cases.List("c.")+" FROM @.cases c"+w.Where()+end, w.Args, func(row *tables.Row) error {
+	err = r.c.each("SELECT "+tables.Cases.List("c.")+" FROM "+from+w.Where()+end, w.Args, func(row *tables.Row) error {
 		c, err := readCase(row, r.c, r.nets)
 		all = append(all, c)
 		return err
 	})
 	return all, err
+}
+
+// labeled selects the cases that have all of these labels. It returns the tables to read them from, and the column of their
+// ids, in whose order a label has its cases. The rarest label finds the cases; the others are looked up in their rows.
+func (w *conditions) labeled(c *conn, labels map[string]string) (from, id string, err error) {
+	if len(labels) == 0 {
+		return "@.cases c", "c.id", nil
+	}
+	first, err := rareLabel(c, labels)
+	if err != nil {
+		return "", "", err
+	}
+	w.AddEach("l.name = ? AND l.value = ?", first, labels[first])
+	if len(labels) > 1 {
+		w.Plain("c.labels IS NOT NULL")
+		w.Add("c.labels::jsonb @> ?::text::jsonb", string(state.AppendLabels(nil, labels)))
+	}
+	// OFFSET keeps the planner from reading the cases first: the labels are in the order of the page.
+	return "@.case_labels l CROSS JOIN LATERAL (SELECT * FROM @.cases WHERE root = l.root AND id = l.id OFFSET 0) c", "l.id", nil
+}
+
+// rareLabel returns the name of a label that few cases have, or any of them if each has many. It reads at most a thousand
+// entries of each.
+func rareLabel(c *conn, labels map[string]string) (string, error) {
+	names := slices.Sorted(maps.Keys(labels))
+	for _, name := range names[:len(names)-1] {
+		_, many, err := c.number("SELECT 1 FROM @.case_labels WHERE name = $1 AND value = $2 ORDER BY id OFFSET $3 LIMIT 1", name, labels[name], fewCases)
+		if err != nil || !many {
+			return name, err
+		}
+	}
+	return names[len(names)-1], nil
 }
 
 // removable selects the cases that may be removed, and returns the ORDER BY for it.
