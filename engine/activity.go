@@ -2,9 +2,9 @@ package engine
 
 import "sync"
 
-// Drain needs to know that the whole engine is idle at one moment. Reading a counter for each part cannot show that, since one part
-// may pass work to another between two reads. So there is one counter, and a part that passes work on first counts it for the
-// receiver, and then removes its own count:
+// Drain needs to know that the whole engine is idle at one moment. Reading a counter for each part cannot show that,
+// since one part may pass work to another between two reads. So there is one counter, and a part that passes work on
+// first counts it for the receiver, and then removes its own count:
 //
 //	a job ends:   add(+1) for its result, which is a command      n = 2
 //	              add(-1) for the job                              n = 1
@@ -38,8 +38,8 @@ func (a *activity) add(d int) {
 	}
 }
 
-// quiet returns a channel that is closed when the engine is idle.
-func (a *activity) quiet() <-chan struct{} {
+// idle returns a channel that is closed when the engine is idle.
+func (a *activity) idle() <-chan struct{} {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.zero

@@ -25,14 +25,15 @@ import (
 //
 //	takes/FINGERPRINT   {"tasks": {TASK: [{"limit": name, "n": how much}]}, "calls": {FUNCTION: ...}, "fairTasks": [TASK], "fairCalls": ...}
 //
-// A command writes the setting and has the engine go by it, so that it holds when the caller has its answer; behind the commit the
-// engine looks at what is stored, which is the old setting if the commit failed. An engine without the workflows knows the
-// limits by their settings, so that tasq can set them in a file that no program has open.
+// A command writes the setting and has the engine go by it, so that it holds when the caller has its answer; behind the
+// commit the engine looks at what is stored, which is the old setting if the commit failed. An engine without the
+// workflows knows the limits by their settings, so that tasq can set them in a file that no program has open.
 //
-// A command reads the setting in its transaction: another engine may have set another part of it, as the workers of a queue that this one pauses.
+// A command reads the setting in its transaction: another engine may have set another part of it, as the workers of a
+// queue that this one pauses.
 //
-// A reading that began before a command is older than what the command set, so it is dropped: the command has its own reading follow.
-// Without that, a limit that was set to 0 would let jobs begin once more:
+// A reading that began before a command is older than what the command set, so it is dropped: the command has its own
+// reading follow. Without that, a limit that was set to 0 would let jobs begin once more:
 //
 //	reading    command          in force
 //	N = 5                       5
@@ -43,28 +44,29 @@ import (
 type controls struct {
 	e         *Engine
 	mu        sync.Mutex
-	own       []limit.Limit               // as the functions here define them
-	at        map[string]store.LimitValue // by name of the limit
+	defined   []limit.Limit               // as the functions here define them
+	limits    map[string]store.LimitValue // by name of the limit
 	queues    map[string]store.QueueValue // by name of the queue
 	changes   int                         // the commands that changed something
 	uncertain int                         // those of them that may not have been committed
 	digest    string                      // of the settings that are in force; "" if a command has changed them since
 }
 
-// load reads the settings as the engine is opened, and keeps the definitions of its own limits. What an operator has set stays in
-// force over a new definition: a limit that was set to 0 during an incident does not come back because the program is restarted. See redefined.
+// load reads the settings as the engine is opened, and keeps the definitions of its own limits. What an operator has
+// set stays in force over a new definition: a limit that was set to 0 during an incident does not come back because the
+// program is restarted. See redefined.
 func (c *controls) load(ctx context.Context, own []limit.Limit) error {
-	if err := c.look(ctx); err != nil {
+	if err := c.read(ctx); err != nil {
 		return err
 	}
 	takes, unused, err := c.newTakes(ctx)
 	if err != nil {
 		return err
 	}
-	c.own = own
+	c.defined = own
 	err = c.e.store.Update(ctx, func(tx store.Tx) (err error) {
 		for _, l := range own {
-			known, ok := c.at[l.Name]
+			known, ok := c.limits[l.Name]
 			if ok && known.Limit == l {
 				continue
 			}
@@ -75,13 +77,13 @@ func (c *controls) load(ctx context.Context, own []limit.Limit) error {
 			if dropped {
 				c.e.log.Warn("a limit counts something else than before, so the number that was set is dropped", "limit", l.Name, "was", known.Current(), "now", now.Current())
 			}
-			c.at[l.Name] = now
-			if err := set(ctx, tx, store.LimitSetting+l.Name, now); err != nil {
+			c.limits[l.Name] = now
+			if err := setJSON(ctx, tx, store.LimitSetting+l.Name, now); err != nil {
 				return err
 			}
 		}
 		for _, fingerprint := range slices.Sorted(maps.Keys(takes)) {
-			if err := set(ctx, tx, store.TakesSetting+fingerprint, takes[fingerprint]); err != nil {
+			if err := setJSON(ctx, tx, store.TakesSetting+fingerprint, takes[fingerprint]); err != nil {
 				return err
 			}
 		}
@@ -96,14 +98,14 @@ func (c *controls) load(ctx context.Context, own []limit.Limit) error {
 		return err
 	}
 	for _, l := range own { // the look went by the definitions of before
-		c.e.dispatch.SetLimit(c.at[l.Name].Current(), c.at[l.Name].CurrentOf())
+		c.e.dispatch.SetLimit(c.limits[l.Name].Current(), c.limits[l.Name].CurrentOf())
 	}
 	return nil
 }
 
-// redefined is a setting after the program has changed the definition of its limit. A number that was set stays in force while it counts the
-// same: slots, or amounts in a time of the same length, whatever the algorithm. Where it does not, 5 slots would become 5 calls a minute; so
-// it is dropped, unless it is 0, which pauses whatever the limit counts.
+// redefined is a setting after the program has changed the definition of its limit. A number that was set stays in
+// force while it counts the same: slots, or amounts in a time of the same length, whatever the algorithm. Where it does
+// not, 5 slots would become 5 calls a minute; so it is dropped, unless it is 0, which pauses whatever the limit counts.
 func redefined(was store.LimitValue, l limit.Limit) (now store.LimitValue, dropped bool) {
 	now = was
 	now.Limit = l
@@ -133,8 +135,8 @@ func redefined(was store.LimitValue, l limit.Limit) (now store.LimitValue, dropp
 	return now, dropped
 }
 
-// set keeps a setting as JSON; other engines, also older ones, read it.
-func set(ctx context.Context, tx store.Tx, name string, value any) error {
+// setJSON keeps a setting as JSON; other engines, also older ones, read it.
+func setJSON(ctx context.Context, tx store.Tx, name string, value any) error {
 	raw, err := json.Marshal(value)
 	if err != nil {
 		return err
@@ -142,8 +144,8 @@ func set(ctx context.Context, tx store.Tx, name string, value any) error {
 	return tx.Set(ctx, name, raw)
 }
 
-// stored is the value of a setting as it is in the store, which another engine may have changed since this one looked. If there is none, it is the
-// value given.
+// stored is the value of a setting as it is in the store, which another engine may have changed since this one looked.
+// If there is none, it is the value given.
 func stored[T any](ctx context.Context, tx store.Tx, name string, none T) (value T, err error) {
 	raw, err := tx.Setting(ctx, name)
 	if err != nil || raw == nil {
@@ -155,8 +157,8 @@ func stored[T any](ctx context.Context, tx store.Tx, name string, none T) (value
 	return value, nil
 }
 
-// look takes up what is set.
-func (c *controls) look(ctx context.Context) error {
+// read takes up what is set.
+func (c *controls) read(ctx context.Context) error {
 	c.mu.Lock()
 	began := c.changes
 	c.mu.Unlock()
@@ -172,7 +174,7 @@ func (c *controls) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, l := range c.own { // another process may have forgotten one
+	for _, l := range c.defined { // another process may have forgotten one
 		if _, ok := at[l.Name]; !ok {
 			at[l.Name] = store.LimitValue{Limit: l}
 		}
@@ -180,7 +182,7 @@ func (c *controls) look(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.changes == began && c.uncertain == 0 {
-		c.at, c.queues = at, queues
+		c.limits, c.queues = at, queues
 		c.apply(store.SettingsDigest(all))
 	}
 	return nil
@@ -192,7 +194,7 @@ func (c *controls) apply(digest string) {
 		return
 	}
 	c.digest = digest
-	for _, s := range c.at {
+	for _, s := range c.limits {
 		c.e.dispatch.SetLimit(s.Current(), s.CurrentOf())
 	}
 	c.e.dispatch.SetQueues(c.queues)
@@ -227,9 +229,9 @@ func decided(tx *commit.Tx, cmd *workflow.Command) store.Decision {
 	return store.Decision{At: tx.Now(), By: cmd.Actor}
 }
 
-// setLimit keeps the number of a limit, or of one of its keys, in the transaction of the command. The dispatcher of this engine goes by it at
-// once, see change; other engines learn it as they look for settings. The number that the definition gives takes the setting away again, so that
-// a later version of the program that changes it is obeyed.
+// setLimit keeps the number of a limit, or of one of its keys, in the transaction of the command. The dispatcher of
+// this engine goes by it at once, see change; other engines learn it as they look for settings. The number that the
+// definition gives takes the setting away again, so that a later version of the program that changes it is obeyed.
 func (c *controls) setLimit(tx *commit.Tx, cmd *workflow.Command, by store.Decision) error {
 	name, n := cmd.Limit, cmd.N
 	known, err := c.find(name)
@@ -253,11 +255,11 @@ func (c *controls) setLimit(tx *commit.Tx, cmd *workflow.Command, by store.Decis
 	} else if err := setKey(&known, cmd.LimitKey, store.KeyValue{N: n, Decision: by}); err != nil {
 		return err
 	}
-	if err := set(tx.Context(), tx.Store(), store.LimitSetting+name, known); err != nil {
+	if err := setJSON(tx.Context(), tx.Store(), store.LimitSetting+name, known); err != nil {
 		return err
 	}
 	c.change(func() {
-		c.at[name] = known
+		c.limits[name] = known
 		c.e.dispatch.SetLimit(known.Current(), known.CurrentOf())
 	})
 	return nil
@@ -267,32 +269,32 @@ func (c *controls) setLimit(tx *commit.Tx, cmd *workflow.Command, by store.Decis
 func (c *controls) find(name string) (store.LimitValue, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	known, ok := c.at[name]
+	known, ok := c.limits[name]
 	switch {
 	case ok:
 		return known, nil
-	case len(c.at) == 0:
+	case len(c.limits) == 0:
 		return known, fmt.Errorf("limit %q: no workflow of this database has limits: %w", name, ErrNotFound)
 	}
-	return known, fmt.Errorf("limit %q: no workflow of this database has it, there are %q: %w", name, slices.Sorted(maps.Keys(c.at)), ErrNotFound)
+	return known, fmt.Errorf("limit %q: no workflow of this database has it, there are %q: %w", name, slices.Sorted(maps.Keys(c.limits)), ErrNotFound)
 }
 
-// forgetLimit takes the setting of a limit away. One that the functions here take of keeps its definition; one of another engine has it in the
-// memory of that engine, and in the store when it is opened next.
+// forgetLimit takes the setting of a limit away. One that the functions here take of keeps its definition; one of
+// another engine has it in the memory of that engine, and in the store when it is opened next.
 func (c *controls) forgetLimit(tx *commit.Tx, name string) error {
 	if _, err := c.find(name); err != nil {
 		return err
 	}
-	own := slices.IndexFunc(c.own, func(l limit.Limit) bool { return l.Name == name })
+	own := slices.IndexFunc(c.defined, func(l limit.Limit) bool { return l.Name == name })
 	if own < 0 {
 		err := tx.Store().Set(tx.Context(), store.LimitSetting+name, nil)
-		c.change(func() { delete(c.at, name) })
+		c.change(func() { delete(c.limits, name) })
 		return err
 	}
-	defined := store.LimitValue{Limit: c.own[own]}
-	err := set(tx.Context(), tx.Store(), store.LimitSetting+name, defined)
+	defined := store.LimitValue{Limit: c.defined[own]}
+	err := setJSON(tx.Context(), tx.Store(), store.LimitSetting+name, defined)
 	c.change(func() {
-		c.at[name] = defined
+		c.limits[name] = defined
 		c.e.dispatch.SetLimit(defined.Current(), nil)
 	})
 	return err
@@ -317,9 +319,9 @@ func setKey(l *store.LimitValue, key string, v store.KeyValue) error {
 	return nil
 }
 
-// change has the engine go by what the request under way sets, and look at the settings behind it. The request that does the look is
-// queued behind the one under way, so it ends after its commit, in whatever way that ends; until then what is in force may be more
-// than what is stored, and readings of others are dropped.
+// change has the engine go by what the request under way sets, and look at the settings behind it. The request that
+// does the look is queued behind the one under way, so it ends after its commit, in whatever way that ends; until then
+// what is in force may be more than what is stored, and readings of others are dropped.
 func (c *controls) change(do func()) {
 	c.mu.Lock()
 	c.changes++
@@ -334,7 +336,7 @@ func (c *controls) change(do func()) {
 		c.mu.Unlock()
 		go func() { // the writer does not wait for a view
 			defer c.e.active.add(-1)
-			c.lookNow()
+			c.reload()
 		}()
 	}})
 	if !sent { // the engine closes
@@ -348,21 +350,22 @@ func (c *controls) compare(digest string) {
 	same := digest != "" && digest == c.digest
 	c.mu.Unlock()
 	if !same {
-		c.lookNow()
+		c.reload()
 	}
 }
 
-// lookNow takes up what is set, by another engine too.
-func (c *controls) lookNow() {
-	if err := c.look(c.e.ctx); err != nil && !errors.Is(err, ErrClosed) && c.e.ctx.Err() == nil {
+// reload takes up what is set, by another engine too.
+func (c *controls) reload() {
+	if err := c.read(c.e.ctx); err != nil && !errors.Is(err, ErrClosed) && c.e.ctx.Err() == nil {
 		c.e.log.Error("the settings of limits and queues could not be read; they are when the engine is opened next", "error", err)
 	}
 }
 
-// list describes the limits: those of the workflows here with what they are used for, and those that only the store knows.
+// list describes the limits: those of the workflows here with what they are used for, and those that only the store
+// knows.
 func (c *controls) list() (list []workflow.LimitInfo) {
 	c.mu.Lock()
-	stored := maps.Clone(c.at)
+	stored := maps.Clone(c.limits)
 	c.mu.Unlock()
 	for _, u := range c.e.dispatch.Limits() {
 		list = append(list, workflow.LimitInfo{Limit: u.Limit, Defined: stored[u.Limit.Name].Limit.N, Loaded: true, Keys: u.Keys, Used: u.Used,

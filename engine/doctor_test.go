@@ -292,15 +292,15 @@ func retryItem(t *testing.T, e *enginetest.Engine, repair []string) error {
 	return enginetest.Do(t.Context(), e, workflow.Retry(id, nil))
 }
 
-// A case that was stranded by hand in any of these ways is found with the cause and the act that repairs it; after that one act nothing is
-// found, the case ends, and the database is whole.
+// A case that was stranded by hand in any of these ways is found with the cause and the act that repairs it; after that
+// one act nothing is found, the case ends, and the database is whole.
 func TestTheDoctorFindsWhatIsStranded(t *testing.T) {
 	t.Parallel()
 	for name, strand := range strandings {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := strand(t)
-			found := func(here why.Here) (all []why.Strand) {
+			found := func(here why.Here) (all []why.StrandedCase) {
 				for f, err := range why.Stranded(t.Context(), s.e, why.Search{Here: here, Now: s.e.Now(), Older: s.older}) {
 					require.NoError(t, err)
 					all = append(all, f)

@@ -31,8 +31,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// The kinds of errors of commands, beside *workitem.TransitionError, *domain.InvalidError, and the errors of the workflow's
-// own callbacks, which are wrapped. Test for them with errors.Is.
+// The kinds of errors of commands, beside *workitem.TransitionError, *domain.InvalidError, and the errors of the
+// workflow's own callbacks, which are wrapped. Test for them with errors.Is.
 var (
 	ErrNotFound   = store.ErrNotFound      // no such case, item, task or job
 	ErrInactive   = activities.ErrInactive // the case or the task has ended
@@ -56,8 +56,8 @@ type Workflow interface {
 
 // Engine runs cases on one store. It is safe for concurrent use.
 //
-// It combines its internal packages: command executes commands, commit makes their changes durable, dispatch runs due work,
-// notify wakes callers, retention removes old cases, and mailbox receives commands from other processes.
+// It combines its internal packages: command executes commands, commit makes their changes durable, dispatch runs due
+// work, notify wakes callers, retention removes old cases, and mailbox receives commands from other processes.
 type Engine struct {
 	cfg         Config
 	wrap        Middleware // all of Config.Wrap
@@ -89,10 +89,10 @@ type Engine struct {
 	cancel  context.CancelFunc
 }
 
-// Open opens the store with the zero Config and starts to run due work. The workflows are those that new cases are started with, and those
-// that running cases need; the workflows of their composite tasks are included. The error wraps ErrDrift if a running case depends on a
-// different definition with the same name and version, and workflow.ErrHoldDeadlock if cases of the workflows can deadlock over limits that
-// they hold.
+// Open opens the store with the zero Config and starts to run due work. The workflows are those that new cases are
+// started with, and those that running cases need; the workflows of their composite tasks are included. The error wraps
+// ErrDrift if a running case depends on a different definition with the same name and version, and
+// workflow.ErrHoldDeadlock if cases of the workflows can deadlock over limits that they hold.
 func Open(ctx context.Context, o store.Opener, workflows ...Workflow) (*Engine, error) {
 	return Config{}.Open(ctx, o, workflows...)
 }
@@ -202,8 +202,8 @@ func (e *Engine) prepare(ctx context.Context) error {
 	return nil
 }
 
-// How the parts are connected. The writer is the only one that changes cases; the others hand it requests, and learn of each commit
-// as its observers, after it is durable:
+// How the parts are connected. The writer is the only one that changes cases; the others hand it requests, and learn of
+// each commit as its observers, after it is durable:
 //
 //	Do, Update ─▶ command ─▶ writer ─▶ store
 //	jobs, timers ─▶ dispatch ──┘ │
@@ -226,7 +226,7 @@ func (e *Engine) assemble() {
 		NewToken:        func(root workitem.CaseID) (string, error) { return command.NewToken(e.ids, root) },
 		CallbackTimeout: e.cfg.CallbackTimeout, CacheCases: e.cfg.CacheCases,
 		Shared: e.isShared(), Holder: holder{e},
-		RootEnded: e.commands.RootEnded, GivenUp: e.commands.GivenUp, Active: e.active.add, Lost: e.lose, Closed: e.closedError,
+		RootEnded: e.commands.RootEnded, GivenUp: e.commands.GivenUp, Active: e.active.add, Lost: e.stopIfLost, Closed: e.closedError,
 		Committed: e.committed(),
 		Recovered: func() { e.dispatch.TryAgain() }, Fenced: func() { e.dispatch.Lost() },
 	})
@@ -247,9 +247,9 @@ func (e *Engine) retrier() fault.Retrier {
 	return fault.Retrier{Closing: e.closing, Closed: e.closedError}
 }
 
-// resumeIDs makes the ids of this engine rise above all that the store holds. Ids are made of the time, and lists are in the order of
-// ids: if the clock was set back while no engine ran, a fresh case would come before older ones, and a page that goes on after the
-// newest id would never show it.
+// resumeIDs makes the ids of this engine rise above all that the store holds. Ids are made of the time, and lists are
+// in the order of ids: if the clock was set back while no engine ran, a fresh case would come before older ones, and a
+// page that goes on after the newest id would never show it.
 func (e *Engine) resumeIDs(ctx context.Context) error {
 	last := store.Page{Desc: true, Limit: 1}
 	return e.store.View(ctx, func(r store.Reader) error {
@@ -298,12 +298,12 @@ func (e *Engine) now() time.Time { return e.cfg.Clock.Now().Truncate(time.Micros
 // Now is the engine's time.
 func (e *Engine) Now() time.Time { return e.now() }
 
-// Close stops the engine: it claims no further jobs, waits for running ones for the time Config.Grace, and then cancels their contexts.
-// Jobs that do not return even then are released, without counting an attempt. Acknowledged commands are durable whether or not Close is
-// called.
+// Close stops the engine: it claims no further jobs, waits for running ones for the time Config.Grace, and then cancels
+// their contexts. Jobs that do not return even then are released, without counting an attempt. Acknowledged commands
+// are durable whether or not Close is called.
 //
-// A callback cannot close the engine, which would have to wait for the callback: the error wraps ErrCallback, and the engine stays open.
-// If the function of a job calls Close, Close waits for that function as for any other.
+// A callback cannot close the engine, which would have to wait for the callback: the error wraps ErrCallback, and the
+// engine stays open. If the function of a job calls Close, Close waits for that function as for any other.
 func (e *Engine) Close() error {
 	if commit.InCallback() {
 		return fmt.Errorf("%w: it called Close, which waits for all callbacks to return; the engine stays open: close it outside of "+
@@ -314,16 +314,17 @@ func (e *Engine) Close() error {
 	return err
 }
 
-// Everything that is acknowledged is durable before the acknowledgment, so the order of closing is for callers and not for the data:
+// Everything that is acknowledged is durable before the acknowledgment, so the order of closing is for callers and not
+// for the data:
 //
 //	dispatch.Stop, cleaner.Stop    no more work begins
 //	dispatch.Finish                jobs end within the grace, and hand in what they have; the others are given back
 //	endAll                         the mailbox and the fleet end, then the writer behind what is queued, then those who wait
 //	store.Close                    nothing uses it any more
 
-// closeOnce stops what makes work before what does it: no job is claimed and no case is removed any more; then the jobs that run end,
-// and their results are commands that the writer still takes; then the writer ends, after what is queued; then those who wait get
-// ErrClosed. The store is closed last, so none of them meets a closed one.
+// closeOnce stops what makes work before what does it: no job is claimed and no case is removed any more; then the jobs
+// that run end, and their results are commands that the writer still takes; then the writer ends, after what is queued;
+// then those who wait get ErrClosed. The store is closed last, so none of them meets a closed one.
 func (e *Engine) closeOnce() error {
 	e.dispatch.Stop()
 	e.cleaner.Stop()
@@ -338,12 +339,12 @@ func (e *Engine) endAll() {
 	e.writer.Wait()
 	e.writer.Stop()
 	e.cancel()
-	e.waitForOwn()
+	e.waitForInternal()
 	e.notifier.Close(e.closedError())
 }
 
-// waitForOwn waits for the goroutines that send commands of the engine's own.
-func (e *Engine) waitForOwn() {
+// waitForInternal waits for the goroutines that send commands of the engine's own.
+func (e *Engine) waitForInternal() {
 	if e.mailbox != nil {
 		e.mailbox.Wait()
 	}
@@ -353,8 +354,8 @@ func (e *Engine) waitForOwn() {
 	e.cleaner.Wait()
 }
 
-// Kill stops the engine as the death of its process would: nothing more is written, running jobs are abandoned, and their
-// results are discarded. It is for tests of recovery. The store must be a store.Killer.
+// Kill stops the engine as the death of its process would: nothing more is written, running jobs are abandoned, and
+// their results are discarded. It is for tests of recovery. The store must be a store.Killer.
 func (e *Engine) Kill() error {
 	killer, ok := e.store.(store.Killer)
 	if !ok {

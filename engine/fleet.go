@@ -35,15 +35,15 @@ func (e *Engine) joinFleet() {
 		prints = append(prints, d.Fingerprint)
 	}
 	e.fleet = fleet.New(fleet.Options{
-		Store: e.store.(store.Fleet), Work: e.dispatch, Prints: prints,
+		Store: e.store.(store.Fleet), Work: e.dispatch, Fingerprints: prints,
 		Awaited: e.notifier.Roots, Refresh: e.refresh, Forget: e.writer.Forget,
-		Moved:  func() { e.notifier.Changed(workitem.CaseID{}, nil) },
-		Set:    e.controls.compare,
-		Died:   e.cleaner.Look,
-		Report: e.reportFleet, Now: e.now, Log: e.log,
+		Moved:           func() { e.notifier.Changed(workitem.CaseID{}, nil) },
+		SettingsChanged: e.controls.compare,
+		Died:            e.cleaner.Look,
+		Report:          e.reportFleet, Now: e.now, Log: e.log,
 	})
 	e.writer.Observe(e.fleet)
-	e.notifier.OnWait(e.fleet.Began)
+	e.notifier.OnWait(e.fleet.WaitBegan)
 }
 
 // takeWork is what the dispatcher calls when it has nothing to do; nil if there is no engine to take work from.
@@ -64,7 +64,7 @@ func (e *Engine) recoverJobs(ctx context.Context) error {
 
 // reportFleet logs when the engine cannot keep in touch with the others.
 func (e *Engine) reportFleet(err error) {
-	if err = e.lose(err); errors.Is(err, ErrClosed) {
+	if err = e.stopIfLost(err); errors.Is(err, ErrClosed) {
 		return
 	}
 	e.faults.Note("fleet", err, "this engine could not send a heartbeat; others may take over its jobs")
@@ -79,8 +79,8 @@ func (h holder) Offers(c *state.Case, j *state.Job) bool { return h.e.dispatch.O
 // Offered implements commit.Holder.
 func (h holder) Offered(ids []workitem.JobID) { h.e.dispatch.Offered(ids) }
 
-// elsewhere reports whether another engine has a definition that this one lacks.
-func (e *Engine) elsewhere(ctx context.Context, fingerprint string) bool {
+// otherEngineHas reports whether another engine has a definition that this one lacks.
+func (e *Engine) otherEngineHas(ctx context.Context, fingerprint string) bool {
 	if e.fleet == nil {
 		return false
 	}
@@ -111,18 +111,18 @@ func (e *Engine) refresh(root workitem.CaseID) {
 	}}
 	r.Ended = func(err error) {
 		if err != nil {
-			e.fleet.Saw(root, 0)
+			e.fleet.Refreshed(root, 0)
 			return
 		}
 		last := int64(0)
 		if tree != nil {
 			last = tree.Case(root).LastSeq
 		}
-		e.fleet.Saw(root, last)
+		e.fleet.Refreshed(root, last)
 		e.dispatch.Compare(root, tree, steps)
 		e.notifier.Changed(root, tree)
 	}
 	if !e.writer.Send(r) {
-		e.fleet.Saw(root, 0)
+		e.fleet.Refreshed(root, 0)
 	}
 }

@@ -25,8 +25,9 @@ func release(version string) engine.Workflow {
 	}, builder.Version(version))
 }
 
-// An old and a new program run side by side. Cases end in the program that has their version, whichever one is asked; what starts in the new one
-// is of the new version. When the old one is closed, what it left waits for a program that has its version, and is reported as that.
+// An old and a new program run side by side. Cases end in the program that has their version, whichever one is asked;
+// what starts in the new one is of the new version. When the old one is closed, what it left waits for a program that
+// has its version, and is reported as that.
 func TestAProgramIsReplacedByItsNextVersion(t *testing.T) {
 	f := newFleet(t)
 	old := f.open(engine.Config{}, release("1"))
@@ -51,7 +52,7 @@ func TestAProgramIsReplacedByItsNextVersion(t *testing.T) {
 	require.Contains(t, answer.String(), "version 1")
 	require.Len(t, unserved(t, next), 1)
 	require.Equal(t, "1", unserved(t, next)[0].Version)
-	var stranded []why.Strand
+	var stranded []why.StrandedCase
 	for s, err := range why.Stranded(t.Context(), next, why.Search{Here: next.Here(), Now: next.Now()}) {
 		require.NoError(t, err)
 		stranded = append(stranded, s)
@@ -74,7 +75,8 @@ func sent(t *testing.T, e *engine.Engine) workitem.CaseID {
 	return id
 }
 
-// A program that is too old for the tables says so and stops, whatever it wants of them. One that runs already goes on: migrations only add.
+// A program that is too old for the tables says so and stops, whatever it wants of them. One that runs already goes on:
+// migrations only add.
 func TestAProgramThatIsTooOldStops(t *testing.T) {
 	f := newFleet(t)
 	w := release("1")

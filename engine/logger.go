@@ -8,11 +8,12 @@ import (
 	"sync"
 )
 
-// guardedLog is the handler of Config.Logger, which is called on goroutines of the engine's own: there its panic would end the process, as
-// that of a test's log does once the test is over, and runtime.Goexit the engine. Its records are lost then, and it is said once where.
+// guardedLog is the handler of Config.Logger, which is called on goroutines of the engine's own: there its panic would
+// end the process, as that of a test's log does once the test is over, and runtime.Goexit the engine. Its records are
+// lost then, and it is said once where.
 type guardedLog struct {
 	slog.Handler
-	said *sync.Once
+	reported *sync.Once
 }
 
 func guarded(log *slog.Logger) *slog.Logger {
@@ -21,7 +22,7 @@ func guarded(log *slog.Logger) *slog.Logger {
 
 // Enabled implements [slog.Handler].
 func (g guardedLog) Enabled(ctx context.Context, level slog.Level) bool {
-	defer g.recoveredAsking(level)
+	defer g.recoveredEnabled(level)
 	return g.Handler.Enabled(ctx, level)
 }
 
@@ -39,30 +40,31 @@ func (g guardedLog) Handle(ctx context.Context, r slog.Record) error {
 
 // WithAttrs implements [slog.Handler].
 func (g guardedLog) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return guardedLog{g.Handler.WithAttrs(attrs), g.said}
+	return guardedLog{g.Handler.WithAttrs(attrs), g.reported}
 }
 
 // WithGroup implements [slog.Handler].
 func (g guardedLog) WithGroup(name string) slog.Handler {
-	return guardedLog{g.Handler.WithGroup(name), g.said}
+	return guardedLog{g.Handler.WithGroup(name), g.reported}
 }
 
 // recovered is deferred around a call of the handler.
 func (g guardedLog) recovered(lost string) {
 	if p := recover(); p != nil {
-		g.say(p, lost)
+		g.report(p, lost)
 	}
 }
 
-// recoveredAsking is recovered for a question to the handler, which is asked at each commit: its words are put together if they are needed.
-func (g guardedLog) recoveredAsking(level slog.Level) {
+// recoveredEnabled is recovered for a question to the handler, which is asked at each commit: its words are put
+// together if they are needed.
+func (g guardedLog) recoveredEnabled(level slog.Level) {
 	if p := recover(); p != nil {
-		g.say(p, "records of level "+level.String())
+		g.report(p, "records of level "+level.String())
 	}
 }
 
-func (g guardedLog) say(panicked any, lost string) {
-	g.said.Do(func() {
+func (g guardedLog) report(panicked any, lost string) {
+	g.reported.Do(func() {
 		fmt.Fprintf(os.Stderr, "tasq: the handler of Config.Logger panicked: %v; lost is %q, and whatever else it panics at\n", panicked, lost)
 	})
 }

@@ -7,17 +7,17 @@ import (
 	"github.com/tasq-dev/tasq/store"
 )
 
-// lose stops the engine if an error says that it has lost its database ([store.ErrLost]), since it could not acknowledge
-// anything from then on: no job is claimed or retried, the contexts of jobs are canceled, and waits and commands fail with
-// the error. [Engine.Close] still has to be called. lose returns the error for further commands, and any other error
-// unchanged.
+// stopIfLost stops the engine if an error says that it has lost its database ([store.ErrLost]), since it could not
+// acknowledge anything from then on: no job is claimed or retried, the contexts of jobs are canceled, and waits and
+// commands fail with the error. [Engine.Close] still has to be called. lose returns the error for further commands, and
+// any other error unchanged.
 //
 //	who                            learns of the loss by
 //	a caller of a command          the error of its command, now and later
 //	who waits, watches or drains   the error of its call, at once
 //	a running function             its context, which is canceled
 //	the operator                   one line of the log
-func (e *Engine) lose(err error) error {
+func (e *Engine) stopIfLost(err error) error {
 	if !errors.Is(err, store.ErrLost) {
 		return err
 	}
@@ -42,8 +42,8 @@ func (e *Engine) endWork() {
 	})
 }
 
-// closedError is the error of commands after the engine has stopped. It wraps ErrClosed, and store.ErrLost if that is the
-// cause.
+// closedError is the error of commands after the engine has stopped. It wraps ErrClosed, and store.ErrLost if that is
+// the cause.
 func (e *Engine) closedError() error {
 	if lost := e.lost.Load(); lost != nil {
 		return fmt.Errorf("%w: %w", ErrClosed, *lost)

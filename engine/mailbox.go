@@ -23,11 +23,11 @@ import (
 //	                                  answer, inbox ◀──── one commit: what it does, its answer, and its end as a request
 //	reads the answer ◀─────────────── answer
 //
-// As the three are one commit, a command is executed once, however often either side dies: if the engine dies before the commit, the
-// request is still there, and after it, the answer is.
+// As the three are one commit, a command is executed once, however often either side dies: if the engine dies before
+// the commit, the request is still there, and after it, the answer is.
 
-// startMailbox executes the commands that other processes leave in the store; there are none in a store that no other process reaches.
-// [Engine.Drain] waits for those that were left before the engine was opened.
+// startMailbox executes the commands that other processes leave in the store; there are none in a store that no other
+// process reaches. [Engine.Drain] waits for those that were left before the engine was opened.
 func (e *Engine) startMailbox() {
 	if w, ok := e.store.(store.Watcher); ok && w.Reachable() {
 		e.mailbox = e.newPoller(w)
@@ -35,8 +35,8 @@ func (e *Engine) startMailbox() {
 	}
 }
 
-// newPoller makes the part that executes the commands of other processes. It waits longer after each fault of the store, and counts as
-// activity while it works, so that a test that waits for quiet waits for these commands too.
+// newPoller makes the part that executes the commands of other processes. It waits longer after each fault of the
+// store, and counts as activity while it works, so that a test that waits for quiet waits for these commands too.
 func (e *Engine) newPoller(w mailbox.Watcher) *mailbox.Poller {
 	return mailbox.New(mailbox.Options{
 		Watcher: w, Executor: executor{e}, Report: e.reportPoll, Backoff: fault.Wait, Active: e.active.add,
@@ -45,7 +45,7 @@ func (e *Engine) newPoller(w mailbox.Watcher) *mailbox.Poller {
 
 // reportPoll logs when commands of other processes cannot be executed, unless that is because the engine closes.
 func (e *Engine) reportPoll(err error) error {
-	if err = e.lose(err); errors.Is(err, ErrClosed) || errors.Is(err, context.Canceled) {
+	if err = e.stopIfLost(err); errors.Is(err, ErrClosed) || errors.Is(err, context.Canceled) {
 		err = nil
 	}
 	e.faults.Note("inbox", err, "commands of other processes could not be taken; they stay, and are tried again")
@@ -64,18 +64,18 @@ func (x executor) Requests(ctx context.Context, after int64, max int) ([]store.R
 
 // Submit implements mailbox.Executor.
 func (x executor) Submit(ctx context.Context, left store.Request) (wait func() error, err error) {
-	if stays, err := x.stays(ctx, left); stays || err != nil {
+	if stays, err := x.leaveToOther(ctx, left); stays || err != nil {
 		return func() error { return nil }, err
 	}
 	c, bad := workflow.Decode(left.Command)
 	if x.e.wrap.Command == nil || bad != nil {
-		return x.ask(ctx, &served{left: left, command: c, err: bad})
+		return x.ask(ctx, &mailCommand{request: left, command: c, err: bad})
 	}
 	return x.wrapped(ctx, left, c)
 }
 
 // ask queues a command that was left; wait returns once it is executed and answered.
-func (x executor) ask(ctx context.Context, s *served) (wait func() error, err error) {
+func (x executor) ask(ctx context.Context, s *mailCommand) (wait func() error, err error) {
 	done, err := x.e.writer.Ask(ctx, &commit.Request{Run: func(tx *commit.Tx) error { return x.e.serve(tx, s) }})
 	if err != nil {
 		return nil, err
@@ -87,14 +87,14 @@ func (x executor) ask(ctx context.Context, s *served) (wait func() error, err er
 		}
 		if errors.Is(err, store.ErrUndone) && !fault.Is(err) {
 			s.refused = err
-			err = x.e.refuseAlone(ctx, s.left, err)
+			err = x.e.refuseSeparately(ctx, s.request, err)
 		}
 		return err
 	}, nil
 }
 
-// wrapped is like ask within the engine's middleware, which runs in a goroutine of its own: the commands that were left are queued in
-// their order nevertheless.
+// wrapped is like ask within the engine's middleware, which runs in a goroutine of its own: the commands that were left
+// are queued in their order nevertheless.
 func (x executor) wrapped(ctx context.Context, left store.Request, c workflow.Command) (wait func() error, err error) {
 	queued, over := make(chan error, 1), make(chan error, 1)
 	go func() {
@@ -106,12 +106,12 @@ func (x executor) wrapped(ctx context.Context, left store.Request, c workflow.Co
 			}
 			if !asked { // the middleware refused it
 				queued <- nil
-				failed = x.e.refuseAlone(ctx, left, refused)
+				failed = x.e.refuseSeparately(ctx, left, refused)
 			}
 			over <- failed
 		}()
 		_, refused = x.e.wrap.command(ctx, c, func(ctx context.Context, c workflow.Command) (workflow.Result, error) {
-			s := &served{left: left, command: c}
+			s := &mailCommand{request: left, command: c}
 			wait, err := x.ask(ctx, s)
 			asked = true
 			queued <- err
@@ -132,9 +132,9 @@ func (x executor) wrapped(ctx context.Context, left store.Request, c workflow.Co
 var errMiddlewareExited = fmt.Errorf("%w: a middleware of Config.Wrap ended its goroutine, as runtime.Goexit and the FailNow of a test do; "+
 	"let it return an error", ErrCallback)
 
-// stays reports whether a command is to stay because it starts a workflow that this engine was not opened with, but that the
-// database knows: a program that has it may come.
-func (x executor) stays(ctx context.Context, left store.Request) (bool, error) {
+// leaveToOther reports whether a command is to stay because it starts a workflow that this engine was not opened with,
+// but that the database knows: a program that has it may come.
+func (x executor) leaveToOther(ctx context.Context, left store.Request) (bool, error) {
 	c, err := workflow.Decode(left.Command)
 	if err != nil || c.Kind != workflow.KindStart || x.e.definitions.Named(c.Workflow) != nil || !c.WaitForOwner && x.e.fleet == nil {
 		return false, nil // if it cannot be decoded, it is refused
@@ -145,12 +145,12 @@ func (x executor) stays(ctx context.Context, left store.Request) (bool, error) {
 		return err
 	})
 	return slices.ContainsFunc(stored, func(d *store.Definition) bool {
-		return d.Name == c.Workflow && (c.WaitForOwner || x.e.elsewhere(ctx, d.Fingerprint))
+		return d.Name == c.Workflow && (c.WaitForOwner || x.e.otherEngineHas(ctx, d.Fingerprint))
 	}), err
 }
 
-// refuseAlone answers a command whose own transaction is gone, and its answer with it.
-func (e *Engine) refuseAlone(ctx context.Context, left store.Request, cause error) error {
+// refuseSeparately answers a command whose own transaction is gone, and its answer with it.
+func (e *Engine) refuseSeparately(ctx context.Context, left store.Request, cause error) error {
 	return e.writer.Submit(ctx, &commit.Request{Run: func(tx *commit.Tx) error { return e.refuse(tx, left, cause) }})
 }
 
@@ -167,9 +167,9 @@ func (e *Engine) refuse(tx *commit.Tx, left store.Request, cause error) error {
 // errAnswered undoes a command that another engine has executed meanwhile.
 var errAnswered = errors.New("another engine has answered the command")
 
-// served is a command that was left, and what became of it.
-type served struct {
-	left    store.Request
+// mailCommand is a command that was left, and what became of it.
+type mailCommand struct {
+	request store.Request
 	command workflow.Command
 	err     error // why it is no command; nil if it is one
 
@@ -177,15 +177,16 @@ type served struct {
 	refused error // why it did not happen; nil if it did
 }
 
-// serve executes a command that was left, and records the answer in the same transaction: so it is executed once, whatever fails. A
-// command that is refused undoes itself alone. One that only another program can execute is refused too, or stays if it is to.
-func (e *Engine) serve(tx *commit.Tx, s *served) error {
-	left, c, err := s.left, s.command, s.err
+// serve executes a command that was left, and records the answer in the same transaction: so it is executed once,
+// whatever fails. A command that is refused undoes itself alone. One that only another program can execute is refused
+// too, or stays if it is to.
+func (e *Engine) serve(tx *commit.Tx, s *mailCommand) error {
+	left, c, err := s.request, s.command, s.err
 	s.result, s.refused = workflow.Result{}, nil
 	if err == nil {
 		var lacks *NotLoadedError
 		err = e.commands.NotLoaded(tx, &c)
-		if errors.As(err, &lacks) && (c.WaitForOwner || e.elsewhere(tx.Context(), lacks.Fingerprint)) {
+		if errors.As(err, &lacks) && (c.WaitForOwner || e.otherEngineHas(tx.Context(), lacks.Fingerprint)) {
 			tx.Rollback()
 			return nil
 		}

@@ -13,12 +13,12 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Reads do not go through the writer: they see what is committed, from a connection of their own, and delay no command. What was
-// acknowledged before the call is there, as a command is acknowledged after its commit. A caller that must see more than is
-// committed, as within an Update, uses the Tx that it was given.
+// Reads do not go through the writer: they see what is committed, from a connection of their own, and delay no command.
+// What was acknowledged before the call is there, as a command is acknowledged after its commit. A caller that must see
+// more than is committed, as within an Update, uses the Tx that it was given.
 
-// View runs f on a consistent snapshot, which includes everything that was acknowledged before the call. f must not call the
-// engine, which may have to wait for the end of the view.
+// View runs f on a consistent snapshot, which includes everything that was acknowledged before the call. f must not
+// call the engine, which may have to wait for the end of the view.
 func (e *Engine) View(ctx context.Context, f func(store.Reader) error) error {
 	if f == nil {
 		return errors.New("View: there is no function to call: it is nil")
@@ -30,7 +30,7 @@ func (e *Engine) View(ctx context.Context, f func(store.Reader) error) error {
 	if err != nil && errors.Is(err, fs.ErrClosed) && e.isClosing() {
 		return e.closedError()
 	}
-	return e.lose(err)
+	return e.stopIfLost(err)
 }
 
 // isClosing reports whether Close has begun.
@@ -62,8 +62,8 @@ func (e *Engine) Item(ctx context.Context, id workitem.ID) (*store.ItemRow, erro
 	return nil, fmt.Errorf("work item %s: %w", printable.ID(id), ErrNotFound)
 }
 
-// rootOf finds the root case of an item, a case or a job. The writer knows those of the trees that it has in memory, which is most of
-// those that callers ask for.
+// rootOf finds the root case of an item, a case or a job. The writer knows those of the trees that it has in memory,
+// which is most of those that callers ask for.
 func (e *Engine) rootOf(ctx context.Context, id [16]byte) (workitem.CaseID, error) {
 	if root, ok := e.writer.RootOf(id); ok {
 		return root, nil

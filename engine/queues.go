@@ -27,7 +27,7 @@ func (c *controls) setQueue(tx *commit.Tx, cmd *workflow.Command) error {
 	if unset := v == (store.QueueValue{}); unset {
 		err = tx.Store().Set(tx.Context(), store.QueueSetting+cmd.Queue, nil)
 	} else {
-		err = set(tx.Context(), tx.Store(), store.QueueSetting+cmd.Queue, v)
+		err = setJSON(tx.Context(), tx.Store(), store.QueueSetting+cmd.Queue, v)
 	}
 	c.change(func() {
 		if c.queues = maps.Clone(c.queues); c.queues == nil {

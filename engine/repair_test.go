@@ -243,8 +243,8 @@ func TestAResumedCaseIsKept(t *testing.T) {
 	require.Equal(t, state.CaseCompleted, caseOf(t, e, id).State)
 }
 
-// A task whose policy is an incident stays open when its attempts are used up: the run says that it is stuck, and by what, and goes on
-// when a person has decided.
+// A task whose policy is an incident stays open when its attempts are used up: the run says that it is stuck, and by
+// what, and goes on when a person has decided.
 func TestAttemptsThatAreUsedUpAreAnIncident(t *testing.T) {
 	t.Parallel()
 	down := true
@@ -303,7 +303,8 @@ func TestAttemptsThatAreUsedUpAreAnIncident(t *testing.T) {
 	require.Zero(t, c.Jobs.Len())
 }
 
-// A case that failed goes on from a task before the one that failed: its work is done again, and the history has who and why.
+// A case that failed goes on from a task before the one that failed: its work is done again, and the history has who
+// and why.
 func TestACaseGoesOnFromAnEarlierTask(t *testing.T) {
 	t.Parallel()
 	e := enginetest.New(t, compiled(t, "workflow line\n start s\n end e\n task A\n task B\n flow s -> A\n flow A -> B\n flow B -> e\n")...)
@@ -349,7 +350,7 @@ func TestAMoveThatFailsTheCaseIsRefused(t *testing.T) {
 func TestAStrandedCaseIsFoundAndRepaired(t *testing.T) {
 	t.Parallel()
 	e := enginetest.New(t, compiled(t, repaired)...)
-	stranded := func() (all []why.Strand) {
+	stranded := func() (all []why.StrandedCase) {
 		for s, err := range why.Stranded(t.Context(), e, why.Search{Here: e.Here(), Now: e.Now()}) {
 			require.NoError(t, err)
 			all = append(all, s)

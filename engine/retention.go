@@ -14,8 +14,9 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// The cleaner decides what is removed and when; this file gives it the engine. It finds cases by a view, and removes them by requests
-// of the writer, so that a removal and a command on the same case are ordered, and an observer learns of both:
+// The cleaner decides what is removed and when; this file gives it the engine. It finds cases by a view, and removes
+// them by requests of the writer, so that a removal and a command on the same case are ordered, and an observer learns
+// of both:
 //
 //	alarm ─▶ pass: Find a page of cases ─▶ Remove them in one commit ─▶ the next page ─▶ alarm for the next case that is due
 //	                                        └ refused: each in a commit of its own; the one at fault is left, and logged
@@ -27,7 +28,7 @@ func (e *Engine) newCleaner() *retention.Cleaner {
 		Now:   e.now,
 		Alarm: func(at time.Time, f func()) (stop func()) { return e.alarms.At(at.UnixMicro(), f) },
 		Retry: func(ctx context.Context, f func() error) error {
-			return e.retrier().Insist(ctx, func() error {
+			return e.retrier().Retry(ctx, func() error {
 				err := f()
 				if err == nil || fault.Is(err) {
 					e.faults.Note("retention", err, "cases could not be removed; they are kept, and it is tried again")
@@ -76,8 +77,8 @@ func (x expired) Unavailable(err error) bool {
 	return errors.Is(err, fault.ErrCommit) || errors.Is(err, ErrClosed)
 }
 
-// removeExpired removes a root case, unless it was removed before, or it must stay after all: the view that found it may be older than
-// a command that has resumed the case, or has set it another time to be kept until.
+// removeExpired removes a root case, unless it was removed before, or it must stay after all: the view that found it
+// may be older than a command that has resumed the case, or has set it another time to be kept until.
 func removeExpired(tx *commit.Tx, root workitem.CaseID) (removed bool, err error) {
 	u, err := tx.Open(root)
 	if errors.Is(err, ErrNotFound) {

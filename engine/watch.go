@@ -88,7 +88,7 @@ func (e *Engine) WaitItem(ctx context.Context, item workitem.ID) (*workitem.Item
 // receive 7.
 func (e *Engine) Watch(ctx context.Context, root workitem.CaseID, after int64) iter.Seq2[*store.Entry, error] {
 	return func(yield func(*store.Entry, error) bool) {
-		if err := e.mustBeRoot(ctx, root); err != nil {
+		if err := e.checkRoot(ctx, root); err != nil {
 			yield(nil, err)
 			return
 		}
@@ -105,8 +105,8 @@ func (e *Engine) Watch(ctx context.Context, root workitem.CaseID, after int64) i
 	}
 }
 
-// mustBeRoot refuses the id of anything but a root case, whose journal would never have an entry; zero stands for all.
-func (e *Engine) mustBeRoot(ctx context.Context, id workitem.CaseID) error {
+// checkRoot refuses the id of anything but a root case, whose journal would never have an entry; zero stands for all.
+func (e *Engine) checkRoot(ctx context.Context, id workitem.CaseID) error {
 	if id.IsZero() {
 		return nil
 	}
@@ -133,13 +133,13 @@ func (e *Engine) Drain(ctx context.Context) error {
 		}
 		e.dispatch.Turn()
 		select {
-		case <-e.active.quiet():
+		case <-e.active.idle():
 		case <-ctx.Done():
 			return fmt.Errorf("drain: %w", ctx.Err())
 		}
 		if due, ok := e.dispatch.NextDue(); !ok || due.After(e.now()) {
 			select {
-			case <-e.active.quiet():
+			case <-e.active.idle():
 				return e.dispatch.Runaway()
 			default:
 			}

@@ -93,8 +93,8 @@ func Debounce(quiet, longest time.Duration) Option {
 	return set(func(c *Command) { c.IfTaken, c.Quiet, c.Longest = Debounced, quiet, longest })
 }
 
-// PutOff returns how long after now a debounced start begins, if the first start with its key was at first.
-func (c *Command) PutOff(first, now time.Time) time.Duration {
+// DebounceDelay returns how long after now a debounced start begins, if the first start with its key was at first.
+func (c *Command) DebounceDelay(first, now time.Time) time.Duration {
 	if c.Longest == 0 {
 		return c.Quiet
 	}

@@ -103,7 +103,7 @@ func misused(err error, found *Info, opts []workflow.Option) error {
 		return err
 	}
 	key := workflow.With(workflow.Command{}, opts...).Key
-	on := found.onKey(key)
+	on := found.caseOfKey(key)
 	if on.IsZero() {
 		return err
 	}
@@ -295,11 +295,11 @@ func checkBackfill(s *State, q request) error {
 
 // knows reports whether a command with the idempotency key of the options is recorded.
 func (i *Info) knows(opts []workflow.Option) bool {
-	return !i.onKey(workflow.With(workflow.Command{}, opts...).Key).IsZero()
+	return !i.caseOfKey(workflow.With(workflow.Command{}, opts...).Key).IsZero()
 }
 
-// onKey returns the case that a command with an idempotency key was for; zero if none is recorded.
-func (i *Info) onKey(key string) workitem.CaseID {
+// caseOfKey returns the case that a command with an idempotency key was for; zero if none is recorded.
+func (i *Info) caseOfKey(key string) workitem.CaseID {
 	if key != "" && i.ended.Key == key {
 		return i.Case
 	}
@@ -311,7 +311,7 @@ func (i *Info) onKey(key string) workitem.CaseID {
 // now.
 func command(found *Info, q request, opts []workflow.Option) (workflow.Command, error) {
 	c := workflow.With(workflow.Cancel(found.Case, nil), opts...)
-	if on := found.onKey(c.Key); !on.IsZero() {
+	if on := found.caseOfKey(c.Key); !on.IsZero() {
 		c.Case = on
 	}
 	c.Workflow, q.By, q.Key = Name, c.Actor, c.Key

@@ -18,7 +18,7 @@ import (
 // Cause says why a case does not end. The values are stable.
 type Cause string
 
-// The causes of a [Strand]. The cause of a blocked wait has the value of its [Block].
+// The causes of a [StrandedCase]. The cause of a blocked wait has the value of its [Block].
 const (
 	CauseDeadEnd   Cause = "dead-end"   // no run completes it from its present marking
 	CauseIdle      Cause = "idle"       // nothing of it is in progress
@@ -32,8 +32,8 @@ const (
 	CauseForgotten Cause = "forgotten"  // it has waited for an event, without a deadline, for longer than Search.Older
 )
 
-// Strand is a live case that does not end by itself, nor by the work that it offers.
-type Strand struct {
+// StrandedCase is a live case that does not end by itself, nor by the work that it offers.
+type StrandedCase struct {
 	Case     workitem.CaseID `json:"case"`
 	Root     workitem.CaseID `json:"root"`
 	Workflow string          `json:"workflow"`
@@ -70,19 +70,19 @@ var ErrMore = errors.New("there are more cases to look at")
 // has no workers, a limit is set to 0, or an incident needs a decision. Several root cases are read in one view. A case
 // is not listed as a dead end if the search for a run exceeded its budget. After the live cases come those that have
 // ended and left an incident.
-func Stranded(ctx context.Context, v store.Viewer, s Search) iter.Seq2[Strand, error] {
-	return func(yield func(Strand, error) bool) {
+func Stranded(ctx context.Context, v store.Viewer, s Search) iter.Seq2[StrandedCase, error] {
+	return func(yield func(StrandedCase, error) bool) {
 		x := &examination{Search: s, busy: make(map[string]bool), ways: make(map[string]string)}
 		if x.Late == 0 {
 			x.Late = DefaultLate
 		}
 		err := v.View(ctx, func(r store.Reader) error { return x.readControls(ctx, r) })
 		if err != nil {
-			yield(Strand{}, err)
+			yield(StrandedCase{}, err)
 			return
 		}
 		for some, err := range x.parts(x.roots(ctx, v)) {
-			var found []Strand
+			var found []StrandedCase
 			if len(some) > 0 {
 				if e := v.View(ctx, func(r store.Reader) (err error) {
 					found, err = x.look(ctx, r, some)
@@ -97,15 +97,15 @@ func Stranded(ctx context.Context, v store.Viewer, s Search) iter.Seq2[Strand, e
 				}
 			}
 			if err != nil {
-				yield(Strand{}, err)
+				yield(StrandedCase{}, err)
 				return
 			}
 		}
 	}
 }
 
-// together is the number of root cases that are read in one view.
-const together = 50
+// rootsPerView is the number of root cases that are read in one view.
+const rootsPerView = 50
 
 // parts yields groups of root cases that are examined in one view. An error comes with the cases before it; it is
 // [ErrMore] if Search.Most is exceeded.
@@ -121,7 +121,7 @@ func (x *examination) parts(roots iter.Seq2[workitem.CaseID, error]) iter.Seq2[[
 				yield(some, err)
 				return
 			}
-			if some = append(some, root); len(some) == together {
+			if some = append(some, root); len(some) == rootsPerView {
 				if !yield(some, nil) {
 					return
 				}
@@ -217,7 +217,7 @@ func (x *examination) roots(ctx context.Context, v store.Viewer) iter.Seq2[worki
 }
 
 // look examines the trees of root cases. It skips those that were removed meanwhile.
-func (x *examination) look(ctx context.Context, r store.Finder, roots []workitem.CaseID) (found []Strand, err error) {
+func (x *examination) look(ctx context.Context, r store.Finder, roots []workitem.CaseID) (found []StrandedCase, err error) {
 	trees, err := r.Trees(ctx, roots)
 	if err != nil {
 		return nil, err
@@ -233,9 +233,9 @@ func (x *examination) look(ctx context.Context, r store.Finder, roots []workitem
 }
 
 // lookAt examines the cases of one tree.
-func (x *examination) lookAt(ctx context.Context, r store.Finder, tree *state.Tree) ([]Strand, error) {
+func (x *examination) lookAt(ctx context.Context, r store.Finder, tree *state.Tree) ([]StrandedCase, error) {
 	in := Input{Here: x.Here, Tree: tree, Case: tree.Root, Now: x.Now, Paused: x.queues, Hours: x.hours, Batches: x.batch}
-	l := &looking{examination: x, tree: tree}
+	l := &treeSearch{examination: x, tree: tree}
 	answer := Explain(in)
 	for i := range answer.Waits {
 		if err := l.wait(ctx, r, &answer.Waits[i]); err != nil {

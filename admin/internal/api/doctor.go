@@ -17,14 +17,14 @@ func (a *API) doctor(w http.ResponseWriter, r *http.Request) {
 	if !check(w, q) {
 		return
 	}
-	out := page[why.Strand]{Rows: []why.Strand{}}
+	out := page[why.StrandedCase]{Rows: []why.StrandedCase{}}
 	write := rowWrite(func(row any) error {
-		if s, ok := row.(why.Strand); ok {
+		if s, ok := row.(why.StrandedCase); ok {
 			out.Rows = append(out.Rows, s)
 		}
 		return nil
 	})
-	form := formOf[why.Strand](r)
+	form := formOf[why.StrandedCase](r)
 	if form != nil {
 		write = form.begin(w)
 	}

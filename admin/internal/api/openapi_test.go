@@ -108,7 +108,7 @@ var answers = map[string]struct {
 	"/api/v1/steps": {reflect.TypeFor[record.Step](), true}, "/api/v1/events": {reflect.TypeFor[record.Event](), true},
 	"/api/v1/incidents": {reflect.TypeFor[record.Incident](), true}, "/api/v1/definitions": {reflect.TypeFor[record.Definition](), true},
 	"/api/v1/counts": {reflect.TypeFor[record.Count](), true}, "/api/v1/commands": {reflect.TypeFor[workflow.Result](), false},
-	"/api/v1/doctor": {reflect.TypeFor[why.Strand](), true}, "/api/v1/stats": {reflect.TypeFor[rates](), false},
+	"/api/v1/doctor": {reflect.TypeFor[why.StrandedCase](), true}, "/api/v1/stats": {reflect.TypeFor[rates](), false},
 	"/api/v1/queues": {reflect.TypeFor[source.Queue](), true}, "/api/v1/limits": {reflect.TypeFor[workflow.LimitInfo](), true},
 	"/api/v1/schedules": {reflect.TypeFor[schedules.Description](), true}, "/api/v1/schedules/{name}": {reflect.TypeFor[schedules.Description](), false},
 	"/api/v1/search": {reflect.TypeFor[store.Match](), true},
@@ -263,7 +263,8 @@ func (s *schemas) answerOf(t *testing.T, path string, names []string) object {
 	return object{"description": "the answer", "content": content}
 }
 
-// The description is made of the types that the answers are written from, and names every route. go test -update writes it again.
+// The description is made of the types that the answers are written from, and names every route. go test -update writes
+// it again.
 func TestTheDescriptionIsThatOfTheRoutes(t *testing.T) {
 	text := document(t)
 	if *update {

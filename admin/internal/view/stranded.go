@@ -71,7 +71,7 @@ func (s *Site) stranded(r *Request) (*Table, error) {
 }
 
 // strandRow adds a stranded case; its page has the forms that repair it.
-func (s *Site) strandRow(t *Table, found *why.Strand) {
+func (s *Site) strandRow(t *Table, found *why.StrandedCase) {
 	id := found.Case.String()
 	since := text("")
 	if !found.Since.IsZero() {

@@ -15,8 +15,8 @@ import (
 // CodeReplaced is the code of the reason with which a case is canceled that another one replaces.
 const CodeReplaced = "replaced"
 
-// mostGone bounds how often a start is retried because the case that held its key was removed before it was read.
-const mostGone = 100
+// maxRetries bounds how often a start is retried because the case that held its key was removed before it was read.
+const maxRetries = 100
 
 // beginOrFind starts a case, or follows the start's IfTaken policy if another case holds its business key.
 func (x *Executor) beginOrFind(
@@ -41,7 +41,7 @@ func (x *Executor) beginOrFind(
 			return result, err
 		}
 		u, opened := tx.Open(taken.Case)
-		if gone++; errors.Is(opened, store.ErrNotFound) && gone < mostGone { // another engine has removed it since it was read
+		if gone++; errors.Is(opened, store.ErrNotFound) && gone < maxRetries { // another engine has removed it since it was read
 			continue
 		}
 		if opened != nil {
@@ -51,14 +51,14 @@ func (x *Executor) beginOrFind(
 			result = workflow.Result{Case: taken.Case, Found: true}
 			return result, tx.Remember(u, o, result)
 		}
-		if err := x.takePlace(tx, u, c, o, err); err != nil {
+		if err := x.replaceHolder(tx, u, c, o, err); err != nil {
 			return workflow.Result{}, err
 		}
 	}
 }
 
-// takePlace cancels the case that holds the key if the policy of the start allows it; otherwise it returns taken.
-func (x *Executor) takePlace(tx *commit.Tx, u *commit.TreeWrite, c *workflow.Command, o commit.Operation, taken error) error {
+// replaceHolder cancels the case that holds the key if the policy of the start allows it; otherwise it returns taken.
+func (x *Executor) replaceHolder(tx *commit.Tx, u *commit.TreeWrite, c *workflow.Command, o commit.Operation, taken error) error {
 	holder := u.Tree.Case(u.Tree.Root)
 	switch {
 	case holder.State.Final():
@@ -77,8 +77,8 @@ func cancelReplaced(tx *commit.Tx, u *commit.TreeWrite, o commit.Operation) erro
 	return err
 }
 
-// next starts the queued case that waits for a root case that has ended, if it is its turn.
-func (x *Executor) next(tx *commit.Tx, ended *state.Case) error {
+// startNextQueued starts the queued case that waits for a root case that has ended, if it is its turn.
+func (x *Executor) startNextQueued(tx *commit.Tx, ended *state.Case) error {
 	holders, err := tx.KeyHolders(ended)
 	if err != nil {
 		return err

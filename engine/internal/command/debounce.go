@@ -27,7 +27,7 @@ func (x *Executor) debounce(
 	var beside []workitem.CaseID
 	for {
 		again, later := *fresh, *c // copies, since begin puts the case into a tree, which may be rolled back
-		later.After = later.PutOff(since, tx.Now())
+		later.After = later.DebounceDelay(since, tx.Now())
 		if again.Options, err = debounced(fresh, since); err != nil {
 			return result, fmt.Errorf("start %s: %w", d.Name, err)
 		}
@@ -39,7 +39,7 @@ func (x *Executor) debounce(
 		if !errors.As(err, &taken) {
 			return result, err
 		}
-		first, begun, err := x.makeWay(tx, taken, o)
+		first, begun, err := x.cancelDebounced(tx, taken, o)
 		switch {
 		case err != nil:
 			return workflow.Result{}, err
@@ -61,10 +61,10 @@ func debounced(fresh *state.Case, since time.Time) ([]byte, error) {
 	return options.Encode()
 }
 
-// makeWay cancels the case that holds a key if it is debounced and has not begun, and returns the time of the first
-// start of its series. begun reports that it has begun, and continues. It returns taken as the error if the case is not
-// debounced.
-func (x *Executor) makeWay(tx *commit.Tx, taken *workflow.KeyTakenError, o commit.Operation) (first time.Time, begun bool, err error) {
+// cancelDebounced cancels the case that holds a key if it is debounced and has not begun, and returns the time of the
+// first start of its series. begun reports that it has begun, and continues. It returns taken as the error if the case
+// is not debounced.
+func (x *Executor) cancelDebounced(tx *commit.Tx, taken *workflow.KeyTakenError, o commit.Operation) (first time.Time, begun bool, err error) {
 	u, err := tx.Open(taken.Case)
 	if err != nil {
 		return first, false, err

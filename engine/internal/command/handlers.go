@@ -32,7 +32,7 @@ func (x *Executor) RootEnded(tx *commit.Tx, u *commit.TreeWrite) error {
 	d := x.o.Definitions.Definition(c.Fingerprint)
 	root := u.Tree.Case(u.Tree.Root)
 	if root.Unique || o.Queued {
-		if err := x.next(tx, root); err != nil {
+		if err := x.startNextQueued(tx, root); err != nil {
 			return err
 		}
 	}
@@ -66,7 +66,7 @@ func (x *Executor) RootEnded(tx *commit.Tx, u *commit.TreeWrite) error {
 		}
 		return nil
 	})
-	if !errors.Is(err, errRunGone) {
+	if !errors.Is(err, errCaseRemoved) {
 		return err
 	}
 	for _, t := range now { // the savepoint has undone the removal, so the case can have jobs
@@ -77,10 +77,10 @@ func (x *Executor) RootEnded(tx *commit.Tx, u *commit.TreeWrite) error {
 	return nil
 }
 
-// errRunGone says that a completion handler failed after an earlier one had removed the case, which the job that
+// errCaseRemoved says that a completion handler failed after an earlier one had removed the case, which the job that
 // repeats the handler would need. The effects of the handlers are rolled back, and jobs call all of them. The command
 // itself is not run again, since it may be part of an Update whose function must not be called twice.
-var errRunGone = errors.New("the run was removed by a completion handler before another one failed")
+var errCaseRemoved = errors.New("the run was removed by a completion handler before another one failed")
 
 // callInTx calls a handler in the transaction. If it fails, only its own effects are rolled back, and a job calls it
 // later.
@@ -95,7 +95,7 @@ func (x *Executor) callInTx(tx *commit.Tx, u *commit.TreeWrite, d *workflow.Defi
 	x.o.Log.Error("a completion handler failed; a job calls it again",
 		"handler", t.Handler, "workflow", c.Workflow, "case", c.ID, "error", err)
 	if u.Tree.Removed() { // by an earlier handler
-		return fmt.Errorf("%w: %w", errRunGone, err)
+		return fmt.Errorf("%w: %w", errCaseRemoved, err)
 	}
 	return x.callByJob(tx, u, t, workitem.FailureOf(err))
 }

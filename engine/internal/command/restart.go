@@ -40,7 +40,7 @@ func (x *Executor) restart(tx *commit.Tx, c *workflow.Command, o commit.Operatio
 	if err != nil {
 		return none, err
 	}
-	options, queued, err := optionsAgain(old, c.Trace)
+	options, queued, err := restartOptions(old, c.Trace)
 	if err != nil {
 		return none, err
 	}
@@ -52,15 +52,16 @@ func (x *Executor) restart(tx *commit.Tx, c *workflow.Command, o commit.Operatio
 	return x.begin(tx, fresh, d, &again, o, steps)
 }
 
-// wasDebounced reports whether a case was debounced. A restart of it does not hold the business key, and begins at once.
+// wasDebounced reports whether a case was debounced. A restart of it does not hold the business key, and begins at
+// once.
 func wasDebounced(old *state.Case) bool {
 	o, err := workflow.OptionsOf(kernel.Info(old))
 	return err == nil && !o.Debounced.IsZero()
 }
 
-// optionsAgain returns the options of the new case: those of the old one, the work that it continues, and the trace of
-// the restart. It reports whether the case is queued.
-func optionsAgain(old *state.Case, trace string) (raw json.RawMessage, queued bool, err error) {
+// restartOptions returns the options of the new case: those of the old one, the work that it continues, and the trace
+// of the restart. It reports whether the case is queued.
+func restartOptions(old *state.Case, trace string) (raw json.RawMessage, queued bool, err error) {
 	o, err := workflow.OptionsOf(kernel.Info(old))
 	if err != nil {
 		return old.Options, false, err

@@ -29,7 +29,7 @@ type retryLevel struct {
 // is over.
 func (r *retries) add(n entry, over func(level int)) {
 	at := min(int(n.faults), fault.Levels-1)
-	n.faults, n.cautious = uint8(min(at+1, fault.Levels-1)), true
+	n.faults, n.durableClaim = uint8(min(at+1, fault.Levels-1)), true
 	l := &r[at]
 	l.list = append(l.list, n)
 	if len(l.list) == 1 {
@@ -66,14 +66,14 @@ func (s *scheduler) tryAgain(n entry) {
 		return
 	}
 	n.ticket = n.ticket.Again() // the claim returns what the old ticket acquired
-	s.again.add(n, s.tryLevel)
+	s.retries.add(n, s.tryLevel)
 	s.d.o.Active(1)
 }
 
 // tryLevel puts the entries of a level back into the calendar.
 func (s *scheduler) tryLevel(level int) {
 	s.mu.Lock()
-	list := s.again.take(level)
+	list := s.retries.take(level)
 	for _, n := range list {
 		s.waiting.putBack(n)
 	}
@@ -86,15 +86,15 @@ func (s *scheduler) tryLevel(level int) {
 
 // tryAll does the same for all levels.
 func (s *scheduler) tryAll() {
-	for level := range s.again {
+	for level := range s.retries {
 		s.tryLevel(level)
 	}
 }
 
 // stopRetries stops all retries. The lock is held.
 func (s *scheduler) stopRetries() {
-	for level := range s.again {
-		s.d.o.Active(-len(s.again.take(level)))
+	for level := range s.retries {
+		s.d.o.Active(-len(s.retries.take(level)))
 	}
 }
 
@@ -103,7 +103,7 @@ func (d *Dispatcher) IsTriedAgain(job workitem.JobID) (found bool) {
 	s := &d.sched
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.again.each(func(n *entry) { found = found || n.job == job })
+	s.retries.each(func(n *entry) { found = found || n.job == job })
 	return found
 }
 
@@ -164,7 +164,7 @@ func (s *scheduler) overdue(now int64) []Backlog {
 			}
 		}
 	}
-	s.again.each(func(n *entry) { count(n, 1) })
+	s.retries.each(func(n *entry) { count(n, 1) })
 	s.waiting.until(now, func(n *entry) { count(n, 0) }) // due, and not yet seen by a turn, for example after the clock was set
 	var list []Backlog
 	if b := found[nil]; b != nil {

@@ -11,7 +11,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// An entry waits longer with each fault, up to a bound; those with equally many faults go together, and keep their place.
+// An entry waits longer with each fault, up to a bound; those with equally many faults go together, and keep their
+// place.
 func TestRetriesGoTogetherByTheirFaults(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r retries
@@ -32,7 +33,7 @@ func TestRetriesGoTogetherByTheirFaults(t *testing.T) {
 		first := r.take(0)
 		require.Len(t, first, 3)
 		for n, e := range first {
-			require.Equal(t, entry{job: workitem.JobID{byte(n)}, due: int64(10 - n), faults: 1, cautious: true}, e)
+			require.Equal(t, entry{job: workitem.JobID{byte(n)}, due: int64(10 - n), faults: 1, durableClaim: true}, e)
 		}
 		require.Empty(t, r.take(0))
 

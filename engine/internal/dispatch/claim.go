@@ -28,13 +28,13 @@ type claim struct {
 
 	outcome outcome // for the limits of the job
 
-	plain   bool  // see startsPlainly
-	refused error // why the kernel refused the start in the transaction that opened the job
+	withoutCallbacks bool  // see startsWithoutCallbacks
+	refused          error // why the kernel refused the start in the transaction that opened the job
 }
 
-// errGone is the failure of a function that ended its goroutine, as runtime.Goexit does. It is set in a deferred
+// errExited is the failure of a function that ended its goroutine, as runtime.Goexit does. It is set in a deferred
 // function, since nothing else runs after that.
-var errGone = &workitem.Failure{Code: workitem.CodePanic, Retryable: true,
+var errExited = &workitem.Failure{Code: workitem.CodePanic, Retryable: true,
 	Message: "the function ended its goroutine, as runtime.Goexit and the FailNow of a test do; let it return an error"}
 
 var errEndedAtStart = errors.New("the item ended as it started, in a transaction that was done anew")
@@ -52,7 +52,7 @@ func (d *Dispatcher) claim(n entry) {
 		delete(d.sched.groups, n.job)
 	}
 	c.ctx, c.cancel = context.WithCancelCause(d.o.Context)
-	r := d.onLoadedJob(n, "job claim", !n.cautious, func(m *kernel.Machine) (err error) {
+	r := d.onLoadedJob(n, "job claim", !n.durableClaim, func(m *kernel.Machine) (err error) {
 		c.latest, err = m.Claim(n.job, d.o.Owner, c.lease)
 		switch {
 		case err != nil || c.work == nil:
@@ -96,7 +96,7 @@ func (c *claim) accepted(tx *commit.Tx) {
 	c.steps = c.d.newJournal(c.entry, c.work, c.cancel)
 	tx.CacheSteps(c.root, c.job, c.work.Steps)
 	c.d.sched.hold(c.job, &running{root: c.root, lease: c.lease, cancel: c.cancel, steps: c.steps})
-	if !c.cautious {
+	if !c.durableClaim {
 		c.d.sched.pool.do(c)
 	}
 }
@@ -106,14 +106,14 @@ func (c *claim) ended(err error) {
 	switch {
 	case begins && c.group != nil:
 		c.group.decided(c, true)
-	case begins && c.cautious:
+	case begins && c.durableClaim:
 		c.d.sched.pool.do(c)
 	case begins:
-	case c.steps != nil && !c.cautious:
+	case c.steps != nil && !c.durableClaim:
 		c.lost.Store(true)
 		c.cancel(nil) // without a claim the engine must not use the result
 	default: // no worker has started
-		c.d.notBegun(c.entry, err)
+		c.d.startFailed(c.entry, err)
 		if c.group != nil {
 			c.group.decided(c, false)
 		}
@@ -129,7 +129,7 @@ func (c *claim) do() {
 		defer c.group.leave(c.job)
 	}
 	d := c.d
-	if !d.sched.begins(c.ticket) {
+	if !d.sched.beginWork(c.ticket) {
 		d.release(c.job, c.root, c.steps)
 		return
 	}
@@ -139,7 +139,7 @@ func (c *claim) do() {
 	ended := false
 	defer func() {
 		if !ended && d.o.Context.Err() == nil {
-			d.settle(c.steps, nil, workitem.FailureOf(errGone))
+			d.settle(c.steps, nil, workitem.FailureOf(errExited))
 		}
 	}()
 	output, failure, how := c.run()
@@ -176,5 +176,5 @@ func (c *claim) free() {
 	if c.lost.Load() {
 		c.d.sched.tryAgain(c.entry)
 	}
-	c.d.sched.freed(c.entry, c.group, c.steps, c.outcome)
+	c.d.sched.endClaim(c.entry, c.group, c.steps, c.outcome)
 }

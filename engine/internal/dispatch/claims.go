@@ -34,8 +34,8 @@ const noFence = -1
 // holds reports whether the worker holds the job with the given fence.
 func (r *running) holds(fence int64) bool { return r != nil && r.steps.fence.Load() == fence }
 
-// leave cancels the context of the function, and ends the reports to its journal.
-func (r *running) leave() {
+// stop cancels the context of the function, and ends the reports to its journal.
+func (r *running) stop() {
 	r.steps.end()
 	r.cancel(nil)
 }
@@ -53,7 +53,8 @@ func (c *claims) snapshot() map[workitem.JobID]*running { return maps.Clone(c.ru
 // idle reports whether no worker has a job.
 func (c *claims) idle() bool { return len(c.running) == 0 }
 
-// reserve records that the transaction which opens a job also claims it, so that the job is not handed out a second time.
+// reserve records that the transaction which opens a job also claims it, so that the job is not handed out a second
+// time.
 func (c *claims) reserve(id workitem.JobID) { c.reserved[id] = struct{}{} }
 
 // unreserve records that the transaction of a reserved job was rolled back.
@@ -110,7 +111,7 @@ func (c *claims) lose() {
 	for id, r := range c.running {
 		r.steps.fence.Store(noFence)
 		c.lost[id] = struct{}{}
-		r.leave()
+		r.stop()
 	}
 }
 
@@ -157,7 +158,7 @@ func (c *claims) compare(root workitem.CaseID, tree *state.Tree, steps map[worki
 			_, j = tree.Job(id)
 		}
 		if j == nil || j.State != state.JobRunning || !r.holds(j.Fence) {
-			r.leave()
+			r.stop()
 			continue
 		}
 		for _, step := range steps[id] {

@@ -33,7 +33,7 @@ func (d *Dispatcher) fire(n entry) {
 		return d.o.CallHandler(tx, u, j)
 	}
 	r.Ended = func(err error) {
-		d.notBegun(n, err)
+		d.startFailed(n, err)
 		d.o.Active(-1)
 	}
 	if !d.o.Writer.Send(r) {
@@ -41,21 +41,21 @@ func (d *Dispatcher) fire(n entry) {
 	}
 }
 
-// notBegun decides what becomes of a due entry whose request ended so. It queues what there is to do and does not
+// startFailed decides what becomes of a due entry whose request ended so. It queues what there is to do and does not
 // block.
-func (d *Dispatcher) notBegun(n entry, err error) {
+func (d *Dispatcher) startFailed(n entry, err error) {
 	switch {
 	case err == nil || unwanted(err):
 	case d.takeNeeds(err):
 	case errors.Is(err, kernel.ErrNotDue):
-		d.lookAgain(n)
+		d.reschedule(n)
 	case errors.Is(err, workflow.ErrSuspended):
 		d.park(n)
 	case fault.Is(err):
 		d.o.Faults.Note("due work", err, "what is due could not begin; it is tried again", "job", n.job, "case", n.root)
 		d.sched.tryAgain(n)
 	default:
-		d.putOff(n, err)
+		d.postpone(n, err)
 	}
 }
 
@@ -65,24 +65,26 @@ func unwanted(err error) bool {
 	return errors.Is(err, commit.ErrClosed) || errors.Is(err, kernel.ErrLeaseLost) || errors.Is(err, store.ErrNotFound) || errors.Is(err, registry.ErrNotLoaded)
 }
 
-// putOff postpones a pending job after the kernel refused its command. That counts as an attempt.
-func (d *Dispatcher) putOff(n entry, cause error) { d.putOffBut(n, cause, kernel.EndWithoutHooks) }
+// postpone postpones a pending job after the kernel refused its command. That counts as an attempt.
+func (d *Dispatcher) postpone(n entry, cause error) {
+	d.postponeForced(n, cause, kernel.EndWithoutHooks)
+}
 
-// putOffBut also determines what happens to the items of a timer that is given up. If the kernel refuses that too, it
-// is repeated with fewer callbacks.
-func (d *Dispatcher) putOffBut(n entry, cause error, force kernel.ForcedEnd) {
+// postponeForced also determines what happens to the items of a timer that is given up. If the kernel refuses that too,
+// it is repeated with fewer callbacks.
+func (d *Dispatcher) postponeForced(n entry, cause error, force kernel.ForcedEnd) {
 	r := d.onJob(n, "job put off", false, func(m *kernel.Machine) error {
 		attempt := m.JobAttempt(n.job)
 		wait, _ := kernel.Backoff.Next(retry.Failure{Attempt: attempt + 1, Err: cause})
 		return m.Postpone(n.job, wait, kernel.MaxTries, workitem.FailureOf(cause), force)
 	})
-	d.follow(r, func(err error) {
+	d.send(r, func(err error) {
 		switch {
 		case err == nil:
 			d.o.Log.Error("a job could not be done; it is put off", "job", n.job, "case", n.root, "error", cause)
 		case unwanted(err):
 		case !fault.Is(err) && force < kernel.EndNothing:
-			d.putOffBut(n, cause, force+1)
+			d.postponeForced(n, cause, force+1)
 		default:
 			d.o.Faults.Note("due work", err, "a job could not be put off; it is tried again", "job", n.job, "case", n.root)
 			d.sched.tryAgain(n)
@@ -90,9 +92,9 @@ func (d *Dispatcher) putOffBut(n entry, cause error, force kernel.ForcedEnd) {
 	})
 }
 
-// lookAgain takes up a suspended job whose time has not come: the clock was set back since the scheduler looked at it,
+// reschedule takes up a suspended job whose time has not come: the clock was set back since the scheduler looked at it,
 // or the job was woken and suspended again.
-func (d *Dispatcher) lookAgain(n entry) {
+func (d *Dispatcher) reschedule(n entry) {
 	var j *state.Job
 	r := &commit.Request{Reads: true, Run: func(tx *commit.Tx) error {
 		u, err := tx.Open(n.root)
@@ -101,18 +103,18 @@ func (d *Dispatcher) lookAgain(n entry) {
 		}
 		return err
 	}}
-	d.follow(r, func(err error) {
+	d.send(r, func(err error) {
 		switch {
 		case err == nil && j != nil:
-			d.sched.takeUp(j)
+			d.sched.addOne(j)
 		case err != nil && !unwanted(err):
 			d.sched.tryAgain(n)
 		}
 	})
 }
 
-// follow queues a request of the engine itself; ended receives its outcome, on the writer's goroutine.
-func (d *Dispatcher) follow(r *commit.Request, ended func(error)) {
+// send queues a request of the engine itself; ended receives its outcome, on the writer's goroutine.
+func (d *Dispatcher) send(r *commit.Request, ended func(error)) {
 	r.Ended = ended
 	d.o.Writer.Send(r)
 }

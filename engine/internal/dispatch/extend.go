@@ -63,7 +63,7 @@ func (d *Dispatcher) reserve(tx *commit.Tx) []*claim {
 				continue
 			}
 			if n, ok := d.sched.reserve(c, j, tx.Now().UnixMicro()); ok {
-				found = append(found, &claim{entry: n, d: d, lease: tx.Now().Add(d.o.Lease), plain: startsPlainly(d.o.Definitions.Definition(c.Fingerprint), c, j)})
+				found = append(found, &claim{entry: n, d: d, lease: tx.Now().Add(d.o.Lease), withoutCallbacks: startsWithoutCallbacks(d.o.Definitions.Definition(c.Fingerprint), c, j)})
 			}
 		}
 	}
@@ -76,8 +76,8 @@ func firstRun(c *state.Case, j *state.Job) bool {
 	return j.Fence == 0 && c.Predecessor.IsZero() && (it == nil || it.Attempt == 1)
 }
 
-// startsPlainly reports whether the start of a job's item calls no callbacks that could refuse it.
-func startsPlainly(def *workflow.Definition, c *state.Case, j *state.Job) bool {
+// startsWithoutCallbacks reports whether the start of a job's item calls no callbacks that could refuse it.
+func startsWithoutCallbacks(def *workflow.Definition, c *state.Case, j *state.Job) bool {
 	t, ok := c.Net.TaskByName(j.Task)
 	if !ok || j.Kind != state.JobRun || !c.Parent.IsZero() || def.Hooks.OnStarted != nil {
 		return false
@@ -101,7 +101,7 @@ func (c *claim) claimIn(tx *commit.Tx) error {
 			return err
 		})
 	}
-	if c.plain {
+	if c.withoutCallbacks {
 		err := claim()
 		if err != nil && !fault.Is(err) {
 			err = fmt.Errorf("%w: %w", commit.ErrDefer, err)
@@ -132,7 +132,7 @@ func (c *claim) decided(tx *commit.Tx, err error) {
 		return
 	}
 	if err == nil {
-		c.d.notBegun(c.entry, c.refused) // nil if the item ended when it was started
+		c.d.startFailed(c.entry, c.refused) // nil if the item ended when it was started
 	}
 	c.d.sched.unreserve(c.entry)
 }
@@ -141,14 +141,14 @@ func (c *claim) decided(tx *commit.Tx, err error) {
 func (s *scheduler) reserve(c *state.Case, j *state.Job, now int64) (entry, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.on || s.stopping || j.Kind != state.JobRun && j.Kind != state.JobCall || j.Generation >= someRounds {
+	if !s.on || s.stopping || j.Kind != state.JobRun && j.Kind != state.JobCall || j.Generation >= firstCheck {
 		return entry{}, false
 	}
 	q := s.queueOf(j.Queue)
 	if s.paused[q.name] || q.running >= q.limit || s.full() || len(q.ready) > 0 || s.waiting.next() <= now {
 		return entry{}, false
 	}
-	n := entry{due: j.Due.UnixMicro(), job: j.ID, root: j.Root, queue: q, priority: shortPriority(j.Priority), cautious: true,
+	n := entry{due: j.Due.UnixMicro(), job: j.ID, root: j.Root, queue: q, priority: shortPriority(j.Priority), durableClaim: true,
 		urgent: s.d.urgency(j), hours: s.hoursOf(c, j)}
 	if s.hours.isClosed(&n, now) || s.batchOf(c, j) != nil {
 		return entry{}, false
@@ -169,5 +169,5 @@ func (s *scheduler) unreserve(n entry) {
 	s.mu.Lock()
 	s.claims.unreserve(n.job)
 	s.mu.Unlock()
-	s.freed(n, nil, nil, notBegun)
+	s.endClaim(n, nil, nil, notStarted)
 }

@@ -8,34 +8,35 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Fair scheduling is a round robin between the fairness keys of a queue: a job is assigned to a round when it becomes due, with at most one
-// job of each key in a round, and jobs of one priority start in the order of their rounds.
+// Fair scheduling is a round robin between the fairness keys of a queue: a job is assigned to a round when it becomes
+// due, with at most one job of each key in a round, and jobs of one priority start in the order of their rounds.
 //
 //	due in this order    a1 a2 a3 a4 a5         b1
 //	rounds               1  2  3  4  5          2    b1 became due as round 1 began
 //	begin                a1             a2 b1 a3 a4 a5
 //
-// Within a round, keys have the order in which they arrived. A new key joins the round after the current one, so its first job waits for at
-// most two jobs of each other key; after that, at most one job of each other key starts between two of its own. No key starves, since keys
-// that arrive later join later rounds.
+// Within a round, keys have the order in which they arrived. A new key joins the round after the current one, so its
+// first job waits for at most two jobs of each other key; after that, at most one job of each other key starts between
+// two of its own. No key starves, since keys that arrive later join later rounds.
 //
-// A job keeps its round while it waits for its hours or for limits, so limits are acquired fairly as well. The line of a limit can contain
-// jobs of several queues, whose rounds are not comparable: there, rounds are ordered by the time at which their first job became due.
+// A job keeps its round while it waits for its hours or for limits, so limits are acquired fairly as well. The line of
+// a limit can contain jobs of several queues, whose rounds are not comparable: there, rounds are ordered by the time at
+// which their first job became due.
 //
-// The key of jobs that an engine finds when it is opened, or takes from other engines, is unknown until their case is read. Up to readRound
-// such jobs share a round, and are read before jobs of the round start.
+// The key of jobs that an engine finds when it is opened, or takes from other engines, is unknown until their case is
+// read. Up to readRound such jobs share a round, and are read before jobs of the round start.
 
 // readRound is the largest number of jobs with unknown keys in one round.
 const readRound = 64
 
 // turn is the position of a job in the round robin. The scheduler's lock guards it.
 type turn struct {
-	key   string
-	round int64 // from 1; 0 until the job is due
-	since int64 // when the first job of the round was due
-	in    *rotation
-	of    *sharer // nil if the key is unknown
-	left  bool    // it no longer waits
+	key      string
+	round    int64 // from 1; 0 until the job is due
+	since    int64 // when the first job of the round was due
+	rotation *rotation
+	sharer   *sharer // nil if the key is unknown
+	gone     bool    // it no longer waits
 }
 
 // rotation is the round robin of the jobs of one priority in a queue.
@@ -58,27 +59,27 @@ type sharer struct {
 	waiting int
 }
 
-// compareTurns orders turns by the time of their round, which is the order of rounds within a rotation, then by round and place. Jobs
-// without a turn are ordered by due.
+// compareTurns orders turns by the time of their round, which is the order of rounds within a rotation, then by round
+// and place. Jobs without a turn are ordered by due.
 func compareTurns(a, b *entry) int {
 	if a.turn == nil && b.turn == nil {
 		return 0
 	}
-	x, y := a.standing(), b.standing()
+	x, y := a.turnOrder(), b.turnOrder()
 	return cmp.Or(cmp.Compare(x.since, y.since), cmp.Compare(x.rotation, y.rotation), cmp.Compare(x.round, y.round), cmp.Compare(x.place, y.place))
 }
 
-// standing returns the sort key of a turn.
-type standing struct{ since, rotation, round, place int64 }
+// turnOrder returns the sort key of a turn.
+type turnOrder struct{ since, rotation, round, place int64 }
 
-func (n *entry) standing() standing {
+func (n *entry) turnOrder() turnOrder {
 	t := n.turn
-	if t == nil || t.in == nil {
-		return standing{since: n.due}
+	if t == nil || t.rotation == nil {
+		return turnOrder{since: n.due}
 	}
-	p := standing{since: t.since, rotation: t.in.id, round: t.round}
-	if t.of != nil {
-		p.place = t.of.place
+	p := turnOrder{since: t.since, rotation: t.rotation.id, round: t.round}
+	if t.sharer != nil {
+		p.place = t.sharer.place
 	}
 	return p
 }
@@ -93,7 +94,7 @@ func (r *rotation) join(t *turn, due int64) {
 	}
 	k.last = max(r.round, k.last) + 1
 	k.waiting++
-	t.of = k
+	t.sharer = k
 	r.place(t, k.last, due)
 }
 
@@ -114,29 +115,30 @@ func (r *rotation) place(t *turn, round, due int64) {
 		}
 		r.opened = append(r.opened, due)
 	}
-	t.in, t.round, t.since = r, round, r.opened[at]
+	t.rotation, t.round, t.since = r, round, r.opened[at]
 }
 
-// begins records that the job of a turn starts. It does nothing without a turn.
-func (t *turn) begins() {
-	if t == nil || t.of == nil {
+// recordStart records that the job of a turn starts. It does nothing without a turn.
+func (t *turn) recordStart() {
+	if t == nil || t.sharer == nil {
 		return
 	}
-	t.of.begun = max(t.of.begun, t.round)
-	if r := t.in; t.round > r.round {
+	t.sharer.begun = max(t.sharer.begun, t.round)
+	if r := t.rotation; t.round > r.round {
 		r.opened = r.opened[min(int(t.round-r.round), len(r.opened)):]
 		r.round = t.round
 	}
 }
 
-// leave records that a job no longer waits. A key without further jobs is dropped: it would join the next round like a new key.
+// leave records that a job no longer waits. A key without further jobs is dropped: it would join the next round like a
+// new key.
 func (t *turn) leave() {
-	if t == nil || t.of == nil || t.left {
+	if t == nil || t.sharer == nil || t.gone {
 		return
 	}
-	t.left = true
-	if t.of.waiting--; t.of.waiting == 0 {
-		delete(t.in.keys, t.of.key)
+	t.gone = true
+	if t.sharer.waiting--; t.sharer.waiting == 0 {
+		delete(t.rotation.keys, t.sharer.key)
 	}
 }
 
@@ -159,9 +161,9 @@ func (s *scheduler) turnOf(c *state.Case, j *state.Job, q *jobQueue) *turn {
 	if !s.d.haveKeys || q == nil {
 		return nil
 	}
-	if old := s.turns[j.ID]; old != nil && !old.left && j.State == state.JobWaiting { // that of a step, which goes on waiting
+	if old := s.turns[j.ID]; old != nil && !old.gone && j.State == state.JobWaiting { // that of a step, which goes on waiting
 		t := *old
-		old.left, s.turns[j.ID] = true, &t
+		old.gone, s.turns[j.ID] = true, &t
 		return &t
 	}
 	key, ok := s.d.fairKeyOf(c, j)
@@ -184,10 +186,10 @@ func (d *Dispatcher) fairKeyOf(c *state.Case, j *state.Job) (key string, ok bool
 	return key, true
 }
 
-// takesTurn assigns a due job to a round, unless it has one or its queue has no keys. The lock is held.
-func (s *scheduler) takesTurn(n *entry) {
+// assignTurn assigns a due job to a round, unless it has one or its queue has no keys. The lock is held.
+func (s *scheduler) assignTurn(n *entry) {
 	switch {
-	case n.turn != nil && n.turn.in != nil:
+	case n.turn != nil && n.turn.rotation != nil:
 		return
 	case n.turn != nil:
 		s.rotationOf(n.queue, n.priority).join(n.turn, n.due)
@@ -211,28 +213,28 @@ func (s *scheduler) turnOfStep(job *entry, due int64) *turn {
 	}
 	t := &turn{key: job.turn.key}
 	s.rotationOf(job.queue, job.priority).join(t, due)
-	if old := s.turns[job.job]; old == nil || old.left {
+	if old := s.turns[job.job]; old == nil || old.gone {
 		s.turns[job.job] = t // if the job is suspended, it keeps that
 	}
 	return t
 }
 
-// stepBegins records that a step has acquired its limits.
-func (t *turn) stepBegins() {
-	t.begins()
+// recordStepStart records that a step has acquired its limits.
+func (t *turn) recordStepStart() {
+	t.recordStart()
 	t.leave()
 }
 
-// leavesTurn records that a job starts, or no longer waits. The lock is held.
-func (s *scheduler) leavesTurn(job workitem.JobID) {
+// leaveTurn records that a job starts, or no longer waits. The lock is held.
+func (s *scheduler) leaveTurn(job workitem.JobID) {
 	if t := s.turns[job]; t != nil {
 		delete(s.turns, job)
 		t.leave()
 	}
 }
 
-// waitsHere reports whether a job of the key of another one waits in its queue here, or is left here by the command that is reported; if not, that one
-// is. A queue without keys has no such jobs to keep. The lock is held.
+// waitsHere reports whether a job of the key of another one waits in its queue here, or is left here by the command
+// that is reported; if not, that one is. A queue without keys has no such jobs to keep. The lock is held.
 func (s *scheduler) waitsHere(q *jobQueue, c *state.Case, j *state.Job) bool {
 	if !s.d.haveKeys {
 		return true
@@ -274,9 +276,9 @@ func (d *Dispatcher) InTurn(job workitem.JobID) (Turn, bool) {
 	if t == nil {
 		return Turn{}, false
 	}
-	before := max(t.of.begun, t.of.last-int64(t.of.waiting))
-	return Turn{Ahead: int(max(0, t.round-before-1)), Keys: len(t.in.keys)}, true
+	before := max(t.sharer.begun, t.sharer.last-int64(t.sharer.waiting))
+	return Turn{Ahead: int(max(0, t.round-before-1)), Keys: len(t.rotation.keys)}, true
 }
 
-// askKey is a function of a definition that computes a key from an input.
-type askKey func(input json.RawMessage) (string, error)
+// keyFunc is a function of a definition that computes a key from an input.
+type keyFunc func(input json.RawMessage) (string, error)

@@ -16,8 +16,8 @@ type waits struct {
 	since map[string]int // how many jobs of each key have begun since it came, and since the last one of its own key began
 }
 
-// However jobs come, are canceled and begin: a key has at most one job of each other key begin between two of its own, at most two before
-// its first, and its jobs in their order.
+// However jobs come, are canceled and begin: a key has at most one job of each other key begin between two of its own,
+// at most two before its first, and its jobs in their order.
 func TestKeysTakeTurns(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := &rotation{id: 1, keys: make(map[string]*sharer)}
@@ -68,7 +68,7 @@ func TestKeysTakeTurns(t *testing.T) {
 // beginOne has the next job begin, and looks whether its turn had come.
 func beginOne(t *rapid.T, heap *entries, waiting map[string][]*waits) {
 	n := heap.pop(byPriority)
-	n.turn.begins()
+	n.turn.recordStart()
 	n.turn.leave()
 	own := waiting[n.turn.key]
 	if own[0].n.job != n.job {
@@ -95,7 +95,8 @@ func beginOne(t *rapid.T, heap *entries, waiting map[string][]*waits) {
 	}
 }
 
-// Rounds of two queues are compared by their times: the line of a limit does not starve the queue that has had more rounds.
+// Rounds of two queues are compared by their times: the line of a limit does not starve the queue that has had more
+// rounds.
 func TestRoundsOfQueuesAreComparedByTime(t *testing.T) {
 	old, fresh := &rotation{id: 1, round: 1000, keys: make(map[string]*sharer)}, &rotation{id: 2, keys: make(map[string]*sharer)}
 	at := func(r *rotation, key string, due int64) *entry {
@@ -122,7 +123,7 @@ func TestUnreadJobsShareRounds(t *testing.T) {
 	known := &turn{key: "a"}
 	r.join(known, 1)
 	require.Equal(t, int64(1), known.round)
-	require.True(t, byPriority(&entry{due: 9, turn: &turn{in: r, round: 1, since: known.since}}, &entry{due: 1, turn: known}), "what is not read goes first")
+	require.True(t, byPriority(&entry{due: 9, turn: &turn{rotation: r, round: 1, since: known.since}}, &entry{due: 1, turn: known}), "what is not read goes first")
 }
 
 // A queue without keys pays nothing for them.
@@ -131,9 +132,9 @@ func TestFairnessCostsNothingWithoutKeys(t *testing.T) {
 	n := entry{queue: &jobQueue{}, job: workitem.JobID{1}, unread: true}
 	require.Zero(t, testing.AllocsPerRun(100, func() {
 		n.turn = s.turnOf(nil, nil, n.queue) // reads no case
-		s.takesTurn(&n)
-		s.leavesTurn(n.job)
-		n.turn.begins()
+		s.assignTurn(&n)
+		s.leaveTurn(n.job)
+		n.turn.recordStart()
 	}))
 	require.Nil(t, n.turn)
 }

@@ -98,7 +98,7 @@ func (d *Dispatcher) Filter() store.TakeFilter {
 // passed to Adopt again.
 func (d *Dispatcher) Adopt(ctx context.Context, jobs []*state.Job) (left []*state.Job, err error) {
 	if slices.ContainsFunc(jobs, func(j *state.Job) bool { return j.State == state.JobRunning }) {
-		if err := d.learnLosses(ctx); err != nil {
+		if err := d.awaitLosses(ctx); err != nil {
 			return jobs, err
 		}
 	}
@@ -128,14 +128,14 @@ func (d *Dispatcher) takeOver(ctx context.Context, j *state.Job) error {
 	if err != nil && !errors.Is(err, kernel.ErrLeaseLost) && !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
-	d.isOver(j.ID)
+	d.forgetLost(j.ID)
 	return nil
 }
 
-// learnLosses waits until Lost has been called, if necessary. The store reports lost commits only at the next commit,
+// awaitLosses waits until Lost has been called, if necessary. The store reports lost commits only at the next commit,
 // but may have released the jobs before. A job that counts as running here would then be left by its worker, and no
 // engine would own it.
-func (d *Dispatcher) learnLosses(ctx context.Context) error {
+func (d *Dispatcher) awaitLosses(ctx context.Context) error {
 	return d.o.Writer.Submit(ctx, &commit.Request{Reads: true, Run: func(*commit.Tx) error { return nil }})
 }
 
@@ -162,8 +162,8 @@ func (d *Dispatcher) wasLost(id workitem.JobID) bool {
 	return d.sched.claims.wasLost(id)
 }
 
-// isOver drops a job that Lost took from its worker, after its release.
-func (d *Dispatcher) isOver(id workitem.JobID) {
+// forgetLost drops a job that Lost took from its worker, after its release.
+func (d *Dispatcher) forgetLost(id workitem.JobID) {
 	d.sched.mu.Lock()
 	defer d.sched.mu.Unlock()
 	d.sched.claims.forget(id)
@@ -186,7 +186,8 @@ func (d *Dispatcher) Busy() bool {
 	return false
 }
 
-// Roots returns the root cases of running jobs, and those with jobs of suspended cases, which another engine may resume.
+// Roots returns the root cases of running jobs, and those with jobs of suspended cases, which another engine may
+// resume.
 func (d *Dispatcher) Roots() []workitem.CaseID {
 	s := &d.sched
 	s.mu.Lock()
@@ -219,7 +220,7 @@ func (s *scheduler) compare(root workitem.CaseID, tree *state.Tree, steps map[wo
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if tree != nil {
-		changed = s.goesOn(tree)
+		changed = s.resumeParked(tree)
 	}
 	s.claims.compare(root, tree, steps)
 	return changed

@@ -11,7 +11,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// The jobs of a task with a batch wait in a line of their queue until there are enough, or the first has waited long enough:
+// The jobs of a task with a batch wait in a line of their queue until there are enough, or the first has waited long
+// enough:
 //
 //	due ──▶ line ──▶ it is full, or its time is over, and a worker is free ──▶ hours and limits of each ──▶ group
 //	          ▲                                                                      │
@@ -22,13 +23,13 @@ import (
 
 // batches has the keys of the lines of jobs that are processed together.
 type batches struct {
-	all map[*workflow.Batch]*lineKey // by batch: the line of its jobs, if the batch has no key
-	in  map[workitem.JobID]inLine
+	keyless   map[*workflow.Batch]*lineKey // by batch: the line of its jobs, if the batch has no key
+	positions map[workitem.JobID]linePosition
 }
 
-// inLine is the line in which a job waits, and its due time.
-type inLine struct {
-	line *gathering
+// linePosition is the line in which a job waits, and its due time.
+type linePosition struct {
+	line *batchLine
 	due  int64
 }
 
@@ -38,30 +39,31 @@ type lineKey struct {
 	key  string // of the job's input; "" for all
 }
 
-// gathering is a line: the waiting jobs of a task in one queue.
-type gathering struct {
+// batchLine is a line: the waiting jobs of a task in one queue.
+type batchLine struct {
 	workflow.Batching
-	queue *jobQueue
-	at    lineKey
-	ready entries             // by priority
-	gone  map[dueJob]struct{} // entries in ready whose jobs were canceled or taken by another engine
-	first int64               // the due time of the first job; 0 if it has to be determined
-	now   bool                // a job was in a group before, and then waited for a limit: it does not wait for others again
+	queue  *jobQueue
+	key    lineKey
+	ready  entries             // by priority
+	gone   map[dueJob]struct{} // entries in ready whose jobs were canceled or taken by another engine
+	first  int64               // the due time of the first job; 0 if it has to be determined
+	noWait bool                // a job was in a group before, and then waited for a limit: it does not wait for others again
 
-	in      *lineHeap // the heap that contains the line; nil for none
+	heap    *lineHeap // the heap that contains the line; nil for none
 	index   int       // in the heap
 	begins  int64     // when the jobs have waited long enough, as of the last change
 	full    int       // the number of full batches
 	forming bool      // a group is being formed of its jobs
 }
 
-// lineOf returns the key of the line of a job; nil for none. A job for which the batch function returns no key runs alone.
+// lineOf returns the key of the line of a job; nil for none. A job for which the batch function returns no key runs
+// alone.
 func (b *batches) lineOf(spec *workflow.Batch, input json.RawMessage) *lineKey {
 	if spec == nil {
 		return nil
 	}
-	if b.in == nil {
-		b.all, b.in = make(map[*workflow.Batch]*lineKey), make(map[workitem.JobID]inLine)
+	if b.positions == nil {
+		b.keyless, b.positions = make(map[*workflow.Batch]*lineKey), make(map[workitem.JobID]linePosition)
 	}
 	if spec.Key != nil {
 		key, err := keyOf(spec.Key, input)
@@ -70,16 +72,16 @@ func (b *batches) lineOf(spec *workflow.Batch, input json.RawMessage) *lineKey {
 		}
 		return &lineKey{spec, key}
 	}
-	if b.all[spec] == nil {
-		b.all[spec] = &lineKey{spec: spec}
+	if b.keyless[spec] == nil {
+		b.keyless[spec] = &lineKey{spec: spec}
 	}
-	return b.all[spec]
+	return b.keyless[spec]
 }
 
 // keyOf calls a key function on a goroutine of its own, since a function that ends its goroutine would otherwise end
 // that of the scheduler.
-func keyOf(ask askKey, input json.RawMessage) (key string, err error) {
-	err = errGone
+func keyOf(ask keyFunc, input json.RawMessage) (key string, err error) {
+	err = errExited
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -107,29 +109,29 @@ func (s *scheduler) batchOf(c *state.Case, j *state.Job) *lineKey {
 // gather adds a due job to its line. The lock is held.
 func (s *scheduler) gather(n entry) {
 	g := n.queue.lines.find(n.queue, *n.batch)
-	s.batches.in[n.job] = inLine{g, n.due}
+	s.batches.positions[n.job] = linePosition{g, n.due}
 	g.add(n)
 	n.queue.lines.place(g)
 }
 
 // leaveLine removes a job from its line, if it is in one. The lock is held.
 func (s *scheduler) leaveLine(job workitem.JobID) {
-	if at, ok := s.batches.in[job]; ok {
-		delete(s.batches.in, job)
+	if at, ok := s.batches.positions[job]; ok {
+		delete(s.batches.positions, job)
 		at.line.drop(dueJob{job, at.due})
 		at.line.queue.lines.place(at.line)
 	}
 }
 
-// setAside parks the jobs of suspended cases of a tree, since jobs that cannot start must not count for a full batch.
-// The lock is held.
-func (s *scheduler) setAside(tree *state.Tree) {
-	if len(s.batches.in) == 0 {
+// parkSuspended parks the jobs of suspended cases of a tree, since jobs that cannot start must not count for a full
+// batch. The lock is held.
+func (s *scheduler) parkSuspended(tree *state.Tree) {
+	if len(s.batches.positions) == 0 {
 		return
 	}
 	tree.Each(func(c *state.Case) {
 		for j := range c.Jobs.All() {
-			at, ok := s.batches.in[j.ID]
+			at, ok := s.batches.positions[j.ID]
 			if !ok {
 				continue
 			}
@@ -147,7 +149,7 @@ func (s *scheduler) takeLines(q *jobQueue) (list []entry) {
 	for _, g := range q.lines.all {
 		for g.len() > 0 {
 			n := g.pop()
-			delete(s.batches.in, n.job)
+			delete(s.batches.positions, n.job)
 			list = append(list, n)
 		}
 	}
@@ -161,7 +163,7 @@ const readAhead = 256
 // choose returns the line whose jobs are to start, and the index of the next job in ready that has no line. A job that
 // was loaded without its case, as all are when an engine is opened, may belong to a batch that starts without being
 // full, so it is read first.
-func (q *jobQueue) choose(now int64) (line *gathering, at int) {
+func (q *jobQueue) choose(now int64) (line *batchLine, at int) {
 	line = q.lines.next(now)
 	if line == nil || line.len() >= line.Most {
 		return line, 0
@@ -188,12 +190,12 @@ func (s *scheduler) gathered(now int64) (due int64) {
 	return due
 }
 
-func (g *gathering) len() int { return len(g.ready) - len(g.gone) }
+func (g *batchLine) len() int { return len(g.ready) - len(g.gone) }
 
 // add adds a job to the line. If it was canceled before with the same due time, its old entry becomes valid again.
-func (g *gathering) add(n entry) {
+func (g *batchLine) add(n entry) {
 	if g.len() == 0 {
-		g.now = false // the job that had waited has left
+		g.noWait = false // the job that had waited has left
 	}
 	if _, there := g.gone[n.key()]; there {
 		delete(g.gone, n.key())
@@ -208,14 +210,14 @@ func (g *gathering) add(n entry) {
 }
 
 // drop marks the entry of a job in the line to be skipped.
-func (g *gathering) drop(job dueJob) {
+func (g *batchLine) drop(job dueJob) {
 	g.gone[job] = struct{}{}
 	g.first = 0
 	g.skip()
 }
 
 // entry returns the entry of a job in the line.
-func (g *gathering) entry(job workitem.JobID) (found entry) {
+func (g *batchLine) entry(job workitem.JobID) (found entry) {
 	g.each(func(n *entry) {
 		if n.job == job {
 			found = *n
@@ -225,7 +227,7 @@ func (g *gathering) entry(job workitem.JobID) (found entry) {
 }
 
 // skip removes canceled entries from the head of the line, so that the head is the most urgent job.
-func (g *gathering) skip() {
+func (g *batchLine) skip() {
 	for len(g.ready) > 0 && len(g.gone) > 0 {
 		if _, gone := g.gone[g.ready[0].key()]; !gone {
 			return
@@ -235,7 +237,7 @@ func (g *gathering) skip() {
 }
 
 // pop removes and returns the most urgent job. The line must not be empty.
-func (g *gathering) pop() entry {
+func (g *batchLine) pop() entry {
 	n := g.ready.pop(byPriority)
 	if n.due <= g.first {
 		g.first = 0
@@ -245,7 +247,7 @@ func (g *gathering) pop() entry {
 }
 
 // due returns when the first job has waited long enough; never if there is none.
-func (g *gathering) due() int64 {
+func (g *batchLine) due() int64 {
 	if g.len() == 0 {
 		return never
 	}
@@ -257,12 +259,12 @@ func (g *gathering) due() int64 {
 }
 
 // mayBegin reports whether the jobs of the line are to start.
-func (g *gathering) mayBegin(now int64) bool {
+func (g *batchLine) mayBegin(now int64) bool {
 	n := g.len()
-	return n > 0 && (n >= g.Most || g.now || g.due() <= now)
+	return n > 0 && (n >= g.Most || g.noWait || g.due() <= now)
 }
 
-func (g *gathering) each(f func(*entry)) {
+func (g *batchLine) each(f func(*entry)) {
 	for i := range g.ready {
 		if _, gone := g.gone[g.ready[i].key()]; !gone {
 			f(&g.ready[i])
@@ -272,13 +274,13 @@ func (g *gathering) each(f func(*entry)) {
 
 // form makes a group of the jobs of a line that can start, and appends them to those that are handed out; false if
 // there are none. The lock is held.
-func (s *scheduler) form(q *jobQueue, line *gathering, now int64, next []entry) (_ []entry, begun bool) {
+func (s *scheduler) form(q *jobQueue, line *batchLine, now int64, next []entry) (_ []entry, begun bool) {
 	g := &group{d: s.d, expected: make(map[workitem.JobID]struct{}), done: make(chan struct{})}
 	q.lines.remove(line)
 	line.forming = true
 	for g.held < line.Most && line.len() > 0 {
 		n := line.pop()
-		delete(s.batches.in, n.job)
+		delete(s.batches.positions, n.job)
 		if s.hours.isClosed(&n, now) {
 			s.hours.wait(n)
 			s.limits.Pass(n.ticket)
@@ -288,14 +290,14 @@ func (s *scheduler) form(q *jobQueue, line *gathering, now int64, next []entry) 
 		if !s.enter(n) {
 			continue
 		}
-		n.turn.begins()
-		n.cautious = true // the call waits until all claims of the group are durable
+		n.turn.recordStart()
+		n.durableClaim = true // the call waits until all claims of the group are durable
 		g.held++
 		s.groups[n.job] = g
 		s.d.jobs.Add(1)
 		next = append(next, n)
 	}
-	line.now = line.now && line.len() > 0
+	line.noWait = line.noWait && line.len() > 0
 	line.forming = false
 	q.lines.place(line)
 	if g.undecided = g.held; g.held > 0 {
@@ -308,7 +310,7 @@ func (s *scheduler) form(q *jobQueue, line *gathering, now int64, next []entry) 
 func (d *Dispatcher) Gathered(job workitem.JobID) (n int, due time.Time) {
 	d.sched.mu.Lock()
 	defer d.sched.mu.Unlock()
-	at, ok := d.sched.batches.in[job]
+	at, ok := d.sched.batches.positions[job]
 	if !ok {
 		return 0, time.Time{}
 	}

@@ -71,7 +71,7 @@ func (g *group) leave(job workitem.JobID) {
 // join waits for the call, and returns the outcome of a job. If middleware calls the function a second time, the job is
 // alone in that call.
 func (g *group) join(ctx context.Context, spec *workflow.Batch, w *activities.Work) (json.RawMessage, error) {
-	m := &member{ctx: ctx, w: w, spec: spec, outcome: workflow.Done{Err: errGone}}
+	m := &member{ctx: ctx, w: w, spec: spec, outcome: workflow.Done{Err: errExited}}
 	g.mu.Lock()
 	if g.called {
 		g.mu.Unlock()
@@ -150,8 +150,8 @@ func lastDeadline(members []*member) (last time.Time, ok bool) {
 	return last, true
 }
 
-// isOver records that a claim has ended, and reports whether it was the last. The lock of the scheduler is held.
-func (g *group) isOver() bool {
+// claimEnded records that a claim has ended, and reports whether it was the last. The lock of the scheduler is held.
+func (g *group) claimEnded() bool {
 	g.held--
 	return g.held == 0
 }

@@ -44,7 +44,7 @@ func (s *scheduler) handOutOne(q *jobQueue, now int64, next []entry) (_ []entry,
 		if !s.enter(n) {
 			continue
 		}
-		n.turn.begins()
+		n.turn.recordStart()
 		if n.unread {
 			q.reading++
 		}

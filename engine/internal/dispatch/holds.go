@@ -58,8 +58,8 @@ func activationsOver(t *state.Task) int {
 	return t.Generation
 }
 
-// holding returns a case and its definition if the definition has holds; nil otherwise.
-func (s *scheduler) holding(tree *state.Tree, id workitem.CaseID) (*state.Case, *workflow.Definition) {
+// caseWithHolds returns a case and its definition if the definition has holds; nil otherwise.
+func (s *scheduler) caseWithHolds(tree *state.Tree, id workitem.CaseID) (*state.Case, *workflow.Definition) {
 	if len(s.held) == 0 {
 		return nil, nil
 	}
@@ -79,7 +79,7 @@ func (s *scheduler) taskMoved(tree *state.Tree, e *state.TaskMoved) {
 	if e.To == state.TaskEnabled || e.To == state.TaskStarted {
 		return
 	}
-	c, def := s.holding(tree, e.Case)
+	c, def := s.caseWithHolds(tree, e.Case)
 	if c == nil {
 		return
 	}
@@ -102,7 +102,7 @@ func (s *scheduler) taskMoved(tree *state.Tree, e *state.TaskMoved) {
 
 // caseEnded ends all holds of a case. The lock is held.
 func (s *scheduler) caseEnded(tree *state.Tree, id workitem.CaseID) {
-	c, def := s.holding(tree, id)
+	c, def := s.caseWithHolds(tree, id)
 	if c == nil {
 		return
 	}

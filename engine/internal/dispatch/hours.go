@@ -18,12 +18,12 @@ import (
 
 // hours has the windows of the functions of an engine.
 type hours struct {
-	list []*shift // entry.hours is the index plus 1
-	of   map[schedule.Window]uint16
+	list    []*windowJobs // entry.hours is the index plus 1
+	indexes map[schedule.Window]uint16
 }
 
-// shift is a window with the jobs that wait for it to open.
-type shift struct {
+// windowJobs is a window with the jobs that wait for it to open.
+type windowJobs struct {
 	window schedule.Window
 	jobs   map[workitem.JobID][]entry // each with its entries, see entriesOf
 	from   int64                      // the time for which opens was computed
@@ -38,15 +38,15 @@ func (h *hours) index(w schedule.Window) uint16 {
 	if w.IsZero() {
 		return 0
 	}
-	if i, known := h.of[w]; known {
+	if i, known := h.indexes[w]; known {
 		return i
 	}
-	if h.of == nil {
-		h.of = make(map[schedule.Window]uint16)
+	if h.indexes == nil {
+		h.indexes = make(map[schedule.Window]uint16)
 	}
-	h.list = append(h.list, &shift{window: w, jobs: make(map[workitem.JobID][]entry)})
-	h.of[w] = uint16(len(h.list))
-	return h.of[w]
+	h.list = append(h.list, &windowJobs{window: w, jobs: make(map[workitem.JobID][]entry)})
+	h.indexes[w] = uint16(len(h.list))
+	return h.indexes[w]
 }
 
 // isClosed reports whether the window of an entry is closed.
@@ -84,7 +84,7 @@ func (h *hours) open(now int64, f func(entry)) {
 }
 
 // next returns the first time from now on at which the window is open.
-func (s *shift) next(now int64) int64 {
+func (s *windowJobs) next(now int64) int64 {
 	if now < s.from || now >= s.opens { // the clock was set back, or the window has opened
 		s.from, s.opens = now, never
 		if at := s.window.Open(time.UnixMicro(now)); !at.IsZero() {

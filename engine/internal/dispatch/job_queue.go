@@ -30,9 +30,9 @@ type jobQueue struct {
 	promisedTo map[string]struct{} // the keys of the promised jobs since the last turn
 
 	// The fields below are for queues with a bound.
-	pending int           // waiting jobs
-	coming  int           // jobs opened by starts that are not committed
-	room    chan struct{} // closed when there is room; nil if no start waits for it
+	pending     int           // waiting jobs
+	uncommitted int           // jobs opened by starts that are not committed
+	room        chan struct{} // closed when there is room; nil if no start waits for it
 }
 
 // queueOf returns the queue with a name, and creates it if necessary.
@@ -56,8 +56,8 @@ func (d *Dispatcher) urgency(j *state.Job) int64 {
 	return due - max(-most, min(int64(j.Priority), most))*aging
 }
 
-// counts counts a job as waiting. The lock is held.
-func (s *scheduler) counts(j *state.Job, q *jobQueue) {
+// countWaiting counts a job as waiting. The lock is held.
+func (s *scheduler) countWaiting(j *state.Job, q *jobQueue) {
 	if _, known := s.counted[j.ID]; s.counted == nil || known || j.State != state.JobPending {
 		return
 	}
@@ -65,8 +65,8 @@ func (s *scheduler) counts(j *state.Job, q *jobQueue) {
 	q.pending++
 }
 
-// begunOrGone no longer counts a job as waiting. The lock is held.
-func (s *scheduler) begunOrGone(id workitem.JobID) {
+// uncountWaiting no longer counts a job as waiting. The lock is held.
+func (s *scheduler) uncountWaiting(id workitem.JobID) {
 	q := s.counted[id]
 	if q == nil {
 		return
@@ -77,7 +77,7 @@ func (s *scheduler) begunOrGone(id workitem.JobID) {
 }
 
 func (s *scheduler) notifyRoom(q *jobQueue) {
-	if q.room != nil && q.pending+q.coming < s.d.o.MaxPending[q.name] {
+	if q.room != nil && q.pending+q.uncommitted < s.d.o.MaxPending[q.name] {
 		close(q.room)
 		q.room = nil
 	}
@@ -103,17 +103,17 @@ func (d *Dispatcher) Admit(tx *commit.Tx, a *Admission) (room <-chan struct{}, e
 				continue
 			}
 			q := s.queueOf(opened.Job.Queue)
-			if q.pending+q.coming >= most {
+			if q.pending+q.uncommitted >= most {
 				if q.room == nil {
 					q.room = make(chan struct{})
 				}
-				return q.room, &workflow.FullError{Queue: q.name, Pending: q.pending + q.coming, Max: most}
+				return q.room, &workflow.FullError{Queue: q.name, Pending: q.pending + q.uncommitted, Max: most}
 			}
 			if a.taken == nil {
 				a.taken = make(map[*jobQueue]int)
 			}
 			a.taken[q]++
-			q.coming++
+			q.uncommitted++
 		}
 	}
 	return nil, nil
@@ -125,7 +125,7 @@ func (d *Dispatcher) Settle(a *Admission) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for q, n := range a.taken {
-		q.coming -= n
+		q.uncommitted -= n
 		s.notifyRoom(q)
 	}
 	a.taken = nil
@@ -175,7 +175,7 @@ func (d *Dispatcher) Queues() []workflow.QueueInfo {
 	s.limits.Each(waits)
 	s.hours.each(waits)
 	s.waiting.until(now, waits)
-	s.again.each(waits)
+	s.retries.each(waits)
 	return slices.SortedFunc(func(yield func(workflow.QueueInfo) bool) {
 		for q := range maps.Values(found) {
 			if !yield(*q) {

@@ -95,7 +95,7 @@ func (g *limitGate) enter(n entry) bool {
 type outcome uint8
 
 const (
-	notBegun outcome = iota // nothing was done, so everything is returned
+	notStarted outcome = iota // nothing was done, so everything is returned
 	succeeded
 	failed // counted by circuit breakers
 )
@@ -104,7 +104,7 @@ const (
 func (g *limitGate) leave(t *ticket, how outcome) {
 	switch {
 	case t == nil:
-	case how == notBegun:
+	case how == notStarted:
 		g.Undo(t)
 	default:
 		g.Release(t, how == failed)
@@ -126,8 +126,8 @@ func (g *limitGate) passOn() {
 func (g *limitGate) admitSteps() {
 	for len(g.steps) > 0 {
 		if l := g.steps.pop(byPriority).step; !l.released && g.Enter(l.t) {
-			l.t.Value.turn.stepBegins()
-			l.j.roomCame(l.room)
+			l.t.Value.turn.recordStepStart()
+			l.j.limitsAcquired(l.room)
 		}
 	}
 }

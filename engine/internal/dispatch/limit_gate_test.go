@@ -58,7 +58,7 @@ func TestATicketIsWhatTheFunctionDeclares(t *testing.T) {
 }
 
 func TestEndedJobReturnsItsSlots(t *testing.T) {
-	for _, how := range []outcome{notBegun, succeeded, failed} {
+	for _, how := range []outcome{notStarted, succeeded, failed} {
 		g, ready := gateOf(seats(1))
 		first, second := jobOf(g, 1, 1), jobOf(g, 2, 1)
 		require.True(t, g.enter(entry{}), "a job without a ticket needs nothing")

@@ -35,9 +35,9 @@ func (s *scheduler) hasRoom(n entry) {
 		s.limits.steps.push(n, byPriority)
 		return
 	}
-	s.isReady(n)
-	if at, ok := s.batches.in[n.job]; ok {
-		at.line.now = true
+	s.enqueue(n)
+	if at, ok := s.batches.positions[n.job]; ok {
+		at.line.noWait = true
 		n.queue.lines.place(at.line)
 	}
 }
@@ -51,8 +51,9 @@ func (s *scheduler) enter(n entry) bool {
 	return false
 }
 
-// begins records that the function of an admitted job is called now; false if a grant has expired since it was admitted.
-func (s *scheduler) begins(t *ticket) bool {
+// beginWork records that the function of an admitted job is called now; false if a grant has expired since it was
+// admitted.
+func (s *scheduler) beginWork(t *ticket) bool {
 	if t == nil {
 		return true
 	}
@@ -84,7 +85,7 @@ type conditions struct {
 	limits []workflow.Use
 	hours  schedule.Window
 	batch  *workflow.Batch // nil if the job runs alone
-	fair   askKey          // the function that computes its fairness key; nil for none
+	fair   keyFunc         // the function that computes its fairness key; nil for none
 	input  json.RawMessage // for the amounts and keys of limits
 }
 
@@ -195,8 +196,8 @@ func (d *Dispatcher) SetLimit(l limit.Limit, keys map[string]limit.Limit) {
 	d.sched.turn()
 }
 
-// isReady puts a due job into its queue or the line of its batch, or aside if the queue is paused. The lock is held.
-func (s *scheduler) isReady(n entry) {
+// enqueue puts a due job into its queue or the line of its batch, or aside if the queue is paused. The lock is held.
+func (s *scheduler) enqueue(n entry) {
 	if s.paused[n.queue.name] {
 		n.queue.held = append(n.queue.held, n)
 		if n.ticket != nil {
@@ -204,7 +205,7 @@ func (s *scheduler) isReady(n entry) {
 		}
 		return
 	}
-	s.takesTurn(&n)
+	s.assignTurn(&n)
 	if n.batch != nil {
 		s.gather(n)
 		return
@@ -232,7 +233,7 @@ func (d *Dispatcher) SetQueues(set map[string]store.QueueValue) {
 			list = append(list, s.takeLines(q)...)
 		}
 		for _, n := range list {
-			s.isReady(n)
+			s.enqueue(n)
 		}
 	}
 	s.mu.Unlock()

@@ -11,21 +11,21 @@ import "container/heap"
 //
 // The zero value has no line.
 type lines struct {
-	all      map[lineKey]*gathering
+	all      map[lineKey]*batchLine
 	waiting  lineHeap // lines that wait for more jobs, or for their time
 	complete lineHeap // lines that may start, unless the clock was set back
 	batches  int      // the number of full batches in all lines
 }
 
 // find returns the line of a key, and creates it if necessary.
-func (l *lines) find(q *jobQueue, at lineKey) *gathering {
+func (l *lines) find(q *jobQueue, at lineKey) *batchLine {
 	g := l.all[at]
 	if g == nil {
-		g = &gathering{Batching: at.spec.Batching, queue: q, at: at, gone: make(map[dueJob]struct{})}
+		g = &batchLine{Batching: at.spec.Batching, queue: q, key: at, gone: make(map[dueJob]struct{})}
 		if l.all == nil {
-			l.all = make(map[lineKey]*gathering)
-			l.waiting.before = func(a, b *gathering) bool { return a.begins < b.begins }
-			l.complete.before = func(a, b *gathering) bool { return byPriority(&a.ready[0], &b.ready[0]) }
+			l.all = make(map[lineKey]*batchLine)
+			l.waiting.before = func(a, b *batchLine) bool { return a.begins < b.begins }
+			l.complete.before = func(a, b *batchLine) bool { return byPriority(&a.ready[0], &b.ready[0]) }
 		}
 		l.all[at] = g
 	}
@@ -34,19 +34,19 @@ func (l *lines) find(q *jobQueue, at lineKey) *gathering {
 
 // place moves a line to its position after its jobs have changed. An empty line is dropped, so that keys which no
 // longer occur use no memory. A line of which a group is being formed has no position.
-func (l *lines) place(g *gathering) {
+func (l *lines) place(g *batchLine) {
 	if g.forming {
 		return
 	}
 	l.remove(g)
 	n := g.len()
 	if n == 0 {
-		delete(l.all, g.at)
+		delete(l.all, g.key)
 		return
 	}
 	g.full = n / g.Most
 	l.batches += g.full
-	if n >= g.Most || g.now {
+	if n >= g.Most || g.noWait {
 		l.complete.add(g)
 		return
 	}
@@ -55,16 +55,16 @@ func (l *lines) place(g *gathering) {
 }
 
 // remove removes a line from its heap.
-func (l *lines) remove(g *gathering) {
-	if g.in != nil {
-		heap.Remove(g.in, g.index)
+func (l *lines) remove(g *batchLine) {
+	if g.heap != nil {
+		heap.Remove(g.heap, g.index)
 	}
 	l.batches -= g.full
 	g.full = 0
 }
 
 // next returns the line with the most urgent job among those that may start; nil if there is none.
-func (l *lines) next(now int64) *gathering {
+func (l *lines) next(now int64) *batchLine {
 	l.sort(now)
 	if l.complete.Len() == 0 {
 		return nil
@@ -97,12 +97,12 @@ func (l *lines) sort(now int64) {
 
 // lineHeap is a heap of lines. It implements [heap.Interface].
 type lineHeap struct {
-	list   []*gathering
-	before func(a, b *gathering) bool
+	list   []*batchLine
+	before func(a, b *batchLine) bool
 }
 
-func (h *lineHeap) add(g *gathering) {
-	g.in = h
+func (h *lineHeap) add(g *batchLine) {
+	g.heap = h
 	heap.Push(h, g)
 }
 
@@ -120,7 +120,7 @@ func (h *lineHeap) Swap(i, j int) {
 
 // Push implements heap.Interface.
 func (h *lineHeap) Push(x any) {
-	g := x.(*gathering)
+	g := x.(*batchLine)
 	g.index = len(h.list)
 	h.list = append(h.list, g)
 }
@@ -130,6 +130,6 @@ func (h *lineHeap) Pop() any {
 	last := len(h.list) - 1
 	g := h.list[last]
 	h.list[last], h.list = nil, h.list[:last]
-	g.in = nil
+	g.heap = nil
 	return g
 }

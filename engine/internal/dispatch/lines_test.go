@@ -12,7 +12,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// What the lines of a queue answer from their heaps is what a look at every line gives, whatever comes, leaves and begins, and however the clock is set.
+// What the lines of a queue answer from their heaps is what a look at every line gives, whatever comes, leaves and
+// begins, and however the clock is set.
 func TestLinesAnswerAsALookAtAllOfThem(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		spec := &workflow.Batch{Batching: workflow.Batching{Most: rapid.IntRange(1, 4).Draw(t, "most"), Wait: time.Duration(rapid.IntRange(0, 9).Draw(t, "wait")) * time.Microsecond}}
@@ -39,7 +40,7 @@ func TestLinesAnswerAsALookAtAllOfThem(t *testing.T) {
 			default:
 				if line := q.lines.next(now); line != nil {
 					n := line.pop()
-					delete(s.batches.in, n.job)
+					delete(s.batches.positions, n.job)
 					q.lines.place(line)
 					waiting = without(waiting, n.job)
 				}

@@ -32,13 +32,13 @@ type roundOf struct {
 }
 
 const (
-	someRounds = 100   // generations of a task before the first check: most tasks never have as many
+	firstCheck = 100   // generations of a task before the first check: most tasks never have as many
 	maxRounds  = 5_000 // of one task at one time; about a second
 )
 
 // holds counts a job that was opened, and reports whether it is held back.
 func (s *loopGuard) holds(j *state.Job) bool {
-	if j.Generation < someRounds || j.Due.After(j.Created) {
+	if j.Generation < firstCheck || j.Due.After(j.Created) {
 		return false
 	}
 	if at := j.Created.UnixMicro(); at != s.at {

@@ -50,7 +50,7 @@ func (d *Dispatcher) park(n entry) {
 		goesOn = s == nil
 		return nil
 	}}
-	d.follow(r, func(err error) {
+	d.send(r, func(err error) {
 		if goesOn || err != nil && !unwanted(err) {
 			d.sched.unpark(n)
 		}
@@ -70,9 +70,9 @@ func (s *scheduler) unpark(n entry) {
 	}
 }
 
-// goesOn returns the parked entries of a tree, a case of which was resumed, to the calendar. Entries of cases that are
-// still suspended are parked again when they are tried. The lock is held.
-func (s *scheduler) goesOn(tree *state.Tree) (changed bool) {
+// resumeParked returns the parked entries of a tree, a case of which was resumed, to the calendar. Entries of cases
+// that are still suspended are parked again when they are tried. The lock is held.
+func (s *scheduler) resumeParked(tree *state.Tree) (changed bool) {
 	for _, n := range s.parked[tree.Root] {
 		s.waiting.putBack(n)
 		changed = true

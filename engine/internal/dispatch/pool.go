@@ -30,12 +30,12 @@ func (h *pool) run(c *claim) {
 	next := make(chan *claim, 1)
 	for more := true; more; c, more = <-next {
 		c.do()
-		h.rest(next)
+		h.release(next)
 	}
 }
 
-// rest adds an idle goroutine to the pool, or closes its channel if there are enough.
-func (h *pool) rest(next chan *claim) {
+// release adds an idle goroutine to the pool, or closes its channel if there are enough.
+func (h *pool) release(next chan *claim) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed || len(h.idle) >= maxIdle {

@@ -89,7 +89,7 @@ func (q *queued) ended(err error) {
 // retry repeats the record after a fault, until the store works or the engine closes.
 func (q *queued) retry(err error) {
 	d := q.j.d
-	q.done <- d.o.Retrier.Insist(context.Background(), func() error {
+	q.done <- d.o.Retrier.Retry(context.Background(), func() error {
 		if met := err; met != nil {
 			err = nil
 			return met
@@ -111,8 +111,8 @@ func (q *queued) note(err error) {
 // errUnrecorded says that a settlement is refused because the record before it was refused.
 var errUnrecorded = errors.New("the last step of the job could not be recorded")
 
-// errAhead is the error of a settlement that would overtake a record. It counts as a fault, so it is repeated.
-var errAhead = fmt.Errorf("%w: the last step of the job is not recorded", fault.ErrCommit)
+// errOvertakes is the error of a settlement that would overtake a record. It counts as a fault, so it is repeated.
+var errOvertakes = fmt.Errorf("%w: the last step of the job is not recorded", fault.ErrCommit)
 
 // missing returns why the job cannot be settled in the current transaction; nil if the record is in it, or durable.
 func (q *queued) missing() error {
@@ -122,5 +122,5 @@ func (q *queued) missing() error {
 	case q.refused != nil:
 		return fmt.Errorf("%w: %w", errUnrecorded, q.refused)
 	}
-	return errAhead
+	return errOvertakes
 }

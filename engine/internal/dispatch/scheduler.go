@@ -36,7 +36,7 @@ type scheduler struct {
 	stopping bool
 	beat     func() bool // stops the timer of the next heartbeat; nil if there is none
 	loops    loopGuard
-	again    retries
+	retries  retries
 	offered  []workitem.JobID // jobs that the current command has offered to other engines
 	others   bool             // there are other engines
 	next     []entry          // reused memory for the entries of a turn
@@ -53,20 +53,20 @@ type scheduler struct {
 
 // entry is a pending job, or a suspended job that a timer wakes.
 type entry struct {
-	due      int64 // microseconds since 1970
-	job      workitem.JobID
-	root     workitem.CaseID
-	queue    *jobQueue // nil for work of the writer itself
-	priority int32
-	urgent   int64      // due, minus the head start of the priority; 0 for all jobs without aging
-	cautious bool       // make the claim durable before it runs: it may have crashed a process before, or the claim has failed
-	hours    uint16     // the index of the time window of its function; 0 for none, and while unknown
-	faults   uint8      // consecutive faults of the store when it was to start
-	unread   bool       // its limits and hours are unknown
-	ticket   *ticket    // the limits that it needs; nil for none, and while unknown
-	turn     *turn      // for fair scheduling; nil if its queue has no keys
-	batch    *lineKey   // the batch that it belongs to; nil for none, and while unknown
-	step     *stepLease // the entry is for a step of a running job that waits for limits
+	due          int64 // microseconds since 1970
+	job          workitem.JobID
+	root         workitem.CaseID
+	queue        *jobQueue // nil for work of the writer itself
+	priority     int32
+	urgent       int64      // due, minus the head start of the priority; 0 for all jobs without aging
+	durableClaim bool       // make the claim durable before it runs: it may have crashed a process before, or the claim has failed
+	hours        uint16     // the index of the time window of its function; 0 for none, and while unknown
+	faults       uint8      // consecutive faults of the store when it was to start
+	unread       bool       // its limits and hours are unknown
+	ticket       *ticket    // the limits that it needs; nil for none, and while unknown
+	turn         *turn      // for fair scheduling; nil if its queue has no keys
+	batch        *lineKey   // the batch that it belongs to; nil for none, and while unknown
+	step         *stepLease // the entry is for a step of a running job that waits for limits
 }
 
 func (s *scheduler) init(d *Dispatcher) {
@@ -122,9 +122,9 @@ func (s *scheduler) committed(tree *state.Tree, changes []state.Change) {
 		case *state.JobOpened:
 			changed = s.opened(tree, e.Job) || changed
 		case *state.CaseSuspended:
-			s.setAside(tree)
+			s.parkSuspended(tree)
 		case *state.CaseContinued:
-			changed = s.goesOn(tree) || changed
+			changed = s.resumeParked(tree) || changed
 		case *state.JobMoved:
 			changed = s.moved(tree, e) || changed
 		case *state.StepOpened, *state.StepMoved:
@@ -151,9 +151,9 @@ func (s *scheduler) moved(tree *state.Tree, e *state.JobMoved) bool {
 	s.parked.drop(tree.Root, e.Job)
 	s.hours.drop(e.Job)
 	s.leaveLine(e.Job)
-	s.begunOrGone(e.Job)
+	s.uncountWaiting(e.Job)
 	if e.To != state.JobWaiting {
-		s.leavesTurn(e.Job)
+		s.leaveTurn(e.Job)
 	}
 	s.waiting.wake(e.Job, s.d.o.Now().UnixMicro())
 	goesOn := e.To == state.JobRunning && s.claims.of(e.Job).holds(e.Fence)
@@ -181,9 +181,9 @@ func (s *scheduler) add(c *state.Case, j *state.Job, cautious bool) bool {
 	if s.stopping || j.State != state.JobPending && (j.State != state.JobWaiting || j.Due.IsZero()) {
 		return false
 	}
-	n := entry{due: j.Due.UnixMicro(), job: j.ID, root: j.Root, priority: shortPriority(j.Priority), cautious: cautious}
+	n := entry{due: j.Due.UnixMicro(), job: j.ID, root: j.Root, priority: shortPriority(j.Priority), durableClaim: cautious}
 	if n.due > s.d.o.Now().UnixMicro() {
-		n.cautious = true // the job waits for its time anyway, and each of its runs should be counted
+		n.durableClaim = true // the job waits for its time anyway, and each of its runs should be counted
 	}
 	if j.Kind == state.JobRun || j.Kind == state.JobCall {
 		n.queue = s.queueOf(j.Queue)
@@ -191,7 +191,7 @@ func (s *scheduler) add(c *state.Case, j *state.Job, cautious bool) bool {
 			return false
 		}
 		n.urgent = s.d.urgency(j)
-		s.counts(j, n.queue)
+		s.countWaiting(j, n.queue)
 		if c != nil {
 			for _, m := range s.entriesOf(c, j, n) {
 				s.put(m, j)
@@ -207,8 +207,8 @@ func (s *scheduler) add(c *state.Case, j *state.Job, cautious bool) bool {
 // shortPriority clamps a priority to 32 bits, to keep entries small.
 func shortPriority(p int) int32 { return int32(min(max(p, math.MinInt32), math.MaxInt32)) }
 
-// takeUp adds a single job outside of a commit.
-func (s *scheduler) takeUp(j *state.Job) {
+// addOne adds a single job outside of a commit.
+func (s *scheduler) addOne(j *state.Job) {
 	s.mu.Lock()
 	changed := s.add(nil, j, false)
 	s.mu.Unlock()
@@ -217,8 +217,8 @@ func (s *scheduler) takeUp(j *state.Job) {
 	}
 }
 
-// drop removes a job that has ended: it cancels the context of a running job, and marks a waiting one to be skipped when it
-// is due.
+// drop removes a job that has ended: it cancels the context of a running job, and marks a waiting one to be skipped
+// when it is due.
 func (s *scheduler) drop(e *state.JobMoved) {
 	if r := s.claims.of(e.Job); r != nil {
 		if e.To == state.JobCanceled {
@@ -251,14 +251,14 @@ func (s *scheduler) turn() {
 	for _, j := range s.loops.release(now) {
 		s.add(nil, j, false)
 	}
-	s.hours.open(now, s.isReady)
+	s.hours.open(now, s.enqueue)
 	next := s.next[:0]
 	for n, due := s.waiting.pop(now); due; n, due = s.waiting.pop(now) {
 		if n.queue == nil {
-			s.d.o.Active(1) // jobs of queues are counted by isReady
+			s.d.o.Active(1) // jobs of queues are counted by enqueue
 			next = append(next, n)
 		} else {
-			s.isReady(n)
+			s.enqueue(n)
 		}
 	}
 	for again := true; again; again = s.limits.readied {
@@ -284,8 +284,9 @@ func (s *scheduler) turn() {
 	s.next = next[:0]
 }
 
-// wantsBack reports whether a job should release its worker when its function yields, because no such job may start now.
-func (s *scheduler) wantsBack(n entry) bool {
+// mustRelease reports whether a job should release its worker when its function yields, because no such job may start
+// now.
+func (s *scheduler) mustRelease(n entry) bool {
 	now := s.d.o.Now().UnixMicro()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -301,19 +302,19 @@ func (s *scheduler) hold(id workitem.JobID, r *running) {
 	s.keepBeating()
 }
 
-// freed records that a claim has ended. It frees the worker if it was the last claim of its group.
-func (s *scheduler) freed(n entry, g *group, steps *journal, how outcome) {
+// endClaim records that a claim has ended. It frees the worker if it was the last claim of its group.
+func (s *scheduler) endClaim(n entry, g *group, steps *journal, how outcome) {
 	s.mu.Lock()
 	s.claims.end(n.job, steps)
-	if g == nil || g.isOver() {
+	if g == nil || g.claimEnded() {
 		n.queue.running--
 		s.running--
 	}
 	if n.unread {
 		n.queue.reading--
 	}
-	if how == notBegun && s.turns[n.job] == n.turn { // the job may have got another turn, see readNeeds
-		s.leavesTurn(n.job)
+	if how == notStarted && s.turns[n.job] == n.turn { // the job may have got another turn, see readNeeds
+		s.leaveTurn(n.job)
 	}
 	s.limits.leave(n.ticket, how)
 	more := len(n.queue.ready) > 0 || s.limits.readied || n.queue.lines.next(s.d.o.Now().UnixMicro()) != nil ||

@@ -15,8 +15,8 @@ const maxOrders = 500
 
 // exchange is the state of the goroutine that sends orders.
 type exchange struct {
-	rows     sharedRows
-	underWay bool
+	rows       sharedRows
+	inProgress bool
 }
 
 // isShared reports whether the store grants a limit. An engine that is alone counts slots itself, except for limits
@@ -27,10 +27,10 @@ func (s *scheduler) isShared(l limit.Limit) bool {
 
 // ask starts the goroutine if it does not run. The lock is held. The engine is not idle until it has ended.
 func (s *scheduler) ask() {
-	if s.shared.underWay || s.stopping {
+	if s.shared.inProgress || s.stopping {
 		return
 	}
-	s.shared.underWay = true
+	s.shared.inProgress = true
 	s.d.o.Active(1)
 	go s.exchange()
 }
@@ -43,7 +43,7 @@ func (s *scheduler) exchange() {
 		s.mu.Lock()
 		orders := s.limits.Orders(maxOrders)
 		if len(orders) == 0 {
-			s.shared.underWay = false
+			s.shared.inProgress = false
 			s.mu.Unlock()
 			return
 		}
@@ -62,7 +62,7 @@ func (s *scheduler) exchange() {
 		s.d.o.Faults.Note("limits", err, "a limit that engines share could not be asked for; it is tried again")
 		if !s.d.o.Retrier.Pause(s.d.o.Context, failed) { // false if the engine closes
 			s.mu.Lock()
-			s.shared.underWay = false
+			s.shared.inProgress = false
 			s.mu.Unlock()
 			return
 		}

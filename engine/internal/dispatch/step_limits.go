@@ -76,7 +76,7 @@ func (j *journal) take(name string, takes []workitem.Take, since time.Time, room
 		return nil, nil
 	case room != nil && !s.stopping: // an engine that closes admits nothing: the run is suspended, or its context ends
 		if s.limits.Enter(l.t) {
-			n.turn.stepBegins()
+			n.turn.recordStepStart()
 		}
 	}
 	j.leases = append(j.leases, l)
@@ -132,13 +132,13 @@ func (s *scheduler) turnIfReady() {
 	}
 }
 
-// roomCame reports to a run that a step has acquired its limits. While the run is being suspended, the report is
+// limitsAcquired reports to a run that a step has acquired its limits. While the run is being suspended, the report is
 // delayed until it is known whether the run continues; at its end, unreported grants are returned.
-func (j *journal) roomCame(room func()) {
+func (j *journal) limitsAcquired(room func()) {
 	j.mu.Lock()
 	report := !j.ended && !j.suspending
 	if j.suspending {
-		j.rooms = append(j.rooms, room)
+		j.delayed = append(j.delayed, room)
 	}
 	j.mu.Unlock()
 	if report {
@@ -146,17 +146,18 @@ func (j *journal) roomCame(room func()) {
 	}
 }
 
-// admitted reports whether a step of the run has acquired its limits and has not started: the run is not suspended then.
+// admitted reports whether a step of the run has acquired its limits and has not started: the run is not suspended
+// then.
 func (j *journal) admitted() bool {
 	j.d.sched.mu.Lock()
 	defer j.d.sched.mu.Unlock()
 	return slices.ContainsFunc(j.leases, func(l *stepLease) bool { return l.t.Held() && !l.begun })
 }
 
-// unasked returns a record that ends the step for which the job was admitted, if the function has ended or suspended
-// without calling the step; nil if it has called it. Without that record the job would be admitted for the step again
-// and again.
-func (j *journal) unasked() []*workitem.Step {
+// unusedAdmission returns a record that ends the step for which the job was admitted, if the function has ended or
+// suspended without calling the step; nil if it has called it. Without that record the job would be admitted for the
+// step again and again.
+func (j *journal) unusedAdmission() []*workitem.Step {
 	j.d.sched.mu.Lock()
 	t := j.reserved
 	j.d.sched.mu.Unlock()

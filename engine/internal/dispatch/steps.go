@@ -44,10 +44,10 @@ type journal struct {
 	stops   []func() // stop the alarms for waits
 	ended   bool     // nothing is reported any more
 
-	// While the run is being suspended, a step that is due for its next attempt is not reported: the suspension may win, and
-	// then the next run makes the attempt, not this one too.
+	// While the run is being suspended, a step that is due for its next attempt is not reported: the suspension may
+	// win, and then the next run makes the attempt, not this one too.
 	suspending bool
-	rooms      []func() // reports of roomCame during the suspension
+	delayed    []func() // reports of limitsAcquired during the suspension
 	due        []*workitem.Step
 }
 
@@ -76,7 +76,8 @@ func relevant(w *activities.Work) []*workitem.Step {
 	return own
 }
 
-// asDone returns a token as the job that made it sees it: done, with its text as the result, whether it was used or not.
+// asDone returns a token as the job that made it sees it: done, with its text as the result, whether it was used or
+// not.
 func asDone(s *workitem.Step) *workitem.Step {
 	if s.Kind != workitem.StepToken || s.State != workitem.StepWaiting {
 		return s
@@ -124,7 +125,7 @@ func (j *journal) Suspend(ctx context.Context, steps ...*workitem.Step) ([]*work
 	j.suspend(true)
 	defer j.suspend(false)
 	given := len(steps)
-	steps = slices.Concat(steps, j.unasked())
+	steps = slices.Concat(steps, j.unusedAdmission())
 	if j.admitted() {
 		stored, err := j.Record(ctx, steps...)
 		return stored[:min(given, len(stored))], false, err
@@ -143,12 +144,13 @@ func (j *journal) Suspend(ctx context.Context, steps ...*workitem.Step) ([]*work
 	return j.keepAll(o.stored)[:given], false, nil
 }
 
-// suspend records that a suspension begins or has ended. If the run continues, it delivers the reports that were delayed.
+// suspend records that a suspension begins or has ended. If the run continues, it delivers the reports that were
+// delayed.
 func (j *journal) suspend(begins bool) {
 	j.mu.Lock()
 	j.suspending = begins
-	due, watcher, rooms := j.due, j.watcher, j.rooms
-	j.rooms = nil
+	due, watcher, rooms := j.due, j.watcher, j.delayed
+	j.delayed = nil
 	if begins || j.ended || watcher == nil {
 		due, rooms = nil, nil
 	} else {
@@ -228,7 +230,7 @@ func (j *journal) request(command string, f func(*commit.Tx, *kernel.Machine) er
 func journaled[T any](ctx context.Context, j *journal, command string, f func(*commit.Tx, *kernel.Machine) (T, error)) (
 	result T, err error,
 ) {
-	err = j.d.o.Retrier.Insist(ctx, func() (err error) {
+	err = j.d.o.Retrier.Retry(ctx, func() (err error) {
 		result, err = commit.Query(ctx, j.d.o.Writer, &commit.Request{}, func(tx *commit.Tx) (result T, err error) {
 			err = j.request(command, func(tx *commit.Tx, m *kernel.Machine) (err error) {
 				result, err = f(tx, m)
@@ -285,12 +287,12 @@ func (j *journal) keepAll(stored []*workitem.Step) []*workitem.Step {
 func (j *journal) keep(s *workitem.Step) {
 	j.wait(s)
 	if !s.Due.IsZero() && !s.Limited() && !j.ended {
-		j.stops = append(j.stops, j.d.o.Alarms.At(s.Due.UnixMicro(), func() { j.timeIsUp(s, 0) }))
+		j.stops = append(j.stops, j.d.o.Alarms.At(s.Due.UnixMicro(), func() { j.waitExpired(s, 0) }))
 	}
 }
 
-// timeIsUp handles a wait whose time is over while the function runs.
-func (j *journal) timeIsUp(s *workitem.Step, faults int) {
+// waitExpired handles a wait whose time is over while the function runs.
+func (j *journal) waitExpired(s *workitem.Step, faults int) {
 	j.mu.Lock()
 	now, live := j.waits[s.ID]
 	live = live && !j.ended
@@ -314,16 +316,16 @@ func (j *journal) timeIsUp(s *workitem.Step, faults int) {
 		return
 	}
 	r := j.request("steps due", func(_ *commit.Tx, m *kernel.Machine) error { return m.StepsDue(j.n.job, j.fence.Load()) })
-	j.d.follow(r, func(err error) {
+	j.d.send(r, func(err error) {
 		if err != nil && !unwanted(err) {
 			j.d.o.Faults.Note("due work", err, "a wait could not be ended; it is tried again", "job", j.n.job, "step", s.Name)
-			j.later(faults, func() { j.timeIsUp(s, faults+1) })
+			j.afterFault(faults, func() { j.waitExpired(s, faults+1) })
 		}
 	})
 }
 
-// later calls f after the wait for a fault, unless the run has ended by then.
-func (j *journal) later(faults int, f func()) {
+// afterFault calls f after the wait for a fault, unless the run has ended by then.
+func (j *journal) afterFault(faults int, f func()) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if !j.ended {

@@ -54,7 +54,7 @@ const (
 func (d *Dispatcher) infoOf(def *workflow.Definition, w *activities.Work, j *journal) step.Info {
 	info := step.Info{Case: w.Case.ID, Job: w.Job, Attempt: w.Run, Log: d.o.Log, MaxResult: d.o.MaxPayload,
 		Workflow: w.Case.Workflow, Function: functionOf(def, w).Name, Slots: d.slots, Cancel: j.cancel,
-		Yield: func() bool { return d.sched.wantsBack(j.n) }}
+		Yield: func() bool { return d.sched.mustRelease(j.n) }}
 	if len(d.o.Limits) > 0 {
 		info.Limits = j
 	}
@@ -187,14 +187,14 @@ func (d *Dispatcher) refused(n entry, err error) bool {
 }
 
 func (d *Dispatcher) submitSettle(j *journal, output json.RawMessage, failure *workitem.Failure) error {
-	return d.handIn(j, "job settle", func(m *kernel.Machine) error { return m.Settle(j.n.job, j.fence.Load(), output, failure) },
+	return d.submitEnd(j, "job settle", func(m *kernel.Machine) error { return m.Settle(j.n.job, j.fence.Load(), output, failure) },
 		func(changes []state.Change) { d.attempts.call(j.w, failure, changes) })
 }
 
 // yield releases the job of a function that has yielded its worker. If it cannot be released now, its lease expires.
 func (d *Dispatcher) yield(j *journal) {
 	release := func() error {
-		return d.handIn(j, "job yield", func(m *kernel.Machine) error { return m.Release(j.n.job, j.fence.Load(), false) }, nil)
+		return d.submitEnd(j, "job yield", func(m *kernel.Machine) error { return m.Release(j.n.job, j.fence.Load(), false) }, nil)
 	}
 	err := release()
 	if errors.Is(err, errUnrecorded) {
@@ -206,11 +206,11 @@ func (d *Dispatcher) yield(j *journal) {
 	}
 }
 
-// handIn ends a run by a command, together with the steps that are still to be recorded. It calls done, if not nil,
+// submitEnd ends a run by a command, together with the steps that are still to be recorded. It calls done, if not nil,
 // with the changes of the command.
-func (d *Dispatcher) handIn(j *journal, word string, end func(*kernel.Machine) error, done func([]state.Change)) error {
+func (d *Dispatcher) submitEnd(j *journal, word string, end func(*kernel.Machine) error, done func([]state.Change)) error {
 	later := j.queued()
-	return d.o.Retrier.Insist(d.o.Context, func() error {
+	return d.o.Retrier.Retry(d.o.Context, func() error {
 		r := d.onJob(j.n, word, false, func(m *kernel.Machine) error {
 			if err := later.missing(); err != nil {
 				return err
@@ -251,15 +251,15 @@ func (d *Dispatcher) Recover(ctx context.Context) error {
 			}
 		}
 		if len(jobs) < page.Limit {
-			return d.takeUp(ctx)
+			return d.addPending(ctx)
 		}
 		page.After = jobs[len(jobs)-1].ID.String()
 	}
 }
 
-// takeUp adds the pending jobs to the scheduler. Any of them may have crashed the previous process: it may have run
+// addPending adds the pending jobs to the scheduler. Any of them may have crashed the previous process: it may have run
 // without a durable claim. So each is claimed durably before it runs, and from now on its crashes are counted.
-func (d *Dispatcher) takeUp(ctx context.Context) error {
+func (d *Dispatcher) addPending(ctx context.Context) error {
 	d.sched.mu.Lock()
 	d.sched.waiting.clear()
 	d.sched.mu.Unlock()

@@ -63,9 +63,9 @@ func (r Retrier) Pause(ctx context.Context, faults int) bool {
 	return false
 }
 
-// Insist calls f until it returns nil or an error that is no fault, and returns that. If the engine closes first, it
+// Retry calls f until it returns nil or an error that is no fault, and returns that. If the engine closes first, it
 // returns the error of Closed; if the context ends, its cause.
-func (r Retrier) Insist(ctx context.Context, f func() error) error {
+func (r Retrier) Retry(ctx context.Context, f func() error) error {
 	for faults := 0; ; faults++ {
 		err := f()
 		if !Is(err) {

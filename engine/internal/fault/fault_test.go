@@ -51,7 +51,7 @@ func TestInsist(t *testing.T) {
 		closing := make(chan struct{})
 		r := fault.Retrier{Closing: closing, Closed: func() error { return errClosed }}
 		calls, began := 0, time.Now()
-		require.ErrorIs(t, r.Insist(t.Context(), func() error {
+		require.ErrorIs(t, r.Retry(t.Context(), func() error {
 			if calls++; calls <= 3 {
 				return errFull
 			}
@@ -62,9 +62,9 @@ func TestInsist(t *testing.T) {
 
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Minute, io.ErrClosedPipe)
 		defer cancel()
-		require.ErrorIs(t, r.Insist(ctx, func() error { return errFull }), io.ErrClosedPipe)
+		require.ErrorIs(t, r.Retry(ctx, func() error { return errFull }), io.ErrClosedPipe)
 		close(closing)
-		require.ErrorIs(t, r.Insist(t.Context(), func() error { return errFull }), errClosed)
+		require.ErrorIs(t, r.Retry(t.Context(), func() error { return errFull }), errClosed)
 	})
 }
 

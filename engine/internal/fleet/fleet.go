@@ -23,10 +23,10 @@ import (
 )
 
 const (
-	page = 200 // jobs taken at a time
+	takeLimit = 200 // jobs taken at a time
 
-	// again is the wait after a failed Tick.
-	again = time.Second
+	// retryWait is the wait after a failed Tick.
+	retryWait = time.Second
 
 	// maxSkew is the difference between the clocks of engine and store from which on it is logged.
 	maxSkew = time.Second
@@ -48,21 +48,21 @@ type Work interface {
 
 // Options configure a [Member]. All fields are required.
 type Options struct {
-	Store  store.Fleet
-	Work   Work
-	Prints []string // the fingerprints of the definitions of this engine
+	Store        store.Fleet
+	Work         Work
+	Fingerprints []string // the fingerprints of the definitions of this engine
 
 	// Awaited returns the root cases for which callers wait.
 	Awaited func() []workitem.CaseID
-	// Refresh starts to load the newest state of a root case; [Member.Saw] is called with the outcome.
+	// Refresh starts to load the newest state of a root case; [Member.Refreshed] is called with the outcome.
 	Refresh func(root workitem.CaseID)
 	// Forget drops root cases from memory.
 	Forget func(roots []workitem.CaseID)
 	// Moved is called when another engine may have committed something.
 	Moved func()
-	// Set is called when another engine may have changed settings, with the digest of the current ones; "" if it is not
-	// known.
-	Set func(digest string)
+	// SettingsChanged is called when another engine may have changed settings, with the digest of the current ones; ""
+	// if it is not known.
+	SettingsChanged func(digest string)
 	// Died is called when other engines have died.
 	Died func()
 
@@ -76,7 +76,7 @@ type Options struct {
 type Member struct {
 	o     Options
 	woken chan struct{}
-	begun chan struct{} // see Began
+	begun chan struct{} // see WaitBegan
 	done  sync.WaitGroup
 
 	mu         sync.Mutex
@@ -103,7 +103,7 @@ func New(o Options) *Member {
 
 // Join announces this engine to the store, and takes jobs without an owner.
 func (m *Member) Join(ctx context.Context) error {
-	if err := m.o.Store.Announce(ctx, m.o.Prints); err != nil {
+	if err := m.o.Store.Announce(ctx, m.o.Fingerprints); err != nil {
 		return err
 	}
 	if _, err := m.tick(ctx); err != nil {
@@ -153,10 +153,10 @@ func (m *Member) Committed(tree *state.Tree, _ []state.Change) {
 	m.began()
 }
 
-// Began is called when a caller begins to wait. Like a commit, it ends a long pause early, so that the next heartbeat
-// announces a short interval: the other engines detect the death of an engine by that interval, and should notice soon
-// if this one dies while it works.
-func (m *Member) Began() {
+// WaitBegan is called when a caller begins to wait. Like a commit, it ends a long pause early, so that the next
+// heartbeat announces a short interval: the other engines detect the death of an engine by that interval, and should
+// notice soon if this one dies while it works.
+func (m *Member) WaitBegan() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.began()
@@ -173,9 +173,9 @@ func (m *Member) began() {
 	}
 }
 
-// Saw records that a Refresh has loaded a root case up to a position; 0 if it has failed, so that the next Tick finds
-// it changed again.
-func (m *Member) Saw(root workitem.CaseID, last int64) {
+// Refreshed records that a Refresh has loaded a root case up to a position; 0 if it has failed, so that the next Tick
+// finds it changed again.
+func (m *Member) Refreshed(root workitem.CaseID, last int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.refreshing, root)
@@ -193,13 +193,13 @@ func (m *Member) await(ctx context.Context, timer *time.Timer) bool {
 		if !open {
 			return false
 		}
-		m.follow(ctx, hint, timer)
+		m.handleHint(ctx, hint, timer)
 	case <-m.woken:
 		m.report(m.take(ctx))
 	case <-m.begun:
 		m.pause.begin(timer)
 	case <-timer.C:
-		if m.pause.goesOn(timer) {
+		if m.pause.hasSecondPart(timer) {
 			break
 		}
 		next, err := m.tick(ctx)
@@ -218,8 +218,8 @@ func (m *Member) report(err error) {
 	}
 }
 
-// follow handles a hint of another engine.
-func (m *Member) follow(ctx context.Context, hint store.Hint, timer *time.Timer) {
+// handleHint handles a hint of another engine.
+func (m *Member) handleHint(ctx context.Context, hint store.Hint, timer *time.Timer) {
 	watched := m.watched()
 	var others []workitem.CaseID
 	for _, root := range hint.Roots {
@@ -237,7 +237,7 @@ func (m *Member) follow(ctx context.Context, hint store.Hint, timer *time.Timer)
 		m.pause.noteOthers(timer)
 	}
 	if hint.Set {
-		m.o.Set("")
+		m.o.SettingsChanged("")
 	}
 	if hint.Free {
 		m.setFree(true)
@@ -300,7 +300,7 @@ func (m *Member) tick(ctx context.Context) (time.Duration, error) {
 		return 0, nil
 	}
 	if err != nil {
-		return again, err
+		return retryWait, err
 	}
 	m.o.Work.Others(news.Others > 0)
 	m.mu.Lock()
@@ -320,7 +320,7 @@ func (m *Member) tick(ctx context.Context) (time.Duration, error) {
 		m.o.Moved()
 	}
 	if news.Others > 0 {
-		m.o.Set(news.Settings) // a hint may have been lost
+		m.o.SettingsChanged(news.Settings) // a hint may have been lost
 	}
 	if news.Died > 0 {
 		m.o.Died()
@@ -355,7 +355,7 @@ func (m *Member) take(ctx context.Context) error {
 	}
 	for {
 		f := m.o.Work.Filter()
-		f.Max = page
+		f.Max = takeLimit
 		jobs, err := m.o.Store.Take(ctx, f)
 		m.mu.Lock()
 		m.unsure = err != nil
@@ -366,7 +366,7 @@ func (m *Member) take(ctx context.Context) error {
 		if err := m.adopt(ctx, jobs); err != nil {
 			return err
 		}
-		if len(jobs) < page {
+		if len(jobs) < takeLimit {
 			m.setFree(len(f.Without) > 0) // the filter left these out, so there may be more of them
 			return nil
 		}

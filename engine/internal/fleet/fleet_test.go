@@ -128,7 +128,7 @@ func run(t *testing.T, w *world, f func(m *fleet.Member)) {
 			Store: w, Work: w, Awaited: func() []workitem.CaseID { return nil },
 			Refresh: func(root workitem.CaseID) { w.locked(func() { w.refreshed = append(w.refreshed, root) }) },
 			Forget:  func(roots []workitem.CaseID) { w.locked(func() { w.forgotten = append(w.forgotten, roots...) }) },
-			Moved:   func() { w.locked(func() { w.moved++ }) }, Set: w.set, Died: func() { w.locked(func() { w.died++ }) },
+			Moved:   func() { w.locked(func() { w.moved++ }) }, SettingsChanged: w.set, Died: func() { w.locked(func() { w.died++ }) },
 			Report: func(err error) { w.locked(func() { w.reports = append(w.reports, err) }) }, Now: time.Now, Log: slog.New(slog.DiscardHandler),
 		})
 		require.NoError(t, m.Join(ctx))
@@ -177,8 +177,8 @@ func TestThePaceIsThatOfTheStore(t *testing.T) {
 	})
 }
 
-// While all is quiet, what this engine begins has it tick at once, and what another one does within a moment, and once more after that. No more
-// than one tick in that time comes of it.
+// While all is quiet, what this engine begins has it tick at once, and what another one does within a moment, and once
+// more after that. No more than one tick in that time comes of it.
 func TestTheQuietEnds(t *testing.T) {
 	w := &world{news: []store.News{{Next: 10 * time.Second, Soon: time.Second, Others: 1, Settled: true}}}
 	run(t, w, func(m *fleet.Member) {
@@ -189,11 +189,11 @@ func TestTheQuietEnds(t *testing.T) {
 		}
 		n := len(w.ticks)
 		w.await(3 * time.Second)
-		m.Began()
+		m.WaitBegan()
 		ticked(n + 1)
 		w.await(500 * time.Millisecond)
 		m.Committed(&state.Tree{Root: one}, nil)
-		m.Began()
+		m.WaitBegan()
 		ticked(n + 1)
 		w.await(500 * time.Millisecond)
 		ticked(n + 2)
@@ -222,13 +222,14 @@ func TestOneAloneIsNotHastened(t *testing.T) {
 	run(t, w, func(m *fleet.Member) {
 		n := len(w.ticks)
 		w.await(3 * time.Second)
-		m.Began()
+		m.WaitBegan()
 		w.await(3 * time.Second)
 		require.Len(t, w.ticks, n)
 	})
 }
 
-// All free jobs are taken page by page as the member joins, and later ones when a tick or a hint says that there are some.
+// All free jobs are taken page by page as the member joins, and later ones when a tick or a hint says that there are
+// some.
 func TestFreeJobsAreTaken(t *testing.T) {
 	w := &world{news: []store.News{{Free: true, Next: time.Minute}, {Others: 1, Next: time.Minute}}, free: make([]*state.Job, 450)}
 	run(t, w, func(m *fleet.Member) {
@@ -261,7 +262,8 @@ func TestAFencedEngineTakesAnew(t *testing.T) {
 	})
 }
 
-// Jobs that were taken while the store fails are this engine's: they are taken up by the next tick, also if nothing else is free then.
+// Jobs that were taken while the store fails are this engine's: they are taken up by the next tick, also if nothing
+// else is free then.
 func TestTakenJobsAreAdoptedByNextTick(t *testing.T) {
 	w := &world{news: []store.News{{Next: time.Second, Others: 1}}}
 	run(t, w, func(*fleet.Member) {
@@ -304,7 +306,7 @@ func TestChangesOfOtherEnginesAreRefreshed(t *testing.T) {
 		require.Equal(t, []workitem.CaseID{one}, w.refreshed)
 		require.Equal(t, []workitem.CaseID{two}, w.forgotten)
 		require.Equal(t, 2, w.moved)
-		m.Saw(one, 7)
+		m.Refreshed(one, 7)
 		w.await(time.Second)
 		require.Equal(t, map[workitem.CaseID]int64{one: 7}, w.ticks[len(w.ticks)-1].Roots)
 		w.news = []store.News{{Next: time.Second, Others: 1, Changed: []workitem.CaseID{one}, Died: 1}}
@@ -314,14 +316,15 @@ func TestChangesOfOtherEnginesAreRefreshed(t *testing.T) {
 	})
 }
 
-// While the store looks, this engine goes on: what it has changed itself, or has no further use for, it does not read again.
+// While the store looks, this engine goes on: what it has changed itself, or has no further use for, it does not read
+// again.
 func TestOwnChangesAreNotRefreshed(t *testing.T) {
 	w := &world{news: []store.News{{Next: time.Second, Settled: true}}, roots: []workitem.CaseID{one, two, three}}
 	run(t, w, func(m *fleet.Member) {
 		w.news = []store.News{{Next: time.Second, Changed: []workitem.CaseID{one, two, three}}}
 		w.ticking = func() {
 			w.roots = []workitem.CaseID{one, two}
-			m.Saw(two, 7)
+			m.Refreshed(two, 7)
 		}
 		w.await(time.Second)
 		require.Equal(t, []workitem.CaseID{one}, w.refreshed)
@@ -356,7 +359,8 @@ func TestUnwatchedCasesAreForgotten(t *testing.T) {
 	})
 }
 
-// Those who follow the journal look again when it has grown, also from nothing, and as long as entries may appear before its end.
+// Those who follow the journal look again when it has grown, also from nothing, and as long as entries may appear
+// before its end.
 func TestJournalFollowersAreNotified(t *testing.T) {
 	every := func(head int64, settled bool) store.News {
 		return store.News{Head: head, Settled: settled, Next: time.Second}

@@ -28,8 +28,8 @@ func (p *pause) start(timer *time.Timer, next time.Duration) {
 	timer.Reset(next)
 }
 
-// goesOn reports whether the second part of the pause follows when the timer fires.
-func (p *pause) goesOn(timer *time.Timer) bool {
+// hasSecondPart reports whether the second part of the pause follows when the timer fires.
+func (p *pause) hasSecondPart(timer *time.Timer) bool {
 	if p.rest == 0 || p.early {
 		return false
 	}

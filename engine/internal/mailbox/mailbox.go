@@ -51,7 +51,8 @@ type Options struct {
 	// Report receives the outcome of each poll. If it returns an error, the next poll waits for Backoff.
 	Report func(error) error
 
-	// Backoff returns the wait after a number of consecutive failures before this one. Interval is used if it is longer.
+	// Backoff returns the wait after a number of consecutive failures before this one. Interval is used if it is
+	// longer.
 	Backoff func(failures int) time.Duration
 
 	// Active is called with 1 before the first poll, and with -1 after it: until then the engine is not idle.
@@ -60,9 +61,9 @@ type Options struct {
 
 // Poller executes the commands in the mailbox. Make one with [New].
 type Poller struct {
-	o      Options
-	owed   bool // no poll has succeeded since the last change, so there may be commands although Changed reports false
-	polled sync.WaitGroup
+	o         Options
+	pollAgain bool // no poll has succeeded since the last change, so there may be commands although Changed reports false
+	polled    sync.WaitGroup
 }
 
 // New returns a Poller that does nothing until it is started.
@@ -70,7 +71,7 @@ func New(o Options) *Poller { return &Poller{o: o} }
 
 // Start begins to poll: it executes the commands that are in the mailbox, and then new ones, until the context ends.
 func (p *Poller) Start(ctx context.Context) {
-	p.owed = true
+	p.pollAgain = true
 	p.o.Active(1)
 	p.polled.Go(func() {
 		err := p.o.Report(p.Poll(ctx))
@@ -105,14 +106,14 @@ func (p *Poller) pause(ctx context.Context, err error, failures int) bool {
 // Poll executes all commands in the mailbox, unless nothing has changed since the last successful poll.
 func (p *Poller) Poll(ctx context.Context) error {
 	changed, err := p.o.Watcher.Changed(ctx)
-	if err != nil || !changed && !p.owed {
+	if err != nil || !changed && !p.pollAgain {
 		return err
 	}
-	p.owed = true
+	p.pollAgain = true
 	if err := p.executeAll(ctx); err != nil {
 		return err
 	}
-	p.owed = false
+	p.pollAgain = false
 	return nil
 }
 

@@ -21,23 +21,23 @@ type Notifier struct {
 // subscription receives the end or the incidents of a root case. It is a list and not a map of sets because nearly
 // every case has exactly one caller that waits for its end, and a list of one needs a single allocation.
 type subscription struct {
-	news chan *state.Case // has room for one: the case that has ended, or nil for an incident
-	next *subscription    // to the same root case
+	ended chan *state.Case // has room for one: the case that has ended, or nil for an incident
+	next  *subscription    // to the same root case
 }
 
 // end sends the case that has ended. The lock is held, so there is no other sender, and the send does not block.
 func (s *subscription) end(c *state.Case) {
 	select {
-	case <-s.news: // drop an incident that was not received: the end supersedes it
+	case <-s.ended: // drop an incident that was not received: the end supersedes it
 	default:
 	}
-	s.news <- c
+	s.ended <- c
 }
 
 // incident makes the caller look again. The lock is held.
 func (s *subscription) incident() {
 	select {
-	case s.news <- nil:
+	case s.ended <- nil:
 	default:
 	}
 }
@@ -114,7 +114,7 @@ func (n *Notifier) Close(err error) {
 	}
 	for _, first := range n.ends {
 		for s := first; s != nil; s = s.next {
-			close(s.news)
+			close(s.ended)
 		}
 	}
 	n.changes, n.ends = nil, nil
@@ -148,11 +148,11 @@ func (n *Notifier) subscribe(root workitem.CaseID) (changed chan struct{}, unsub
 
 // subscribeEnd is like subscribe for the end and the incidents of a root case; unsubscribeEnd ends it.
 func (n *Notifier) subscribeEnd(root workitem.CaseID) *subscription {
-	s := &subscription{news: make(chan *state.Case, 1)}
+	s := &subscription{ended: make(chan *state.Case, 1)}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.err != nil {
-		close(s.news)
+		close(s.ended)
 		return s
 	}
 	s.next, n.ends[root] = n.ends[root], s

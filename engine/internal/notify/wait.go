@@ -46,7 +46,7 @@ func (n *Notifier) Wait(ctx context.Context, id workitem.CaseID, look Look[*stat
 	for {
 		c, done, err := look(ctx)
 		select {
-		case ended, open := <-s.news:
+		case ended, open := <-s.ended:
 			switch {
 			case ended != nil: // it may have been removed before look could see it
 				return ended, nil
@@ -62,7 +62,7 @@ func (n *Notifier) Wait(ctx context.Context, id workitem.CaseID, look Look[*stat
 			return Until(ctx, n, c.Root, look)
 		}
 		select {
-		case ended, open := <-s.news:
+		case ended, open := <-s.ended:
 			switch {
 			case !open:
 				return nil, n.reason()

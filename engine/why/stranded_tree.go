@@ -14,26 +14,26 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// looking is the examination of one tree.
-type looking struct {
+// treeSearch is the examination of one tree.
+type treeSearch struct {
 	*examination
 	tree  *state.Tree
-	found []Strand
+	found []StrandedCase
 }
 
 // add adds a case, once for each cause and repair.
-func (l *looking) add(id workitem.CaseID, cause Cause, since time.Time, reason, repair string) {
+func (l *treeSearch) add(id workitem.CaseID, cause Cause, since time.Time, reason, repair string) {
 	if l.Older > 0 && since.After(l.Now.Add(-l.Older)) {
 		return
 	}
-	if slices.ContainsFunc(l.found, func(s Strand) bool { return s.Case == id && s.Cause == cause && s.Repair == repair }) {
+	if slices.ContainsFunc(l.found, func(s StrandedCase) bool { return s.Case == id && s.Cause == cause && s.Repair == repair }) {
 		return
 	}
 	if cause == CauseDeadEnd { // implies that it is idle, so that is not reported too
-		l.found = slices.DeleteFunc(l.found, func(s Strand) bool { return s.Case == id && s.Cause == CauseIdle })
+		l.found = slices.DeleteFunc(l.found, func(s StrandedCase) bool { return s.Case == id && s.Cause == CauseIdle })
 	}
 	c := l.tree.Case(id)
-	l.found = append(l.found, Strand{Case: id, Root: l.tree.Root, Workflow: c.Workflow, Version: c.Version, Cause: cause, Since: since,
+	l.found = append(l.found, StrandedCase{Case: id, Root: l.tree.Root, Workflow: c.Workflow, Version: c.Version, Cause: cause, Since: since,
 		Reason: reason, Repair: repair})
 }
 
@@ -54,7 +54,7 @@ func (l *looking) add(id workitem.CaseID, cause Cause, since time.Time, reason, 
 // A wait to which none applies is in progress.
 
 // wait adds the case of a wait that nothing will end.
-func (l *looking) wait(ctx context.Context, r store.Finder, w *Wait) error {
+func (l *treeSearch) wait(ctx context.Context, r store.Finder, w *Wait) error {
 	words := w.Words(l.Now)
 	text, _, _ := strings.Cut(words, "; ")
 	late := l.Now.Add(-l.Late)
@@ -77,7 +77,7 @@ func (l *looking) wait(ctx context.Context, r store.Finder, w *Wait) error {
 		l.limited(w, text)
 	case w.Blocked == Hours, w.Blocked == Gathering:
 	case w.Kind == Worker:
-		return l.leftAlone(ctx, r, w, text, late)
+		return l.notStarted(ctx, r, w, text, late)
 	case w.Blocked == Lapsed && w.Until.Before(late), w.Kind == Timer && w.Until.Before(late), w.Kind == Delay && w.Until.Before(late),
 		(w.Kind == Event || w.Kind == Topic) && !w.Until.IsZero() && w.Until.Before(late):
 		l.add(w.Case, CauseOverdue, w.Until, text+", for "+printable.Duration(l.Now.Sub(w.Until)),
@@ -101,7 +101,7 @@ func repairOf(w *Wait) string {
 }
 
 // idle adds a case in which nothing is in progress. The incident of an or-join can be the reason.
-func (l *looking) idle(w *Wait) {
+func (l *treeSearch) idle(w *Wait) {
 	c := l.tree.Case(w.Case)
 	for j := range c.Jobs.All() {
 		if j.Kind == state.JobIncident && j.Name == state.IncidentOrJoin {
@@ -115,7 +115,7 @@ func (l *looking) idle(w *Wait) {
 }
 
 // limited adds due work that needs a limit which is set to 0, for all keys or for its own.
-func (l *looking) limited(w *Wait, text string) {
+func (l *treeSearch) limited(w *Wait, text string) {
 	for _, of := range w.Limits {
 		v, ok := l.limits[of.Limit]
 		if !ok {
@@ -140,9 +140,9 @@ func setLimit(name, key string, n int64) string {
 	return line + printable.Arguments(name, strconv.FormatInt(n, 10))
 }
 
-// leftAlone adds due work without a known obstacle that has not started. If other jobs of its queue run, it is not
+// notStarted adds due work without a known obstacle that has not started. If other jobs of its queue run, it is not
 // late, but waits for its turn.
-func (l *looking) leftAlone(ctx context.Context, r store.Finder, w *Wait, text string, late time.Time) error {
+func (l *treeSearch) notStarted(ctx context.Context, r store.Finder, w *Wait, text string, late time.Time) error {
 	if !w.Since.Before(late) {
 		return nil
 	}
