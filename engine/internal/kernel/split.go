@@ -12,18 +12,17 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// region does what the task's cancellation region says: member tasks are canceled, member conditions emptied. An
-// enabled member loses the tokens in its private inputs too, so that it cannot come back by tokens that no other task
-// can use.
+// region executes the cancellation region of a task: it cancels the member tasks and empties the member conditions. An
+// enabled member also loses the tokens in its private inputs, which no other task can use, so that it is not enabled
+// again by them.
 //
 //	(p) ──▶ b ◀── (q) ──▶ c      a cancels b, which is enabled by p and q
 //
-// p feeds b alone and is emptied. q also feeds c: it keeps its token, and c stays enabled. If q were to go too, it
-// would have to be named in the region. Members that are neither started nor enabled are left alone, whatever tokens
-// lie before them.
+// p is an input of b alone and is emptied. q is also an input of c: it keeps its token, and c stays enabled. To empty q
+// too, the region must name it. Members that are neither started nor enabled keep the tokens in their inputs.
 //
-// Tasks come before conditions, both in the order of the definition. All of them are noted for the sweep: a canceled
-// member whose join still holds is enabled again, as a fresh activation.
+// Tasks come before conditions, both in the order of the definition. All members are recorded for the sweep: a canceled
+// member whose join is still satisfied is enabled again, as a new activation.
 func (m *Machine) region(id workitem.CaseID, t net.TaskID) step {
 	return func() error {
 		c := m.tree.Case(id)
@@ -50,8 +49,9 @@ func (m *Machine) region(id workitem.CaseID, t net.TaskID) step {
 	}
 }
 
-// empty takes every token out of the conditions, and withdraws the tasks that lived by them. It is a step of its own,
-// behind those that cancel the members: the hooks of a canceled member see the marking that it worked in.
+// empty removes all tokens from conditions, and withdraws the tasks whose joins are no longer satisfied. It runs as a
+// separate step after those that cancel the members, so the hooks of a canceled member see the marking before the
+// removal.
 func (m *Machine) empty(id workitem.CaseID, t net.TaskID, conditions []net.ConditionID) error {
 	var emptied []net.ConditionID
 	for _, p := range conditions {
@@ -68,19 +68,20 @@ func (m *Machine) empty(id workitem.CaseID, t net.TaskID, conditions []net.Condi
 	return nil
 }
 
-// split puts the tokens out, and pushes what follows from them: the tasks behind each output in flow order, each once
-// (the task itself may be one of them); the task itself; every other join that the completion touched; the end.
+// split produces the tokens, and pushes the steps that follow: a try of each task behind an output, in flow order and
+// each once (the task itself may be one of them), a try of the task itself, the sweep of all other joins that the
+// completion touched, and the check of the end condition.
 //
 //	        ┌─▶ (p) ─▶ b ─▶ ...
 //	─▶ a ───┤                      try(b) try(c) try(a) sweep endCheck
 //	        └─▶ (q) ─▶ c ─▶ ...
 //
-// As the agenda is a stack, b runs as far as it can before c is tried: a routing task b whose path ends the case ends
-// it before c is enabled. All outputs are marked before the first task is tried, so an and-join behind p and q sees
-// both. The end check is last: a task that the completion enables is enabled, with its items, and withdrawn again if
-// the case ends. A reader of the journal so sees the whole effect of the tokens before the end.
+// The agenda is a stack, so b runs as far as it can before c is tried: if b is a routing task whose path ends the case,
+// c is never enabled. All outputs are marked before the first task is tried, so an and-join behind p and q sees both
+// tokens. The end check is last: a task that the completion enables is first enabled, with its items, and then
+// withdrawn if the case ends. So the journal has all effects of the tokens before the end.
 //
-// The touched set is taken here and given to the sweep: what b changes on its way is swept by b's own completion.
+// The touched set is passed to the sweep here: what b changes is swept by the completion of b.
 func (m *Machine) split(id workitem.CaseID, t net.TaskID, generation int, spec *workflow.Task) step {
 	return func() error {
 		c := m.tree.Case(id)
@@ -112,8 +113,8 @@ func (m *Machine) split(id workitem.CaseID, t net.TaskID, generation int, spec *
 	}
 }
 
-// endCheck completes a case whose end condition is marked. Other tokens do not prevent it: what is still active is
-// canceled, and what is left over is noted, as an improper completion.
+// endCheck completes a case whose end condition is marked. Other tokens do not prevent that: tasks that are still
+// active are canceled, and the remaining tokens are recorded as an improper completion.
 func (m *Machine) endCheck(id workitem.CaseID) step {
 	return func() error {
 		c := m.tree.Case(id)
@@ -124,7 +125,7 @@ func (m *Machine) endCheck(id workitem.CaseID) step {
 	}
 }
 
-// route says which outputs of a completed task get a token, in flow order.
+// route returns the outputs of a completed task that get a token, in flow order.
 func (m *Machine) route(c *state.Case, t net.TaskID, generation int, spec *workflow.Task) ([]net.ConditionID, error) {
 	outputs, gate := c.Net.Outputs(t), c.Net.Task(t).Split
 	if gate == net.And {
@@ -153,8 +154,8 @@ func (m *Machine) route(c *state.Case, t net.TaskID, generation int, spec *workf
 	return targetsOf(c, t, gate, targets)
 }
 
-// checkChoice refuses a route that the caller gave to an and-split, which puts a token into every flow. To ignore it
-// would let the caller believe that it had chosen. A route for another task is not this one's concern.
+// checkChoice refuses a route that the caller gave for an and-split, which puts a token into every flow. If it were
+// ignored, the caller would assume that it had effect. It ignores a route for another task.
 func (m *Machine) checkChoice(c *state.Case, t net.TaskID) error {
 	ch := m.choice
 	if ch == nil || ch.at != c.ID || ch.t != t {
@@ -165,9 +166,9 @@ func (m *Machine) checkChoice(c *state.Case, t net.TaskID) error {
 		ErrBadRoute, c.Net.TaskName(t), c.Workflow, flowsOf(c, t))
 }
 
-// targetsOf finds the outputs that a route names, in flow order and each once, however the route orders them. A name is
-// that of a condition, or of the task behind an implicit one. None is refused as much as too many: a token would be
-// lost.
+// targetsOf returns the outputs that a route names, each once and in flow order, whatever the order of the names. A
+// name is that of a condition, or that of the task behind an implicit condition. A route without names is refused too,
+// since the token would be lost.
 func targetsOf(c *state.Case, t net.TaskID, gate net.Gate, names []string) ([]net.ConditionID, error) {
 	chosen := make(map[net.ConditionID]bool, len(names))
 	for _, name := range names {
@@ -191,7 +192,8 @@ func targetsOf(c *state.Case, t net.TaskID, gate net.Gate, names []string) ([]ne
 	return into, nil
 }
 
-// flowsOf names what a task flows to as an author would: the task behind an implicit condition.
+// flowsOf lists the targets of a task for an error, by the names that a definition uses: an implicit condition has the
+// name of the task behind it.
 func flowsOf(c *state.Case, t net.TaskID) string {
 	var names []string
 	for _, p := range c.Net.Outputs(t) {

@@ -10,10 +10,10 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// RecordSteps writes steps of a running job: new ones, which have no id yet, and new states of waiting ones. It returns
-// them as stored. A wait for an event that was sent before is done at once; a child case is started; a token is made. A
-// step that has ended in the meantime stays as it ended, and comes back so. A job that records something has come
-// further, so what took its process down before is forgotten.
+// RecordSteps records steps of a running job: new ones, which have no id yet, and new states of waiting ones. It
+// returns them as stored. A wait for an event that was sent before is done at once, a child case is started, and a
+// token gets its text. A step that has ended meanwhile keeps that state and is returned with it. A job that records a
+// step has made progress, so its count of crashes is reset.
 func (m *Machine) RecordSteps(id workitem.JobID, fence int64, steps []*workitem.Step) ([]*workitem.Step, error) {
 	c, j, err := m.held(id, fence)
 	if err != nil {
@@ -42,8 +42,8 @@ func (m *Machine) RecordSteps(id workitem.JobID, fence int64, steps []*workitem.
 	return stored, nil
 }
 
-// refresh replaces steps that waited when they were recorded, and that the same command has ended: a child case that
-// never waits is over by now. The changes of the command are searched and not the store, which does not have them yet.
+// refresh replaces waiting steps that ended later in the same command, as that of a child case that never waits. It
+// searches the changes of the command, since the store does not have them yet.
 func (m *Machine) refresh(id workitem.CaseID, stored []*workitem.Step) {
 	c := m.tree.Case(id)
 	for i, s := range stored {
@@ -60,8 +60,8 @@ func (m *Machine) refresh(id workitem.CaseID, stored []*workitem.Step) {
 	}
 }
 
-// openStep records a new step. The kinds that begin something are taken apart: a token gets its text, a wait may find
-// its event sent before, and a child case is opened. The others are recorded as the run gives them.
+// openStep records a new step. Steps that begin something are handled by kind: a token gets its text, a wait takes an
+// event that was sent before, and a child case is opened. Other steps are recorded as given.
 func (m *Machine) openStep(id workitem.CaseID, j *state.Job, given *workitem.Step) (*workitem.Step, error) {
 	s := *given
 	s.ID, s.Job, s.Case = m.host.IDs().NewStepID(m.now), j.ID, id
@@ -87,8 +87,8 @@ func (m *Machine) openStep(id workitem.CaseID, j *state.Job, given *workitem.Ste
 	return &s, m.emit(&state.StepOpened{Step: &s})
 }
 
-// stepMoved writes what a run says of one of its waiting steps. A run that gives a child case up (a branch of a choice
-// that lost) cancels the case with the step.
+// stepMoved records a new state of a waiting step of a run. If the run abandons a child case, as a branch that lost a
+// choice does, the case is canceled with the step.
 func (m *Machine) stepMoved(id workitem.CaseID, given *workitem.Step) (*workitem.Step, error) {
 	c := m.tree.Case(id)
 	s := c.Step(given.ID)
@@ -111,7 +111,7 @@ func (m *Machine) stepMoved(id workitem.CaseID, given *workitem.Step) (*workitem
 	return &now, nil
 }
 
-// endedStep finds a step that no longer waits as it ended.
+// endedStep returns the stored state of a step that no longer waits.
 func (m *Machine) endedStep(given *workitem.Step) (*workitem.Step, error) {
 	steps, err := m.host.Steps(given.Owner())
 	if err != nil {
@@ -125,7 +125,7 @@ func (m *Machine) endedStep(given *workitem.Step) (*workitem.Step, error) {
 	return nil, fmt.Errorf("it was never recorded: %w", ErrNotFound)
 }
 
-// moveStep changes a waiting step; what the caller does not set stays as it is.
+// moveStep changes a waiting step; fields that set does not assign keep their values.
 func (m *Machine) moveStep(s *workitem.Step, set func(*state.StepMoved)) error {
 	e := &state.StepMoved{Case: s.Case, Job: s.Job, Step: s.ID, To: s.State, Attempt: s.Attempt, Due: s.Due,
 		Failure: s.Failure, At: m.now}
@@ -133,9 +133,9 @@ func (m *Machine) moveStep(s *workitem.Step, set func(*state.StepMoved)) error {
 	return m.emit(e)
 }
 
-// Suspend records steps as [Machine.RecordSteps] does, and gives the running job up until one of its waiting steps
-// ends. The known ones are those that the run waits for as far as it knows. If one of them, or of the new ones,
-// has ended, the job is kept and the answer is false.
+// Suspend records steps like [Machine.RecordSteps], and releases the running job until one of its waiting steps ends.
+// known are the steps that the run waits for, as far as it knows. If one of these or of the new ones has ended, the job
+// keeps running and the answer is false.
 func (m *Machine) Suspend(
 	id workitem.JobID, fence int64, steps []*workitem.Step, known []workitem.StepID,
 ) (stored []*workitem.Step, suspended bool, err error) {
@@ -159,7 +159,7 @@ func (m *Machine) Suspend(
 		}
 		waits = true
 		if !s.Due.After(m.now) && !s.Due.IsZero() && !s.Limited() {
-			return stored, false, nil // an attempt that is due already
+			return stored, false, nil // the next attempt is due already
 		}
 		if due.IsZero() || !s.Due.IsZero() && s.Due.Before(due) {
 			due = s.Due
@@ -174,20 +174,19 @@ func (m *Machine) Suspend(
 	return stored, err == nil, err
 }
 
-// Suspend and wake meet in either order, and no wait is lost:
+// Suspend and wake are commands on one tree, so they are committed one after the other, and no wake-up is lost:
 //
 //	the step ends before the commit of Suspend     allWait finds that it has ended: not suspended
 //	the step ends after it                         the job waits; wake makes it pending
 //
-// Both are commands on one tree, which are committed one after the other, so there is no third order. A time that is
-// due needs no wake: the job waits with the earliest of its steps' times as its own, and is claimed then.
+// A wait that ends at a time needs no wake: the job waits until the earliest time of its steps, and is claimed then.
 
-// allWait reports whether everything that a run waits for is still to come. What it recorded as done or canceled it
-// does not wait for.
+// allWait reports whether all steps that a run waits for are still waiting. Steps that it recorded as done or canceled
+// do not count.
 //
-// The run and the tree can differ: the run blocks on what it knew when it asked, and an event may have ended a step
-// since, in a command of its own. Such an end woke no job, as this one was running. To suspend now would lose the
-// wake-up; the job is kept instead, and the answer has the new state of the steps.
+// The run can be behind the tree: an event may have ended a step after the run decided to suspend. That woke no job,
+// since this one was running. A suspension now would lose the wake-up, so the job keeps running, and the answer has the
+// new state of the steps.
 //
 //	run: waits for A and B, asks to suspend      tree: A has ended   ─▶ not suspended, A is in the answer
 func allWait(c *state.Case, given, stored []*workitem.Step, known []workitem.StepID) bool {
@@ -204,7 +203,8 @@ func allWait(c *state.Case, given, stored []*workitem.Step, known []workitem.Ste
 	return true
 }
 
-// wakes reports whether the end of a waiting step concerns its job: that of a token does not.
+// wakes reports whether the end of a step wakes its job. That of a token does not: the step that waits for its event
+// does.
 func wakes(s *workitem.Step) bool { return s.Kind != workitem.StepToken }
 
 // StepsDue ends the waits of a running job whose time is over.
@@ -219,13 +219,13 @@ func (m *Machine) StepsDue(id workitem.JobID, fence int64) error {
 	return m.run(0)
 }
 
-// stepsDue decides what time decides:
+// stepsDue ends waits by kind once their time has passed:
 //
 //	sleep                    done
 //	wait for an event        failed, with the code timeout
 //	wait for a child case    failed likewise, and the child case is canceled
-//	function, after a wait   goes on waiting: the job that is claimed for it makes the next attempt
-//	token                    nothing, as it has no time; its event has
+//	function, after a wait   keeps waiting: the job that is claimed for it makes the next attempt
+//	token                    unchanged: it has no time
 func (m *Machine) stepsDue(id workitem.CaseID, job workitem.JobID) error {
 	for _, s := range m.tree.Case(id).Steps.Slice() {
 		if s.Job != job || s.Due.IsZero() || s.Due.After(m.now) {
@@ -252,14 +252,14 @@ func (m *Machine) stepsDue(id workitem.CaseID, job workitem.JobID) error {
 	return nil
 }
 
-// tooLong names the time that was asked for, which counts from when the step was begun.
+// tooLong returns the failure of a timeout. The time counts from the beginning of the step.
 func tooLong(s *workitem.Step, what string) *workitem.Failure {
 	return &workitem.Failure{Code: workitem.CodeTimeout, Retryable: true,
 		Message: fmt.Sprintf("%s within %s", what, s.Due.Sub(s.Created))}
 }
 
-// wake has a job that waits go on: it is pending from now. One that runs learns of the ended step when it next records
-// or suspends, and one that is pending already is left alone, so ten events wake it once.
+// wake makes a waiting job pending, due now. A running job learns of the ended step when it next records or suspends,
+// and a pending one is left as it is, so ten events wake a job once.
 func (m *Machine) wake(id workitem.CaseID, job workitem.JobID) error {
 	j := m.tree.Case(id).Job(job)
 	if j == nil || j.State != state.JobWaiting {
@@ -268,8 +268,7 @@ func (m *Machine) wake(id workitem.CaseID, job workitem.JobID) error {
 	return m.moveJob(id, j, func(e *state.JobMoved) { e.To, e.Due = state.JobPending, m.now })
 }
 
-// endSteps ends what a job that has ended still waited for. It goes over a copy, since a step that ends leaves the
-// list.
+// endSteps cancels the waits of a job that has ended. It iterates over a copy, since a step that ends leaves the list.
 func (m *Machine) endSteps(id workitem.CaseID, job workitem.JobID) error {
 	for _, s := range m.tree.Case(id).Steps.Slice() {
 		if s.Job != job {
@@ -285,7 +284,7 @@ func (m *Machine) endSteps(id workitem.CaseID, job workitem.JobID) error {
 	return nil
 }
 
-// CallStep runs a step's function in the transaction, as a callback.
+// CallStep runs the function of a step in the transaction, as a callback.
 func (m *Machine) CallStep(id workitem.JobID, fence int64, f func(context.Context) error) error {
 	c, j, err := m.held(id, fence)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// newTouched keeps the three sets in one allocation if the net is small, as nearly all are.
+// newTouched allocates the three sets together if the net is small, as nearly all are.
 func newTouched(conditions, tasks int) *touched {
 	t := new(touched)
 	if max(conditions, tasks) <= 64 {
@@ -30,32 +30,31 @@ func (m *Machine) touchedOf(c *state.Case) *touched {
 	return m.touched[c.ID]
 }
 
-// touch notes that the tokens of a condition changed.
+// touch records that the tokens of a condition changed.
 func (m *Machine) touch(c *state.Case, p net.ConditionID) { m.touchedOf(c).conditions.Add(int(p)) }
 
-// touchBusy notes that a task became busy or idle.
+// touchBusy records that a task became busy or idle.
 func (m *Machine) touchBusy(c *state.Case, t net.TaskID) { m.touchedOf(c).busy.Add(int(t)) }
 
-// takeTouched takes what changed in a case so far: the completion of a task, which looks again at its joins when the
-// tasks behind it have been tried. What runs to its end on the way collects its own changes, so that it does not get
-// ahead of tasks whose turn comes later, or, when it ends the case, never.
+// takeTouched takes the set of what changed in a case so far, for the completion of a task, which evaluates joins again
+// after the tasks behind it were tried. Tasks that complete in between collect their own changes. Otherwise their sweep
+// would come before tasks that are to be tried first, or would not come at all if one of these ends the case.
 func (m *Machine) takeTouched(id workitem.CaseID) *touched {
 	what := m.touched[id]
 	delete(m.touched, id)
 	return what
 }
 
-// add puts another change of the same case in.
+// add merges another set of changes of the same case into this one.
 func (t *touched) add(o *touched) {
 	o.conditions.Each(t.conditions.Add)
 	o.busy.Each(t.busy.Add)
 	o.retry.Each(t.retry.Add)
 }
 
-// sweep looks again, in the order of their definition, at every join that a change of tokens or of busy tasks may have
-// decided otherwise, beyond those that are tried or withdrawn on the spot: the or-joins whose slice was touched,
-// however far away (a remote xor-split that sends the awaited token elsewhere is such a change), and the tasks that a
-// region canceled. To the given change, which may be nil, comes what was touched since.
+// sweep evaluates again, in the order of the definition, every join that may have changed by tokens or busy tasks,
+// besides those that are tried or withdrawn directly: or-joins whose slice was touched, at any distance, and tasks that
+// a region canceled. It adds what was touched since to the given changes, which may be nil.
 //
 //	─▶ x ─┬─▶ a ─▶ (p) ─▶ j      j is an or-join, p is marked, q is not. While x may go to b, j waits.
 //	      └─▶ b ─▶ (q) ─▶ j      x completes and goes to a: no condition next to j changes, and j may fire.
@@ -82,10 +81,10 @@ func (m *Machine) sweep(id workitem.CaseID, what *touched) step {
 	}
 }
 
-// sweepAll pushes a sweep for every touched case, and reports whether there was any. It is for what no completion
-// sweeps: a start that consumes and withdraws, a cancellation from outside. Cases are swept in the order of the tree
-// and not of the map, since the order of enablings is part of the journal. Those that have ended are dropped, so that
-// the loop of run ends.
+// sweepAll pushes a sweep for every touched case, and reports whether there was any. It covers what no completion
+// sweeps: a start that consumes tokens and withdraws tasks, a cancellation by a caller. The order is that of the tree
+// and not of the map, since the order in which tasks are enabled is part of the journal. Cases that have ended are
+// dropped, so that the loop of run terminates.
 func (m *Machine) sweepAll() bool {
 	if len(m.touched) == 0 {
 		return false

@@ -13,19 +13,19 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// try looks at a task's join: a satisfied one enables the task, and an enabled task whose join is satisfied no longer
-// is withdrawn. It is idempotent, so a task may be tried for several reasons in one command.
+// try evaluates the join of a task: it enables the task if the join is satisfied, and withdraws an enabled task if it
+// no longer is. It is idempotent, so a task may be tried several times in one command.
 //
 //	            join satisfied    not satisfied
 //	not active  enable            -
 //	enabled     -                 withdraw
-//	started     -                 -             its tokens are consumed; it ends by itself
+//	started     -                 -             its tokens are consumed; it ends when it completes or is canceled
 //
-// In a case that is being shut down nothing is enabled: its tasks are withdrawn one after the other, and the token that
-// a completion had put out before would enable one of them again.
+// In a case that is ending, no task is enabled: its tasks are withdrawn one after the other, and a token that a
+// completion has produced would enable one of them again.
 //
-// An or-join whose search ran out of its budget waits, with an incident: to fire wrongly would take a token that
-// belongs to a later activation, which nothing can put back. A wait ends with the next change of its slice.
+// An or-join whose search exceeded its budget waits, with an incident. If it fired wrongly, it would consume a token of
+// a later activation, and no later step could restore that. It is evaluated again after the next change of its slice.
 func (m *Machine) try(id workitem.CaseID, t net.TaskID) step {
 	return func() error {
 		c := m.tree.Case(id)
@@ -57,8 +57,9 @@ func (m *Machine) try(id workitem.CaseID, t net.TaskID) step {
 // enable begins a new activation. No token is consumed: several tasks may be enabled by one token (a deferred choice),
 // and the first one that starts takes it.
 //
-// The hook runs before the items are made, since it may make them itself. A routing task has none: it starts and
-// completes in the same command, before its neighbors are tried, so that no two routing tasks see the same token.
+// The hook runs before the items are created, since it may create them itself. A routing task has no items: it starts
+// and completes in the same command, before the tasks that share its inputs are tried, so that no two routing tasks see
+// the same token.
 func (m *Machine) enable(c *state.Case, t net.TaskID) error {
 	spec, err := m.spec(c, t)
 	if err != nil {
@@ -80,8 +81,8 @@ func (m *Machine) enable(c *state.Case, t net.TaskID) error {
 	return nil
 }
 
-// populate makes the work items, or the child cases, that the definition asks for. The hook before it may have ended
-// the activation (it asked to cancel an item that it made), hence the check.
+// populate creates the work items or child cases that the definition requires. It checks the activation first, since
+// the hook before it may have ended it, for example by the cancellation of an item that it created.
 func (m *Machine) populate(id workitem.CaseID, t net.TaskID, generation int, spec *workflow.Task) step {
 	return func() error {
 		c := m.tree.Case(id)
@@ -104,8 +105,8 @@ func (m *Machine) populate(id workitem.CaseID, t net.TaskID, generation int, spe
 	}
 }
 
-// inputs are the payloads of the items that the definition asks for. What is read without code of the user's is read at
-// once: a callback takes two changes of goroutines.
+// inputs returns the payloads of the items that the definition requires. Inputs without user code are read directly,
+// since a callback costs two switches between goroutines.
 func (m *Machine) inputs(c *state.Case, t net.TaskID, generation int, spec *workflow.Task) (inputs []json.RawMessage, err error) {
 	switch {
 	case spec.PlainInput != nil:
@@ -122,8 +123,8 @@ func (m *Machine) inputs(c *state.Case, t net.TaskID, generation int, spec *work
 	return []json.RawMessage{nil}, nil
 }
 
-// populateCases creates all the child cases before the first of them runs, so that the policy of a child that ends at
-// once sees its siblings.
+// populateCases creates all child cases before the first of them runs, so that the policy sees all of them even if one
+// ends at once.
 func (m *Machine) populateCases(c *state.Case, t net.TaskID, generation int, spec *workflow.Task) error {
 	cases := []activities.NewCase{{}}
 	if spec.Cases != nil {
@@ -149,8 +150,8 @@ func (m *Machine) populateCases(c *state.Case, t net.TaskID, generation int, spe
 	return nil
 }
 
-// ensureStarted starts an activation that has not started yet: first the case and everything above it, then the task.
-// The first item of a leaf so starts the whole path to the root, from above:
+// ensureStarted starts an activation that has not started: first the case and everything above it, then the task. So
+// the first item that is started in a leaf starts the path from the root to the leaf:
 //
 //	root case begun ── composite task k started ── child case begun ── task c started ── item c.1.1 started
 func (m *Machine) ensureStarted(id workitem.CaseID, t net.TaskID, generation int) step {
@@ -164,15 +165,15 @@ func (m *Machine) ensureStarted(id workitem.CaseID, t net.TaskID, generation int
 	}
 }
 
-// start consumes the tokens of an enabled task, and withdraws the tasks that wanted the same ones.
+// start consumes the tokens of an enabled task, and withdraws the tasks that compete for them.
 //
 //	      ┌─▶ a (enabled)      a starts       ┌─▶ a (started)
 //	(p:1) ┤                   ─────────▶ (p:0)┤
 //	      └─▶ b (enabled)                     └─▶ b (disabled, its items canceled)
 //
-// A task that still has enough tokens is not withdrawn: with two tokens in p, b stays enabled, in the same activation.
-// The withdrawals come before onStarted, so that the hook sees a case without competitors. The policy is asked
-// too, with an outcome that has no item: one that counts starts may decide here.
+// A competing task that still has enough tokens is not withdrawn: with two tokens in p, b stays enabled, in the same
+// activation. The withdrawals come before onStarted, so that the hook sees the case without them. The policy is asked
+// too, with an outcome without an item, since it may count starts.
 func (m *Machine) start(id workitem.CaseID, t net.TaskID, generation int) step {
 	return func() error {
 		c := m.tree.Case(id)
@@ -200,8 +201,8 @@ func (m *Machine) start(id workitem.CaseID, t net.TaskID, generation int) step {
 	}
 }
 
-// withdrawals lists steps that withdraw the enabled tasks next to the conditions, if their joins are satisfied no
-// longer.
+// withdrawals returns the steps that withdraw the enabled tasks behind the conditions whose joins are no longer
+// satisfied.
 func (m *Machine) withdrawals(c *state.Case, conditions []net.ConditionID) []step {
 	var steps []step
 	seen := net.NewBits(len(c.Tasks))
@@ -217,7 +218,7 @@ func (m *Machine) withdrawals(c *state.Case, conditions []net.ConditionID) []ste
 	return steps
 }
 
-// withdrawUnsatisfied is the half of try that only withdraws.
+// withdrawUnsatisfied withdraws an enabled task if its join is no longer satisfied. Unlike try, it never enables one.
 func (m *Machine) withdrawUnsatisfied(id workitem.CaseID, t net.TaskID) step {
 	return func() error {
 		if m.tree.Case(id).Tasks[t].State != state.TaskEnabled {
@@ -227,10 +228,11 @@ func (m *Machine) withdrawUnsatisfied(id workitem.CaseID, t net.TaskID) step {
 	}
 }
 
-// complete ends an activation well: children canceled, onCompleted, region, split, enablings, end check.
+// complete completes an activation: it cancels the children, then calls onCompleted, then executes the region, the
+// split, and the check of the end condition.
 //
-// The region is emptied before the tokens are put out: a task may name one of its own outputs in its region, and the
-// fresh token must stay. onCompleted comes before both, so that an error in it leaves the marking as it was.
+// The region is emptied before the tokens are produced, because a task may name one of its own outputs in its region,
+// and the new token must stay. onCompleted comes before both, so that an error in it leaves the marking unchanged.
 func (m *Machine) complete(id workitem.CaseID, t net.TaskID, generation int) step {
 	return m.leave(id, t, generation, state.TaskCompleted, func(c *state.Case, spec *workflow.Task) []step {
 		return []step{
@@ -240,8 +242,8 @@ func (m *Machine) complete(id workitem.CaseID, t net.TaskID, generation int) ste
 	})
 }
 
-// fail ends an activation badly, and its case with it: nothing is put out, as a task that failed has decided for none
-// of its flows. Whether the case above bears it is up to the policy there (see closeCase).
+// fail fails an activation, and its case with it. It produces no tokens, since a failed task has not chosen any of its
+// flows. If the case is a child, the policy of its parent decides what the failure means there (see closeCase).
 func (m *Machine) fail(id workitem.CaseID, t net.TaskID, generation int, failure *workitem.Failure) step {
 	return m.leave(id, t, generation, state.TaskFailed, func(c *state.Case, spec *workflow.Task) []step {
 		return []step{
@@ -251,8 +253,8 @@ func (m *Machine) fail(id workitem.CaseID, t net.TaskID, generation int, failure
 	})
 }
 
-// leave moves a started task to a final state and cancels what it still owns. Every way out checks state and
-// generation, so an activation ends once, and a late verdict is ignored.
+// leave moves a started task to a final state and cancels what it still owns. It checks the state and the generation,
+// so an activation ends once, and a late verdict has no effect.
 func (m *Machine) leave(
 	id workitem.CaseID, t net.TaskID, generation int, to state.TaskState, rest func(*state.Case, *workflow.Task) []step,
 ) step {
@@ -280,7 +282,7 @@ func (m *Machine) leave(
 	}
 }
 
-// withdraw takes an enabling back.
+// withdraw disables an enabled task: its tokens stay, or were consumed by another task.
 func (m *Machine) withdraw(id workitem.CaseID, t net.TaskID) step {
 	return m.drop(id, t, state.TaskEnabled, state.TaskDisabled, nil)
 }
@@ -290,8 +292,8 @@ func (m *Machine) cancelTask(id workitem.CaseID, t net.TaskID) step {
 	return m.drop(id, t, state.TaskStarted, state.TaskCanceled, nil)
 }
 
-// drop ends an activation from outside, with all that it owns; no policy is asked. The reason is [lost] if the case
-// fails, and nil otherwise.
+// drop ends an activation together with everything that it owns, without asking its policy. The reason is [lost] if the
+// case fails, and nil otherwise.
 func (m *Machine) drop(id workitem.CaseID, t net.TaskID, from, to state.TaskState, reason *workitem.Failure) step {
 	return func() error {
 		c := m.tree.Case(id)
@@ -320,9 +322,10 @@ func (m *Machine) drop(id workitem.CaseID, t net.TaskID, from, to state.TaskStat
 	}
 }
 
-// cancelOwned cancels the live items, child cases and jobs of an activation. The jobs that the activation owns itself
-// (its timers) go at once; those of its items and child cases go with these. Steps that are pushed here run before what
-// the caller has pushed, so an activation owns nothing any more when its onCompleted, onFailed or onCanceled runs.
+// cancelOwned cancels the live items, child cases and jobs of an activation. Jobs that the activation owns directly,
+// its timers, are canceled at once; those of its items and child cases are canceled with them. The steps pushed here
+// run before those of the caller, so an activation owns nothing any more when its onCompleted, onFailed or onCanceled
+// runs.
 func (m *Machine) cancelOwned(id workitem.CaseID, t net.TaskID, generation int, reason *workitem.Failure) step {
 	return func() error {
 		c := m.tree.Case(id)

@@ -15,7 +15,8 @@ import (
 )
 
 // startTimers schedules the timers of an activation. Those of its items are scheduled with each item, as they count
-// from when the item is due. They follow the items, so that of timers due at one instant those of the items act first.
+// from the time at which the item is due. They get greater ids than the jobs of the items, so if timers of both are due
+// at the same time, those of the items come first.
 func (m *Machine) startTimers(id workitem.CaseID, t net.TaskID, generation int, spec *workflow.Task) step {
 	if len(spec.Timers) == 0 {
 		return nil
@@ -40,8 +41,8 @@ func (m *Machine) startTimers(id workitem.CaseID, t net.TaskID, generation int, 
 	}
 }
 
-// fireTimer calls what a timer is for. A timer whose item has ended in the meantime does nothing: it was canceled with
-// the item unless both are of one command.
+// fireTimer executes a timer. It does nothing if the item of the timer has ended: usually the timer was canceled with
+// the item, unless both are in one command.
 func (m *Machine) fireTimer(id workitem.CaseID, t net.TaskID, timer *activities.Timer, j *state.Job) step {
 	return func() error {
 		c := m.tree.Case(id)
@@ -58,13 +59,13 @@ func (m *Machine) fireTimer(id workitem.CaseID, t net.TaskID, timer *activities.
 	}
 }
 
-// endLate ends a live item whose time is over. Only a started one can fail, so one that was not is started first,
-// without the callback of the start, as no work begins:
+// endLate ends a live item after its timeout. Only a started item can fail, so another one is started first. The action
+// callback of the start is skipped, since no work begins:
 //
 //	initialized ──(start, hooks only)──▶ started ──(fail)──▶ failed
 //
-// To fail and not to cancel is the default of a timeout: a canceled item counts as done, and the task would complete
-// without the output that its successors read.
+// The default of a timeout is to fail the item and not to cancel it: a canceled item counts as done, and the task would
+// complete without the output that later tasks read.
 func (m *Machine) endLate(it *workitem.Item, a workitem.Action, reason *workitem.Failure, c calls) (step, error) {
 	payload, err := json.Marshal(reason)
 	if err != nil {
@@ -80,9 +81,9 @@ func (m *Machine) endLate(it *workitem.Item, a workitem.Action, reason *workitem
 	}, nil
 }
 
-// Fire does what a due timer, or the end of a wait, is for. The job is done before its function is called, so that it
-// does not find itself among the jobs that it may cancel. If the function fails, the command is undone, the job is
-// pending as before, and the caller postpones it (see [Machine.Postpone]).
+// Fire executes a due timer, or the end of a delay. The job is completed before its function is called, so that the
+// function does not find it among the jobs that it may cancel. If the function fails, the command is rolled back, the
+// job is pending as before, and the caller postpones it (see [Machine.Postpone]).
 func (m *Machine) Fire(id workitem.JobID) error {
 	c, j := m.tree.Job(id)
 	if j == nil || j.State != state.JobPending {
@@ -110,8 +111,8 @@ func (m *Machine) Fire(id workitem.JobID) error {
 	return m.run(0)
 }
 
-// timerOf finds what the definition says of the timer that a job is for; nil if nothing: a job belongs to the
-// definition that its case runs on, which the program may have registered without this timer's code.
+// timerOf returns the definition of the timer of a job; nil if there is none: a job belongs to the definition of its
+// case, and the program may have registered that without the code of this timer.
 func (m *Machine) timerOf(c *state.Case, j *state.Job) (net.TaskID, *activities.Timer, error) {
 	t, _ := c.Net.TaskByName(j.Task)
 	spec, err := m.spec(c, t)
@@ -126,18 +127,18 @@ func (m *Machine) timerOf(c *state.Case, j *state.Job) (net.TaskID, *activities.
 	return t, nil, nil
 }
 
-// ForcedEnd is what becomes of the items of a timer that is given up although it was to end them. In their order, each
-// asks fewer callbacks: one that refuses the last try is left out at the next.
+// ForcedEnd says how the items of a timer end that is given up although it was to end them. Each value calls fewer
+// callbacks than the one before, so that a callback which failed in one try is skipped in the next.
 type ForcedEnd int
 
 const (
-	EndWithoutHooks ForcedEnd = iota // the items end without the callback of the action and the hook of the item
-	EndWithoutTask                   // and without their task's OnWorkItemStateChanged
-	EndNothing                       // the items stay as they are: what refuses is not theirs
+	EndWithoutHooks ForcedEnd = iota // without the callback of the action and the hook of the item
+	EndWithoutTask                   // also without OnWorkItemStateChanged of their task
+	EndNothing                       // the items are left as they are: the error is not from their callbacks
 )
 
-// calls are the callbacks that are still asked. What remains after EndWithoutHooks is the task's answer, which may
-// open a fresh item.
+// calls returns the callbacks that are still called. With EndWithoutHooks that is the hook of the task, which may open
+// a new item.
 func (i ForcedEnd) calls() calls {
 	if i == EndWithoutHooks {
 		return taskHookOnly
@@ -145,23 +146,23 @@ func (i ForcedEnd) calls() calls {
 	return noCallbacks
 }
 
-// MaxTries is how often something that the engine itself does for a job may fail before a person has to look.
+// MaxTries is the number of failures after which work that the engine itself does for a job becomes an incident.
 const MaxTries = 10
 
-// Backoff is how long the engine waits after such a failure.
+// Backoff is the wait after such a failure.
 var Backoff = retry.Policy{Attempts: MaxTries, Initial: time.Second, MaxWait: time.Minute}
 
-// What becomes of a timeout whose callbacks refuse it, with the waits of [Backoff]:
+// A timeout whose callbacks return errors, with the waits of [Backoff]:
 //
-//	try 1       the item fails with all its callbacks; Work.Fail returns an error: the command is undone
+//	try 1       the item fails with all its callbacks; Work.Fail returns an error: the command is rolled back
 //	tries 2-9   the same, 1 s, 2 s, 4 s ... 1 min later
 //	try 10      forceEnd: the item fails without the refusing callbacks, and an incident notes it
 //
-// A case is so held up for minutes by a broken callback, and never without end.
+// So a broken callback delays a case by minutes, and never blocks it.
 
-// Postpone lets a pending job wait longer after its function failed in the transaction, or could not be claimed. After
-// maxAttempts such failures in all it is given up. What a timer was to fail or to cancel then ends without the
-// callbacks that refuse it, as far as force allows: otherwise the case would wait for what never comes.
+// Postpone delays a pending job after its function failed in the transaction, or its claim was refused. After
+// maxAttempts such failures the job is given up. The items that a timer was to fail or cancel then end without the
+// callbacks that force excludes; otherwise the case would wait for them without end.
 func (m *Machine) Postpone(
 	id workitem.JobID, wait time.Duration, maxAttempts int, failure *workitem.Failure, force ForcedEnd,
 ) error {
@@ -185,9 +186,9 @@ func (m *Machine) Postpone(
 	})
 }
 
-// forceEnd ends the items that a timer was to end, and notes an incident for each. The failure of the item is that of
-// the timeout, with what refused it as details: a policy decides by the code as for any timeout, and a person finds the
-// cause.
+// forceEnd ends the items that a timer was to end, and opens an incident for each. The failure of an item is that of
+// the timeout, with the error of the callback as details: a policy decides by the same code as for any timeout, and the
+// person who handles the incident sees the cause.
 func (m *Machine) forceEnd(c *state.Case, j *state.Job, cause *workitem.Failure, calls calls) error {
 	t, timer, err := m.timerOf(c, j)
 	if err != nil || timer == nil || timer.Does != workitem.Fail && timer.Does != workitem.Cancel {
