@@ -23,7 +23,7 @@ import (
 //
 //	live items of a queue           work_items_queue       by priority, then id: no sort
 //	live, or failed, of a task      work_items_task_live, work_items_task_failed
-//	live items, failed items        work_items_live, work_items_failed
+//	live, failed, canceled items    work_items_live, work_items_failed, work_items_canceled
 //	with the same failure code      cases_code, work_items_code
 //	cases of a workflow             cases_workflow
 //	by business key, by label       cases_key, case_labels
