@@ -77,7 +77,7 @@ const (
 	DefaultMaxPayload      = 1 << 20
 )
 
-// check finds what an engine cannot work with.
+// check returns an error for values that an engine cannot use.
 func (cfg Config) check() error {
 	if cfg.MaxPayload > domain.MaxSize {
 		return fmt.Errorf("Config.MaxPayload is %d bytes, and no payload has more than %d (domain.MaxSize): give that or less, "+
@@ -91,8 +91,8 @@ func (cfg Config) check() error {
 	return workflow.CheckName("owner of Config.Owner", cfg.Owner)
 }
 
-// withDefaults fills in what the zero value leaves open. The owner names the process for people, in claims and in `tasq processes`; it is
-// no fence, so that two engines of one process may share it.
+// withDefaults sets the default of each field that is zero. The owner names the process for people, in claims and in
+// `tasq processes`. It is not a fence, so two engines of one process may have the same one.
 func (cfg Config) withDefaults() Config {
 	if cfg.Steps == 0 {
 		cfg.Steps = DefaultSteps

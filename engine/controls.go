@@ -16,31 +16,31 @@ import (
 	"github.com/tasq-dev/tasq/workflow"
 )
 
-// controls are what operators set of limits and queues. They are settings of the store:
+// controls has the settings of limits and queues that operators have made. The store keeps them:
 //
 //	limit/NAME   {"limit": the definition, "n": what was set instead of its N, "at": when, "by": who}
 //	queue/NAME   {"paused": true, "at": when, "by": who, "workers": {"n": how many, "at": when, "by": who}}
 //
-// Beside them an engine keeps what its functions take of limits, which tasq why reads without it:
+// An engine also stores what its functions take of limits, so that tasq why can read it from the database alone:
 //
 //	takes/FINGERPRINT   {"tasks": {TASK: [{"limit": name, "n": how much}]}, "calls": {FUNCTION: ...}, "fairTasks": [TASK], "fairCalls": ...}
 //
-// A command writes the setting and has the engine go by it, so that it holds when the caller has its answer; behind the
-// commit the engine looks at what is stored, which is the old setting if the commit failed. An engine without the
-// workflows knows the limits by their settings, so that tasq can set them in a file that no program has open.
+// A command writes the setting, and the engine applies it at once, so that it is in force when the caller has its
+// answer. After the commit the engine reads the stored settings, which are the old ones if the commit failed. An engine
+// without the workflows of a limit has its setting only, so tasq can set limits in a file that no program has open.
 //
-// A command reads the setting in its transaction: another engine may have set another part of it, as the workers of a
-// queue that this one pauses.
+// A command reads the setting in its transaction, since another engine may have changed another part of it, as the
+// workers of a queue that this one pauses.
 //
-// A reading that began before a command is older than what the command set, so it is dropped: the command has its own
-// reading follow. Without that, a limit that was set to 0 would let jobs begin once more:
+// A read that began before a command is older than the setting of the command. It is dropped, since the command has its
+// own read follow. Otherwise a limit that was set to 0 could let jobs start once more:
 //
-//	reading    command          in force
+//	read       command          in force
 //	N = 5                       5
 //	           set N = 0        0         changes goes from 0 to 1
-//	apply 5                     still 0   the reading began at changes = 0: dropped
+//	apply 5                     still 0   the read began at changes = 0: dropped
 //	           committed        0
-//	reading, N = 0              0
+//	read, N = 0                 0
 type controls struct {
 	e         *Engine
 	mu        sync.Mutex
@@ -49,12 +49,12 @@ type controls struct {
 	queues    map[string]store.QueueValue // by name of the queue
 	changes   int                         // the commands that changed something
 	uncertain int                         // those of them that may not have been committed
-	digest    string                      // of the settings that are in force; "" if a command has changed them since
+	digest    string                      // of the settings in force; "" if a command has changed them since
 }
 
-// load reads the settings as the engine is opened, and keeps the definitions of its own limits. What an operator has
-// set stays in force over a new definition: a limit that was set to 0 during an incident does not come back because the
-// program is restarted. See redefined.
+// load reads the settings when the engine is opened, and stores the definitions of its own limits. A setting of an
+// operator stays in force if the definition changes: a limit that was set to 0 during an incident must not be restored
+// by a restart of the program. See redefined.
 func (c *controls) load(ctx context.Context, own []limit.Limit) error {
 	if err := c.read(ctx); err != nil {
 		return err
@@ -97,15 +97,15 @@ func (c *controls) load(ctx context.Context, own []limit.Limit) error {
 	if err != nil {
 		return err
 	}
-	for _, l := range own { // the look went by the definitions of before
+	for _, l := range own { // the read used the definitions before these
 		c.e.dispatch.SetLimit(c.limits[l.Name].Current(), c.limits[l.Name].CurrentOf())
 	}
 	return nil
 }
 
-// redefined is a setting after the program has changed the definition of its limit. A number that was set stays in
-// force while it counts the same: slots, or amounts in a time of the same length, whatever the algorithm. Where it does
-// not, 5 slots would become 5 calls a minute; so it is dropped, unless it is 0, which pauses whatever the limit counts.
+// redefined returns a setting after the program has changed the definition of its limit. A number that was set stays in
+// force if the new definition counts the same: slots, or amounts in a time of the same length, whatever the algorithm.
+// Otherwise 5 slots would become 5 calls a minute, so the number is dropped, unless it is 0, which pauses any limit.
 func redefined(was store.LimitValue, l limit.Limit) (now store.LimitValue, dropped bool) {
 	now = was
 	now.Limit = l
@@ -113,7 +113,7 @@ func redefined(was store.LimitValue, l limit.Limit) (now store.LimitValue, dropp
 		if l.Algorithm == limit.Slots || l.Algorithm == limit.CircuitBreaker {
 			return l.Algorithm
 		}
-		return limit.SlidingWindow // stands for all rates
+		return limit.SlidingWindow // represents all rates
 	}
 	if kind(was.Limit) == kind(l) && was.Limit.Per == l.Per {
 		return now, false
@@ -135,7 +135,7 @@ func redefined(was store.LimitValue, l limit.Limit) (now store.LimitValue, dropp
 	return now, dropped
 }
 
-// setJSON keeps a setting as JSON; other engines, also older ones, read it.
+// setJSON stores a setting as JSON, the format that engines of all versions read.
 func setJSON(ctx context.Context, tx store.Tx, name string, value any) error {
 	raw, err := json.Marshal(value)
 	if err != nil {
@@ -144,8 +144,8 @@ func setJSON(ctx context.Context, tx store.Tx, name string, value any) error {
 	return tx.Set(ctx, name, raw)
 }
 
-// stored is the value of a setting as it is in the store, which another engine may have changed since this one looked.
-// If there is none, it is the value given.
+// stored returns a setting from the store, which another engine may have changed since this one read it, or none if
+// there is no such setting.
 func stored[T any](ctx context.Context, tx store.Tx, name string, none T) (value T, err error) {
 	raw, err := tx.Setting(ctx, name)
 	if err != nil || raw == nil {
@@ -157,7 +157,7 @@ func stored[T any](ctx context.Context, tx store.Tx, name string, none T) (value
 	return value, nil
 }
 
-// read takes up what is set.
+// read reads the settings and applies them.
 func (c *controls) read(ctx context.Context) error {
 	c.mu.Lock()
 	began := c.changes
@@ -174,7 +174,7 @@ func (c *controls) read(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, l := range c.defined { // another process may have forgotten one
+	for _, l := range c.defined { // another process may have removed its setting
 		if _, ok := at[l.Name]; !ok {
 			at[l.Name] = store.LimitValue{Limit: l}
 		}
@@ -188,7 +188,7 @@ func (c *controls) read(ctx context.Context) error {
 	return nil
 }
 
-// apply has the dispatcher go by what is set. Before it is made, nothing runs. The lock is held.
+// apply passes the settings to the dispatcher. The lock is held.
 func (c *controls) apply(digest string) {
 	if c.e.dispatch == nil {
 		return
@@ -224,14 +224,14 @@ func (c *controls) Control(tx *commit.Tx, cmd *workflow.Command) (result workflo
 	return result, true, err
 }
 
-// decided is who decides a setting, and when.
+// decided returns who has made a setting, and when.
 func decided(tx *commit.Tx, cmd *workflow.Command) store.Decision {
 	return store.Decision{At: tx.Now(), By: cmd.Actor}
 }
 
-// setLimit keeps the number of a limit, or of one of its keys, in the transaction of the command. The dispatcher of
-// this engine goes by it at once, see change; other engines learn it as they look for settings. The number that the
-// definition gives takes the setting away again, so that a later version of the program that changes it is obeyed.
+// setLimit stores the number of a limit, or of one of its keys, in the transaction of the command. The dispatcher of
+// this engine applies it at once, see change; other engines read it at their next Tick. The number of the definition
+// removes the setting, so that a later definition takes effect.
 func (c *controls) setLimit(tx *commit.Tx, cmd *workflow.Command, by store.Decision) error {
 	name, n := cmd.Limit, cmd.N
 	known, err := c.find(name)
@@ -265,7 +265,7 @@ func (c *controls) setLimit(tx *commit.Tx, cmd *workflow.Command, by store.Decis
 	return nil
 }
 
-// find finds what is set of a limit.
+// find returns the setting of a limit.
 func (c *controls) find(name string) (store.LimitValue, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -279,8 +279,8 @@ func (c *controls) find(name string) (store.LimitValue, error) {
 	return known, fmt.Errorf("limit %q: no workflow of this database has it, there are %q: %w", name, slices.Sorted(maps.Keys(c.limits)), ErrNotFound)
 }
 
-// forgetLimit takes the setting of a limit away. One that the functions here take of keeps its definition; one of
-// another engine has it in the memory of that engine, and in the store when it is opened next.
+// forgetLimit removes the setting of a limit. A limit that functions here use keeps its definition. One of another
+// engine stays defined in that engine, which stores it again when it is opened next.
 func (c *controls) forgetLimit(tx *commit.Tx, name string) error {
 	if _, err := c.find(name); err != nil {
 		return err
@@ -300,9 +300,9 @@ func (c *controls) forgetLimit(tx *commit.Tx, name string) error {
 	return err
 }
 
-// setKey gives a key of a limit a number of its own, or that of the others again.
+// setKey sets the number of one key of a limit, or removes it.
 func setKey(l *store.LimitValue, key string, v store.KeyValue) error {
-	keys := maps.Clone(l.Keys) // others read the map
+	keys := maps.Clone(l.Keys) // readers may use the map
 	switch {
 	case v.N == l.Current().N:
 		delete(keys, key)
@@ -319,9 +319,9 @@ func setKey(l *store.LimitValue, key string, v store.KeyValue) error {
 	return nil
 }
 
-// change has the engine go by what the request under way sets, and look at the settings behind it. The request that
-// does the look is queued behind the one under way, so it ends after its commit, in whatever way that ends; until then
-// what is in force may be more than what is stored, and readings of others are dropped.
+// change applies what the current request sets, and then reads the stored settings. The request that starts the read is
+// queued behind the current one, so the read comes after its commit, whether that succeeds or fails. Until then the
+// settings in force may differ from the stored ones, and other reads are dropped.
 func (c *controls) change(do func()) {
 	c.mu.Lock()
 	c.changes++
@@ -334,17 +334,17 @@ func (c *controls) change(do func()) {
 		c.mu.Lock()
 		c.uncertain--
 		c.mu.Unlock()
-		go func() { // the writer does not wait for a view
+		go func() { // a view must not block the writer
 			defer c.e.active.add(-1)
 			c.reload()
 		}()
 	}})
-	if !sent { // the engine closes
+	if !sent { // the engine is closing
 		c.e.active.add(-1)
 	}
 }
 
-// compare takes up what is set unless it is in force already, by the digest of what is stored.
+// compare reads the settings, unless the digest says that they are in force already.
 func (c *controls) compare(digest string) {
 	c.mu.Lock()
 	same := digest != "" && digest == c.digest
@@ -354,15 +354,14 @@ func (c *controls) compare(digest string) {
 	}
 }
 
-// reload takes up what is set, by another engine too.
+// reload reads the settings, including those that another engine has stored.
 func (c *controls) reload() {
 	if err := c.read(c.e.ctx); err != nil && !errors.Is(err, ErrClosed) && c.e.ctx.Err() == nil {
 		c.e.log.Error("the settings of limits and queues could not be read; they are when the engine is opened next", "error", err)
 	}
 }
 
-// list describes the limits: those of the workflows here with what they are used for, and those that only the store
-// knows.
+// list returns the limits: those of the workflows here with their usage, and those that are only in the store.
 func (c *controls) list() (list []workflow.LimitInfo) {
 	c.mu.Lock()
 	stored := maps.Clone(c.limits)

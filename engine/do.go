@@ -39,7 +39,7 @@ func (e *Engine) startIfRoom(ctx context.Context, c *workflow.Command) (workflow
 		var a dispatch.Admission
 		var room <-chan struct{}
 		result, err := commit.Query(ctx, e.writer, &commit.Request{}, func(tx *commit.Tx) (workflow.Result, error) {
-			e.dispatch.Settle(&a) // it is done again
+			e.dispatch.Settle(&a) // the start is repeated
 			result, err := e.commands.Execute(tx, c)
 			if err == nil {
 				room, err = e.dispatch.Admit(tx, &a)

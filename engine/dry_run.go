@@ -10,7 +10,7 @@ import (
 	"github.com/tasq-dev/tasq/workflow"
 )
 
-// errDryRun undoes a command that was tried.
+// errDryRun rolls back the command of a dry run.
 var errDryRun = errors.New("the command was only tried")
 
 // Preview is what a command would do.
@@ -25,8 +25,9 @@ type PreviewTree struct {
 	Changes []state.Change
 }
 
-// A dry run is the command itself, in a transaction that is undone, and not a simulation of it: so callbacks, guards and the user's
-// constraints answer as they would. What it cannot show is what the outside would do: jobs that it would open are not executed.
+// A dry run executes the command in a transaction that is rolled back, and does not simulate it: callbacks, guards and
+// the user's constraints give the same results as for the command. It does not show effects outside of the database:
+// the jobs that the command opens are not executed.
 
 // DryRun returns what a command would do: it executes the command, with its callbacks, in a transaction that is rolled back, together
 // with the SQL of the callbacks. The ids in the result are not those that the command would assign later. The error is the one that the
@@ -50,7 +51,8 @@ func (e *Engine) DryRun(ctx context.Context, c workflow.Command) (p Preview, err
 	return Preview{}, err
 }
 
-// snapshot is a tree of its own with the cases that another one holds now. A case is copied before it is changed.
+// snapshot returns a copy of a tree, which later changes do not affect. A case is copied before it is changed, so the
+// copy shares the cases.
 func snapshot(tree *state.Tree) *state.Tree {
 	var cases []*state.Case
 	tree.Each(func(c *state.Case) { cases = append(cases, c) })

@@ -31,8 +31,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// The kinds of errors of commands, beside *workitem.TransitionError, *domain.InvalidError, and the errors of the
-// workflow's own callbacks, which are wrapped. Test for them with errors.Is.
+// The kinds of errors of commands, besides *workitem.TransitionError, *domain.InvalidError, and the errors of
+// callbacks, which are wrapped. Test for them with errors.Is.
 var (
 	ErrNotFound   = store.ErrNotFound      // no such case, item, task or job
 	ErrInactive   = activities.ErrInactive // the case or the task has ended
@@ -65,7 +65,7 @@ type Engine struct {
 	log         *slog.Logger
 	ids         *workitem.Generator
 	definitions *registry.Registry
-	limits      []limit.Limit // that functions take of
+	limits      []limit.Limit // that functions use
 	faults      *fault.Log
 	alarms      *alarm.Clock
 	active      *activity
@@ -82,10 +82,10 @@ type Engine struct {
 
 	close   sync.Once
 	ending  sync.Once             // see endWork
-	loss    sync.Once             // see lose
-	lost    atomic.Pointer[error] // why the engine stopped by itself; nil as long as it did not
+	loss    sync.Once             // see stopIfLost
+	lost    atomic.Pointer[error] // why the engine stopped by itself; nil if it did not
 	closing chan struct{}
-	ctx     context.Context // of jobs; canceled when the grace is over
+	ctx     context.Context // of jobs; canceled at the end of Config.Grace
 	cancel  context.CancelFunc
 }
 
@@ -133,11 +133,11 @@ func (cfg Config) Open(ctx context.Context, o store.Opener, workflows ...Workflo
 	return e, nil
 }
 
-// definitionsOf takes the definitions out of workflows.
+// definitionsOf returns the definitions of workflows.
 func definitionsOf(log *slog.Logger, workflows []Workflow) (*registry.Registry, error) {
 	all := make([]*workflow.Definition, len(workflows))
 	for i, w := range workflows {
-		if w != nil && !isNilPointer(w) { // one that embeds a definition would panic
+		if w != nil && !isNilPointer(w) { // the Untyped method of a nil struct with an embedded definition would panic
 			all[i] = w.Untyped()
 		}
 	}
@@ -149,7 +149,7 @@ func isNilPointer(w Workflow) bool {
 	return v.Kind() == reflect.Pointer && v.IsNil()
 }
 
-// The order in which an engine opens. Each line needs those above it, and nothing runs before the last three:
+// The order in which an engine opens. Each line requires those above it, and no work begins before the last line:
 //
 //	Whole                   a database that is the beginning of a copy is refused
 //	CheckDrift, Register    a program with other definitions is refused before it has written anything
@@ -159,9 +159,9 @@ func isNilPointer(w Workflow) bool {
 //	writer.Start            commands can be committed: those of the engine's own come next
 //	recoverJobs             jobs of a process that died are pending again; in a fleet, those that no engine holds are taken
 //	reportUnserved          live cases of definitions that are missing here are logged
-//	dispatch, cleaner, fleet, mailbox    from here on, things happen by themselves
+//	dispatch, cleaner, fleet, mailbox    due work, removals and commands of other processes begin
 
-// prepare checks definitions, takes jobs back from a process that died, and starts the engine's goroutines.
+// prepare checks definitions, releases the jobs of a process that died, and starts the goroutines of the engine.
 func (e *Engine) prepare(ctx context.Context) error {
 	if err := e.store.View(ctx, func(r store.Reader) error { return transfer.Whole(ctx, r) }); err != nil {
 		return err
@@ -202,15 +202,15 @@ func (e *Engine) prepare(ctx context.Context) error {
 	return nil
 }
 
-// How the parts are connected. The writer is the only one that changes cases; the others hand it requests, and learn of
-// each commit as its observers, after it is durable:
+// How the parts are connected. Only the writer changes cases. The others send it requests, and observe each commit
+// after it is durable:
 //
 //	Do, Update ─▶ command ─▶ writer ─▶ store
 //	jobs, timers ─▶ dispatch ──┘ │
 //	mailbox, cleaner, fleet ─────┘ Committed ─▶ dispatch (jobs to do), notifier (callers that wait),
-//	                                           topics (who waits for one), cleaner (cases to remove), fleet (what is known)
+//	                                           topics (cases that wait for one), cleaner (cases to remove), fleet (known positions)
 
-// assemble makes the parts of the engine. Those that learn of commits are observers of the writer.
+// assemble creates the parts of the engine. Those that need the changes of commits observe the writer.
 func (e *Engine) assemble() {
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	e.alarms, e.faults, e.active = alarm.New(e.cfg.Clock), fault.NewLog(e.log, e.now), newActivity()
@@ -242,14 +242,14 @@ func (e *Engine) assemble() {
 	e.joinFleet()
 }
 
-// retrier tries commands of the engine's own again.
+// retrier returns what repeats internal commands of the engine after faults.
 func (e *Engine) retrier() fault.Retrier {
 	return fault.Retrier{Closing: e.closing, Closed: e.closedError}
 }
 
-// resumeIDs makes the ids of this engine rise above all that the store holds. Ids are made of the time, and lists are
-// in the order of ids: if the clock was set back while no engine ran, a fresh case would come before older ones, and a
-// page that goes on after the newest id would never show it.
+// resumeIDs makes new ids greater than all stored ones. Ids begin with the time, and lists are in the order of ids: if
+// the clock was set back while no engine ran, a new case would come before older ones, and a page that continues after
+// the greatest id would never show it.
 func (e *Engine) resumeIDs(ctx context.Context) error {
 	last := store.Page{Desc: true, Limit: 1}
 	return e.store.View(ctx, func(r store.Reader) error {
@@ -292,10 +292,10 @@ func (e *Engine) resumeIDs(ctx context.Context) error {
 	})
 }
 
-// now is the one source of time: microseconds are what the database keeps.
+// now is the only source of time. Times have microseconds, the precision of the database.
 func (e *Engine) now() time.Time { return e.cfg.Clock.Now().Truncate(time.Microsecond).UTC() }
 
-// Now is the engine's time.
+// Now returns the time of the engine's clock.
 func (e *Engine) Now() time.Time { return e.now() }
 
 // Close stops the engine: it claims no further jobs, waits for running ones for the time Config.Grace, and then cancels
@@ -314,17 +314,16 @@ func (e *Engine) Close() error {
 	return err
 }
 
-// Everything that is acknowledged is durable before the acknowledgment, so the order of closing is for callers and not
-// for the data:
+// Every acknowledged command is durable already, so the order of closing matters for callers and not for the data:
 //
 //	dispatch.Stop, cleaner.Stop    no more work begins
-//	dispatch.Finish                jobs end within the grace, and hand in what they have; the others are given back
-//	endAll                         the mailbox and the fleet end, then the writer behind what is queued, then those who wait
-//	store.Close                    nothing uses it any more
+//	dispatch.Finish                jobs end within the grace and commit their results; the others are released
+//	endAll                         the mailbox and the fleet end, then the writer after its queue, then waiting callers
+//	store.Close                    it has no users any more
 
-// closeOnce stops what makes work before what does it: no job is claimed and no case is removed any more; then the jobs
-// that run end, and their results are commands that the writer still takes; then the writer ends, after what is queued;
-// then those who wait get ErrClosed. The store is closed last, so none of them meets a closed one.
+// closeOnce stops the sources of work before the parts that execute it. First no job is claimed and no case is removed
+// any more. Then running jobs end, and the writer still executes the commands with their results. Then the writer ends
+// after its queue, and waiting callers get ErrClosed. The store is closed last, so none of them uses a closed one.
 func (e *Engine) closeOnce() error {
 	e.dispatch.Stop()
 	e.cleaner.Stop()
@@ -343,7 +342,7 @@ func (e *Engine) endAll() {
 	e.notifier.Close(e.closedError())
 }
 
-// waitForInternal waits for the goroutines that send commands of the engine's own.
+// waitForInternal waits for the goroutines that send internal commands of the engine.
 func (e *Engine) waitForInternal() {
 	if e.mailbox != nil {
 		e.mailbox.Wait()

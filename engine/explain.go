@@ -24,7 +24,7 @@ func (e *Engine) Why(ctx context.Context, id workitem.CaseID) (answer *why.Answe
 	return answer, err
 }
 
-// limitsOf lists the limits that a job waits for, or a step of it.
+// limitsOf returns the limits that a job or a step of it waits for.
 func (e *Engine) limitsOf(job workitem.JobID, step string) (list []why.Limit) {
 	for _, w := range e.dispatch.Limited(job, step) {
 		list = append(list, why.Limit{Limit: w.Limit.Name, Key: w.Key, Any: w.Any, N: w.N, Ahead: w.Ahead, Free: e.freeAt(w.Wait), Text: w.String(), HeldBy: w.HeldBy})
@@ -32,7 +32,8 @@ func (e *Engine) limitsOf(job workitem.JobID, step string) (list []why.Limit) {
 	return list
 }
 
-// freeAt is when a limit has room for which the wait is so long; zero if it has room, or if time alone gives none.
+// freeAt returns the time at which a limit has room, from the wait for it; zero if it has room, or if time alone gives
+// none.
 func (e *Engine) freeAt(wait time.Duration) time.Time {
 	if wait <= 0 || wait == limit.Unknown {
 		return time.Time{}
@@ -40,7 +41,7 @@ func (e *Engine) freeAt(wait time.Duration) time.Time {
 	return e.now().Add(wait)
 }
 
-// limitWaits lists what the jobs of a root case wait for here, for another process.
+// limitWaits returns what the jobs of a root case wait for here, for another process.
 func (e *Engine) limitWaits(root workitem.CaseID) (list []workflow.LimitWait) {
 	e.dispatch.LimitedOf(root, func(job workitem.JobID, step string, waits []admission.Wait) {
 		for _, w := range waits {
@@ -66,13 +67,13 @@ func (e *Engine) Here() why.Here {
 	}
 }
 
-// fairOf is the place of a job here, in a queue that takes turns between keys.
+// fairOf returns the position of a job in a fair queue of this engine.
 func (e *Engine) fairOf(job workitem.JobID) (why.Fair, bool) {
 	t, ok := e.dispatch.InTurn(job)
 	return why.Fair{Ahead: t.Ahead, Keys: t.Keys}, ok
 }
 
-// reportUnserved logs what this engine does not serve.
+// reportUnserved logs the live cases of definitions that this engine was not opened with.
 func (e *Engine) reportUnserved(ctx context.Context) error {
 	var list []why.Unserved
 	err := e.View(ctx, func(r store.Reader) (err error) {
@@ -86,8 +87,8 @@ func (e *Engine) reportUnserved(ctx context.Context) error {
 	return err
 }
 
-// failingSince is since when the store fails as a job is to begin; zero if it does not. Only the jobs that wait for the store are
-// explained by that: one that became due while the store was full, and not one that waits for its time.
+// failingSince returns since when the store fails for a job that is due; zero if it does not. A job that still waits
+// for its time is not affected, so it gets no such explanation.
 func (e *Engine) failingSince(job workitem.JobID) time.Time {
 	if !e.dispatch.IsTriedAgain(job) {
 		return time.Time{}

@@ -17,15 +17,16 @@ func (e *Engine) isShared() bool {
 	return ok && f.Shared()
 }
 
-// What the member of a fleet and this engine want of each other:
+// What the member of a fleet and this engine exchange:
 //
 //	fleet needs to know     Awaited, Work.Roots    which root cases have callers or running jobs here
-//	                        Began, Committed       when a caller begins to wait, or this engine commits
+//	                        WaitBegan, Committed   when a caller begins to wait, or this engine commits
 //	fleet learned           Refresh, Forget        another engine changed a root case: read it again, or drop it from memory
-//	                        Moved, Set, Died       entries of the journal, settings, or an engine that is gone
+//	                        Moved, Died            the journal has new entries, or an engine has died
+//	                        SettingsChanged        operators have changed settings
 //	fleet took over         Work.Adopt             jobs that are this engine's from now on
 
-// joinFleet makes the engine a member of those that have the store open, if there can be others.
+// joinFleet makes the engine a member of its fleet, if other engines can have the store open.
 func (e *Engine) joinFleet() {
 	if !e.isShared() {
 		return
@@ -46,7 +47,7 @@ func (e *Engine) joinFleet() {
 	e.notifier.OnWait(e.fleet.WaitBegan)
 }
 
-// takeWork is what the dispatcher calls when it has nothing to do; nil if there is no engine to take work from.
+// takeWork returns the function that the dispatcher calls when it is idle; nil if no other engine can offer work.
 func (e *Engine) takeWork() func() {
 	if !e.isShared() {
 		return nil
@@ -54,7 +55,7 @@ func (e *Engine) takeWork() func() {
 	return func() { e.fleet.TakeWork() }
 }
 
-// recoverJobs takes up the jobs that this engine is to do.
+// recoverJobs schedules the jobs of this engine when it is opened.
 func (e *Engine) recoverJobs(ctx context.Context) error {
 	if e.fleet != nil {
 		return e.fleet.Join(ctx)
@@ -62,7 +63,7 @@ func (e *Engine) recoverJobs(ctx context.Context) error {
 	return e.dispatch.Recover(ctx)
 }
 
-// reportFleet logs when the engine cannot keep in touch with the others.
+// reportFleet logs when the exchange with other engines starts and stops failing.
 func (e *Engine) reportFleet(err error) {
 	if err = e.stopIfLost(err); errors.Is(err, ErrClosed) {
 		return
@@ -70,7 +71,7 @@ func (e *Engine) reportFleet(err error) {
 	e.faults.Note("fleet", err, "this engine could not send a heartbeat; others may take over its jobs")
 }
 
-// holder is the dispatcher, which is made after the writer.
+// holder implements commit.Holder with the dispatcher, which is created after the writer.
 type holder struct{ e *Engine }
 
 // Offers implements commit.Holder.
@@ -88,7 +89,7 @@ func (e *Engine) otherEngineHas(ctx context.Context, fingerprint string) bool {
 	return err == nil && known
 }
 
-// refresh has the engine's jobs and callers learn of what other engines did to a root case.
+// refresh updates the jobs and waiting callers of this engine after another engine has changed a root case.
 func (e *Engine) refresh(root workitem.CaseID) {
 	var tree *state.Tree
 	var steps map[workitem.JobID][]*workitem.Step

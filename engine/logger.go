@@ -8,9 +8,9 @@ import (
 	"sync"
 )
 
-// guardedLog is the handler of Config.Logger, which is called on goroutines of the engine's own: there its panic would
-// end the process, as that of a test's log does once the test is over, and runtime.Goexit the engine. Its records are
-// lost then, and it is said once where.
+// guardedLog is the handler of Config.Logger, which is called on goroutines of the engine. There a panic would end the
+// process, as that of the log of a test that has ended, and runtime.Goexit would end a part of the engine. The record
+// is lost then, and the first such loss is printed.
 type guardedLog struct {
 	slog.Handler
 	reported *sync.Once
@@ -26,7 +26,8 @@ func (g guardedLog) Enabled(ctx context.Context, level slog.Level) bool {
 	return g.Handler.Enabled(ctx, level)
 }
 
-// Handle implements [slog.Handler]. It calls the handler on a goroutine that nothing else needs.
+// Handle implements [slog.Handler]. It calls the handler on a separate goroutine, so that runtime.Goexit ends only
+// that.
 func (g guardedLog) Handle(ctx context.Context, r slog.Record) error {
 	done := make(chan error, 1)
 	go func() {
@@ -48,15 +49,14 @@ func (g guardedLog) WithGroup(name string) slog.Handler {
 	return guardedLog{g.Handler.WithGroup(name), g.reported}
 }
 
-// recovered is deferred around a call of the handler.
+// recovered recovers from a panic of the handler. It is deferred.
 func (g guardedLog) recovered(lost string) {
 	if p := recover(); p != nil {
 		g.report(p, lost)
 	}
 }
 
-// recoveredEnabled is recovered for a question to the handler, which is asked at each commit: its words are put
-// together if they are needed.
+// recoveredEnabled is recovered for Enabled, which is called at each commit: it formats the text only after a panic.
 func (g guardedLog) recoveredEnabled(level slog.Level) {
 	if p := recover(); p != nil {
 		g.report(p, "records of level "+level.String())

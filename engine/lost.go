@@ -7,14 +7,14 @@ import (
 	"github.com/tasq-dev/tasq/store"
 )
 
-// stopIfLost stops the engine if an error says that it has lost its database ([store.ErrLost]), since it could not
+// stopIfLost stops the engine if an error says that it has lost its database ([store.ErrLost]), since it cannot
 // acknowledge anything from then on: no job is claimed or retried, the contexts of jobs are canceled, and waits and
-// commands fail with the error. [Engine.Close] still has to be called. lose returns the error for further commands, and
-// any other error unchanged.
+// commands fail with the error. [Engine.Close] still has to be called. stopIfLost returns the error for further
+// commands, and any other error unchanged.
 //
-//	who                            learns of the loss by
+//	receiver                       gets the loss as
 //	a caller of a command          the error of its command, now and later
-//	who waits, watches or drains   the error of its call, at once
+//	waits, watches and drains      the error of the call, at once
 //	a running function             its context, which is canceled
 //	the operator                   one line of the log
 func (e *Engine) stopIfLost(err error) error {

@@ -15,19 +15,19 @@ import (
 	"github.com/tasq-dev/tasq/workflow"
 )
 
-// The way of a command that another process, such as tasq, leaves for the engine:
+// The path of a command that another process, such as tasq, leaves for the engine:
 //
 //	other process                     store               engine
 //	writes the request ─────────────▶ inbox
 //	                                  inbox ────────────▶ mailbox.Poller takes it
-//	                                  answer, inbox ◀──── one commit: what it does, its answer, and its end as a request
+//	                                  answer, inbox ◀──── one commit: its changes, its answer, and the removal of the request
 //	reads the answer ◀─────────────── answer
 //
-// As the three are one commit, a command is executed once, however often either side dies: if the engine dies before
-// the commit, the request is still there, and after it, the answer is.
+// These three are in one commit, so a command is executed once, however often either process dies: if the engine dies
+// before the commit, the request is still in the inbox; if it dies after it, the answer is stored.
 
-// startMailbox executes the commands that other processes leave in the store; there are none in a store that no other
-// process reaches. [Engine.Drain] waits for those that were left before the engine was opened.
+// startMailbox starts to execute the commands that other processes leave in the store, if the store has an inbox.
+// [Engine.Drain] waits for those that were left before the engine was opened.
 func (e *Engine) startMailbox() {
 	if w, ok := e.store.(store.Watcher); ok && w.Reachable() {
 		e.mailbox = e.newPoller(w)
@@ -35,15 +35,15 @@ func (e *Engine) startMailbox() {
 	}
 }
 
-// newPoller makes the part that executes the commands of other processes. It waits longer after each fault of the
-// store, and counts as activity while it works, so that a test that waits for quiet waits for these commands too.
+// newPoller returns the poller of the inbox. It waits longer after each fault of the store, and counts as activity
+// while it works, so that Drain waits for these commands too.
 func (e *Engine) newPoller(w mailbox.Watcher) *mailbox.Poller {
 	return mailbox.New(mailbox.Options{
 		Watcher: w, Executor: executor{e}, Report: e.reportPoll, Backoff: fault.Wait, Active: e.active.add,
 	})
 }
 
-// reportPoll logs when commands of other processes cannot be executed, unless that is because the engine closes.
+// reportPoll logs when the commands of other processes cannot be executed, unless the engine is closing.
 func (e *Engine) reportPoll(err error) error {
 	if err = e.stopIfLost(err); errors.Is(err, ErrClosed) || errors.Is(err, context.Canceled) {
 		err = nil
@@ -74,7 +74,7 @@ func (x executor) Submit(ctx context.Context, left store.Request) (wait func() e
 	return x.wrapped(ctx, left, c)
 }
 
-// ask queues a command that was left; wait returns once it is executed and answered.
+// ask queues a command; wait returns after its answer is durable.
 func (x executor) ask(ctx context.Context, s *mailCommand) (wait func() error, err error) {
 	done, err := x.e.writer.Ask(ctx, &commit.Request{Run: func(tx *commit.Tx) error { return x.e.serve(tx, s) }})
 	if err != nil {
@@ -93,8 +93,8 @@ func (x executor) ask(ctx context.Context, s *mailCommand) (wait func() error, e
 	}, nil
 }
 
-// wrapped is like ask within the engine's middleware, which runs in a goroutine of its own: the commands that were left
-// are queued in their order nevertheless.
+// wrapped is like ask within the middleware of the engine, which runs on a separate goroutine. Commands are queued in
+// their order nevertheless.
 func (x executor) wrapped(ctx context.Context, left store.Request, c workflow.Command) (wait func() error, err error) {
 	queued, over := make(chan error, 1), make(chan error, 1)
 	go func() {
@@ -128,12 +128,12 @@ func (x executor) wrapped(ctx context.Context, left store.Request, c workflow.Co
 	return func() error { return <-over }, nil
 }
 
-// errMiddlewareExited is what became of a middleware that did not return, but ended its goroutine.
+// errMiddlewareExited is the error of a middleware that ended its goroutine instead of returning.
 var errMiddlewareExited = fmt.Errorf("%w: a middleware of Config.Wrap ended its goroutine, as runtime.Goexit and the FailNow of a test do; "+
 	"let it return an error", ErrCallback)
 
-// leaveToOther reports whether a command is to stay because it starts a workflow that this engine was not opened with,
-// but that the database knows: a program that has it may come.
+// leaveToOther reports whether a command stays in the inbox, because it starts a workflow that this engine was not
+// opened with, but that the database has: another program may execute it.
 func (x executor) leaveToOther(ctx context.Context, left store.Request) (bool, error) {
 	c, err := workflow.Decode(left.Command)
 	if err != nil || c.Kind != workflow.KindStart || x.e.definitions.Named(c.Workflow) != nil || !c.WaitForOwner && x.e.fleet == nil {
@@ -149,7 +149,7 @@ func (x executor) leaveToOther(ctx context.Context, left store.Request) (bool, e
 	}), err
 }
 
-// refuseSeparately answers a command whose own transaction is gone, and its answer with it.
+// refuseSeparately answers a command in a new transaction, since its own was rolled back with the answer.
 func (e *Engine) refuseSeparately(ctx context.Context, left store.Request, cause error) error {
 	return e.writer.Submit(ctx, &commit.Request{Run: func(tx *commit.Tx) error { return e.refuse(tx, left, cause) }})
 }
@@ -164,22 +164,22 @@ func (e *Engine) refuse(tx *commit.Tx, left store.Request, cause error) error {
 	return err
 }
 
-// errAnswered undoes a command that another engine has executed meanwhile.
+// errAnswered rolls back a command that another engine has executed meanwhile.
 var errAnswered = errors.New("another engine has answered the command")
 
-// mailCommand is a command that was left, and what became of it.
+// mailCommand is a command of the inbox with its outcome.
 type mailCommand struct {
 	request store.Request
 	command workflow.Command
-	err     error // why it is no command; nil if it is one
+	err     error // why it cannot be decoded; nil if it can
 
 	result  workflow.Result
-	refused error // why it did not happen; nil if it did
+	refused error // why it failed; nil if it succeeded
 }
 
-// serve executes a command that was left, and records the answer in the same transaction: so it is executed once,
-// whatever fails. A command that is refused undoes itself alone. One that only another program can execute is refused
-// too, or stays if it is to.
+// serve executes a command of the inbox, and stores the answer in the same transaction, so that it is executed once.
+// The changes of a command that fails are rolled back alone. A command that only another program can execute is refused
+// too, or stays in the inbox.
 func (e *Engine) serve(tx *commit.Tx, s *mailCommand) error {
 	left, c, err := s.request, s.command, s.err
 	s.result, s.refused = workflow.Result{}, nil
@@ -203,7 +203,7 @@ func (e *Engine) serve(tx *commit.Tx, s *mailCommand) error {
 		})
 	}
 	if errors.Is(err, commit.ErrDefer) || fault.Is(err) || errors.Is(err, store.ErrUndone) {
-		return err // the whole of it is done again, or there is nothing left that an answer could be part of
+		return err // the command is run again, or its transaction is gone, so that it cannot store an answer
 	}
 	if err != nil {
 		tx.Rollback()

@@ -44,10 +44,10 @@ type Commit struct {
 // Commander executes a command.
 type Commander func(ctx context.Context, c workflow.Command) (workflow.Result, error)
 
-// errNotCalled is the error of what a middleware should have done.
+// errNotCalled is the error of a middleware that returns nil without calling next.
 var errNotCalled = errors.New("a middleware of Config.Wrap returned nil and did not call next: call it, or return an error")
 
-// wrapped is the middleware of an engine as one; its functions are nil if nothing surrounds.
+// wrapped combines middleware into one; a function is nil if none of it has one.
 func wrapped(all []Middleware) (m Middleware) {
 	for i := len(all) - 1; i >= 0; i-- {
 		m = all[i].around(m)
@@ -55,7 +55,7 @@ func wrapped(all []Middleware) (m Middleware) {
 	return m
 }
 
-// around is the middleware that surrounds another one.
+// around wraps the middleware inner in m.
 func (m Middleware) around(inner Middleware) Middleware {
 	all := inner
 	if m.Command != nil {
@@ -100,7 +100,7 @@ func (m Middleware) around(inner Middleware) Middleware {
 	return all
 }
 
-// committed reports the sizes of commits to the middleware; nil if none of it wants them.
+// committed returns the function that passes the sizes of commits to the middleware; nil if none has such a function.
 func (e *Engine) committed() func(commit.Size) {
 	if e.wrap.Commit == nil {
 		return nil
@@ -118,7 +118,7 @@ func (m Middleware) command(ctx context.Context, c workflow.Command, next Comman
 	return m.surroundCommand(ctx, c, next)
 }
 
-// surroundCommand is command for a middleware that has a function for it.
+// surroundCommand executes a command within a middleware that has a function for commands.
 func (m Middleware) surroundCommand(ctx context.Context, c workflow.Command, next Commander) (workflow.Result, error) {
 	var done workflow.Result
 	err := surround(ctx, func(ctx context.Context) (err error) {
@@ -136,7 +136,8 @@ func (m Middleware) surroundCommand(ctx context.Context, c workflow.Command, nex
 	return done, err
 }
 
-// surround calls next within a middleware, which cannot hide that next failed or was not called.
+// surround calls next within a middleware. It returns an error if next failed or was not called, whatever the
+// middleware returns.
 func surround(ctx context.Context, next func(context.Context) error, middleware func(context.Context, func(context.Context) error) error) error {
 	var failed error
 	called := false

@@ -13,9 +13,9 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Reads do not go through the writer: they see what is committed, from a connection of their own, and delay no command.
-// What was acknowledged before the call is there, as a command is acknowledged after its commit. A caller that must see
-// more than is committed, as within an Update, uses the Tx that it was given.
+// Reads do not go through the writer: they use a separate connection, see what is committed, and delay no command. A
+// command is acknowledged after its commit, so a read that follows sees it. Code that must see uncommitted changes, as
+// within an Update, uses its Tx.
 
 // View runs f on a consistent snapshot, which includes everything that was acknowledged before the call. f must not
 // call the engine, which may have to wait for the end of the view.
@@ -54,7 +54,7 @@ func (e *Engine) Case(ctx context.Context, id workitem.CaseID) (*state.Case, err
 
 // Item returns a work item of any state. The error wraps [ErrNotFound] if there is none.
 func (e *Engine) Item(ctx context.Context, id workitem.ID) (*store.ItemRow, error) {
-	if !id.IsZero() { // a filter takes the zero id for none
+	if !id.IsZero() { // the zero id would mean no filter
 		for row, err := range store.AllItems(ctx, e, store.ItemFilter{ID: id}) {
 			return row, err
 		}
@@ -62,8 +62,8 @@ func (e *Engine) Item(ctx context.Context, id workitem.ID) (*store.ItemRow, erro
 	return nil, fmt.Errorf("work item %s: %w", printable.ID(id), ErrNotFound)
 }
 
-// rootOf finds the root case of an item, a case or a job. The writer knows those of the trees that it has in memory,
-// which is most of those that callers ask for.
+// rootOf returns the root case of an item, a case or a job. The writer knows those of the trees in memory, which are
+// most of those that callers ask for.
 func (e *Engine) rootOf(ctx context.Context, id [16]byte) (workitem.CaseID, error) {
 	if root, ok := e.writer.RootOf(id); ok {
 		return root, nil

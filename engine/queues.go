@@ -8,7 +8,8 @@ import (
 	"github.com/tasq-dev/tasq/workflow"
 )
 
-// setQueue keeps what a command sets of a queue, in its transaction. A queue of which nothing is set has no setting.
+// setQueue stores the setting of a queue in the transaction of a command. If nothing remains set, the setting is
+// removed.
 func (c *controls) setQueue(tx *commit.Tx, cmd *workflow.Command) error {
 	v, err := stored(tx.Context(), tx.Store(), store.QueueSetting+cmd.Queue, store.QueueValue{})
 	if err != nil {

@@ -12,21 +12,21 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Errors cross processes as words, as their Go values cannot. The owner of a database turns the error of a command into its word
-// with [Code]; the process that asked makes a RemoteError of it, in which errors.Is finds the same kind:
+// Errors cross processes as codes, since Go values cannot. The owner of a database turns the error of a command into
+// its code with [Code]; the process that asked makes a RemoteError of it, for which errors.Is reports the same kind:
 //
 //	engine: fmt.Errorf("case %s %w", id, ErrInactive)   ─▶  "not-active", text  ─▶  RemoteError, errors.Is(err, ErrInactive)
 //
-// The order matters where one error is of several kinds: the word that says most comes first.
+// The order matters if an error is of several kinds: the most specific code comes first.
 
-// codes are the words for kinds of error, for programs: what [Code] returns and a [RemoteError] carries. The first that
-// fits counts.
+// codes are the codes of the kinds of errors, as returned by [Code] and carried by a [RemoteError]. The first match
+// counts.
 var codes = []struct {
 	word string
 	kind error
 }{
 	{"commit-failed", fault.ErrCommit},
-	{"lost", store.ErrLost}, // before closed, which it is, too
+	{"lost", store.ErrLost}, // before closed, since a lost engine is closed too
 	{"closed", ErrClosed},
 	{"callback-failed", ErrCallback},
 	{"key-reused", ErrKeyReused},

@@ -14,12 +14,12 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// The cleaner decides what is removed and when; this file gives it the engine. It finds cases by a view, and removes
-// them by requests of the writer, so that a removal and a command on the same case are ordered, and an observer learns
-// of both:
+// The cleaner decides what to remove and when; this file connects it to the engine. It finds cases in a view, and
+// removes them by requests to the writer, so that removals and commands on a case are ordered, and observers are
+// notified of both:
 //
 //	alarm ─▶ pass: Find a page of cases ─▶ Remove them in one commit ─▶ the next page ─▶ alarm for the next case that is due
-//	                                        └ refused: each in a commit of its own; the one at fault is left, and logged
+//	                                        └ refused: one commit for each; a case that cannot be removed is left, and logged
 
 // newCleaner returns the cleaner of an engine's store.
 func (e *Engine) newCleaner() *retention.Cleaner {
@@ -77,8 +77,8 @@ func (x expired) Unavailable(err error) bool {
 	return errors.Is(err, fault.ErrCommit) || errors.Is(err, ErrClosed)
 }
 
-// removeExpired removes a root case, unless it was removed before, or it must stay after all: the view that found it
-// may be older than a command that has resumed the case, or has set it another time to be kept until.
+// removeExpired removes a root case, unless it was removed already or must be kept: since the view that found it, a
+// command may have resumed the case, or set another time until which it is kept.
 func removeExpired(tx *commit.Tx, root workitem.CaseID) (removed bool, err error) {
 	u, err := tx.Open(root)
 	if errors.Is(err, ErrNotFound) {

@@ -22,14 +22,14 @@ func (e *Engine) RunInfo(ctx context.Context, id workitem.CaseID) (workflow.RunI
 	return r.info, err
 }
 
-// run is what a look at a root case finds.
+// run is the state of a root case, for lookAtRun.
 type run struct {
 	c    *state.Case
 	info workflow.RunInfo
 }
 
-// lookAtRun describes a case; it is done if the case has ended or is stuck. A child case is looked at after every change of its
-// tree, and whether it is stuck takes a pass through the tree, so only the first look asks.
+// lookAtRun describes a case; done reports whether the case has ended or is stuck. A child case is examined after every
+// change of its tree. A stuck run is detected by a pass through the whole tree, so only the first call does that.
 func (e *Engine) lookAtRun(id workitem.CaseID) notify.Look[run] {
 	first := true
 	read := look(e, func(tx *commit.Tx) (r run, done bool, err error) {
@@ -59,7 +59,7 @@ func (e *Engine) WaitRun(ctx context.Context, id workitem.CaseID) (workflow.RunI
 	var info workflow.RunInfo
 	describe := e.lookAtRun(id)
 	c, err := e.notifier.Wait(ctx, id, func(ctx context.Context) (*state.Case, bool, error) {
-		if e.writer.HasJob(id) { // as in Wait: that it is stuck would be notified as well
+		if e.writer.HasJob(id) { // as in Wait: an incident that makes it stuck would be notified as well
 			return nil, false, ctx.Err()
 		}
 		r, done, err := describe(ctx)
@@ -75,7 +75,7 @@ func (e *Engine) WaitRun(ctx context.Context, id workitem.CaseID) (workflow.RunI
 	return info, nil
 }
 
-// The state of a run that goes on follows from its soonest job, the first row that applies:
+// The state of a live run follows from its first job in the order of this table:
 //
 //	a job runs                                     running
 //	the case is suspended                          suspended
@@ -85,9 +85,9 @@ func (e *Engine) WaitRun(ctx context.Context, id workitem.CaseID) (workflow.RunI
 //	due later, and nothing of it was tried yet     scheduled
 //	due later                                      waiting, for the next attempt
 //
-// Stuck is decided apart, as it takes a pass through the whole tree (see stuckBy).
+// Whether a run is stuck is determined separately, since it takes a pass through the whole tree (see stuckBy).
 
-// runInfo says where a root case stands.
+// runInfo returns the description of a root case.
 func runInfo(c *state.Case, now time.Time) workflow.RunInfo {
 	info := workflow.RunInfo{Case: kernel.Info(c), Failure: c.Failure, Created: c.Created, Ended: c.Ended}
 	var last *workitem.Item
@@ -127,7 +127,7 @@ func runInfo(c *state.Case, now time.Time) workflow.RunInfo {
 	return info
 }
 
-// attemptOf is the attempt that an item stands for: the one that is to come counts once it has started.
+// attemptOf returns the attempt of an item: the next one counts once it has started.
 func attemptOf(it *workitem.Item) int {
 	if it.State == workitem.Initialized || it.State == workitem.Canceled && it.Started.IsZero() {
 		return it.Attempt - 1
@@ -135,7 +135,7 @@ func attemptOf(it *workitem.Item) int {
 	return it.Attempt
 }
 
-// soonest chooses the job that says most of a case that goes on: a running one, or else the one that is due first.
+// soonest returns the job that describes a live case best: a running one, or else the one that is due first.
 func soonest(c *state.Case) *state.Job {
 	rank := func(j *state.Job) int {
 		if j.State == state.JobRunning {

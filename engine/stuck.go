@@ -7,18 +7,19 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// An incident keeps what depends on it until a person decides. If nothing else is left to do of its case, the run is stuck: it
-// does not end without that person, so a wait for its result ends and says so.
+// What depends on an incident waits until a person decides. If nothing else of the case is in progress, the run is
+// stuck: it does not end without that person, so a wait for its result ends with that information.
 
-// Three cases of one incident of task a, beside a task b:
+// Three examples, with an incident of task a and another task b:
 //
 //	b has a pending job, a timer, a wait      not stuck: it may end the case, or cancel a
 //	b has an item that a person can start     not stuck: that person can
-//	b is done                                 stuck: only a decision over a moves the case
+//	b is completed                            stuck: only a decision about a continues the case
 //
-// An undecided or-join alone makes no run stuck: it is looked at again after each change, and by the doctor.
+// An undecided or-join alone does not make a run stuck: it is evaluated again after each change, and tasq doctor
+// reports it.
 
-// stuckBy finds the first incident of a run of which nothing else is under way; nil if there is none.
+// stuckBy returns the first incident of a run in which nothing else is in progress; nil if there is none.
 func (e *Engine) stuckBy(tx *commit.Tx, id workitem.CaseID) (first *state.Job) {
 	u, err := tx.OpenCase(id)
 	if err != nil || u.Tree.Ended() {
@@ -40,7 +41,7 @@ func (e *Engine) stuckBy(tx *commit.Tx, id workitem.CaseID) (first *state.Job) {
 		}
 		for it := range c.Items.All() {
 			if t, ok := c.Net.TaskByName(it.Task); it.State.Live() && (!ok || it.State != workitem.Started || !d.Tasks[t].HasWorker()) {
-				moves = true // a person can go on with it
+				moves = true // a person can start or complete it
 				return
 			}
 		}

@@ -8,8 +8,9 @@ import (
 	"github.com/tasq-dev/tasq/store"
 )
 
-// newTakes is what the functions here take of limits, as far as the store has something else; and which definitions the store has takes of
-// that are no longer needed: no engine has them, and none of their cases goes on. An engine that is opened with one of them writes it again.
+// newTakes returns what the functions here take of limits, where the store has something else, and the definitions
+// whose stored takes are no longer needed: no engine has them, and all their cases have ended. An engine that is opened
+// with one of them stores its takes again.
 func (c *controls) newTakes(ctx context.Context) (takes map[string]store.TakesValue, unused []string, err error) {
 	takes = c.e.definitions.Takes()
 	mine := maps.Clone(takes)

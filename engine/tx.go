@@ -49,7 +49,7 @@ func (e *Engine) Update(ctx context.Context, f func(*Tx) error, opts ...UpdateOp
 // UpdateOption changes how [Engine.Update] runs a function.
 type UpdateOption func(*updateOptions)
 
-// updateOptions are what the options of an Update set.
+// updateOptions are the options of an Update.
 type updateOptions struct{ repeatable bool }
 
 // Repeatable allows Update to call its function more than once; the effects of an earlier call are rolled back first. Then the transaction

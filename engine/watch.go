@@ -14,14 +14,14 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Waiting is a look at what is, then at each commit that may have changed it. The look goes through the writer, and the
-// caller is subscribed before it, so no commit falls between the two:
+// A wait looks at the current state, and again after each commit that may have changed it. The look goes through the
+// writer, and the caller is subscribed before it, so no commit is missed between the two:
 //
 //	subscribe ─ look: not yet ─ sleep ─ commit of this root case ─ look: ended ─ return
-//	          └ a commit here wakes the caller at once, and the next look sees it
+//	          └ a commit at this time wakes the caller at once, and the next look sees it
 
-// look makes of a query of the writer what package notify takes: it is answered after all commands that were
-// acknowledged.
+// look turns a query of the writer into a [notify.Look]. The writer answers it after all commands that were
+// acknowledged before.
 func look[T any](e *Engine, query func(*commit.Tx) (value T, done bool, err error)) notify.Look[T] {
 	type seen struct {
 		value T
@@ -46,14 +46,14 @@ func (e *Engine) Wait(ctx context.Context, id workitem.CaseID) (*state.Case, err
 		return nil, err
 	}
 	return e.notifier.Wait(ctx, id, func(ctx context.Context) (*state.Case, bool, error) {
-		if e.writer.IsLive(id) { // nothing to see, and the end will be notified: that saves a request, and a round trip to a server
+		if e.writer.IsLive(id) { // the end is still to come and will be notified: that saves a request, and a round trip to a server
 			return nil, false, ctx.Err()
 		}
 		return e.lookAtCase(ctx, id)
 	})
 }
 
-// lookAtCase finds a case, and whether it has ended.
+// lookAtCase returns a case, and whether it has ended.
 func (e *Engine) lookAtCase(ctx context.Context, id workitem.CaseID) (*state.Case, bool, error) {
 	return look(e, func(tx *commit.Tx) (*state.Case, bool, error) {
 		c, err := tx.Case(id)
@@ -105,7 +105,8 @@ func (e *Engine) Watch(ctx context.Context, root workitem.CaseID, after int64) i
 	}
 }
 
-// checkRoot refuses the id of anything but a root case, whose journal would never have an entry; zero stands for all.
+// checkRoot returns an error for an id of anything but a root case, whose journal would never have an entry; zero is
+// all cases.
 func (e *Engine) checkRoot(ctx context.Context, id workitem.CaseID) error {
 	if id.IsZero() {
 		return nil
@@ -123,11 +124,11 @@ func (e *Engine) checkRoot(ctx context.Context, id workitem.CaseID) error {
 // not count. The error wraps ErrRunaway if a case loops while the engine's clock does not advance, and names the tasks
 // of the loop. It wraps ErrClosed if the engine is closed.
 func (e *Engine) Drain(ctx context.Context) error {
-	// What is counted as quiet at one moment may be work at the next: a job that has ended opens another one, whose
-	// time has come as well. So it is asked twice, with a look at what is due in between.
+	// An engine that is idle at one moment may have work at the next: the end of a job opens another one that is due at
+	// once. So idleness is checked twice, with a check for due work in between.
 	for {
 		select {
-		case <-e.closing: // nothing begins any more, so what is due stays so
+		case <-e.closing: // nothing starts any more, so due work stays due
 			return e.closedError()
 		default:
 		}
