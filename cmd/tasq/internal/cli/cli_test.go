@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"strconv"
@@ -38,23 +37,21 @@ import (
 
 var update = flag.Bool("update", false, "write the outputs into the scripts")
 
-// The scripts have these programs: tasq with a recipe of its own, risky with one that is unsound, joiner with a
-// function of steps, bare without any, full as cmd/tasq is; define, which makes a database that knows them; joind,
-// which starts the functions for its arguments and does what is to be done now; and owner, a service that runs the
-// first on a database until it is interrupted.
+// The scripts have [programs], and these: define, which makes a database that knows the workflows of tasq; joind, which starts the functions
+// for its arguments and does what is to be done now; copied, which makes the database of another program; and owner, a service that runs
+// the first on a database until it is interrupted. Each is a process of its own.
 func TestMain(m *testing.M) {
-	testscript.Main(many{m}, map[string]func(){
-		"tasq":   func() { run(cli.Registry{Recipes: recipes(article()), Demo: demo}) },
-		"bare":   func() { run(cli.Registry{}) },
-		"full":   full,
-		"owner":  owner,
-		"define": func() { define(os.Args[1]) },
-		"copied": func() { copied(os.Args[1]) },
-		"joind":  func() { define(os.Args[1], os.Args[2:]...) },
-		"joiner": func() { run(cli.Registry{Recipes: recipes(joining())}) },
-		"risky":  func() { run(cli.Registry{Recipes: recipes(risky())}) },
-		"fussy":  func() { run(cli.Registry{Recipes: recipes(fussy())}) },
-	})
+	commands := map[string]func(){
+		"owner":    owner,
+		"define":   func() { define(os.Args[1]) },
+		"copied":   func() { copied(os.Args[1]) },
+		"joind":    func() { define(os.Args[1], os.Args[2:]...) },
+		"resident": serve,
+	}
+	for name, reg := range programs {
+		commands[name] = func() { run(reg()) }
+	}
+	testscript.Main(many{m}, commands)
 }
 
 // many runs more tests at a time than there are processors, as they wait for processes, servers and disks. The programs of the scripts have
@@ -72,10 +69,6 @@ func run(reg cli.Registry) {
 	code := cli.Main(ctx, os.Args[1:], cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}, reg)
 	stop()
 	os.Exit(code)
-}
-
-func full() {
-	run(cli.Registry{Recipes: real.Registry, Demo: real.Command})
 }
 
 func recipes(all ...engine.Workflow) func() ([]engine.Workflow, error) {
@@ -254,15 +247,9 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:           "testdata/script",
 		UpdateScripts: *update,
-		Setup: func(env *testscript.Env) error {
-			env.Setenv("USER", "ann")
-			// Each command of a script is a process. The race detector would have each sleep a second at its end, for goroutines
-			// that are still running; these have ended when the engine is closed.
-			env.Setenv("GORACE", "atexit_sleep_ms=10")
-			return nil
-		},
+		Setup:         setup,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "field": field, "await": await, "lines": lines, "older": older,
+			"run": perform, "exits": exits, "field": field, "await": await, "lines": lines, "older": older,
 			"narrow": narrow, "shown": shown, "begin": begin,
 		},
 	})
@@ -274,30 +261,13 @@ func TestScriptsOnPostgres(t *testing.T) {
 		Dir:           "testdata/postgres",
 		UpdateScripts: *update,
 		Setup: func(env *testscript.Env) error {
-			env.Setenv("USER", "ann")
 			for _, name := range []string{"POSTGRES", "OTHER", "THIRD"} {
 				env.Setenv(name, pgtest.Database(env.T().(testing.TB)))
 			}
-			return nil
+			return setup(env)
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "field": field, "await": await},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"run": perform, "exits": exits, "field": field, "await": await},
 	})
-}
-
-// exits runs a command and wants an exit code: exits 3 tasq history ...
-func exits(ts *testscript.TestScript, _ bool, args []string) {
-	want, err := strconv.Atoi(args[0])
-	ts.Check(err)
-	err = ts.Exec(args[1], args[2:]...)
-	got := 0
-	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
-		got = exit.ExitCode()
-	} else {
-		ts.Check(err)
-	}
-	if got != want {
-		ts.Fatalf("%s exited with %d, not with %d", strings.Join(args[1:], " "), got, want)
-	}
 }
 
 // field puts a field of the first JSON object of the output into a variable: field ID id
