@@ -39,6 +39,16 @@ func postgresSteps() []step {
 			})
 		}})
 	}
+	for _, size := range []struct {
+		name string
+		n    int
+	}{{"bulk", bulk}, {"most", most}} {
+		all = append(all, step{name: "pg-" + size.name + "-tasq", rare: true, run: func(r job) (metrics, error) {
+			return puts(r, 1, size.n, func(string) (*queue, error) { return tasqQueueIn(r.store()) })
+		}}, step{name: "pg-" + size.name + "-river", rare: true, run: func(r job) (metrics, error) {
+			return puts(r, 1, size.n, func(dir string) (*queue, error) { return peerQueue(dir, riverOn(r.dsn)) })
+		}})
+	}
 	for _, n := range []int{1, 4} {
 		all = append(all, step{name: fmt.Sprintf("pg-processes-%d", n), run: func(r job) (metrics, error) { return processes(r, n) }})
 	}
@@ -174,6 +184,10 @@ func (b *bench) postgresTables(w io.Writer) {
 	b.table(w, "On PostgreSQL, jobs enqueued 500 in a call, and done", []line{
 		{"pg-tasq-drain", "Tasq", tree, full}, {"pg-river-drain", "River, drained afterwards", river, full},
 	}, []column{{"rate", "jobs/s"}, {"cpu", "CPU us"}, {"server", "server's CPU us"}})
+	b.table(w, "On PostgreSQL, jobs enqueued, while no one does them", []line{
+		{"pg-bulk-tasq", "Tasq, 500 in a call", tree, full}, {"pg-bulk-river", "River, 500 in a call", river, full},
+		{"pg-most-tasq", "Tasq, 10,000 in a call", tree, full}, {"pg-most-river", "River, 10,000 in a call", river, full},
+	}, []column{{"rate", "jobs/s"}, {"p50", "p50 ms a call"}, {"cpu", "CPU us"}, {"server", "server's CPU us"}})
 	b.table(w, "On PostgreSQL, functions of 3 steps", []line{
 		{"pg-fn3-1-tasq", "Tasq, one caller", tree, full}, {"pg-fn3-1-dbos", "DBOS, one caller", db, full},
 		{"pg-fn3-64-tasq", "Tasq, 64 in flight", tree, full}, {"pg-fn3-64-dbos", "DBOS, 64 in flight", db, full},

@@ -15,6 +15,7 @@ import (
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/engine/runs"
 	tasqstep "github.com/tasq-dev/tasq/step"
+	"github.com/tasq-dev/tasq/store"
 )
 
 // bulk and most are how many jobs are enqueued in one call, where there is such a call.
@@ -54,8 +55,10 @@ func puts(r job, callers, batch int, open func(dir string) (*queue, error)) (met
 // errandAction is the job of Tasq: a single action.
 var errandAction = builder.MustFunc("errand", func(context.Context, order) (receipt, error) { return aReceipt, nil })
 
-func tasqQueue(dir string) (*queue, error) {
-	e, err := open(file(dir), -1, errandAction)
+func tasqQueue(dir string) (*queue, error) { return tasqQueueIn(file(dir)) }
+
+func tasqQueueIn(in store.Opener) (*queue, error) {
+	e, err := open(in, -1, errandAction)
 	return &queue{
 		put: func() error {
 			_, err := errandAction.Run(noTimeout, e, anOrder)
@@ -69,8 +72,10 @@ func tasqQueue(dir string) (*queue, error) {
 	}, err
 }
 
-func riverQueue(dir string) (*queue, error) {
-	p, err := newRiver(dir, func(errand) {})
+func riverQueue(dir string) (*queue, error) { return peerQueue(dir, newRiver) }
+
+func peerQueue(dir string, open newPeer) (*queue, error) {
+	p, err := open(dir, func(errand) {})
 	if err != nil {
 		return nil, err
 	}
