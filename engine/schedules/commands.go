@@ -23,34 +23,22 @@ type Commander interface {
 // Add adds a schedule at run time, or changes an existing one with the same name, which keeps its pause and its runs.
 // The result has its current case. The error wraps schedule.ErrInvalid, or describes an invalid command.
 func Add(ctx context.Context, e Commander, s workflow.Scheduled, opts ...workflow.Option) (workflow.Result, error) {
-	return add(ctx, e, s, "", nil, opts)
-}
-
-// add adds or changes a schedule. For a schedule that a program declares, it gets the hash of the declaration and the
-// case that was read.
-func add(
-	ctx context.Context, e Commander, s workflow.Scheduled, declared string, known *Info, opts []workflow.Option,
-) (workflow.Result, error) {
 	if err := s.Check(); err != nil {
 		return workflow.Result{}, err
 	}
-	read := declared != ""
 	return attempt(func() (workflow.Result, error) {
-		if !read {
-			var err error
-			if known, err = find(ctx, e, s.Schedule.Name); err != nil && !errors.Is(err, store.ErrNotFound) {
-				return workflow.Result{}, err
-			}
+		known, err := find(ctx, e, s.Schedule.Name)
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			return workflow.Result{}, err
 		}
 		if isAgain, err := known.isAgain(s, opts); isAgain || err != nil {
 			return known.result(), err
 		}
-		read = false // a further attempt must read the current case
-		c, err := addTo(known, s, opts)
+		c, err := addTo(known, s, now(e), opts)
 		if err != nil {
 			return workflow.Result{}, err
 		}
-		result, err := e.Do(ctx, declare(c, declared))
+		result, err := e.Do(ctx, c)
 		return result, misused(err, known, opts)
 	})
 }
@@ -131,7 +119,7 @@ func AddCommand(ctx context.Context, v store.Viewer, s workflow.Scheduled, opts 
 	if isAgain {
 		return workflow.Command{}, fmt.Errorf("schedule %q: %w", s.Schedule.Name, ErrAdded)
 	}
-	return addTo(found, s, opts)
+	return addTo(found, s, time.Time{}, opts)
 }
 
 // isAgain reports whether the same command, by its idempotency key, has added the schedule before. The case that it
@@ -162,24 +150,35 @@ func addHash(s workflow.Scheduled, c workflow.Command) string {
 	return fmt.Sprintf("%x", sha256.Sum256(fmt.Appendf(nil, "%s %q %s", hashOf(s), c.Actor, reason)))
 }
 
-// addTo returns the command that adds a schedule, or changes the found one; found is nil if there is none.
-func addTo(found *Info, s workflow.Scheduled, opts []workflow.Option) (workflow.Command, error) {
+// now returns the time of an engine; zero if only another program has it, which executes the command.
+func now(e Commander) time.Time {
+	if clock, ok := e.(interface{ Now() time.Time }); ok {
+		return clock.Now()
+	}
+	return time.Time{}
+}
+
+// addTo returns the command that adds a schedule at a time, or changes the found one; found is nil if there is none.
+func addTo(found *Info, s workflow.Scheduled, at time.Time, opts []workflow.Option) (workflow.Command, error) {
 	s.Start.Fingerprint = "" // ticks start the definition that the engine has at that time
 	if found != nil && (found.live() || found.knows(opts)) {
 		return command(found, request{Do: doUpdate, Update: &s}, opts)
 	}
-	return first(s, found, opts)
+	return first(s, found, at, opts)
 }
 
 // first returns the command that starts the first case of a schedule. found is the last case of a removed schedule with
 // this name, or nil.
-func first(s workflow.Scheduled, found *Info, opts []workflow.Option) (workflow.Command, error) {
+//
+// No tick of a new schedule is due, so its first case waits for the next one. If the time is not known, the case begins
+// immediately, and the second one waits for the next tick.
+func first(s workflow.Scheduled, found *Info, at time.Time, opts []workflow.Option) (workflow.Command, error) {
 	state := State{Scheduled: s, Generation: 1}
 	if found != nil {
 		state.Generation = found.State.Generation + 1
 	}
 	c := workflow.With(workflow.Command{}, opts...)
-	change := Change{What: "add", By: c.Actor}
+	change := Change{At: at, What: "add", By: c.Actor}
 	if c.Reason != nil {
 		change.Reason = c.Reason.Message
 	}
@@ -187,18 +186,25 @@ func first(s workflow.Scheduled, found *Info, opts []workflow.Option) (workflow.
 		change.Hash = addHash(s, c)
 	}
 	state.Changes = []Change{change}
-	fresh, err := state.successor(time.Time{}) // it begins immediately, and then computes its times
+	var next time.Time
+	if !at.IsZero() {
+		table, err := s.Schedule.Compile()
+		if err != nil {
+			return workflow.Command{}, err
+		}
+		next = state.settle(table.Due(time.Time{}, at))
+	}
+	fresh, err := state.successor(next)
 	fresh.Actor = cmp.Or(c.Actor, fresh.Actor)
 	fresh.WaitForOwner = c.WaitForOwner
 	return fresh, err
 }
 
-// declare marks a command of [AddCommand] as that of a declaration.
-func declare(c workflow.Command, hash string) workflow.Command {
+// withHash returns a command of [addTo] as that of a declaration with a hash.
+func withHash(c workflow.Command, hash string) workflow.Command {
 	var state State
 	var q request
 	switch {
-	case hash == "":
 	case c.Kind == workflow.KindStart && json.Unmarshal(c.Payload, &state) == nil:
 		state.Declared = hash
 		c.Payload, _ = json.Marshal(&state)

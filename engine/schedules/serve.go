@@ -26,17 +26,13 @@ const atOnce = 256
 // schedule is added; one whose declaration has changed is updated, and keeps its pause and its runs. Changes at run
 // time remain as long as the declaration is the same. Call it once, after opening the engine. The error joins those of
 // all schedules that fail.
-func (s *Schedules) Serve(ctx context.Context, e Engine) (Report, error) {
+func (s *Schedules) Serve(ctx context.Context, e Engine) (r Report, err error) {
 	s.mu.Lock()
 	s.engine = e
 	s.mu.Unlock()
-	var r Report
-	known := make(map[string]*Info)
-	for i, err := range all(ctx, e, store.CaseFilter{}) { // the last one of a name is its latest case
-		if err != nil {
-			return r, fmt.Errorf("read the schedules: %w", err)
-		}
-		known[i.Schedule.Name] = i
+	known, err := latest(ctx, e)
+	if err != nil {
+		return r, err
 	}
 	for _, i := range known {
 		if i.live() {
@@ -47,21 +43,62 @@ func (s *Schedules) Serve(ctx context.Context, e Engine) (Report, error) {
 	if err != nil {
 		return r, err
 	}
+	// A command is late if a tick, or another program that declares the same schedules, comes first. Then all schedules are
+	// read again, once for all late commands.
+	for range tries {
+		var late bool
+		if late, err = s.declare(ctx, e, changed, known); !late {
+			break
+		}
+		var failed error
+		if known, failed = latest(ctx, e); failed != nil {
+			return r, failed
+		}
+		if changed, failed = s.compare(known, &Report{}); failed != nil {
+			return r, failed
+		}
+	}
+	return r, err
+}
+
+// latest returns the latest case of each schedule, by name.
+func latest(ctx context.Context, e Engine) (map[string]*Info, error) {
+	known := make(map[string]*Info)
+	for i, err := range all(ctx, e, store.CaseFilter{}) { // in the order of their creation
+		if err != nil {
+			return nil, fmt.Errorf("read the schedules: %w", err)
+		}
+		known[i.Schedule.Name] = i
+	}
+	return known, nil
+}
+
+// declare adds or updates schedules, and reports whether a command was late. The error joins those of all that fail.
+func (s *Schedules) declare(ctx context.Context, e Engine, changed []workflow.Scheduled, known map[string]*Info) (late bool, err error) {
 	var wg sync.WaitGroup
 	errs, slots := make([]error, len(changed)), make(chan struct{}, atOnce)
 	for n, d := range changed {
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			_, err := add(ctx, e, d, hashOf(d), known[d.Schedule.Name], []workflow.Option{workflow.By("program"), workflow.Because("declared in code")})
-			if errors.Is(err, workflow.ErrUnknown) { // the workflow of schedules; that of a start is looked up at its ticks
-				err = fmt.Errorf("schedule %q: %w: give the Schedules to engine.Open, too, as a definition", d.Schedule.Name, err)
-			}
-			errs[n] = err
+			errs[n] = declareOne(ctx, e, d, known[d.Schedule.Name])
 		})
 	}
 	wg.Wait()
-	return r, errors.Join(errs...)
+	return slices.ContainsFunc(errs, isLate), errors.Join(errs...)
+}
+
+// declareOne adds or updates a schedule; known is its latest case, or nil.
+func declareOne(ctx context.Context, e Engine, d workflow.Scheduled, known *Info) error {
+	c, err := addTo(known, d, now(e), []workflow.Option{workflow.By("program"), workflow.Because("declared in code")})
+	if err != nil {
+		return err
+	}
+	_, err = e.Do(ctx, withHash(c, hashOf(d)))
+	if errors.Is(err, workflow.ErrUnknown) { // the workflow of schedules; that of a start is looked up at its ticks
+		err = fmt.Errorf("schedule %q: %w: give the Schedules to engine.Open, too, as a definition", d.Schedule.Name, err)
+	}
+	return err
 }
 
 // compare returns the declarations that differ from the stored ones, and adds them to the report.

@@ -116,20 +116,25 @@ func (t *turn) look(ctx context.Context) (time.Time, error) {
 		return t.now.Add(tryAgain), nil
 	}
 	s := t.state
-	s.Last = due.Last
-	if due.LeftOut {
-		s.Missed++
-	}
-	next := due.Next
-	if next.IsZero() {
-		next = never
-	}
+	next := s.settle(due)
 	if !s.Schedule.Paused && len(s.Waiting) > 0 {
 		if soon := t.now.Add(lookAgain); next.After(soon) {
 			next = soon
 		}
 	}
 	return next, nil
+}
+
+// settle records that ticks were processed, and returns when the next one begins.
+func (s *State) settle(due schedule.Due) time.Time {
+	s.Last = due.Last
+	if due.LeftOut {
+		s.Missed++
+	}
+	if due.Next.IsZero() {
+		return never
+	}
+	return due.Next
 }
 
 // begins begins the waiting ticks, and then the due ones, according to the policy for overlaps.
