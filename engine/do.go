@@ -28,7 +28,7 @@ func (e *Engine) do(ctx context.Context, c workflow.Command) (workflow.Result, e
 	if c.Kind == workflow.KindStart && len(e.cfg.MaxPending) > 0 {
 		return e.startIfRoom(ctx, &c)
 	}
-	return commit.Query(ctx, e.writer, &commit.Request{}, func(tx *commit.Tx) (workflow.Result, error) {
+	return commit.Query(ctx, e.writer, &commit.Request{Key: c.Key}, func(tx *commit.Tx) (workflow.Result, error) {
 		return e.commands.Execute(tx, &c)
 	})
 }
@@ -38,7 +38,7 @@ func (e *Engine) startIfRoom(ctx context.Context, c *workflow.Command) (workflow
 	for {
 		var a dispatch.Admission
 		var room <-chan struct{}
-		result, err := commit.Query(ctx, e.writer, &commit.Request{}, func(tx *commit.Tx) (workflow.Result, error) {
+		result, err := commit.Query(ctx, e.writer, &commit.Request{Key: c.Key}, func(tx *commit.Tx) (workflow.Result, error) {
 			e.dispatch.Settle(&a) // the start is repeated
 			result, err := e.commands.Execute(tx, c)
 			if err == nil {

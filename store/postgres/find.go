@@ -171,6 +171,9 @@ func (tx *transaction) answered(key string) (*store.Entry, error) {
 			return e, nil
 		}
 	}
+	if tx.unused[key] {
+		return nil, unknownKey(key)
+	}
 	if err := tx.landed(); err != nil {
 		return nil, err
 	}
@@ -178,11 +181,50 @@ func (tx *transaction) answered(key string) (*store.Entry, error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(found) == 0 {
+		tx.isUnused(key)
+	}
 	if len(found) == 0 || tx.appended.Removed(found[0].Root) {
 		return nil, unknownKey(key)
 	}
 	return found[0], nil
 }
+
+// isUnused notes that no entry in the database has a key. If another engine uses it meanwhile, the commit conflicts:
+// see keepKeys.
+func (tx *transaction) isUnused(key string) {
+	if tx.unused == nil {
+		tx.unused = make(map[string]bool)
+	}
+	tx.unused[key] = true
+}
+
+// Foresee implements [store.SharedTx].
+func (tx *transaction) Foresee(_ context.Context, keys []string) error {
+	if err := tx.readable(); err != nil {
+		return err
+	}
+	hashes, used := make([][]byte, len(keys)), make([]bool, len(keys))
+	for i, key := range keys {
+		hashes[i] = keyHash(key)
+	}
+	err := tx.w.each(usedKeys, []any{hashes}, func(r *tables.Row) error {
+		used[r.Number()-1] = true
+		return r.Err
+	})
+	if err != nil {
+		return tx.met(err)
+	}
+	for i, key := range keys {
+		if !used[i] {
+			tx.isUnused(key)
+		}
+	}
+	return nil
+}
+
+// usedKeys returns which of the given keys are in the database, by their numbers from 1.
+const usedKeys = "SELECT u.n FROM unnest($1::bytea[]) WITH ORDINALITY AS u(key, n) JOIN @.idempotency_keys k ON k.key = u.key"
 
 // keyedEntries finds the entry with an idempotency key, by the primary keys of both tables.
 func keyedEntries(c *conn, nets *tables.Nets, newer func(workitem.CaseID) *state.Case, key string) ([]*store.Entry, error) {

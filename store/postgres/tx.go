@@ -39,6 +39,7 @@ type transaction struct {
 
 	expected map[workitem.CaseID]int64 // ends of the journals of the trees that the commit depends on
 	offered  map[workitem.JobID]bool
+	unused   map[string]bool   // idempotency keys that are not in the database
 	notifies bool              // its commit notifies the other engines of its root cases
 	late     []workitem.CaseID // root cases that another engine changed after this transaction got its id
 

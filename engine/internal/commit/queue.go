@@ -54,6 +54,18 @@ func (q *queue) pop() (r *Request, over bool) {
 	return r, false
 }
 
+// keys returns the idempotency keys of the requests that wait, at most n.
+func (q *queue) keys(n int) (all []string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, r := range q.list[q.taken:min(len(q.list), q.taken+n)] {
+		if r.Key != "" {
+			all = append(all, r.Key)
+		}
+	}
+	return all
+}
+
 // close makes push refuse requests. Queued ones are still executed.
 func (q *queue) close() {
 	q.mu.Lock()

@@ -26,6 +26,8 @@ type Request struct {
 	Held bool
 	// Reads says that the request changes nothing, so a batch of such requests and lazy ones can wait.
 	Reads bool
+	// Key is the idempotency key of the command; "" if it has none. The keys of a batch are looked up together.
+	Key string
 
 	ctx      context.Context
 	deferred bool       // completion handlers are called by jobs

@@ -30,6 +30,7 @@ type fleetStore struct {
 	updates int
 	loads   int
 	locks   int
+	foresaw [][]string
 }
 
 type fleetTx struct {
@@ -86,6 +87,11 @@ func (tx *fleetTx) Append(_ context.Context, _ *store.Entry, t *state.Tree) erro
 func (tx *fleetTx) Offer(...workitem.JobID) {}
 
 func (tx *fleetTx) Waiting(context.Context, string) ([]workitem.CaseID, error) { return nil, nil }
+
+func (tx *fleetTx) Foresee(_ context.Context, keys []string) error {
+	tx.s.foresaw = append(tx.s.foresaw, keys)
+	return nil
+}
 
 var one, two = workitem.CaseID{1}, workitem.CaseID{2}
 
@@ -207,4 +213,25 @@ func TestRequestsAfterOneThatAbortsARepeatedBatchRun(t *testing.T) {
 	}
 	require.Equal(t, 1, failed)
 	require.Equal(t, 3, s.updates)
+}
+
+// The keys of the requests that can be in a transaction are looked up with one query.
+func TestKeysOfABatchAreLookedUpTogether(t *testing.T) {
+	s := &fleetStore{}
+	w := writer(t, s, new(int))
+	keyed := func(key string) *commit.Request {
+		return &commit.Request{Key: key, Run: func(*commit.Tx) error { return nil }}
+	}
+	var ends []func() error
+	for _, key := range []string{"", "a", "b", "", "c"} {
+		end, err := w.Ask(t.Context(), keyed(key))
+		require.NoError(t, err)
+		ends = append(ends, end)
+	}
+	w.Start()
+	for _, end := range ends {
+		require.NoError(t, end())
+	}
+	require.NoError(t, w.Submit(t.Context(), keyed("d")))
+	require.Equal(t, [][]string{{"a", "b", "c"}}, s.foresaw, "a single one is looked up by its command")
 }
