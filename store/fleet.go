@@ -58,8 +58,8 @@ type SharedTx interface {
 	// Waiting lists the root cases with a step that waits for a topic, in the order of their ids.
 	Waiting(ctx context.Context, topic string) ([]workitem.CaseID, error)
 
-	// Foresee looks up idempotency keys together, which saves a query for each of them that is not in use.
-	Foresee(ctx context.Context, keys []string) error
+	// PrefetchKeys looks up idempotency keys together, which saves a query for each of them that is not in use.
+	PrefetchKeys(ctx context.Context, keys []string) error
 }
 
 // ErrFenced says that another engine declared this one dead because its heartbeats stopped, or that this one rejoined by

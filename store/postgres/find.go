@@ -199,8 +199,8 @@ func (tx *transaction) isUnused(key string) {
 	tx.unused[key] = true
 }
 
-// Foresee implements [store.SharedTx].
-func (tx *transaction) Foresee(_ context.Context, keys []string) error {
+// PrefetchKeys implements [store.SharedTx].
+func (tx *transaction) PrefetchKeys(_ context.Context, keys []string) error {
 	if err := tx.readable(); err != nil {
 		return err
 	}

@@ -49,8 +49,8 @@ var fleetRules = []fleetRule{
 	{"refused-is-checked", "So does one that only expects a tree to be the newest, whatever else it appends.", refusedIsChecked},
 	{"late", "A position that another store gave later in the same tree makes an Update stale, so positions rise in every tree.", late},
 	{"settled", "A journal that is read as Settled has no entry before which one of a transaction under way can appear, and News say so.", settled},
-	{"keys-race", "Of two stores that use one idempotency key at once, one is stale, also if it foresaw the key before, and finds the answer of the " +
-		"other. What was foreseen is found as it is.", keysRace},
+	{"keys-race", "Of two stores that use one idempotency key at once, one is stale, also if it has looked the key up before, and finds the answer of the " +
+		"other. A key that was prefetched is found as it is.", keysRace},
 	{"lock", "While a root case is locked, no other store commits to it, and what was loaded since stays the newest.", lock},
 	{"removed", "A root case that another store has removed is stale, and is not found again.", removedElsewhere},
 	{"replied-once", "A request that another store has replied to is stale, and is not listed any more.", repliedOnce},
@@ -222,11 +222,11 @@ func settled(a, b *World) {
 
 func keysRace(a, b *World) {
 	id, other := two(a, b)
-	foresee := func(b *Batch) {
-		require.NoError(b.T, b.shared().Foresee(context.Background(), []string{"free", "once"}))
+	prefetch := func(b *Batch) {
+		require.NoError(b.T, b.shared().PrefetchKeys(context.Background(), []string{"free", "once"}))
 	}
 	requireStale(a, a.TryUpdate(func(mine *Batch) error {
-		foresee(mine)
+		prefetch(mine)
 		_, err := mine.Tx.Answered(context.Background(), "once")
 		require.ErrorIs(mine.T, err, store.ErrNotFound)
 		mine.Key, mine.Answer = "once", []byte(`"a"`)
@@ -238,7 +238,7 @@ func keysRace(a, b *World) {
 		return nil
 	}))
 	a.Update(func(b *Batch) {
-		foresee(b)
+		prefetch(b)
 		e, err := b.Tx.Answered(context.Background(), "once")
 		require.NoError(b.T, err)
 		require.JSONEq(b.T, `"b"`, string(e.Answer))

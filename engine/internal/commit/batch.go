@@ -153,7 +153,7 @@ func (w *Writer) transact(batch []*Request, more bool) ([]*Request, error) {
 			shared, _ = s.(store.SharedTx)
 		}
 		s = fault.Tx(s)
-		keys := foresight{w: w, tx: shared}
+		keys := keyPrefetch{w: w, tx: shared}
 		for i := 0; ; i++ {
 			if i == len(batch) {
 				r := (*Request)(nil)
@@ -166,7 +166,7 @@ func (w *Writer) transact(batch []*Request, more bool) ([]*Request, error) {
 				batch = append(batch, r)
 			}
 			r := batch[i]
-			keys.of(batch[i:], more)
+			keys.before(batch[i:], more)
 			w.execute(s, shared, r)
 			switch {
 			case errors.Is(r.err, store.ErrUndone):

@@ -25,12 +25,12 @@ var onlyNet = net.MustCompile(&net.Definition{
 // fleetStore is a store of cases that other engines change: the newest position of each. It takes no entries.
 type fleetStore struct {
 	store.Store
-	newest  map[workitem.CaseID]int64
-	before  func(update int) // is called before each commit, as another engine that is faster
-	updates int
-	loads   int
-	locks   int
-	foresaw [][]string
+	newest     map[workitem.CaseID]int64
+	before     func(update int) // is called before each commit, as another engine that is faster
+	updates    int
+	loads      int
+	locks      int
+	prefetched [][]string
 }
 
 type fleetTx struct {
@@ -88,8 +88,8 @@ func (tx *fleetTx) Offer(...workitem.JobID) {}
 
 func (tx *fleetTx) Waiting(context.Context, string) ([]workitem.CaseID, error) { return nil, nil }
 
-func (tx *fleetTx) Foresee(_ context.Context, keys []string) error {
-	tx.s.foresaw = append(tx.s.foresaw, keys)
+func (tx *fleetTx) PrefetchKeys(_ context.Context, keys []string) error {
+	tx.s.prefetched = append(tx.s.prefetched, keys)
 	return nil
 }
 
@@ -233,5 +233,5 @@ func TestKeysOfABatchAreLookedUpTogether(t *testing.T) {
 		require.NoError(t, end())
 	}
 	require.NoError(t, w.Submit(t.Context(), keyed("d")))
-	require.Equal(t, [][]string{{"a", "b", "c"}}, s.foresaw, "a single one is looked up by its command")
+	require.Equal(t, [][]string{{"a", "b", "c"}}, s.prefetched, "a single one is looked up by its command")
 }

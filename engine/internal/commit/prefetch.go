@@ -6,17 +6,17 @@ import (
 	"github.com/tasq-dev/tasq/store"
 )
 
-// foresight looks up the idempotency keys of the requests of a transaction together. In a store that engines share, each
+// keyPrefetch looks up the idempotency keys of the requests of a transaction together. In a store that engines share, each
 // lookup takes a round trip to the server, and most keys are not in use.
-type foresight struct {
+type keyPrefetch struct {
 	w     *Writer
 	tx    store.SharedTx // nil if no other engine has the store open: then a lookup is cheap
 	known map[string]bool
 }
 
-// of looks up the key of the first request, if it has one that is not known, together with those of the other requests,
-// and of the queued ones if they can be in the transaction.
-func (f *foresight) of(requests []*Request, more bool) {
+// before looks up the key of the first request, which runs next, if it has one that is not known, together with those of the
+// other requests, and of the queued ones if they can be in the transaction.
+func (f *keyPrefetch) before(requests []*Request, more bool) {
 	if key := requests[0].Key; f.tx == nil || key == "" || f.known[key] {
 		return
 	}
@@ -39,5 +39,5 @@ func (f *foresight) of(requests []*Request, more bool) {
 		f.known[key] = true
 	}
 	// The transaction returns an error of the server to each request that uses it.
-	_ = f.tx.Foresee(context.Background(), keys)
+	_ = f.tx.PrefetchKeys(context.Background(), keys)
 }
