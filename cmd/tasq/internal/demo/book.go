@@ -14,28 +14,28 @@ import (
 	"github.com/tasq-dev/tasq/retry"
 )
 
-// book is what the parties outside (the bank, the mail server, the model) write down of the calls that they get: a line
-// of JSON each, in a file beside the database. It is theirs and not ours, so no transaction of the database undoes it:
-// a call that a kill cut off is in it, though the database knows nothing of it.
+// callLog records the calls that external services (the bank, the mail server, the model) receive: one line of JSON
+// each, in a file beside the database. The file belongs to the services, so it is not part of any transaction: a call
+// whose result was lost when the process was killed is recorded, although the database does not have it.
 type book struct {
 	clock retry.Clock
 	mu    sync.Mutex
 	file  *os.File
-	read  int64 // how many bytes of the file are in calls
+	read  int64 // the number of bytes of the file that are in calls
 	calls []call
 }
 
-// call is one call of a party.
+// call is one call of a service.
 type call struct {
 	At    time.Time `json:"at"`
 	Party string    `json:"party"`
 	About string    `json:"about"`         // the order, or the person
-	Key   string    `json:"key,omitempty"` // by which the party knows a call that it had before
-	Did   bool      `json:"did"`           // it did something; otherwise it refused, or answered as before
+	Key   string    `json:"key,omitempty"` // the idempotency key of the call
+	Did   bool      `json:"did"`           // the service acted; otherwise it refused, or repeated its answer
 	Says  string    `json:"says"`
 }
 
-// openBook opens the file, and makes it if it is not there.
+// openCallLog opens the file, and creates it if it does not exist.
 func openBook(path string, clock retry.Clock) (*book, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o644)
 	if err != nil {
@@ -50,7 +50,8 @@ func openBook(path string, clock retry.Clock) (*book, error) {
 
 func (b *book) close() error { return b.file.Close() }
 
-// refresh reads what was written since, maybe by the process before this one. A line that a kill tore is not a call.
+// refresh reads what was appended since, also by an earlier process. It ignores an incomplete last line, which a killed
+// process has left.
 func (b *book) refresh() error {
 	data, err := io.ReadAll(io.NewSectionReader(b.file, b.read, 1<<62))
 	if err != nil {
@@ -70,8 +71,8 @@ func (b *book) refresh() error {
 	}
 }
 
-// take has a party answer a call: it is shown the calls that it had about this before, and fills in Did and Says. The
-// call is on the disk when take returns.
+// answer records a call with the answer of a service. fill gets the earlier calls about the same subject, and sets Did
+// and Says. The call is durable when answer returns.
 func (b *book) take(c call, answer func(c *call, before []call)) (call, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -88,7 +89,7 @@ func (b *book) take(c call, answer func(c *call, before []call)) (call, error) {
 	if err != nil {
 		return c, err
 	}
-	if end > b.read { // the beginning of a line that was torn
+	if end > b.read { // the beginning of an incomplete line
 		line = append([]byte("\n"), line...)
 	}
 	if _, err := b.file.Write(append(line, '\n')); err != nil {
@@ -100,7 +101,7 @@ func (b *book) take(c call, answer func(c *call, before []call)) (call, error) {
 	return c, b.refresh()
 }
 
-// of lists the calls of a party about something. The lock is held.
+// of lists the calls of a service about a subject. The lock is held.
 func (b *book) of(party, about string) (found []call) {
 	for _, c := range b.calls {
 		if c.Party == party && c.About == about {
@@ -110,7 +111,7 @@ func (b *book) of(party, about string) (found []call) {
 	return found
 }
 
-// count says how often a party was called about something, and how often it did something.
+// count returns the number of calls of a service about a subject, and how many of them had an effect.
 func (b *book) count(party, about string) (called, did int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -123,8 +124,7 @@ func (b *book) count(party, about string) (called, did int) {
 	return called, did
 }
 
-// once is a party that does what it is asked once for each key, and answers with a reference that begins with the
-// prefix.
+// idempotent returns a service that acts once for each key, and answers with a reference that begins with the prefix.
 func once(prefix string) func(c *call, before []call) {
 	return func(c *call, before []call) {
 		c.Did, c.Says = true, prefix+c.Key[:min(8, len(c.Key))]
@@ -136,7 +136,7 @@ func once(prefix string) func(c *call, before []call) {
 	}
 }
 
-// busy is a party that refuses its first n calls about something.
+// failFirst returns a service that refuses its first n calls about a subject.
 func busy(n int, says string) func(c *call, before []call) {
 	return func(c *call, before []call) {
 		if c.Did, c.Says = len(before) >= n, says; !c.Did {
@@ -145,13 +145,13 @@ func busy(n int, says string) func(c *call, before []call) {
 	}
 }
 
-// outside is the world of a demo: parties that take their time, and write down what they are asked.
+// services are the simulated services of a demo, which take some time and record their calls.
 type outside struct {
 	book *book
-	pace time.Duration // how long a call takes, half of it on the way there
+	pace time.Duration // the duration of a call; half of it passes before the service acts
 }
 
-// call calls a party. Between the two halves of its time the party has done its work, and we do not know it yet.
+// call calls a service. In the second half of the call the service has acted, and the caller does not know it yet.
 func (w *outside) call(ctx context.Context, c call, answer func(c *call, before []call)) (call, error) {
 	if err := w.travel(ctx); err != nil {
 		return c, err

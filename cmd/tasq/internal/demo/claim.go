@@ -9,20 +9,20 @@ import (
 	"github.com/tasq-dev/tasq/store"
 )
 
-// ErrForeign is for a database that another program made: the demo's recipes are kept out of it.
+// ErrForeign is the error for a database of another program, in which a demo must not register its recipes.
 var ErrForeign = errors.New("the database belongs to another program")
 
-// claims is the collection by which a database of the demo is known: a record says which demo made it.
+// claims marks a database as one of a demo. A record has the name of the demo that created it.
 var claims = domain.Collection[string, bool]{Name: "tasq-demo"}
 
 const claimed = "claimed"
 
-// Made reports whether a demo made the database, so that the recipes may run on it.
+// Made reports whether a demo created the database, so that the recipes can run on it.
 func Made(ctx context.Context, r store.Reader) (bool, error) { return claims.Has(ctx, r.DB(), claimed) }
 
-// Claim makes the database one of the demo, if it is new or holds no workflow yet. The error wraps [ErrForeign] if it
-// holds those of another program. It is called before an engine registers the recipes, so that a process that dies
-// between leaves nothing that the next one would take for another program's.
+// Claim marks the database as one of the demo, if it is new or has no workflows yet. The error wraps [ErrForeign] if it
+// has those of another program. Call it before an engine registers the recipes: if the process dies in between, the
+// next one must not take the database for that of another program.
 func Claim(ctx context.Context, o store.Opener) (err error) {
 	s, err := o.Open(ctx, store.Options{})
 	if err != nil {

@@ -71,8 +71,8 @@ it waits it uses no memory, and the wait survives a restart.
 Flags:
 `
 
-// Command runs the demo with the arguments that follow its name on a command line; the first one may name another demo.
-// The error wraps [ErrUsage] if they cannot be understood; asked for help, Command prints it and returns nil.
+// Command runs the demo with the given arguments of the command line; the first one may name a demo. The error wraps
+// [ErrUsage] if the arguments are invalid. For -h, Command prints the help and returns nil.
 func Command(ctx context.Context, in io.Reader, out, errs io.Writer, args []string) error {
 	s := Setting{Err: errs, Terminal: terminal(out), Plain: os.Getenv("NO_COLOR") != ""}
 	if len(args) > 0 {
@@ -205,7 +205,7 @@ func commandOnboarding(ctx context.Context, out io.Writer, args []string, s Sett
 	return RunOnboarding(ctx, out, o)
 }
 
-// flags returns the flags that every demo has.
+// flags returns the flags that all demos have.
 func flags(name, dbDefault string, s *Setting) *flag.FlagSet {
 	f := flag.NewFlagSet(name, flag.ContinueOnError)
 	f.SetOutput(io.Discard)
@@ -217,7 +217,7 @@ func flags(name, dbDefault string, s *Setting) *flag.FlagSet {
 	return f
 }
 
-// parse parses the arguments, and prints the help if they ask for it.
+// parse parses the arguments, and prints the help for -h.
 func parse(f *flag.FlagSet, out io.Writer, usage string, args []string) (helped bool, err error) {
 	switch err := f.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
@@ -241,7 +241,7 @@ func noPrompt(f *flag.FlagSet) error {
 		ErrUsage, f.Name(), f.Arg(0), strings.TrimPrefix(f.Name(), "tasq demo "), strings.Join(f.Args(), " "))
 }
 
-// terminal reports whether a stream is a terminal that a person uses.
+// terminal reports whether a stream is an interactive terminal.
 func terminal(stream any) bool {
 	f, ok := stream.(*os.File)
 	return ok && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(f.Fd()))

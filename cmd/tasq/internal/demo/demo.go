@@ -34,47 +34,47 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// What [Run] uses where an option is zero.
+// The defaults of [Options].
 const (
 	DefaultDB     = "tasq-demo.db"
 	DefaultPrompt = "Tell me about the rabbit."
 	DefaultFaults = "error, limit 3s, cut" // with Fast: FastFaults
-	FastFaults    = "error, limit 1s, cut" // one second is the least that a server can ask for
+	FastFaults    = "error, limit 1s, cut" // a server cannot ask for less than one second
 )
 
-// The kinds of error of [Run] and [Command], beside those of the engine, the store and the context.
+// The kinds of errors of [Run] and [Command], besides those of the engine, the store and the context.
 var (
-	ErrUsage    = errors.New("wrong usage")           // options that cannot be understood, or contradict each other
-	ErrFailed   = errors.New("the case failed")       // after its last attempt, or for good
+	ErrUsage    = errors.New("wrong usage")           // invalid or contradictory options
+	ErrFailed   = errors.New("the case failed")       // after its last attempt, or with an error that is not retried
 	ErrCanceled = errors.New("the case was canceled") // by another process, as with tasq case cancel
 )
 
-// errUnanswered ends a run whose input ended before the review: the case waits, which is no failure.
+// errUnanswered ends a run whose input ended before the review. The case keeps waiting, so this is not a failure.
 var errUnanswered = errors.New("there is no answer to the review")
 
-// Options say what the demo does. The zero value runs it unattended, with the default file ([DefaultDB]), prompt and
+// Options configure the demo. The zero value runs it without input, with the default file ([DefaultDB]), prompt and
 // faults.
 type Options struct {
 	Setting
-	// Prompt is what the model is asked. Default: [DefaultPrompt]. A case that still runs in the file goes on instead,
-	// unless it has another prompt than the one given here.
+	// Prompt is the prompt for the model. Default: [DefaultPrompt]. If the file has a running case, that continues
+	// instead, unless Prompt differs from its prompt.
 	Prompt string
 
-	// URL, Model and Key name a real endpoint. Without a URL those of the environment hold, see package chat, and where
-	// that names none either a server is started on this machine, which fails as Faults says.
+	// URL, Model and Key select a real endpoint. Without a URL those of the environment are used, see package chat. If
+	// there are none, a server on this machine is started, which fails as Faults says.
 	URL, Model, Key string
-	// Faults is the script of the local server, see fakechat.ParseFaults: the first fault is for the first attempt, and
-	// so on. Default: [DefaultFaults]. "ok" is a server in good health.
+	// Faults is the script of the local server, see fakechat.ParseFaults: the first fault is that of the first attempt,
+	// and so on. Default: [DefaultFaults]. "ok" is a server without faults.
 	Faults string
 
-	// Ask has the draft reviewed by lines of In; otherwise it is approved without being read. At the end of In the review
-	// stays open, and Run says how it is answered elsewhere, and how to go on.
+	// Ask reads the review of a draft from In; otherwise every draft is approved. If In ends before the review is
+	// complete, the review stays open, and Run prints how to complete it and how to continue.
 	Ask bool
-	// In is where the answers of the person are read from. Default: there are no answers.
+	// In has the answers of the reviewer. Default: no answers.
 	In io.Reader
 }
 
-// demo is one run.
+// demo is one run of the demo.
 type demo struct {
 	Options
 	out     io.Writer
@@ -82,12 +82,13 @@ type demo struct {
 	recipe  *airetry.Recipe
 	engine  *engine.Engine
 	view    view
-	answers chan string // lines of the person; nil before the first question
+	answers chan string // lines of the reviewer; nil before the first question
 	asked   question
 }
 
-// Run runs the demo: it goes on with the cases that still run in the file, starts one if there is none, and returns
-// when they have ended. When the context ends, Run stops at once and returns the context's error; nothing is lost.
+// Run runs the demo: it continues the cases that are running in the file, starts one if there is none, and returns when
+// they have ended. When the context ends, Run stops at once and returns the error of the context; the cases stay in the
+// file.
 func Run(ctx context.Context, out io.Writer, o Options) (err error) {
 	o.DB = cmp.Or(o.DB, DefaultDB)
 	m, err := o.model()
@@ -122,7 +123,7 @@ func Run(ctx context.Context, out io.Writer, o Options) (err error) {
 	return err
 }
 
-// recordsOf is the command line that shows the records of a collection.
+// recordsOf returns the command that lists the records of a collection.
 func recordsOf(db, collection string) string {
 	return database.Of(db).Query("SELECT value FROM records WHERE collection = '" + collection + "'")
 }
@@ -134,28 +135,29 @@ func made(ctx context.Context, db database.Database) string {
 	return "was there"
 }
 
-// policy is the recipe's: five attempts in all.
+// policy returns the retry policy of the recipe: five attempts in all.
 func (o *Options) policy() retry.Policy {
 	if o.Fast {
 		return retry.Exponential(5, 50*time.Millisecond)
 	}
 	p := retry.Exponential(5, time.Second)
-	p.MaxElapsed = time.Hour // a server that asks for more has no demo to show
+	p.MaxElapsed = time.Hour // a longer wait is of no use in a demo
 	return p
 }
 
-// configOf is the engine's configuration in every demo. What an operator should know goes to errs, nil for nowhere.
+// configOf returns the configuration of the engine in all demos. Messages for operators are written to errs, nil for
+// none.
 func configOf(errs io.Writer) engine.Config {
 	if errs == nil {
 		errs = io.Discard
 	}
 	return engine.Config{
-		Grace:  200 * time.Millisecond, // an attempt that is cut off is made again, and not counted
+		Grace:  200 * time.Millisecond, // an attempt that is interrupted is repeated, and does not count
 		Logger: slog.New(slog.NewTextHandler(errs, &slog.HandlerOptions{Level: slog.LevelError})),
 	}
 }
 
-// cases follows every case to its end, one after the other; meanwhile the others go on too.
+// cases follows the cases to their ends, one after the other; all of them run meanwhile.
 func (d *demo) cases(ctx context.Context) error {
 	running, err := d.running(ctx)
 	if err != nil {
@@ -186,7 +188,7 @@ func (d *demo) cases(ctx context.Context) error {
 	return failed
 }
 
-// running lists the cases that an earlier run left behind, and notes their prompts.
+// running lists the cases of an earlier run, and adds their prompts.
 func (d *demo) running(ctx context.Context) (ids []workitem.CaseID, err error) {
 	f := store.CaseFilter{Workflow: d.recipe.Name, States: []state.CaseState{state.CaseStarted}, RootOnly: true}
 	for c, err := range store.AllCases(ctx, d.engine, f) {
@@ -198,17 +200,17 @@ func (d *demo) running(ctx context.Context) (ids []workitem.CaseID, err error) {
 			return nil, err
 		}
 		if p.Text == d.Prompt {
-			d.Prompt = "" // so the same command, given again, goes on with the same case
+			d.Prompt = "" // so that the same command, given again, continues the same case
 		}
 		ids = append(ids, c.ID)
 	}
 	return ids, nil
 }
 
-// needsNew reports whether the prompt is one that no running case has.
+// needsNew reports whether no running case has the given prompt.
 func (d *demo) needsNew(running []workitem.CaseID) bool { return len(running) == 0 || d.Prompt != "" }
 
-// leaveOpen says how a review without an answer is answered later.
+// leaveOpen prints how to answer an open review later.
 func (d *demo) leaveOpen() {
 	fmt.Fprintf(d.out, `
 There is no answer here, so the review stays open, and nothing is lost. To answer it:
@@ -218,7 +220,7 @@ or with --data '{"approved":false,"note":"what to do better"}'. To go on: tasq d
 `, printable.Word(database.Of(d.DB).Name()), d.asked.item)
 }
 
-// explore says where to look next.
+// explore prints commands for exploration.
 func (d *demo) explore(id workitem.CaseID) {
 	fmt.Fprintf(d.out, `
 All of it is in %[1]s. To look around:

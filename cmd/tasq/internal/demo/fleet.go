@@ -23,21 +23,21 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// FleetOptions say how the demo of several processes runs.
+// FleetOptions configure the demo of several processes.
 type FleetOptions struct {
-	DSN    string // of a PostgreSQL database; "" starts a server of the programs on this machine
-	Member string // the name of one of the processes, which the demo starts; "" for the demo itself
+	DSN    string // of a PostgreSQL database; "" starts a server with the programs installed on this machine
+	Member string // the name of a member process, which the demo starts; "" for the demo itself
 }
 
 const (
 	fleetSchema    = "tasq_demo_fleet"
 	fleetTransfers = 60
-	fleetWork      = 300 * time.Millisecond // of one transfer
-	fleetEvery     = 100 * time.Millisecond // a transfer is started
-	fleetKill      = 20                     // after how many transfers a process is killed
+	fleetWork      = 300 * time.Millisecond // the duration of one transfer
+	fleetEvery     = 100 * time.Millisecond // the interval between starts of transfers
+	fleetKill      = 20                     // the number of transfers after which a process is killed
 )
 
-// RunFleet has three processes do transfers, kills one of them, and compares the books at the end.
+// RunFleet runs transfers in three processes, kills one of them, and checks the balances at the end.
 func RunFleet(ctx context.Context, out io.Writer, o FleetOptions) (err error) {
 	if o.Member != "" {
 		return fleetMember(ctx, o)
@@ -71,7 +71,8 @@ func RunFleet(ctx context.Context, out io.Writer, o FleetOptions) (err error) {
 	return f.run(ctx)
 }
 
-// fleetWorkflow moves one coin from an account to another one, with some work between. The name of the process is kept in the books.
+// fleetWorkflow transfers one coin from an account to another, with a delay in between. Each booking has the name of
+// its process.
 func fleetWorkflow(member string) (engine.Workflow, error) {
 	book := func(ctx context.Context, account string, n, amount int) error {
 		_, err := step.Tx(ctx, account, func(ctx context.Context, db domain.DB) (int, error) {
@@ -103,7 +104,7 @@ func fleetWorkflow(member string) (engine.Workflow, error) {
 	return b.Build()
 }
 
-// fleetMember is one of the processes: it works until its standard input ends.
+// fleetMember is one of the processes: it runs until its standard input ends.
 func fleetMember(ctx context.Context, o FleetOptions) error {
 	w, err := fleetWorkflow(o.Member)
 	if err != nil {
@@ -113,19 +114,19 @@ func fleetMember(ctx context.Context, o FleetOptions) error {
 	if err != nil {
 		return err
 	}
-	_, _ = io.Copy(io.Discard, os.Stdin) // its end is all that it says
+	_, _ = io.Copy(io.Discard, os.Stdin) // the demo closes it to stop the process
 	return e.Close()
 }
 
-// fleetDemo is one run.
+// fleetDemo is one run of the demo.
 type fleetDemo struct {
 	FleetOptions
 	out     io.Writer
 	engine  *engine.Engine
 	members map[string]*exec.Cmd
 	ids     []workitem.CaseID
-	shown   int64     // of the books
-	killed  time.Time // by the server's clock
+	shown   int64     // the last booking that was printed
+	killed  time.Time // by the clock of the database server
 }
 
 func (f *fleetDemo) run(ctx context.Context) error {
@@ -174,7 +175,7 @@ func (f *fleetDemo) run(ctx context.Context) error {
 	return f.balance(ctx)
 }
 
-// start starts a process.
+// start starts a member process.
 func (f *fleetDemo) start(name string) error {
 	program, err := os.Executable()
 	if err != nil {
@@ -182,14 +183,14 @@ func (f *fleetDemo) start(name string) error {
 	}
 	cmd := exec.Command(program, "demo", "fleet", "-member", name, "-d", f.DSN)
 	cmd.Stderr = os.Stderr
-	if _, err := cmd.StdinPipe(); err != nil { // stays open as long as this process runs
+	if _, err := cmd.StdinPipe(); err != nil { // it stays open until this process ends
 		return err
 	}
 	f.members[name] = cmd
 	return cmd.Start()
 }
 
-// kill ends the process that is at work on most.
+// kill kills the process with the most running transfers.
 func (f *fleetDemo) kill(ctx context.Context) error {
 	var name string
 	var held int
@@ -202,12 +203,12 @@ func (f *fleetDemo) kill(ctx context.Context) error {
 	cmd := f.members[name]
 	delete(f.members, name)
 	err = cmd.Process.Kill()
-	_ = cmd.Wait() // it was killed
+	_ = cmd.Wait() // the error says that it was killed
 	fmt.Fprintf(f.out, "---- process %s is killed, with %d transfers between debit and credit ----\n", name, held)
 	return err
 }
 
-// show prints what was booked since the last time.
+// show prints the bookings since the last call.
 func (f *fleetDemo) show(ctx context.Context) error {
 	return f.engine.View(ctx, func(r store.Reader) error {
 		rows, err := r.DB().QueryContext(ctx, "SELECT id, transfer, account, process, at FROM "+fleetSchema+".books WHERE id > $1 ORDER BY id", f.shown)
@@ -234,7 +235,7 @@ func (f *fleetDemo) query(ctx context.Context, query string, args []any, into ..
 	})
 }
 
-// balance compares the books, and says how long the work of the killed process waited.
+// balance checks the balances, and prints how long the work of the killed process waited.
 func (f *fleetDemo) balance(ctx context.Context) error {
 	var entries, distinct, sum int
 	var took float64
@@ -255,7 +256,7 @@ func (f *fleetDemo) balance(ctx context.Context) error {
 	return nil
 }
 
-// stop ends the processes that are left.
+// stop stops the remaining processes.
 func (f *fleetDemo) stop() {
 	for _, cmd := range f.members {
 		_ = cmd.Process.Kill()

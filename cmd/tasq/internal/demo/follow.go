@@ -17,17 +17,17 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// question is what the person is being asked; the zero value is nothing.
+// question is the current question to the reviewer; the zero value is none.
 type question struct {
 	item workitem.ID
-	note bool // the draft is rejected, and the reason is wanted
+	note bool // the draft is rejected, and the next line is the reason
 }
 
-// redraw is how often the drawing on a terminal moves.
+// redraw is the interval of the animation on a terminal.
 const redraw = 100 * time.Millisecond
 
-// follow shows a case from its beginning, which may have been in an earlier run, has it reviewed, and returns when it
-// has ended.
+// follow shows a case from its beginning, also if that was in an earlier run, handles its reviews, and returns when the
+// case has ended.
 func (d *demo) follow(ctx context.Context, id workitem.CaseID, resumed bool) (*story, error) {
 	c, err := d.engine.Case(ctx, id)
 	if err != nil {
@@ -50,7 +50,7 @@ func (d *demo) follow(ctx context.Context, id workitem.CaseID, resumed bool) (*s
 			if entry.Seq == c.LastSeq && resumed {
 				d.view.mark("so far an earlier run; now this one goes on")
 			}
-			if entry.Seq >= c.LastSeq { // before that, a review may be one that was answered long ago
+			if entry.Seq >= c.LastSeq { // earlier entries may have a review that was completed since
 				err = d.review(ctx, s)
 			}
 		case line, open := <-d.listening():
@@ -69,7 +69,8 @@ func (d *demo) follow(ctx context.Context, id workitem.CaseID, resumed bool) (*s
 	return s, nil
 }
 
-// watch reads the journal of a case. At the end the channel of entries is closed, and the other one has the reason.
+// watch reads the journal of a case. At its end the channel of entries is closed, and the channel of errors has the
+// reason.
 func watch(ctx context.Context, e *engine.Engine, id workitem.CaseID) (<-chan *store.Entry, <-chan error) {
 	entries, watched := make(chan *store.Entry), make(chan error, 1)
 	go func() {
@@ -89,12 +90,12 @@ func watch(ctx context.Context, e *engine.Engine, id workitem.CaseID) (<-chan *s
 	return entries, watched
 }
 
-// review has the open review answered, if there is one: by a person, or at once.
+// review handles the open review, if there is one: it asks the reviewer, or approves the draft at once.
 func (d *demo) review(ctx context.Context, s *story) error {
 	it := s.review()
 	switch {
 	case it == nil:
-		d.asked = question{} // another process may have answered
+		d.asked = question{} // another process may have completed it
 		return nil
 	case !d.Ask:
 		return d.decide(ctx, it, airetry.Verdict{Approved: true}, "demo")
@@ -111,7 +112,8 @@ func (d *demo) review(ctx context.Context, s *story) error {
 	return nil
 }
 
-// listening is where a person's lines come from while one is wanted; nil otherwise, so that what was typed ahead waits.
+// listening returns the channel of the reviewer's lines while a question is open, and nil otherwise, so that lines
+// which are typed ahead stay in it.
 func (d *demo) listening() <-chan string {
 	if d.asked == (question{}) {
 		return nil
@@ -119,7 +121,7 @@ func (d *demo) listening() <-chan string {
 	return d.answers
 }
 
-// listen reads the person's lines.
+// listen reads the reviewer's lines.
 func (d *demo) listen() {
 	d.answers = make(chan string)
 	go func() {
@@ -133,7 +135,7 @@ func (d *demo) listen() {
 	}()
 }
 
-// answered takes a line of the person.
+// answered handles a line of the reviewer.
 func (d *demo) answered(ctx context.Context, s *story, line string, open bool) error {
 	if !open {
 		fmt.Fprintln(d.out)
@@ -141,7 +143,7 @@ func (d *demo) answered(ctx context.Context, s *story, line string, open bool) e
 	}
 	it := s.review()
 	if it == nil || d.asked.item != it.ID {
-		return nil // it was answered elsewhere
+		return nil // another process has completed it
 	}
 	v, word := airetry.Verdict{}, strings.ToLower(strings.TrimSpace(line))
 	switch {
@@ -165,8 +167,8 @@ func (d *demo) answered(ctx context.Context, s *story, line string, open bool) e
 	return d.decide(ctx, it, v, "you")
 }
 
-// decide starts and completes a review in one transaction. Another process may have been faster, with tasq item complete;
-// then that counts.
+// decide starts and completes a review in one transaction. If another process has completed it already, with tasq item
+// complete, that result stays.
 func (d *demo) decide(ctx context.Context, it *workitem.Item, v airetry.Verdict, by string) error {
 	err := d.engine.Update(ctx, func(tx *engine.Tx) error {
 		if it.State == workitem.Initialized {
@@ -197,7 +199,7 @@ func (d *demo) conclude(s *story) {
 		fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%s\t%s\n", it.Label(), it.Attempt, it.State, printable.Line(code), round(waitOf(it)), took(it))
 	}
 	t.Flush()
-	if text := s.text(); text != "" && d.answers == nil { // a person has read it already
+	if text := s.text(); text != "" && d.answers == nil { // the reviewer has read it already
 		fmt.Fprintf(d.out, "\n%s\n", wrap(text, 78))
 	}
 }
@@ -209,7 +211,7 @@ func took(it *workitem.Item) string {
 	return round(it.Ended.Sub(it.Started)).String()
 }
 
-// wrap breaks a text, which may be of others, into lines.
+// wrap breaks a text into lines, also one of a model.
 func wrap(text string, width int) string {
 	var b strings.Builder
 	column := 0

@@ -11,17 +11,17 @@ import (
 	"github.com/tasq-dev/tasq/workflow"
 )
 
-// hookPath is where the webhook is; the token follows.
+// hookPath is the path of the webhook, before the token.
 const hookPath = "/verify/"
 
-// hook serves the link of the mail on this machine, as long as the demo runs.
+// hook serves the link in the mail, until the demo ends.
 type hook struct {
 	listener net.Listener
 	server   *http.Server
 	once     sync.Once
 }
 
-// listen reserves the address. One that cannot be had is a mistake of the command line.
+// listen reserves the address. An address that is not available is an error of usage.
 func listen(address string) (*hook, error) {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
@@ -31,13 +31,13 @@ func listen(address string) (*hook, error) {
 	return &hook{listener: listener, server: &http.Server{ReadTimeout: 10 * time.Second}}, nil
 }
 
-// serve begins to serve, the first time that it is called. It goes on until close.
+// serve starts the server at its first call.
 func (h *hook) serve(e workflow.Doer) {
 	h.once.Do(func() {
 		mux := http.NewServeMux()
 		mux.Handle(hookPath, http.StripPrefix(hookPath, admin.Webhook(e, 0)))
 		h.server.Handler = mux
-		go func() { _ = h.server.Serve(h.listener) }() // should it end early, there is still the command beside the address
+		go func() { _ = h.server.Serve(h.listener) }() // if it fails, the printed command still works
 	})
 }
 
@@ -45,7 +45,7 @@ func (h *hook) url(token string) string {
 	return "http://" + h.listener.Addr().String() + hookPath + token
 }
 
-// close ends the server, and the requests that it serves.
+// close stops the server and its requests.
 func (h *hook) close() {
-	_, _ = h.server.Close(), h.listener.Close() // nothing is left to be done about an error
+	_, _ = h.server.Close(), h.listener.Close() // nothing depends on these errors
 }

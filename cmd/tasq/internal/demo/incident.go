@@ -23,17 +23,17 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// What [RunIncident] uses.
+// The defaults of [RunIncident].
 const (
 	DefaultIncidentDB = "tasq-incident.db"
-	purchases         = 40 // that a fresh demo starts
+	purchases         = 40 // the number of cases that a new demo starts
 	codeDown          = "supplier-down"
 )
 
-// IncidentOptions say where the demo of incidents runs.
+// IncidentOptions configure the demo of incidents.
 type IncidentOptions struct{ Setting }
 
-// purchase is what a case is about; price is what the first task finds out, and parcel what the supplier sends.
+// purchase is the input of a case, price the output of its first task, and parcel that of the supplier.
 type purchase struct {
 	ID     string `json:"id"    validate:"required"`
 	Pieces int    `json:"pieces" validate:"gt=0"`
@@ -49,13 +49,14 @@ type parcel struct {
 	From string `json:"from" validate:"required"`
 }
 
-// supplier is who the parts are bought from.
+// supplier sells the parts.
 type supplier interface {
 	price(context.Context, purchase) (price, error)
 	buy(context.Context, price) (parcel, error)
 }
 
-// purchasing is the workflow: what a part costs is asked, it is bought, and stored. If it cannot be bought, a person decides.
+// purchasing is the workflow: it asks the price of a part, buys it, and stores it. If a part cannot be bought, a person
+// decides.
 type purchasing struct {
 	*builder.Workflow[purchase]
 	buy *builder.TaskRef[price, parcel]
@@ -74,7 +75,7 @@ func newPurchasing(s supplier, wait time.Duration) (p *purchasing, err error) {
 	return p, err
 }
 
-// works is a supplier that answers or does not.
+// fakeSupplier is a supplier that can be down.
 type works struct{ down atomic.Bool }
 
 func (w *works) price(_ context.Context, p purchase) (price, error) {
@@ -98,9 +99,10 @@ type incidents struct {
 	bulk   *bulk.Bulk
 }
 
-// RunIncident runs the demo of incidents on a database. A supplier is down: all purchases fail alike, and wait for a decision. One is
-// skipped with an output, one goes on a step earlier, and one action has the others tried again once the supplier is back. It goes on
-// with the purchases that an earlier run left. When the context ends, it stops at once and returns its error; nothing is lost.
+// RunIncident runs the demo of incidents on a database. A supplier is down, so all purchases fail with the same error,
+// and wait for a decision. One is skipped with an output, one is moved back by a step, and one bulk action retries the
+// others once the supplier is up again. The demo continues the purchases of an earlier run. When the context ends, it
+// stops at once and returns the error of the context; the cases stay in the file.
 func RunIncident(ctx context.Context, out io.Writer, o IncidentOptions) (err error) {
 	o.DB = cmp.Or(o.DB, DefaultIncidentDB)
 	d := &incidents{IncidentOptions: o, out: out, bulk: bulk.New(engine.Code)}
@@ -133,7 +135,7 @@ func RunIncident(ctx context.Context, out io.Writer, o IncidentOptions) (err err
 	return err
 }
 
-// play shows what happens, act by act.
+// run prints the parts of the demo one after the other.
 func (d *incidents) play(ctx context.Context) error {
 	all, err := d.cases(ctx)
 	if err != nil {
@@ -172,7 +174,7 @@ func (d *incidents) play(ctx context.Context) error {
 	return nil
 }
 
-// say prints a command line on the database of the demo.
+// say prints a command line for the database of the demo.
 func (d *incidents) say(command string, args ...string) {
 	fmt.Fprintf(d.out, "  %s -d %s", command, printable.Word(database.Of(d.DB).Name()))
 	for _, a := range args {
@@ -181,7 +183,7 @@ func (d *incidents) say(command string, args ...string) {
 	fmt.Fprintln(d.out)
 }
 
-// cases are the purchases that go on, or fresh ones, as far as they get by themselves.
+// cases returns the running purchases, or new ones, after they have ended or become incidents.
 func (d *incidents) cases(ctx context.Context) (all []workitem.CaseID, err error) {
 	f := store.CaseFilter{Workflow: d.recipe.Name, States: []state.CaseState{state.CaseStarted}}
 	for c, err := range store.AllCases(ctx, d.engine, f) {
@@ -198,7 +200,7 @@ func (d *incidents) cases(ctx context.Context) (all []workitem.CaseID, err error
 		all = append(all, id)
 	}
 	for _, id := range all {
-		if _, err := d.engine.WaitRun(ctx, id); err != nil { // it has ended, or an incident holds it
+		if _, err := d.engine.WaitRun(ctx, id); err != nil { // it has ended, or has become an incident
 			return nil, err
 		}
 	}
@@ -215,7 +217,7 @@ func (d *incidents) incidents(ctx context.Context) (open []*store.Incident, err 
 	return open, nil
 }
 
-// decide is what persons do about the incidents. It returns the cases whose history shows it.
+// decide executes the decisions of persons about incidents. It returns the cases whose history is printed.
 func (d *incidents) decide(ctx context.Context, open []*store.Incident) (shown []workitem.CaseID, err error) {
 	if len(open) < 3 {
 		d.works.down.Store(false)
@@ -248,7 +250,7 @@ func (d *incidents) decide(ctx context.Context, open []*store.Incident) (shown [
 	return []workitem.CaseID{skip.Case, move.Case, last.Case}, d.retry(ctx)
 }
 
-// retry has the other incidents tried again, by one durable action.
+// retry retries the other incidents by one bulk action.
 func (d *incidents) retry(ctx context.Context) error {
 	targets, err := bulk.Open(ctx, d.engine, store.IncidentFilter{Workflow: d.recipe.Name, Code: codeDown})
 	if err != nil || len(targets) == 0 {
@@ -273,7 +275,7 @@ func (d *incidents) keyOf(ctx context.Context, id workitem.CaseID) (string, erro
 	return c.Key, nil
 }
 
-// counts prints how many purchases ended how.
+// counts prints the number of purchases by outcome.
 func (d *incidents) counts(ctx context.Context) error {
 	return d.engine.View(ctx, func(r store.Reader) error {
 		all, err := r.Counts(ctx)
@@ -286,7 +288,7 @@ func (d *incidents) counts(ctx context.Context) error {
 	})
 }
 
-// history prints what people did to a case, and why.
+// history prints the actions of persons on a case, with their reasons.
 func (d *incidents) history(ctx context.Context, id workitem.CaseID) error {
 	tree, err := store.TreeOf(ctx, d.engine, id)
 	if err != nil {

@@ -16,16 +16,16 @@ import (
 	"github.com/tasq-dev/tasq/retry"
 )
 
-// ErrMissed is the error of [RunLimits] if the server refused a call, or could have served more in the time.
+// ErrMissed is the error of [RunLimits] if the server refused a call, or could have served the calls in less time.
 var ErrMissed = errors.New("the limits were missed")
 
-// leastUtilisation is the share of what the server could serve that the demo is to reach.
+// leastUtilisation is the least share of the server's capacity that the demo must use.
 const leastUtilisation = 0.95
 
-// LimitsOptions say what the demo of limits does. The zero value runs it with a window of a minute.
+// LimitsOptions configure the demo of limits. The zero value runs it with a window of one minute.
 type LimitsOptions struct {
-	Fast     bool // a window of seconds, and a long margin: a busy machine meets the quota, and does not use it up
-	Terminal bool // progress is drawn in place; otherwise there is a line for each step of it
+	Fast     bool // a window of seconds with a long margin: calls stay within the quota also on a busy machine, and do not use it up
+	Terminal bool // draw progress in place, instead of a line for each interval
 	Plain    bool // without colors
 
 	longer   time.Duration // for tests: the margin
@@ -33,23 +33,23 @@ type LimitsOptions struct {
 	dial     func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// limitsDemo is one run.
+// limitsDemo is one run of the demo.
 type limitsDemo struct {
 	LimitsOptions
 	quota
 	calls  int
-	margin time.Duration // by which a window of the caller is longer: a call arrives later than it is counted
-	shows  time.Duration // how often a line is printed, without a terminal
+	margin time.Duration // the window of the caller is longer by this, since a call arrives later than the caller counts it
+	shows  time.Duration // between lines, without a terminal
 	view   view
 	out    io.Writer
 	server *quotaServer
 	begun  time.Time
 }
 
-// RunLimits runs the demo of limits: 200 calls to a model server on this machine that answers 429 beyond 50 calls a minute and 5 at
-// once for each of three API keys. A pool of limits has each call take the key that admits it first. The result is what the server
-// has counted. The error is [ErrMissed] if it refused a call, or, without Fast, could have served the calls in less than 95 % of
-// the time.
+// RunLimits runs the demo of limits: 200 calls to a model server on this machine that answers 429 beyond 50 calls a
+// minute and 5 at once for each of three API keys. A pool of limits gives each call the first key with room. The result
+// is what the server has counted. The error is [ErrMissed] if it refused a call or, without Fast, could have served the
+// calls in less than 95 % of the time.
 func RunLimits(ctx context.Context, out io.Writer, o LimitsOptions) error {
 	d := &limitsDemo{LimitsOptions: o, out: out, calls: 200, margin: 500 * time.Millisecond, shows: 5 * time.Second,
 		quota: quota{keys: []string{"key-1", "key-2", "key-3"}, most: 50, per: time.Minute, atOnce: 5, takes: time.Second}}
@@ -70,7 +70,7 @@ func RunLimits(ctx context.Context, out io.Writer, o LimitsOptions) error {
 	return d.conclude()
 }
 
-// run makes the calls, and shows how they go on.
+// run makes the calls, and shows their progress.
 func (d *limitsDemo) run(ctx context.Context) error {
 	url, stop, err := d.serve()
 	if err != nil {
@@ -94,7 +94,7 @@ func (d *limitsDemo) run(ctx context.Context) error {
 		calls.Go(func() { failed <- d.call(ctx, &http.Client{Transport: transport}, url, pool) })
 	}
 	defer calls.Wait()
-	defer cancel() // after an error, the other calls are not waited for
+	defer cancel() // after an error, do not wait for the other calls
 	return d.follow(ctx, failed)
 }
 
@@ -108,16 +108,16 @@ func (d *limitsDemo) serve() (url string, stop func(), err error) {
 	}
 	server := &http.Server{Handler: d.server}
 	var served sync.WaitGroup
-	served.Go(func() { server.Serve(l) }) //nolint:errcheck // it ends with an error always
+	served.Go(func() { server.Serve(l) }) //nolint:errcheck // Serve always returns an error
 	return "http://" + l.Addr().String(), func() { server.Close(); served.Wait() }, nil
 }
 
-// limits are what is asked of each key before a call.
+// limits returns the limits of each key.
 func (d *limitsDemo) limits() []limit.Limit {
 	return []limit.Limit{limit.Resource("running", int64(d.atOnce)), limit.Calls(int64(d.most), d.per+d.margin)}
 }
 
-// pool has a set of limits for each key.
+// pool returns a pool with a set of limits for each key.
 func (d *limitsDemo) pool() (*limit.Pool, error) {
 	var members []limit.Member
 	for _, key := range d.keys {
@@ -130,7 +130,7 @@ func (d *limitsDemo) pool() (*limit.Pool, error) {
 	return limit.NewPool(members...)
 }
 
-// call asks the model, with the key that admits the call first.
+// call calls the model with the first key that has room.
 func (d *limitsDemo) call(ctx context.Context, client *http.Client, url string, pool *limit.Pool) error {
 	_, err := limit.Do(ctx, pool, func(ctx context.Context, lease limit.Lease) (int, error) {
 		r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
@@ -144,7 +144,7 @@ func (d *limitsDemo) call(ctx context.Context, client *http.Client, url string, 
 		}
 		defer answer.Body.Close()
 		_, err = io.Copy(io.Discard, answer.Body)
-		return answer.StatusCode, err // what was refused is in the count of the server
+		return answer.StatusCode, err // the server counts refusals
 	})
 	return err
 }
@@ -176,7 +176,7 @@ func (d *limitsDemo) follow(ctx context.Context, failed <-chan error) error {
 	return nil
 }
 
-// head implements tale.
+// head implements caseTable.
 func (d *limitsDemo) head(now time.Time) string {
 	of, _ := d.server.counted()
 	served, running, refused := 0, 0, 0
@@ -187,7 +187,7 @@ func (d *limitsDemo) head(now time.Time) string {
 		now.Sub(d.begun).Seconds(), served, d.calls, running, refused)
 }
 
-// rows implements tale: a line for each key.
+// rows implements caseTable: a line for each key.
 func (d *limitsDemo) rows(_ time.Time, frame int) (rows []string) {
 	of, _ := d.server.counted()
 	for i, k := range of {
@@ -200,7 +200,7 @@ func (d *limitsDemo) rows(_ time.Time, frame int) (rows []string) {
 	return rows
 }
 
-// conclude prints what the server has counted, and judges it.
+// conclude prints what the server has counted, and checks it.
 func (d *limitsDemo) conclude() error {
 	of, took := d.server.counted()
 	t := tabwriter.NewWriter(d.out, 0, 0, 2, ' ', 0)

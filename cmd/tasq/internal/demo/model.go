@@ -12,14 +12,14 @@ import (
 	"github.com/tasq-dev/tasq/recipes/airetry/fakechat"
 )
 
-// model is the one that the demo asks.
+// model is the model of the demo.
 type model struct {
 	client *chat.Client
-	name   string // for people; without the key
+	name   string // for display, without the key
 	close  func()
 }
 
-// model finds the endpoint of the options, or of the environment, or starts a server of our own.
+// model returns the endpoint of the options, or of the environment, or starts a server on this machine.
 func (o *Options) model() (*model, error) {
 	client, err := chat.FromEnv()
 	switch {
@@ -41,7 +41,7 @@ func (o *Options) model() (*model, error) {
 	return &model{client: client, name: client.String(), close: func() {}}, nil
 }
 
-// local starts a server on this machine that fails by the script.
+// local starts a server on this machine that fails according to the script.
 func (o *Options) local() (*model, error) {
 	script, timeout := DefaultFaults, 5*time.Second
 	if o.Fast {
@@ -69,14 +69,14 @@ func (o *Options) local() (*model, error) {
 	}, nil
 }
 
-// faulty asks the server for the fault of the attempt that the request is made for. A script that the server itself
-// counted off would restart with each run of the demo, and a case that is resumed would meet its first faults twice.
+// faulty requests from the server the fault for the current attempt. If the server counted requests itself, its script
+// would start again with each run of the demo, and a resumed case would get the first faults twice.
 type faulty struct {
 	faults []fakechat.Fault
 	http   *http.Transport
 }
 
-// RoundTrip implements http.RoundTripper. A draft that an editor sent back is written without faults.
+// RoundTrip implements http.RoundTripper. The draft after a rejection is written without faults.
 func (f *faulty) RoundTrip(r *http.Request) (*http.Response, error) {
 	w, ok := builder.WorkFrom(r.Context())
 	if ok && w.Item != nil && w.Item.Generation == 1 && w.Item.Attempt <= len(f.faults) {

@@ -22,31 +22,33 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// What [RunOnboarding] uses where an option is zero.
+// The defaults of [OnboardingOptions].
 const (
 	DefaultOnboardingDB = "tasq-onboarding.db"
 	DefaultListen       = "127.0.0.1:0"  // of the webhook: a free port
-	DefaultTimeout      = 24 * time.Hour // for the address to be verified
+	DefaultTimeout      = 24 * time.Hour // for the verification of the address
 )
 
-// modelFailures is how often the model is busy.
+// modelFailures is the number of calls that the model refuses.
 const modelFailures = 2
 
-// OnboardingOptions say what the demo of an onboarding does. The zero value runs it unattended.
+// OnboardingOptions configure the demo of an onboarding. The zero value runs it without input.
 type OnboardingOptions struct {
 	Setting
-	// Interactive leaves the event to you: the demo prints a command that sends it, and the address of a webhook that
-	// does. Otherwise the demo sends it after a moment.
+	// Interactive lets the user send the event: the demo prints a command that sends it, and the address of a webhook
+	// that does. Otherwise the demo sends it after a moment.
 	Interactive bool
-	// Listen is where the webhook is served, for Interactive. Default: [DefaultListen].
+	// Listen is the address of the webhook, for Interactive. Default: [DefaultListen].
 	Listen string
-	// Timeout is how long a case waits for the event. Default: [DefaultTimeout]. A wait that has begun keeps its end.
+	// Timeout is how long a case waits for the event. Default: [DefaultTimeout]. It does not change a wait that has
+	// begun.
 	Timeout time.Duration
 }
 
 // RunOnboarding runs the recipe onboarding on a file: a welcome mail, a wait for an event, a model that is busy twice,
-// a pause, an account. It goes on with the cases that still run in the file, starts one if there is none, and returns
-// when they have ended. When the context ends, it stops at once and returns the context's error; nothing is lost.
+// a pause, an account. It continues the cases that are running in the file, starts one if there is none, and returns
+// when they have ended. When the context ends, it stops at once and returns the error of the context; the cases stay in
+// the file.
 func RunOnboarding(ctx context.Context, out io.Writer, o OnboardingOptions) error {
 	o.DB, o.Listen = cmp.Or(o.DB, DefaultOnboardingDB), cmp.Or(o.Listen, DefaultListen)
 	o.Timeout = cmp.Or(o.Timeout, DefaultTimeout)
@@ -66,12 +68,12 @@ func RunOnboarding(ctx context.Context, out io.Writer, o OnboardingOptions) erro
 	return p.play(ctx)
 }
 
-// onboardingPlot implements plot, and onboarding.World.
+// onboardingDemo implements stepDemo and onboarding.World.
 type onboardingPlot struct {
 	o      OnboardingOptions
 	world  *outside
 	signUp *builder.Workflow[onboarding.Person]
-	asked  workitem.StepID // the wait that the event was promised to
+	asked  workitem.StepID // the wait for which the event was announced or sent
 	hook   *hook           // nil if it is not Interactive
 }
 
@@ -103,7 +105,7 @@ func (p *onboardingPlot) parts() []part {
 	}
 }
 
-// Welcome implements onboarding.World. The mail is known by its key.
+// Welcome implements onboarding.World. Its calls have idempotency keys.
 func (p *onboardingPlot) Welcome(ctx context.Context, l onboarding.Letter) error {
 	_, err := p.world.call(ctx, call{Party: "mail server", About: l.Person.ID, Key: l.Key}, once("m-"))
 	return err
@@ -142,7 +144,7 @@ func (p *onboardingPlot) result(s *workitem.Step, about string) string {
 	return ""
 }
 
-// live sends the event, or says how it is sent, once the function waits for it.
+// live sends the event, or prints how to send it, once the function waits for it.
 func (p *onboardingPlot) live(ctx context.Context, demo *process, s *progress) error {
 	r := s.row(onboarding.Verified)
 	if r.step == nil || r.step.State != workitem.StepWaiting || r.step.ID == p.asked {
@@ -161,7 +163,7 @@ func (p *onboardingPlot) live(ctx context.Context, demo *process, s *progress) e
 	return nil
 }
 
-// invite says how a person sends the event.
+// invite prints how to send the event.
 func (p *onboardingPlot) invite(demo *process, s *progress) error {
 	token := ""
 	if r := s.row(onboarding.StepLink); r.step != nil {

@@ -20,32 +20,32 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// What [RunOrder] uses where an option is zero.
+// The defaults of [OrderOptions].
 const (
 	DefaultOrderDB = "tasq-order.db"
 	orderAttempts  = 5 // in all
 )
 
-// OrderOptions say what the demo of an order does. In the zero value saving succeeds at once; the command line has it
+// OrderOptions configure the demo of an order. With the zero value saving succeeds at once; the command line lets it
 // fail twice.
 type OrderOptions struct {
 	Setting
-	Failures int // how often saving the order fails; five times is more than the recipe bears
+	Failures int // how often saving the order fails; with five failures the order fails
 }
 
-// RunOrder runs the recipe order on a file: a customer is charged, gets a mail, and the order is saved, which fails. It
-// goes on with the cases that still run in the file, starts one if there is none, and returns when they have ended.
-// When the context ends, it stops at once and returns the context's error; nothing is lost.
+// RunOrder runs the recipe order on a file: a customer is charged and gets a mail, and the order is saved, which fails
+// first. It continues the cases that are running in the file, starts one if there is none, and returns when they have
+// ended. When the context ends, it stops at once and returns the error of the context; the cases stay in the file.
 func RunOrder(ctx context.Context, out io.Writer, o OrderOptions) error {
 	o.DB = cmp.Or(o.DB, DefaultOrderDB)
 	p := &process{Setting: o.Setting, plot: &orderPlot{o: o}, name: "order", out: out}
 	return p.play(ctx)
 }
 
-// books is where the shop writes its orders.
+// books has the saved orders.
 var books = domain.Collection[string, order.Receipt]{Name: "orders"}
 
-// orderPlot implements plot, and order.Shop.
+// orderDemo implements stepDemo and order.Shop.
 type orderPlot struct {
 	o      OrderOptions
 	world  *outside
@@ -89,7 +89,7 @@ func (p *orderPlot) Confirm(ctx context.Context, key string, o order.Order) (str
 	return c.Says, err
 }
 
-// Save implements order.Shop. It writes, and fails then: so there is something to undo.
+// Save implements order.Shop. It fails after the write, so that the write is rolled back.
 func (p *orderPlot) Save(ctx context.Context, db domain.DB, r order.Receipt) error {
 	if err := books.Put(ctx, db, r.Order, r); err != nil {
 		return err
@@ -113,7 +113,7 @@ func (p *orderPlot) result(s *workitem.Step, about string) string {
 	return ""
 }
 
-// answered says what a party has answered, and more if it was called several times.
+// answered describes the answer of a service, and its calls if there were several.
 func (p *orderPlot) answered(party, about string, result json.RawMessage, format, did string) string {
 	reference, err := domain.Restore[string](result)
 	if err != nil {

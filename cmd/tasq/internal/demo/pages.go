@@ -12,7 +12,7 @@ import (
 	"github.com/tasq-dev/tasq/engine/bulk"
 )
 
-// withBulk are the workflows that the engine of a demo is opened with: that of actions on many things too, if there are pages to ask for them.
+// withBulk returns the workflows for the engine of a demo: also that of bulk actions, if the demo serves pages.
 func (s *Setting) withBulk(w engine.Workflow) (all []engine.Workflow, many *bulk.Bulk) {
 	if !s.Serve {
 		return []engine.Workflow{w}, nil
@@ -21,7 +21,8 @@ func (s *Setting) withBulk(w engine.Workflow) (all []engine.Workflow, many *bulk
 	return []engine.Workflow{w, many}, many
 }
 
-// pages serves the demo in the browser while it runs, if that is asked for. wait keeps them until the context ends, and stop ends them.
+// pages serves the pages of the demo while it runs, if Serve is set. wait waits for the end of the context, and stop
+// stops the server.
 func (s *Setting) pages(ctx context.Context, out io.Writer, e *engine.Engine, many *bulk.Bulk) (wait, stop func(), err error) {
 	if !s.Serve {
 		return func() {}, func() {}, nil

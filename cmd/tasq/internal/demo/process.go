@@ -21,30 +21,30 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Setting is where a demo plays, and how it shows itself. The zero value of a field is its default.
+// Setting has the database and the output of a demo. The zero value of a field is its default.
 type Setting struct {
-	// DB is the database file; it is made if it is not there. A case that still runs in it goes on. A demo of a function
-	// in steps keeps another file beside it, of the same name with ".calls" behind, for what the parties outside were
-	// asked. Default: the demo's own, in the current folder.
+	// DB is the database file; it is created if it does not exist. A case that is running in it continues. A demo of
+	// steps has another file beside it, with the suffix ".calls", for the calls that services received. Default: a file
+	// of the demo in the current folder.
 	DB string
-	// Fast makes short waits of long ones, for tests.
+	// Fast shortens waits, for tests.
 	Fast bool
-	// Terminal has progress drawn in place; otherwise there is a line for each event.
+	// Terminal draws progress in place, instead of a line for each event.
 	Terminal bool
-	// Plain leaves out colors.
+	// Plain disables colors.
 	Plain bool
-	// Err takes what an operator should know. Default: discarded.
+	// Err receives messages for operators. Default: discarded.
 	Err io.Writer
-	// Serve shows the demo in the browser, and lets the person act there; the demo ends with the context then.
+	// Serve serves pages in which the user can act; the demo then ends with the context.
 	Serve bool
 	// ServeAt is the address of the pages. Default: serve.DefaultListen.
 	ServeAt string
 
 	opener func(path string) store.Opener // for tests. Default: that of database.Of
-	wait   time.Duration                  // for tests: of a retry or a pause. Default: as Fast says
+	wait   time.Duration                  // for tests: the duration of a retry or pause. Default: depends on Fast
 }
 
-// waits is how long a wait is to last that takes so long without -fast.
+// waits returns the duration of a wait that takes so long without Fast.
 func (s *Setting) waits(d time.Duration) time.Duration {
 	if s.Fast {
 		d = 20 * time.Millisecond
@@ -52,33 +52,33 @@ func (s *Setting) waits(d time.Duration) time.Duration {
 	return cmp.Or(s.wait, d)
 }
 
-// plot is what the demos in steps differ in.
+// stepDemo is what differs between the demos of steps.
 type plot interface {
-	// workflow makes the definition, with the world outside.
+	// workflow returns the definition, which calls the services.
 	workflow(w *outside) (engine.Workflow, error)
 	// start starts a case.
 	start(ctx context.Context, e *engine.Engine) (workitem.CaseID, error)
-	// title says what a case is about: in a word by which the book knows it, and for people.
+	// title returns the subject of a case in the call log, and a text for display.
 	title(input json.RawMessage) (about, title string)
 	// parts lists the steps in their order.
 	parts() []part
-	// result puts what a finished step has come to into words.
+	// result describes the result of a completed step.
 	result(s *workitem.Step, about string) string
-	// live is called when the story has come to the present, and after everything that happens from then on.
+	// live is called when all entries so far are printed, and after each later entry.
 	live(ctx context.Context, p *process, s *progress) error
-	// moral is the last sentence, after the table.
+	// summary is the last sentence, after the table.
 	moral(ctx context.Context, e *engine.Engine, s *progress) (string, error)
-	// explore lists commands that show more of a case, beside those that every demo has.
+	// explore lists commands that show more of a case, besides those of all demos.
 	explore(id workitem.CaseID) []string
 }
 
-// part is a step as a demo shows it.
+// part is a step as the demo shows it.
 type part struct {
 	step  string
-	party string // who is called by it; "" for none
+	party string // the service that it calls; "" for none
 }
 
-// process is one run of a demo in steps.
+// process is one run of a demo of steps.
 type process struct {
 	Setting
 	plot
@@ -88,10 +88,10 @@ type process struct {
 	view   view
 	world  *outside
 	engine *engine.Engine
-	broken chan error // what went wrong beside the story
+	broken chan error // an error outside of the case
 }
 
-// play runs a demo: it goes on with the cases that still run in the file, starts one if there is none, and returns when
+// run runs a demo: it continues the cases that are running in the file, starts one if there is none, and returns when
 // they have ended.
 func (p *process) play(ctx context.Context) (err error) {
 	p.clock, p.view, p.broken = retry.SystemClock, newView(p.out, p.Terminal, p.Plain), make(chan error, 1)
@@ -132,7 +132,7 @@ func (p *process) play(ctx context.Context) (err error) {
 	return err
 }
 
-// pace is a time that people can follow, or next to none.
+// pace returns the duration of a call: one that people can follow, or nearly zero with Fast.
 func (p *process) pace(d time.Duration) time.Duration {
 	if p.Fast {
 		return d / 100
@@ -140,7 +140,7 @@ func (p *process) pace(d time.Duration) time.Duration {
 	return d
 }
 
-// parties lists who is called: "the bank and the mail server".
+// parties lists the services: "the bank and the mail server".
 func (p *process) parties() string {
 	var names []string
 	for _, part := range p.parts() {
@@ -183,7 +183,7 @@ func (p *process) cases(ctx context.Context, workflow string) error {
 	return failed
 }
 
-// follow shows a case from its beginning, which may have been in an earlier run, and returns when it has ended.
+// follow shows a case from its beginning, also if that was in an earlier run, and returns when it has ended.
 func (p *process) follow(ctx context.Context, id workitem.CaseID, resumed bool) (*progress, error) {
 	c, err := p.engine.Case(ctx, id)
 	if err != nil {
@@ -224,7 +224,7 @@ func (p *process) follow(ctx context.Context, id workitem.CaseID, resumed bool) 
 	return s, nil
 }
 
-// announce says above the drawing on a terminal what the lines elsewhere say.
+// announce prints, above the table on a terminal, what is otherwise printed as lines.
 func (p *process) announce(s *progress, resumed bool) {
 	if !p.Terminal {
 		return
@@ -235,7 +235,7 @@ func (p *process) announce(s *progress, resumed bool) {
 	fmt.Fprintln(p.out, printable.Line(s.title))
 }
 
-// printBetween prints something between the events, above the table on a terminal.
+// printBetween prints a text between events, above the table on a terminal.
 func (p *process) printBetween(text string) {
 	p.view.erase()
 	fmt.Fprintf(p.out, "\n%s\n", text)
@@ -267,7 +267,7 @@ func (p *process) conclude(ctx context.Context, s *progress) error {
 	return err
 }
 
-// lookAround says where to look next.
+// printCommands prints commands for exploration.
 func (p *process) lookAround(id workitem.CaseID) {
 	fmt.Fprintf(p.out, `
 All of it is in %[1]s. To look around:
@@ -280,7 +280,7 @@ All of it is in %[1]s. To look around:
 	fmt.Fprintf(p.out, "  cat %s\n", printable.Word(database.Of(p.DB).Beside(".calls")))
 }
 
-// join lists words: "a", "a and b", "a, b and c".
+// join joins words: "a", "a and b", "a, b and c".
 func join(words []string) string {
 	if n := len(words); n > 1 {
 		return strings.Join(words[:n-1], ", ") + " and " + words[n-1]
@@ -288,7 +288,7 @@ func join(words []string) string {
 	return strings.Join(words, "")
 }
 
-// count says how many: "no mail", "one mail", "2 mails".
+// count formats a number of things: "no mail", "one mail", "2 mails".
 func count(n int, what string) string {
 	switch n {
 	case 0:
@@ -299,7 +299,7 @@ func count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// times says how often: "once", "twice", "3 times".
+// times formats a number of times: "once", "twice", "3 times".
 func times(n int) string {
 	switch n {
 	case 0:

@@ -9,7 +9,7 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// progress follows a case of one task by its journal, and knows where each step of its function stands.
+// progress has the state of a case with one task, and of the steps of its function, as read from the journal.
 type progress struct {
 	caseStory
 	process *process
@@ -18,20 +18,20 @@ type progress struct {
 
 	attempt int                           // of the task
 	due     time.Time                     // of that attempt
-	working bool                          // a worker has the function
+	working bool                          // a worker runs the function
 	met     []*row                        // the latest record of each step, in the order of their first records
-	mail    map[workitem.MessageID]string // who sent it
+	mail    map[workitem.MessageID]string // the sender of each message
 }
 
-// row is a step that the function has come to.
+// row is a step that the function has recorded.
 type row struct {
 	part
-	step     *workitem.Step // our own copy of its latest record; nil before the first
-	attempts int            // calls of its function that were recorded, in all attempts of the task
-	by       string         // who sent the event that it took
+	step     *workitem.Step // a copy of its latest record; nil before the first
+	attempts int            // the recorded calls of its function, in all attempts of the task
+	by       string         // the sender of the event that it took
 }
 
-// tell takes up what one command did, and puts it into words: a line for each event that a person cares for.
+// describe applies the changes of one command, and returns a line of text for each that a user wants to see.
 func (s *progress) tell(e *store.Entry) (lines []string) {
 	for _, event := range e.Changes {
 		if line := s.event(e, event); line != "" {
@@ -74,7 +74,7 @@ func (s *progress) event(entry *store.Entry, event state.Change) string {
 	return ""
 }
 
-// opened reports the next attempt of the task, and of what it need not do again.
+// opened describes the next attempt of the task, and the steps that it does not repeat.
 func (s *progress) opened(entry *store.Entry, it *workitem.Item) string {
 	s.attempt, s.due = it.Attempt, it.Due
 	if it.Predecessor.IsZero() {
@@ -120,12 +120,12 @@ func (s *progress) stepMoved(e *state.StepMoved, at time.Time) string {
 		r.attempts += now.Attempt - before.Attempt
 	}
 	if now.Kind == workitem.StepToken || e.To == workitem.StepCanceled {
-		return "" // what becomes of a token is reported with its event
+		return "" // the use of a token is described with its event
 	}
 	return s.line(r, at)
 }
 
-// line says what has just become of a step.
+// line describes the change of a step.
 func (s *progress) line(r *row, at time.Time) string {
 	st := r.step
 	name := st.Name
@@ -174,7 +174,7 @@ func (s *progress) sent(m *state.Message) string {
 	return fmt.Sprintf("event %s is sent by %s", m.Name, m.By)
 }
 
-// row finds what is known of a step, or begins to know it.
+// row returns the row of a step, and creates it if necessary.
 func (s *progress) row(name string) *row {
 	for _, r := range s.met {
 		if r.part.step == name {
@@ -200,7 +200,7 @@ func (s *progress) byID(id workitem.StepID) *row {
 	return nil
 }
 
-// all lists every part, those that the function has not come to as rows without a step.
+// all lists all parts; those that the function has not reached have rows without a step.
 func (s *progress) all() []*row {
 	var rows []*row
 	for _, part := range s.process.parts() {
@@ -215,7 +215,7 @@ func (s *progress) all() []*row {
 	return rows
 }
 
-// remark says in a few words what a step has come to; "" if there is nothing to say.
+// remark describes the result of a step in a few words; "" for none.
 func (s *progress) remark(r *row) string {
 	switch {
 	case r.step == nil:

@@ -8,7 +8,7 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// head implements tale.
+// head implements caseTable.
 func (s *progress) head(now time.Time) string {
 	head := s.caseStory.head(now)
 	if s.attempt > 1 {
@@ -20,8 +20,8 @@ func (s *progress) head(now time.Time) string {
 	return head
 }
 
-// rows implements tale: a line for each step of the function, also for those that it has not come to. A call is
-// recorded when it has returned, so what a worker is at is the first step that is not done.
+// rows implements caseTable: a line for each step of the function, also for those that it has not reached. A call is
+// recorded when it has returned, so a worker executes the first step that is not done.
 func (s *progress) rows(now time.Time, frame int) []string {
 	var rows []string
 	busy := s.working && s.state == state.CaseStarted
@@ -38,12 +38,12 @@ func (s *progress) rows(now time.Time, frame int) []string {
 	return rows
 }
 
-// over reports whether the function need not do the step any more.
+// isDone reports whether the function does not execute the step again.
 func (r *row) over() bool {
 	return r.step != nil && (r.step.State == workitem.StepDone || r.step.Kind == workitem.StepToken)
 }
 
-// stand is a step's sign, and the word or the time for it.
+// status returns the sign of a step, and its state or time as text.
 func (s *progress) stand(r *row, now time.Time) (sign, status string) {
 	switch {
 	case r.step == nil:

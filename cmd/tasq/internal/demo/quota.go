@@ -10,26 +10,26 @@ import (
 	"github.com/tasq-dev/tasq/retry"
 )
 
-// quota is what a model server admits for each of its API keys: so many calls in any window, and so many at once.
+// quota is what a model server admits for each of its API keys: a number of calls in any window, and a number at once.
 type quota struct {
 	keys   []string
 	most   int           // calls of a key that the server admits in any window
 	per    time.Duration // the length of a window
-	atOnce int           // calls of a key that the server answers at a time
-	takes  time.Duration // how long the server takes for a call
+	atOnce int           // calls of a key that the server handles at a time
+	takes  time.Duration // the duration of a call
 }
 
-// quotaServer is a model server that answers 429 where a key has more calls than its quota. It counts for itself: what
-// it says of the calls does not come from the limits of the caller.
+// quotaServer is a model server that answers 429 if a key exceeds its quota. It has its own counts, which do not depend
+// on the limits of the caller.
 type quotaServer struct {
 	quota
 	mu    sync.Mutex
 	of    map[string]*keyCount
-	first time.Time // the first call
-	last  time.Time // the last answer
+	first time.Time // the time of the first call
+	last  time.Time // the time of the last answer
 }
 
-// keyCount is what the server knows of a key.
+// keyCount has the counts of the server for a key.
 type keyCount struct {
 	Running   int
 	Served    int
@@ -58,12 +58,12 @@ func (s *quotaServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case <-time.After(s.takes):
 	case <-r.Context().Done():
 	}
-	s.end(key) // before the answer: the caller may call again as soon as it has it
+	s.end(key) // before the answer, since the caller may call again as soon as it has it
 	w.Header().Set("Content-Type", "application/json")
-	json.NewEncoder(w).Encode(map[string]string{"answer": "yes"}) //nolint:errcheck // the caller has gone
+	json.NewEncoder(w).Encode(map[string]string{"answer": "yes"}) //nolint:errcheck // the caller has closed the connection
 }
 
-// begin counts a call, or refuses it with the code of a status.
+// begin counts a call, or refuses it and returns the HTTP status.
 func (s *quotaServer) begin(key string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -95,7 +95,7 @@ func (s *quotaServer) end(key string) {
 	s.last = retry.SystemClock.Now()
 }
 
-// counted is what the server has counted: by key in their order, and from the first call to the last answer.
+// counted returns the counts of the keys in order, and the time from the first call to the last answer.
 func (s *quotaServer) counted() (of []keyCount, took time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,7 +105,7 @@ func (s *quotaServer) counted() (of []keyCount, took time.Duration) {
 	return of, s.last.Sub(s.first)
 }
 
-// atBest is how long the server takes for so many calls if each begins the moment that a key has room for it.
+// leastTime returns the least time for a number of calls, if each begins as soon as a key has room for it.
 func (q *quota) atBest(calls int) (took time.Duration) {
 	begins := make([][]time.Duration, len(q.keys)) // of the calls of each key
 	for range calls {
@@ -121,7 +121,7 @@ func (q *quota) atBest(calls int) (took time.Duration) {
 	return took
 }
 
-// next is when a key has room for a call after those that have begun.
+// next returns the time at which a key has room for another call after those that have begun.
 func (q *quota) next(begun []time.Duration) (at time.Duration) {
 	if n := len(begun) - q.atOnce; n >= 0 {
 		at = begun[n] + q.takes

@@ -24,10 +24,9 @@ import (
 )
 
 // Registry returns the workflows of all recipes, so that a command can start their cases and act on their work items,
-// in the databases that a demo made (see [Made]).
-// Banks, models and other parties outside are not part of it: open an engine that is to do nothing but act with
-// engine.Config{Workers: -1}, so that it leaves the jobs to the program that knows the parties. A job that is run all
-// the same fails, with a failure that says so.
+// in databases that a demo created (see [Made]). It does not include the services, such as banks and models: open the
+// engine with engine.Config{Workers: -1}, so that it runs no jobs and leaves them to the program with the services. A
+// job that is run nevertheless fails with an error that says so.
 func Registry() ([]engine.Workflow, error) {
 	var all []engine.Workflow
 	var problems []error
@@ -52,7 +51,7 @@ func Registry() ([]engine.Workflow, error) {
 	return all, nil
 }
 
-// errMissing is what the parties outside say here.
+// errMissing is the error of all services here.
 var errMissing = errors.New("this program has no connection to the party that does this work; run the program that has")
 
 func missing[In, Out any](context.Context, In) (Out, error) {

@@ -13,7 +13,7 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// caseStory is what the stories of all demos know of their case.
+// caseStory has the state of the case that all demos show.
 type caseStory struct {
 	id      workitem.CaseID
 	begun   time.Time
@@ -21,7 +21,7 @@ type caseStory struct {
 	failure *workitem.Failure
 }
 
-// head is the first line of the drawing.
+// head returns the first line of the table.
 func (s *caseStory) head(now time.Time) string {
 	elapsed := time.Duration(0)
 	if !s.begun.IsZero() {
@@ -30,19 +30,19 @@ func (s *caseStory) head(now time.Time) string {
 	return fmt.Sprintf("case %s  %6.1fs", s.id, elapsed.Seconds())
 }
 
-// at puts the time of an entry before a line.
+// at prefixes a line with the time of its entry.
 func (s *caseStory) at(e *store.Entry, line string) string {
 	return fmt.Sprintf("%7.2fs  %s", e.At.Sub(s.begun).Seconds(), line)
 }
 
-// story follows a case by its journal, and knows where each of its work items stands.
+// story has the state of a case and its work items, as read from the journal.
 type story struct {
 	caseStory
 	recipe *airetry.Recipe
-	items  []*workitem.Item // our own copies, in the order of their creation
+	items  []*workitem.Item // copies, in the order of their creation
 }
 
-// tell takes up what one command did, and puts it into words: a line for each event that a person cares for.
+// describe applies the changes of one command, and returns a line of text for each that a user wants to see.
 func (s *story) tell(e *store.Entry) (lines []string) {
 	for _, event := range e.Changes {
 		if line := s.event(e, event); line != "" {
@@ -74,7 +74,7 @@ func (s *story) event(entry *store.Entry, event state.Change) string {
 	return ""
 }
 
-// died reports that a process was killed while it did a job.
+// died reports whether a process was killed while it ran a job.
 const died = "the process died in the middle of this attempt; it is made again, and not counted"
 
 func (s *story) promptOf(input json.RawMessage) string {
@@ -96,7 +96,7 @@ func (s *caseStory) ended() string {
 	return line
 }
 
-// outcome is the error of a case that did not end well. Who cancels a case need not say why.
+// outcome returns the error of a case that failed or was canceled. A cancellation may have no reason.
 func (s *caseStory) outcome() error {
 	kind := ErrFailed
 	switch s.state {
@@ -116,7 +116,7 @@ func (s *story) opened(it *workitem.Item) string {
 	case it.Task == s.recipe.Review.Name():
 		return fmt.Sprintf("%s waits for a person, in queue %q", it.Label(), it.Queue)
 	case it.Predecessor.IsZero():
-		return "" // it is started in the same moment
+		return "" // it is started by the same command
 	}
 	line := fmt.Sprintf("%s is the next attempt, due in %s", it.Label(), round(waitOf(it)))
 	if before := s.find(it.Predecessor); before != nil && before.Failure != nil && before.Failure.After > 0 {
@@ -162,7 +162,7 @@ func (s *story) reviewed(it *workitem.Item) string {
 	return fmt.Sprintf("%s%s: %s", it.Label(), by, s.verdict(it))
 }
 
-// verdict says how a completed review went.
+// verdict describes the result of a review.
 func (s *story) verdict(it *workitem.Item) string {
 	v, err := s.recipe.Review.OutputOf(it)
 	switch {
@@ -174,7 +174,7 @@ func (s *story) verdict(it *workitem.Item) string {
 	return "rejected: " + brief(v.Note, 40)
 }
 
-// draft is the text of a completed item; "" where there is none.
+// draft returns the text of a completed item; "" if it has none.
 func (s *story) draft(it *workitem.Item) string {
 	d, err := s.recipe.Generate.OutputOf(it)
 	if err != nil {
@@ -183,7 +183,7 @@ func (s *story) draft(it *workitem.Item) string {
 	return d.Text
 }
 
-// text is the draft that came last.
+// text returns the latest draft.
 func (s *story) text() string {
 	for i := len(s.items) - 1; i >= 0; i-- {
 		if it := s.items[i]; it.Task == s.recipe.Generate.Name() && it.State == workitem.Completed {
@@ -193,7 +193,7 @@ func (s *story) text() string {
 	return ""
 }
 
-// review is the item that waits for a person's verdict; nil if none does.
+// review returns the open review; nil if there is none.
 func (s *story) review() *workitem.Item {
 	for _, it := range s.items {
 		if it.Task == s.recipe.Review.Name() && it.State.Live() {
@@ -212,7 +212,7 @@ func (s *story) find(id workitem.ID) *workitem.Item {
 	return nil
 }
 
-// rows implements tale: a work item each.
+// rows implements caseTable: a line for each work item.
 func (s *story) rows(now time.Time, frame int) []string {
 	rows := make([]string, len(s.items))
 	for i, it := range s.items {
@@ -255,7 +255,7 @@ func (s *story) remark(it *workitem.Item) string {
 	return ""
 }
 
-// waitOf is the backoff before an attempt.
+// waitOf returns the backoff before an attempt.
 func waitOf(it *workitem.Item) time.Duration {
 	if it.Due.IsZero() {
 		return 0
@@ -270,7 +270,7 @@ func round(d time.Duration) time.Duration {
 	return d.Round(10 * time.Millisecond)
 }
 
-// span is a duration for people: "24h" and not "23h59m59.98s". What is overdue is due in "0s".
+// span formats a duration: "24h" and not "23h59m59.98s"; "0s" if it is negative.
 func span(d time.Duration) string {
 	d = max(d, 0)
 	switch {
@@ -288,7 +288,7 @@ func span(d time.Duration) string {
 	return text
 }
 
-// brief is the beginning of a text, on one line.
+// brief returns the beginning of a text, on one line.
 func brief(text string, most int) string {
 	r := []rune(strings.Join(strings.Fields(text), " "))
 	if len(r) <= most {
@@ -297,5 +297,5 @@ func brief(text string, most int) string {
 	return string(r[:most-3]) + "..."
 }
 
-// inputOf lets the typed readers of callbacks read a case.
+// inputOf is a case that the typed readers of callbacks can read.
 func inputOf(c *state.Case) activities.CaseInfo { return activities.CaseInfo{ID: c.ID, Input: c.Input} }

@@ -12,19 +12,19 @@ import (
 	"github.com/tasq-dev/tasq/internal/printable"
 )
 
-// tale is what a view shows of a case.
+// caseTable is what a view shows of a case.
 type tale interface {
 	head(now time.Time) string
-	// rows are the lines of the table, each with its sign first, see [sign]. The frame says how far the wheel has turned.
+	// rows are the lines of the table; each begins with its sign, see [sign]. frame is the frame of the animation.
 	rows(now time.Time, frame int) []string
 }
 
-// view shows how a case goes on. On a terminal it draws a table in place; elsewhere it prints each event.
+// view shows the progress of a case. On a terminal it draws a table in place; otherwise it prints each event.
 type view struct {
 	out   io.Writer
 	live  bool
 	color bool
-	drawn int // lines of the table that stand above the cursor
+	drawn int // the lines of the table above the cursor
 	frame int
 }
 
@@ -32,7 +32,7 @@ func newView(out io.Writer, live, plain bool) view {
 	return view{out: out, live: live, color: live && !plain}
 }
 
-// tell shows what has just happened.
+// print shows an event.
 func (v *view) tell(s tale, lines []string, now time.Time) {
 	if v.live {
 		v.draw(s, now)
@@ -50,7 +50,7 @@ func (v *view) mark(remark string) {
 	}
 }
 
-// draw puts the table instead of the one drawn before.
+// draw replaces the table that was drawn before.
 func (v *view) draw(s tale, now time.Time) {
 	if !v.live {
 		return
@@ -59,7 +59,7 @@ func (v *view) draw(s tale, now time.Time) {
 	v.frame++
 	rows := s.rows(now, v.frame)
 	if most := max(height-3, 1); len(rows) > most {
-		rows = rows[len(rows)-most:] // what scrolled away could not be overwritten
+		rows = rows[len(rows)-most:] // lines that have scrolled away cannot be overwritten
 	}
 	lines := append([]string{s.head(now)}, rows...)
 	var b strings.Builder
@@ -74,7 +74,7 @@ func (v *view) draw(s tale, now time.Time) {
 	io.WriteString(v.out, b.String())
 }
 
-// erase takes the drawing away: what is printed next stands in its place, and the next table below that.
+// erase removes the table; the next text is printed in its place, and the next table below that.
 func (v *view) erase() {
 	if v.live && v.drawn > 0 {
 		fmt.Fprintf(v.out, "\x1b[%dA\r\x1b[J", v.drawn)
@@ -82,7 +82,7 @@ func (v *view) erase() {
 	v.drawn = 0
 }
 
-// leave ends the drawing in place: what is printed next stands below, and the next table below that.
+// finish leaves the table on the screen; the next text is printed below it, and the next table below that.
 func (v *view) leave() { v.drawn = 0 }
 
 func (v *view) size() (width, height int) {
@@ -94,14 +94,14 @@ func (v *view) size() (width, height int) {
 	return 80, 24
 }
 
-// The signs of rows, by which they are colored.
+// The signs of rows, which determine their colors.
 const (
 	signDone    = "+"
 	signFailed  = "x"
 	signWaiting = "."
 )
 
-// wheel is the sign of what is worked on.
+// spinner is the sign of work in progress.
 func wheel(frame int) string { return string(`|/-\`[frame%4]) }
 
 // paint colors a line of the table by its sign.
