@@ -10,12 +10,12 @@ type Auditor interface {
 
 // Audit is the result of an audit: the size of the journal, and rows that no case refers to.
 type Audit struct {
-	Entries int64   // of the journal
-	Strays  []Stray // rows that belong to no case
+	Entries int64    // of the journal
+	Orphans []Orphan // rows that belong to no case
 }
 
-// Stray is an orphaned row, whose case does not exist.
-type Stray struct {
+// Orphan is an orphaned row, whose case does not exist.
+type Orphan struct {
 	What string // "case", "item", "job", "step", "event" or "journal entry"
 	ID   string // of the row
 	Case string // the missing case

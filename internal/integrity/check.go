@@ -135,7 +135,7 @@ func (c *checker) run(ctx context.Context, r store.Reader, progress func(Progres
 		}
 		page.After = roots[len(roots)-1].ID.String()
 	}
-	c.strays(audit)
+	c.orphans(audit)
 	return c.compareCounts(ctx, r)
 }
 

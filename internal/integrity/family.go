@@ -67,7 +67,7 @@ func readAll[V any](read func(store.Page) ([]V, error), id func(V) string, take 
 	})
 }
 
-// readStored reads the rows of root cases from the tables. Rows of no root case are found by [checker.strays].
+// readStored reads the rows of root cases from the tables. Rows of no root case are found by [checker.orphans].
 func readStored(
 	ctx context.Context, r store.Reader, ids []workitem.CaseID, families map[workitem.CaseID]*family,
 ) error {
@@ -76,7 +76,7 @@ func readStored(
 		if f := root[id]; f != nil {
 			return f
 		}
-		return &family{} // a row may refer to any case; orphaned rows are strays
+		return &family{} // a row may refer to any case
 	}
 	err := readAll(func(p store.Page) ([]*state.Case, error) { return r.Cases(ctx, store.CaseFilter{Roots: ids, Page: p}) },
 		func(k *state.Case) string { return k.ID.String() },

@@ -66,7 +66,7 @@ func TestEncodeReadsBack(t *testing.T) {
 		require.Len(t, back, 2)
 		for _, w := range withoutPlaces(back) {
 			require.Equal(t, d, w.Def, text)
-			require.Empty(t, w.Strays)
+			require.Empty(t, w.Missing)
 		}
 	})
 }

@@ -35,7 +35,7 @@ func (w *Workflow) format(b *strings.Builder) {
 	for _, t := range w.Def.Tasks {
 		formatRegion(b, t.Name, t.Cancels)
 	}
-	for _, s := range w.Strays {
+	for _, s := range w.Missing {
 		formatRegion(b, s.Owner, s.Members)
 	}
 }

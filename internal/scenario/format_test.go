@@ -88,8 +88,8 @@ func withoutPlaces(workflows []*scenario.Workflow) []*scenario.Workflow {
 		for i := range w.Def.Flows {
 			w.Def.Flows[i].Pos = net.Pos{}
 		}
-		for i := range w.Strays {
-			w.Strays[i].Pos = net.Pos{}
+		for i := range w.Missing {
+			w.Missing[i].Pos = net.Pos{}
 		}
 	}
 	return workflows
@@ -102,7 +102,7 @@ func drawName(t *rapid.T) string {
 	return rapid.OneOf(rapid.SampledFrom(few), rapid.StringMatching(`[A-Za-z_][A-Za-z0-9_-]{0,8}`)).Draw(t, "name")
 }
 
-// drawWorkflow draws what a text can say: a region belongs to the first task of its owner's name, or strays.
+// drawWorkflow draws what a text can say: a region belongs to the first task with the name of its owner, or to no task.
 func drawWorkflow(t *rapid.T) *scenario.Workflow {
 	w := &scenario.Workflow{Def: &net.Definition{Name: drawName(t)}}
 	names := make(map[string]bool)
@@ -123,7 +123,7 @@ func drawWorkflow(t *rapid.T) *scenario.Workflow {
 	}
 	for range rapid.IntRange(0, 2).Draw(t, "strays") {
 		if owner := drawName(t); !names[owner] {
-			w.Strays = append(w.Strays, scenario.Region{Owner: owner, Members: drawMembers(t, 1)})
+			w.Missing = append(w.Missing, scenario.Region{Owner: owner, Members: drawMembers(t, 1)})
 		}
 	}
 	return w

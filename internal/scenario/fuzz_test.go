@@ -28,7 +28,7 @@ func FuzzNotation(f *testing.F) {
 		checkSize(t, canonical, text)
 		for _, w := range workflows {
 			require.Len(t, w.Tasks, len(w.Def.Tasks))
-			require.Len(t, w.Problems(), len(w.Strays))
+			require.Len(t, w.Problems(), len(w.Missing))
 		}
 		back, err := scenario.ParseNotation(net.Pos{}, canonical)
 		require.NoError(t, err, canonical)

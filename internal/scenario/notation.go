@@ -115,7 +115,7 @@ func (p *parser) finish() {
 		if i, ok := owners[r.Owner]; ok {
 			def.Tasks[i].Cancels = append(def.Tasks[i].Cancels, r.Members...)
 		} else {
-			p.work.Strays = append(p.work.Strays, r)
+			p.work.Missing = append(p.work.Missing, r)
 		}
 	}
 	p.done = append(p.done, p.work)

@@ -46,7 +46,7 @@ func at(line int) net.Pos { return net.Pos{File: "test.net", Line: line} }
 func TestParseNotationFillsTheDefinition(t *testing.T) {
 	workflows := parse(t, everything)
 	require.Len(t, workflows, 1)
-	require.Empty(t, workflows[0].Strays)
+	require.Empty(t, workflows[0].Missing)
 	require.Equal(t, &net.Definition{
 		Name: "review",
 		Pos:  at(2),

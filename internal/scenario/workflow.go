@@ -12,11 +12,11 @@ type Workflow struct {
 	Def   *net.Definition
 	Tasks []TaskOptions // by task, in the order of Def.Tasks
 
-	// Strays are the cancel lines whose owner is no task of this workflow, so that Def has no place for them.
-	Strays []Region
+	// Missing are the cancellation regions whose owner is no task of this workflow, so Def cannot have them.
+	Missing []Region
 }
 
-// Region is a cancel line that stands alone.
+// Region is the cancellation region of an owner that is not a task.
 type Region struct {
 	Owner   string
 	Members []string
@@ -24,10 +24,10 @@ type Region struct {
 }
 
 // Problems returns what [net.Definition.Check] cannot see because the definition does not hold it: an unknown-name for
-// the owner of each stray cancel line, in the order of the lines.
+// the owner of each such region, in the order of the lines.
 func (w *Workflow) Problems() []net.Problem {
 	var problems []net.Problem
-	for _, s := range w.Strays {
+	for _, s := range w.Missing {
 		problems = append(problems, net.Problem{
 			Code:    net.UnknownName,
 			Subject: s.Owner,

@@ -75,8 +75,8 @@ func (s *Story) path(id workitem.CaseID) (string, bool) {
 	return strings.Join(steps, "/"), true
 }
 
-// Tell returns a line for an event; false if it belongs to another case.
-func (s *Story) Tell(e state.Change, at time.Time) (string, bool) {
+// Describe returns a line for an event; false if it belongs to another case.
+func (s *Story) Describe(e state.Change, at time.Time) (string, bool) {
 	id := state.CaseOf(e)
 	line := s.words(e, at)
 	path, ours := s.path(id)

@@ -7,9 +7,9 @@ import (
 	"github.com/tasq-dev/tasq/store/internal/tables"
 )
 
-// strays lists rows without their case, and cases without their root or parent. Each part scans a whole table. Only
+// orphans lists rows without their case, and cases without their root or parent. Each part scans a whole table. Only
 // "tasq doctor" and tests use it, not a running engine.
-const strays = "SELECT 'case', c.id::text, c.root::text FROM @.cases c " +
+const orphans = "SELECT 'case', c.id::text, c.root::text FROM @.cases c " +
 	"WHERE NOT EXISTS (SELECT FROM @.cases r WHERE r.root = c.root AND r.id = c.root AND r.parent IS NULL) " +
 	"UNION ALL SELECT 'item', t.id::text, t.case_id::text FROM @.work_items t WHERE " + without +
 	"UNION ALL SELECT 'job', t.id::text, t.case_id::text FROM @.jobs t WHERE " + without +
@@ -27,8 +27,8 @@ func (r *reader) Audit(_ context.Context, max int) (store.Audit, error) {
 	if a.Entries, _, err = r.c.number("SELECT count(*) FROM @.journal"); err != nil {
 		return a, err
 	}
-	err = r.c.each(strays, []any{max}, func(row *tables.Row) error {
-		a.Strays = append(a.Strays, store.Stray{What: row.Text(), ID: row.Text(), Case: row.Text()})
+	err = r.c.each(orphans, []any{max}, func(row *tables.Row) error {
+		a.Orphans = append(a.Orphans, store.Orphan{What: row.Text(), ID: row.Text(), Case: row.Text()})
 		return row.Err
 	})
 	return a, err

@@ -40,5 +40,5 @@
 //	presence, member, members, tick, adopt    membership, heartbeats, the jobs of dead engines
 //	hold, hints, inbox                        which engine holds a job, notifications between engines, commands of other processes
 //	reader, query, queues, find, load, journal  queries
-//	audit, limits, settings                   stray rows, limits, settings
+//	audit, limits, settings                   orphaned rows, limits, settings
 package postgres

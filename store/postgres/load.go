@@ -136,7 +136,7 @@ func loadHeld(c *conn, roots ofRoots, cases []*state.Case) (map[workitem.CaseID]
 		if h := all[id]; h != nil {
 			return h
 		}
-		return new(held) // a stray row, which the integrity check reports
+		return new(held) // an orphaned row, which the integrity check reports
 	}
 	// A task in a loop has items of each activation; those of all but the latest have ended and are not read.
 	latestCases, latestTasks, latest := latestActivations(cases)

@@ -7,11 +7,11 @@ import (
 	"github.com/tasq-dev/tasq/store/internal/tables"
 )
 
-// strays returns orphaned rows: rows whose case, and cases whose root or parent, does not exist.
+// orphans returns orphaned rows: rows whose case, and cases whose root or parent, does not exist.
 //
 // Each part scans a whole table, which takes seconds for millions of rows. Only "tasq doctor" and tests use it, not the
 // engine.
-const strays = "SELECT 'case', id, root FROM cases WHERE root NOT IN (SELECT id FROM cases WHERE parent IS NULL) " +
+const orphans = "SELECT 'case', id, root FROM cases WHERE root NOT IN (SELECT id FROM cases WHERE parent IS NULL) " +
 	"UNION ALL SELECT 'item', id, case_id FROM work_items WHERE case_id NOT IN (SELECT id FROM cases) " +
 	"UNION ALL SELECT 'job', id, case_id FROM jobs WHERE case_id NOT IN (SELECT id FROM cases) " +
 	"UNION ALL SELECT 'step', id, case_id FROM steps WHERE case_id NOT IN (SELECT id FROM cases) " +
@@ -26,8 +26,8 @@ func (r *reader) Audit(_ context.Context, max int) (store.Audit, error) {
 	if a.Entries, _, err = r.c.number("SELECT count(*) FROM journal"); err != nil {
 		return a, err
 	}
-	err = r.c.each(strays, args(int64(max)), func(row *tables.Row) error {
-		a.Strays = append(a.Strays, store.Stray{What: row.Text(), ID: row.Text(), Case: row.Text()})
+	err = r.c.each(orphans, args(int64(max)), func(row *tables.Row) error {
+		a.Orphans = append(a.Orphans, store.Orphan{What: row.Text(), ID: row.Text(), Case: row.Text()})
 		return row.Err
 	})
 	return a, err

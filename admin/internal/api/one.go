@@ -151,7 +151,7 @@ func (a *API) history(w http.ResponseWriter, r *http.Request) {
 func Changes(m mask.Mask, history *story.Story, e *store.Entry) (all []record.Change) {
 	for _, c := range e.Changes {
 		shown := m.Change(c)
-		text, ours := history.Tell(shown, e.At)
+		text, ours := history.Describe(shown, e.At)
 		if !ours {
 			continue
 		}

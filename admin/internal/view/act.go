@@ -357,7 +357,7 @@ func (s *Site) preview(r *http.Request, c workflow.Command) ([]string, error) {
 		st := story.New(t.Tree, t.Tree.Root)
 		st.Know(t.Tree)
 		for _, change := range t.Changes {
-			line, _ := st.Tell(hide.Change(change), s.Backend.Now())
+			line, _ := st.Describe(hide.Change(change), s.Backend.Now())
 			lines = append(lines, printable.Line(line))
 		}
 	}

@@ -191,7 +191,7 @@ func (s *Site) history(r *Request, c *shown) (historyPart, error) {
 			h.N = e.Seq
 		}
 		for _, change := range e.Changes {
-			if line, ours := st.Tell(r.Mask.Change(change), e.At); ours {
+			if line, ours := st.Describe(r.Mask.Change(change), e.At); ours {
 				h.Lines = append(h.Lines, printable.Line(line))
 			}
 		}

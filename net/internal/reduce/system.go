@@ -19,8 +19,8 @@ type Firing struct {
 const MaxOrOutputs = 10
 
 // System returns a system for the remaining net. The labels of its moves are indexes of the firings. It returns nil if
-// an or-split has too many outputs, or if an or-join remains and guess is false, see [lastResort]. The end is the place
-// that must keep the last token, or -1.
+// an or-split has too many outputs, or if an or-join remains and guess is false, see [orJoinDecider]. The end is the
+// place that must keep the last token, or -1.
 func (r *Net) System(end int32, guess bool) (*statespace.System, []Firing) {
 	sys := &statespace.System{End: -1, Safe: true, MaxTokens: statespace.MaxCount}
 	number := make([]int32, len(r.Places))
@@ -52,7 +52,7 @@ func (r *Net) System(end int32, guess bool) (*statespace.System, []Firing) {
 		}
 	}
 	sys.Prepare()
-	sys.Decider = lastResort{sys}
+	sys.Decider = orJoinDecider{sys}
 	return sys, firings
 }
 
@@ -105,18 +105,18 @@ func (r *Net) addMoves(sys *statespace.System, i int32, number []int32, firings 
 	return firings
 }
 
-// lastResort is a heuristic for or-joins that reduction could not remove: they fire when no other move is enabled. It
-// is mostly right, but a result of the search that depends on it must be verified in the net itself.
-type lastResort struct{ g *statespace.System }
+// orJoinDecider is a heuristic for or-joins that reduction could not remove: they fire when no other move is enabled.
+// It is mostly right, but a result of the search that depends on it must be verified in the net itself.
+type orJoinDecider struct{ g *statespace.System }
 
-func (p lastResort) OrJoinEnabled(_ *statespace.Move, state []uint8) bool {
+func (p orJoinDecider) OrJoinEnabled(_ *statespace.Move, state []uint8) bool {
 	return !slices.ContainsFunc(p.g.Moves, func(m statespace.Move) bool { return m.OrJoin < 0 && p.g.Enabled(&m, state) })
 }
 
-func (lastResort) MemberEnabled(*statespace.MemberReset, []uint8) bool { return false }
-func (lastResort) DependsOn(*statespace.Move, int32) bool              { return true }
-func (lastResort) Spent() int                                          { return 0 }
-func (lastResort) Undecided() int                                      { return 0 }
+func (orJoinDecider) MemberEnabled(*statespace.MemberReset, []uint8) bool { return false }
+func (orJoinDecider) DependsOn(*statespace.Move, int32) bool              { return true }
+func (orJoinDecider) Spent() int                                          { return 0 }
+func (orJoinDecider) Undecided() int                                      { return 0 }
 
 // SoundStateMachine reports whether the remaining net is a state machine with one token, in which every transition is
 // on a path from the token to the end. Such a net is sound, and a search would only visit the same graph with more

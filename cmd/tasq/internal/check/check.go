@@ -143,7 +143,7 @@ func Read(name string, r io.Reader, o Options) *File {
 	for i := range read.Nets {
 		f.Nets = append(f.Nets, checkNet(&read.Nets[i], between, o))
 		if f.Format == model.BPMN {
-			f.Nets[i].dropInvented(read.Nets[i].IDs, o)
+			f.Nets[i].dropAdded(read.Nets[i].IDs, o)
 		}
 	}
 	for i := range read.Collaborations {
@@ -151,7 +151,7 @@ func Read(name string, r io.Reader, o Options) *File {
 		if len(n.Problems) > 0 && f.Verdict() == IllFormed {
 			continue // they are those of the pools
 		}
-		n.dropInvented(read.Collaborations[i].IDs, o)
+		n.dropAdded(read.Collaborations[i].IDs, o)
 		n.Report.Warnings = nil // they are those of the pools
 		f.Nets = append(f.Nets, n)
 	}

@@ -69,7 +69,7 @@ func (t *Text) File(f *File) error {
 	}
 	for i := range f.Nets {
 		if n := &f.Nets[i]; t.Verbose || len(n.Allowed) > 0 {
-			fmt.Fprintf(&b, "%s: %s is %s%s%s\n", at(n.Pos), printable.Line(n.Name), n.Verdict(), partly(f), allows(n))
+			fmt.Fprintf(&b, "%s: %s is %s%s%s\n", at(n.Pos), printable.Line(n.Name), n.Verdict(), skippedParts(f), allows(n))
 		}
 	}
 	if t.Verbose {
@@ -84,8 +84,8 @@ func (t *Text) File(f *File) error {
 	return err
 }
 
-// partly returns a remark if a verdict is not about the whole file.
-func partly(f *File) string {
+// skippedParts returns a remark if a verdict is not about the whole file.
+func skippedParts(f *File) string {
 	if f.Partial {
 		return ", as far as it was read"
 	}

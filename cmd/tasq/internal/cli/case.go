@@ -12,8 +12,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// kase is the command "case".
-func (a *app) kase() *cobra.Command {
+// caseCommand is the command "case".
+func (a *app) caseCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "case", Short: "start, fork, suspend, resume, move, cancel or remove a case", Args: cobra.ArbitraryArgs, RunE: a.group,
 	}

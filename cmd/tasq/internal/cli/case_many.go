@@ -10,8 +10,8 @@ import (
 	"github.com/tasq-dev/tasq/workflow"
 )
 
-// manySay is the part of the help that manyCases adds.
-const manySay = "Without a CASE, the cases that the flags select are only counted; with --all, each gets its own command; a refusal is " +
+// helpOfMany is the part of the help that manyCases adds.
+const helpOfMany = "Without a CASE, the cases that the flags select are only counted; with --all, each gets its own command; a refusal is " +
 	"reported and does not affect the others."
 
 // manyCases lets a command that repairs one case act on all cases that flags select, if it has no argument.

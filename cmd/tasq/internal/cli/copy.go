@@ -39,7 +39,7 @@ func (a *app) copyAll(ctx context.Context, from, to database.Database, m *meter)
 	}
 	var copied transfer.Progress
 	err := opened(ctx, from, func(source store.Store) error {
-		if err := a.mustBeWhole(ctx, source, from, m); err != nil {
+		if err := a.checkWhole(ctx, source, from, m); err != nil {
 			return err
 		}
 		return opened(ctx, to, func(target store.Store) (err error) {
@@ -48,7 +48,7 @@ func (a *app) copyAll(ctx context.Context, from, to database.Database, m *meter)
 			if err != nil {
 				return err
 			}
-			return a.mustBeWhole(ctx, target, to, m)
+			return a.checkWhole(ctx, target, to, m)
 		})
 	})
 	m.end()
@@ -73,7 +73,7 @@ func opened(ctx context.Context, db database.Database, f func(store.Store) error
 	return errors.Join(f(s), s.Close())
 }
 
-func (a *app) mustBeWhole(ctx context.Context, s store.Store, db database.Database, m *meter) error {
+func (a *app) checkWhole(ctx context.Context, s store.Store, db database.Database, m *meter) error {
 	report, err := integrity.Inspect(ctx, s, m.checked)
 	if err == nil && len(report.Breaches) > 0 {
 		err = exit(ExitNo, "%d rules are broken in %s; tasq doctor lists them. The first: %w", len(report.Breaches)+report.More, db.Name(),

@@ -107,7 +107,7 @@ func (a *app) examine(ctx context.Context, m *meter) error {
 		return err
 	}
 	f.Whole = len(f.Problems) == 0
-	if err := a.tellFindings(&f); err != nil || f.Whole {
+	if err := a.printFindings(&f); err != nil || f.Whole {
 		return err
 	}
 	return exit(ExitNo, "the database is not whole: %s; restore a backup, or report what led to it with this output",
@@ -180,7 +180,7 @@ func waitsForLimits(ctx context.Context, r store.Reader, j *state.Job) (string, 
 	return "", nil
 }
 
-func (a *app) tellFindings(f *findings) error {
+func (a *app) printFindings(f *findings) error {
 	if a.output == "json" {
 		return a.object(f)
 	}

@@ -46,7 +46,7 @@ func (a *app) preview(p engine.Preview) error {
 			return err
 		}
 		for _, c := range t.Changes {
-			line, _ := s.Tell(c, now())
+			line, _ := s.Describe(c, now())
 			if err := a.say("    %s", printable.Line(line)); err != nil {
 				return err
 			}

@@ -33,13 +33,13 @@ func (a *app) history() *cobra.Command {
 			return err
 		}
 		return a.run(func(ctx context.Context, _ []string) error {
-			return a.view(ctx, func(r store.Reader) error { return a.tellHistory(ctx, r, args[0], after) })
+			return a.view(ctx, func(r store.Reader) error { return a.printHistory(ctx, r, args[0], after) })
 		})(cmd, args)
 	}
 	return cmd
 }
 
-func (a *app) tellHistory(ctx context.Context, r store.Reader, word string, after int64) error {
+func (a *app) printHistory(ctx context.Context, r store.Reader, word string, after int64) error {
 	c, err := caseByWord(ctx, r, word)
 	if err != nil {
 		return err
@@ -79,7 +79,7 @@ func (t *historyLines) entry(e *store.Entry) error {
 	var b strings.Builder
 	shown := false
 	for _, event := range e.Changes {
-		line, ours := t.story.Tell(event, e.At)
+		line, ours := t.story.Describe(event, e.At)
 		if !ours || e.Seq <= t.after {
 			continue
 		}

@@ -25,7 +25,7 @@ var (
 	caseIDs = idKind{what: "case", lists: "tasq cases", page: func(ctx context.Context, r store.Finder, p store.Page) ([]candidate, error) {
 		return cases(ctx, r, store.CaseFilter{Page: p})
 	}, keyed: func(ctx context.Context, r store.Finder, key string) ([]candidate, error) {
-		return cases(ctx, r, store.CaseFilter{Key: key, Page: store.Page{Limit: mostCandidates + 1}})
+		return cases(ctx, r, store.CaseFilter{Key: key, Page: store.Page{Limit: maxCandidates + 1}})
 	}}
 	itemIDs = idKind{what: "work item", lists: "tasq items", page: func(ctx context.Context, r store.Finder, p store.Page) ([]candidate, error) {
 		all, err := r.Items(ctx, store.ItemFilter{Page: p})
@@ -135,14 +135,14 @@ func wholeID(ctx context.Context, r store.Finder, kind idKind, word string) (str
 	case whole:
 		return word, nil // the caller reports a removed case
 	case isID(word):
-		return "", nothingBegins(ctx, r, kind, word)
+		return "", noneBeginsWith(ctx, r, kind, word)
 	}
 	return "", notAnID(kind, word)
 }
 
-// nothingBegins returns the error for a prefix that matches no id of a kind, with a hint if it matches one of another
+// noneBeginsWith returns the error for a prefix that matches no id of a kind, with a hint if it matches one of another
 // kind.
-func nothingBegins(ctx context.Context, r store.Finder, kind idKind, word string) error {
+func noneBeginsWith(ctx context.Context, r store.Finder, kind idKind, word string) error {
 	for _, other := range []idKind{caseIDs, itemIDs, jobIDs} {
 		found, err := beginning(ctx, r, other, strings.ToLower(word))
 		if err != nil {
@@ -162,7 +162,7 @@ func nothingBegins(ctx context.Context, r store.Finder, kind idKind, word string
 // candidate is a match for a prefix.
 type candidate struct{ id, name string }
 
-const mostCandidates = 5
+const maxCandidates = 5
 
 // beginning returns the matches for a prefix, at most one more than are listed.
 func beginning(ctx context.Context, r store.Finder, kind idKind, text string) ([]candidate, error) {
@@ -170,7 +170,7 @@ func beginning(ctx context.Context, r store.Finder, kind idKind, text string) ([
 	if !ok {
 		return nil, nil
 	}
-	page, err := kind.page(ctx, r, store.Page{After: least, Limit: mostCandidates + 1})
+	page, err := kind.page(ctx, r, store.Page{After: least, Limit: maxCandidates + 1})
 	for i, c := range page {
 		if !strings.HasPrefix(c.id, text) {
 			return page[:i], err
@@ -198,8 +198,8 @@ func before(text string) (string, bool) {
 
 func ambiguous(word, why string, found []candidate) error {
 	more := ""
-	if len(found) > mostCandidates {
-		found, more = found[:mostCandidates], "\n  and more"
+	if len(found) > maxCandidates {
+		found, more = found[:maxCandidates], "\n  and more"
 	}
 	lines := make([]string, len(found))
 	for i, c := range found {

@@ -166,11 +166,11 @@ func TestTheStoryOfEveryEvent(t *testing.T) {
 			`case of w opened with 1, priority 3, restarts 08000000-0000-0000-0000-000000000000, asked: {"retry":{"attempts":2}}`},
 		{&state.CaseRemoved{Case: c.ID}, "case removed, with all that it had"},
 	} {
-		line, ours := s.Tell(step.event, at)
+		line, ours := s.Describe(step.event, at)
 		require.True(t, ours)
 		require.Equal(t, step.want, line)
 	}
-	_, ours := s.Tell(&state.CaseBegun{Case: other}, at)
+	_, ours := s.Describe(&state.CaseBegun{Case: other}, at)
 	require.False(t, ours, "another case's event is not part of the story")
 	require.Equal(t, "item complete draft.2.1, case cancel x", s.Naming("item complete "+first.ID.String()+", case cancel x"))
 }

@@ -31,7 +31,7 @@ func (a *app) caseSuspend() *cobra.Command {
 	cmd, q := a.caseRepair(workflow.KindSuspend, "is suspended")
 	cmd.Short = "suspend a case: no work of it starts until it is resumed"
 	cmd.Long = paragraph("Suspend a case and its child cases: due jobs and timers wait, and no work item can be started. Running work may " +
-		"end. Events are kept. tasq case resume resumes the case; then everything that became due meanwhile begins. " + manySay + " Cases that are started later are not suspended.")
+		"end. Events are kept. tasq case resume resumes the case; then everything that became due meanwhile begins. " + helpOfMany + " Cases that are started later are not suspended.")
 	cmd.Example = `  tasq case suspend 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071 --reason "the customer asked to wait"
   tasq case suspend --workflow order --all --reason "the supplier is down"`
 	q.reasoned(cmd)
@@ -44,7 +44,7 @@ func (a *app) caseResume() *cobra.Command {
 	cmd.Short = "resume a suspended case, or a failed one where it failed"
 	cmd.Long = paragraph("Resume a case. A suspended case begins its due work. A failed case resumes where it failed: each work item that " +
 		"failed, or that was canceled because of the failure, is replaced by a new one; completed work stays completed. Cases above " +
-		"it that failed with it resume, too. --data is another input for the work item that failed, if it is only one. " + manySay)
+		"it that failed with it resume, too. --data is another input for the work item that failed, if it is only one. " + helpOfMany)
 	cmd.Example = `  tasq case resume 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071 --reason "the supplier is back"
   tasq case resume 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071 --data '{"account":"2"}'
   tasq case resume --code supplier-down --workflow order --all --reason "the supplier is back"

@@ -46,7 +46,7 @@ func (d *demo) follow(ctx context.Context, id workitem.CaseID, resumed bool) (*s
 			if !open {
 				return s, errors.Join(ctx.Err(), <-watched)
 			}
-			d.view.tell(s, s.tell(entry), d.clock.Now())
+			d.view.print(s, s.describe(entry), d.clock.Now())
 			if entry.Seq == c.LastSeq && resumed {
 				d.view.mark("so far an earlier run; now this one goes on")
 			}
@@ -107,7 +107,7 @@ func (d *demo) review(ctx context.Context, s *story) error {
 	}
 	d.asked = question{item: it.ID}
 	d.view.draw(s, d.clock.Now())
-	d.view.leave()
+	d.view.finish()
 	fmt.Fprintf(d.out, "\n%s\n\nYou are the editor. Approve this draft? [y/n] ", wrap(s.text(), 78))
 	return nil
 }
@@ -187,7 +187,7 @@ func (d *demo) decide(ctx context.Context, it *workitem.Item, v airetry.Verdict,
 // conclude prints the table of a case that has ended.
 func (d *demo) conclude(s *story) {
 	d.view.draw(s, d.clock.Now())
-	d.view.leave()
+	d.view.finish()
 	fmt.Fprintln(d.out)
 	t := tabwriter.NewWriter(d.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "work item\tattempt\tstate\tfailure\twaited\ttook")

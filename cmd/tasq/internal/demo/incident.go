@@ -76,13 +76,13 @@ func newPurchasing(s supplier, wait time.Duration) (p *purchasing, err error) {
 }
 
 // fakeSupplier is a supplier that can be down.
-type works struct{ down atomic.Bool }
+type fakeSupplier struct{ down atomic.Bool }
 
-func (w *works) price(_ context.Context, p purchase) (price, error) {
+func (w *fakeSupplier) price(_ context.Context, p purchase) (price, error) {
 	return price{p.ID, int64(p.Pieces) * 250}, nil
 }
 
-func (w *works) buy(_ context.Context, p price) (parcel, error) {
+func (w *fakeSupplier) buy(_ context.Context, p price) (parcel, error) {
 	if w.down.Load() {
 		return parcel{}, workitem.Failf(codeDown, "the supplier does not answer")
 	}
@@ -92,11 +92,11 @@ func (w *works) buy(_ context.Context, p price) (parcel, error) {
 // incidents is one run of the demo.
 type incidents struct {
 	IncidentOptions
-	out    io.Writer
-	works  works
-	recipe *purchasing
-	engine *engine.Engine
-	bulk   *bulk.Bulk
+	out      io.Writer
+	supplier fakeSupplier
+	recipe   *purchasing
+	engine   *engine.Engine
+	bulk     *bulk.Bulk
 }
 
 // RunIncident runs the demo of incidents on a database. A supplier is down, so all purchases fail with the same error,
@@ -106,8 +106,8 @@ type incidents struct {
 func RunIncident(ctx context.Context, out io.Writer, o IncidentOptions) (err error) {
 	o.DB = cmp.Or(o.DB, DefaultIncidentDB)
 	d := &incidents{IncidentOptions: o, out: out, bulk: bulk.New(engine.Code)}
-	d.works.down.Store(true)
-	if d.recipe, err = newPurchasing(&d.works, o.waits(time.Second)); err != nil {
+	d.supplier.down.Store(true)
+	if d.recipe, err = newPurchasing(&d.supplier, o.waits(time.Second)); err != nil {
 		return err
 	}
 	db := database.Of(o.DB)
@@ -125,7 +125,7 @@ func RunIncident(ctx context.Context, out io.Writer, o IncidentOptions) (err err
 		return err
 	}
 	defer stop()
-	if err = d.play(ctx); ctx.Err() != nil {
+	if err = d.run(ctx); ctx.Err() != nil {
 		fmt.Fprintf(out, "\nStopped, and nothing is lost. To go on: tasq demo incident -d %s\n", printable.Word(db.Name()))
 		return ctx.Err()
 	}
@@ -136,7 +136,7 @@ func RunIncident(ctx context.Context, out io.Writer, o IncidentOptions) (err err
 }
 
 // run prints the parts of the demo one after the other.
-func (d *incidents) play(ctx context.Context) error {
+func (d *incidents) run(ctx context.Context) error {
 	all, err := d.cases(ctx)
 	if err != nil {
 		return err
@@ -220,7 +220,7 @@ func (d *incidents) incidents(ctx context.Context) (open []*store.Incident, err 
 // decide executes the decisions of persons about incidents. It returns the cases whose history is printed.
 func (d *incidents) decide(ctx context.Context, open []*store.Incident) (shown []workitem.CaseID, err error) {
 	if len(open) < 3 {
-		d.works.down.Store(false)
+		d.supplier.down.Store(false)
 		return nil, d.retry(ctx)
 	}
 	skip, move, last := open[1], open[2], open[0]
@@ -238,7 +238,7 @@ func (d *incidents) decide(ctx context.Context, open []*store.Incident) (shown [
 		return nil, err
 	}
 
-	d.works.down.Store(false)
+	d.supplier.down.Store(false)
 	if key, err = d.keyOf(ctx, move.Case); err != nil {
 		return nil, err
 	}
@@ -302,7 +302,7 @@ func (d *incidents) history(ctx context.Context, id workitem.CaseID) error {
 			return err
 		}
 		for i, change := range e.Changes {
-			line, _ := history.Tell(change, e.At)
+			line, _ := history.Describe(change, e.At)
 			if e.By == "" || e.By == "demo" {
 				continue
 			}

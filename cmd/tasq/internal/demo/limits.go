@@ -37,13 +37,13 @@ type LimitsOptions struct {
 type limitsDemo struct {
 	LimitsOptions
 	quota
-	calls  int
-	margin time.Duration // the window of the caller is longer by this, since a call arrives later than the caller counts it
-	shows  time.Duration // between lines, without a terminal
-	view   view
-	out    io.Writer
-	server *quotaServer
-	begun  time.Time
+	calls    int
+	margin   time.Duration // the window of the caller is longer by this, since a call arrives later than the caller counts it
+	interval time.Duration // between lines, without a terminal
+	view     view
+	out      io.Writer
+	server   *quotaServer
+	begun    time.Time
 }
 
 // RunLimits runs the demo of limits: 200 calls to a model server on this machine that answers 429 beyond 50 calls a
@@ -51,16 +51,16 @@ type limitsDemo struct {
 // is what the server has counted. The error is [ErrMissed] if it refused a call or, without Fast, could have served the
 // calls in less than 95 % of the time.
 func RunLimits(ctx context.Context, out io.Writer, o LimitsOptions) error {
-	d := &limitsDemo{LimitsOptions: o, out: out, calls: 200, margin: 500 * time.Millisecond, shows: 5 * time.Second,
+	d := &limitsDemo{LimitsOptions: o, out: out, calls: 200, margin: 500 * time.Millisecond, interval: 5 * time.Second,
 		quota: quota{keys: []string{"key-1", "key-2", "key-3"}, most: 50, per: time.Minute, atOnce: 5, takes: time.Second}}
 	if o.Fast {
-		d.per, d.takes, d.margin, d.shows = 6*time.Second, 100*time.Millisecond, 3*time.Second, time.Second
+		d.per, d.takes, d.margin, d.interval = 6*time.Second, 100*time.Millisecond, 3*time.Second, time.Second
 	}
 	d.margin = cmp.Or(o.longer, d.margin)
 	d.view, d.server = newView(out, o.Terminal, o.Plain), newQuotaServer(d.quota)
 	err := d.run(ctx)
 	if ctx.Err() != nil {
-		d.view.leave()
+		d.view.finish()
 		fmt.Fprintln(out, "\nStopped. The limits of this demo are in memory, and nothing is left.")
 		return ctx.Err()
 	}
@@ -151,7 +151,7 @@ func (d *limitsDemo) call(ctx context.Context, client *http.Client, url string, 
 
 // follow shows the progress until all calls have ended, or one has failed.
 func (d *limitsDemo) follow(ctx context.Context, failed <-chan error) error {
-	every := d.shows
+	every := d.interval
 	if d.view.live {
 		every = redraw
 	}
@@ -165,14 +165,14 @@ func (d *limitsDemo) follow(ctx context.Context, failed <-chan error) error {
 			}
 			ended++
 		case now := <-tick.C:
-			d.view.tell(d, []string{d.head(now)}, now)
+			d.view.print(d, []string{d.head(now)}, now)
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
 	now := retry.SystemClock.Now()
-	d.view.tell(d, []string{d.head(now)}, now)
-	d.view.leave()
+	d.view.print(d, []string{d.head(now)}, now)
+	d.view.finish()
 	return nil
 }
 
@@ -193,7 +193,7 @@ func (d *limitsDemo) rows(_ time.Time, frame int) (rows []string) {
 	for i, k := range of {
 		sign := signWaiting
 		if k.Running > 0 {
-			sign = wheel(frame)
+			sign = spinner(frame)
 		}
 		rows = append(rows, fmt.Sprintf("%s %s  %3d served  %d of %d at once", sign, d.keys[i], k.Served, k.Running, d.atOnce))
 	}
@@ -211,7 +211,7 @@ func (d *limitsDemo) conclude() error {
 		refused += k.Refused
 	}
 	t.Flush()
-	best := d.atBest(d.calls)
+	best := d.leastTime(d.calls)
 	utilisation := best.Seconds() / took.Seconds()
 	fmt.Fprintf(d.out, "\nThe server can serve %d calls in %.1f s at best. It took %.1f s: a utilisation of %.1f %%.\n",
 		d.calls, best.Seconds(), took.Seconds(), 100*utilisation)

@@ -55,42 +55,42 @@ func RunOnboarding(ctx context.Context, out io.Writer, o OnboardingOptions) erro
 	if o.Timeout < 0 {
 		return fmt.Errorf("%w: a timeout of %s is over before it begins; give more than 0", ErrUsage, o.Timeout)
 	}
-	plot := &onboardingPlot{o: o}
+	steps := &onboardingDemo{o: o}
 	if o.Interactive {
 		hook, err := listen(o.Listen)
 		if err != nil {
 			return err
 		}
-		plot.hook = hook
+		steps.hook = hook
 		defer hook.close()
 	}
-	p := &process{Setting: o.Setting, plot: plot, name: "onboarding", out: out}
-	return p.play(ctx)
+	p := &process{Setting: o.Setting, stepDemo: steps, name: "onboarding", out: out}
+	return p.run(ctx)
 }
 
 // onboardingDemo implements stepDemo and onboarding.World.
-type onboardingPlot struct {
-	o      OnboardingOptions
-	world  *outside
-	signUp *builder.Workflow[onboarding.Person]
-	asked  workitem.StepID // the wait for which the event was announced or sent
-	hook   *hook           // nil if it is not Interactive
+type onboardingDemo struct {
+	o        OnboardingOptions
+	services *services
+	signUp   *builder.Workflow[onboarding.Person]
+	asked    workitem.StepID // the wait for which the event was announced or sent
+	hook     *hook           // nil if it is not Interactive
 }
 
-func (p *onboardingPlot) workflow(w *outside) (_ engine.Workflow, err error) {
-	p.world = w
+func (p *onboardingDemo) workflow(w *services) (_ engine.Workflow, err error) {
+	p.services = w
 	p.signUp, err = onboarding.New(p, onboarding.Times{
 		Verify: p.o.Timeout, Pause: p.o.waits(2 * time.Second), Retry: retry.Exponential(4, p.o.waits(time.Second)),
 	})
 	return p.signUp, err
 }
 
-func (p *onboardingPlot) start(ctx context.Context, e *engine.Engine) (workitem.CaseID, error) {
+func (p *onboardingDemo) start(ctx context.Context, e *engine.Engine) (workitem.CaseID, error) {
 	person := onboarding.Person{ID: "u-" + rand.Text()[:6], Email: "ann@example.com"}
 	return p.signUp.Start(ctx, e, person, workflow.By("demo"))
 }
 
-func (p *onboardingPlot) title(input json.RawMessage) (about, title string) {
+func (p *onboardingDemo) title(input json.RawMessage) (about, title string) {
 	o, err := domain.Restore[onboarding.Person](input)
 	if err != nil {
 		return "", string(input)
@@ -98,7 +98,7 @@ func (p *onboardingPlot) title(input json.RawMessage) (about, title string) {
 	return o.ID, fmt.Sprintf("%s signs up as %s", o.Email, o.ID)
 }
 
-func (p *onboardingPlot) parts() []part {
+func (p *onboardingDemo) parts() []part {
 	return []part{
 		{onboarding.StepLink, ""}, {onboarding.StepWelcome, "mail server"}, {onboarding.Verified, ""},
 		{onboarding.StepGenerate, "model"}, {onboarding.StepPause, ""}, {onboarding.StepComplete, ""},
@@ -106,27 +106,27 @@ func (p *onboardingPlot) parts() []part {
 }
 
 // Welcome implements onboarding.World. Its calls have idempotency keys.
-func (p *onboardingPlot) Welcome(ctx context.Context, l onboarding.Letter) error {
-	_, err := p.world.call(ctx, call{Party: "mail server", About: l.Person.ID, Key: l.Key}, once("m-"))
+func (p *onboardingDemo) Welcome(ctx context.Context, l onboarding.Letter) error {
+	_, err := p.services.call(ctx, call{Party: "mail server", About: l.Person.ID, Key: l.Key}, idempotent("m-"))
 	return err
 }
 
 // Generate implements onboarding.World.
-func (p *onboardingPlot) Generate(ctx context.Context, o onboarding.Person) (string, error) {
-	c, err := p.world.call(ctx, call{Party: "model", About: o.ID},
-		busy(modelFailures, "Welcome! This is where to begin."))
+func (p *onboardingDemo) Generate(ctx context.Context, o onboarding.Person) (string, error) {
+	c, err := p.services.call(ctx, call{Party: "model", About: o.ID},
+		failFirst(modelFailures, "Welcome! This is where to begin."))
 	if err == nil && !c.Did {
 		err = workitem.Failf("overloaded", "too many people sign up just now")
 	}
 	return c.Says, err
 }
 
-func (p *onboardingPlot) result(s *workitem.Step, about string) string {
+func (p *onboardingDemo) result(s *workitem.Step, about string) string {
 	switch s.Name {
 	case onboarding.StepLink:
 		return "it holds a token that serves once"
 	case onboarding.StepWelcome:
-		if called, n := p.world.book.count("mail server", about); called > 1 {
+		if called, n := p.services.log.count("mail server", about); called > 1 {
 			return fmt.Sprintf("mailed (called %s, mailed %s)", times(called), times(n))
 		}
 		return "mailed"
@@ -145,7 +145,7 @@ func (p *onboardingPlot) result(s *workitem.Step, about string) string {
 }
 
 // live sends the event, or prints how to send it, once the function waits for it.
-func (p *onboardingPlot) live(ctx context.Context, demo *process, s *progress) error {
+func (p *onboardingDemo) live(ctx context.Context, demo *process, s *progress) error {
 	r := s.row(onboarding.Verified)
 	if r.step == nil || r.step.State != workitem.StepWaiting || r.step.ID == p.asked {
 		return nil
@@ -157,14 +157,14 @@ func (p *onboardingPlot) live(ctx context.Context, demo *process, s *progress) e
 	demo.clock.AfterFunc(demo.pace(1500*time.Millisecond), func() {
 		_, err := demo.engine.Do(ctx, workflow.Send(s.id, onboarding.Verified, nil, workflow.By("demo")))
 		if err != nil && ctx.Err() == nil {
-			demo.broken <- err
+			demo.err <- err
 		}
 	})
 	return nil
 }
 
 // invite prints how to send the event.
-func (p *onboardingPlot) invite(demo *process, s *progress) error {
+func (p *onboardingDemo) invite(demo *process, s *progress) error {
 	token := ""
 	if r := s.row(onboarding.StepLink); r.step != nil {
 		if err := json.Unmarshal(r.step.Result, &token); err != nil {
@@ -181,14 +181,14 @@ or follow the link of the mail, which serves once,
 	return nil
 }
 
-func (p *onboardingPlot) moral(ctx context.Context, e *engine.Engine, s *progress) (string, error) {
+func (p *onboardingDemo) summary(ctx context.Context, e *engine.Engine, s *progress) (string, error) {
 	has := false
 	err := e.View(ctx, func(r store.Reader) (err error) {
 		has, err = onboarding.Accounts.Has(ctx, r.DB(), s.about)
 		return err
 	})
-	_, mailed := p.world.book.count("mail server", s.about)
-	called, _ := p.world.book.count("model", s.about)
+	_, mailed := p.services.log.count("mail server", s.about)
+	called, _ := p.services.log.count("model", s.about)
 	account := "there is no account"
 	if has {
 		account = "there is an account"
@@ -198,7 +198,7 @@ func (p *onboardingPlot) moral(ctx context.Context, e *engine.Engine, s *progres
 	return text, err
 }
 
-func (p *onboardingPlot) explore(id workitem.CaseID) []string {
+func (p *onboardingDemo) explore(id workitem.CaseID) []string {
 	return []string{
 		fmt.Sprintf("tasq events -d %s --case %s", printable.Word(database.Of(p.o.DB).Name()), id),
 		recordsOf(p.o.DB, onboarding.Accounts.Name),

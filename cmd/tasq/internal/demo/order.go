@@ -38,32 +38,32 @@ type OrderOptions struct {
 // ended. When the context ends, it stops at once and returns the error of the context; the cases stay in the file.
 func RunOrder(ctx context.Context, out io.Writer, o OrderOptions) error {
 	o.DB = cmp.Or(o.DB, DefaultOrderDB)
-	p := &process{Setting: o.Setting, plot: &orderPlot{o: o}, name: "order", out: out}
-	return p.play(ctx)
+	p := &process{Setting: o.Setting, stepDemo: &orderDemo{o: o}, name: "order", out: out}
+	return p.run(ctx)
 }
 
 // books has the saved orders.
 var books = domain.Collection[string, order.Receipt]{Name: "orders"}
 
 // orderDemo implements stepDemo and order.Shop.
-type orderPlot struct {
-	o      OrderOptions
-	world  *outside
-	recipe *order.Recipe
+type orderDemo struct {
+	o        OrderOptions
+	services *services
+	recipe   *order.Recipe
 }
 
-func (p *orderPlot) workflow(w *outside) (_ engine.Workflow, err error) {
-	p.world = w
+func (p *orderDemo) workflow(w *services) (_ engine.Workflow, err error) {
+	p.services = w
 	p.recipe, err = order.New(p, retry.Exponential(orderAttempts, p.o.waits(time.Second)))
 	return p.recipe, err
 }
 
-func (p *orderPlot) start(ctx context.Context, e *engine.Engine) (workitem.CaseID, error) {
+func (p *orderDemo) start(ctx context.Context, e *engine.Engine) (workitem.CaseID, error) {
 	return p.recipe.Start(ctx, e, order.Order{ID: "A-" + rand.Text()[:6], Email: "ann@example.com", Cents: 49_90},
 		workflow.By("demo"))
 }
 
-func (p *orderPlot) title(input json.RawMessage) (about, title string) {
+func (p *orderDemo) title(input json.RawMessage) (about, title string) {
 	o, err := domain.Restore[order.Order](input)
 	if err != nil {
 		return "", string(input)
@@ -73,35 +73,35 @@ func (p *orderPlot) title(input json.RawMessage) (about, title string) {
 
 func euros(cents int64) string { return fmt.Sprintf("%d.%02d EUR", cents/100, cents%100) }
 
-func (p *orderPlot) parts() []part {
+func (p *orderDemo) parts() []part {
 	return []part{{order.StepCharge, "bank"}, {order.StepConfirm, "mail server"}, {order.StepSave, "shop"}}
 }
 
 // Charge implements order.Shop.
-func (p *orderPlot) Charge(ctx context.Context, key string, o order.Order) (string, error) {
-	c, err := p.world.call(ctx, call{Party: "bank", About: o.ID, Key: key}, once("ch-"))
+func (p *orderDemo) Charge(ctx context.Context, key string, o order.Order) (string, error) {
+	c, err := p.services.call(ctx, call{Party: "bank", About: o.ID, Key: key}, idempotent("ch-"))
 	return c.Says, err
 }
 
 // Confirm implements order.Shop.
-func (p *orderPlot) Confirm(ctx context.Context, key string, o order.Order) (string, error) {
-	c, err := p.world.call(ctx, call{Party: "mail server", About: o.ID, Key: key}, once("m-"))
+func (p *orderDemo) Confirm(ctx context.Context, key string, o order.Order) (string, error) {
+	c, err := p.services.call(ctx, call{Party: "mail server", About: o.ID, Key: key}, idempotent("m-"))
 	return c.Says, err
 }
 
 // Save implements order.Shop. It fails after the write, so that the write is rolled back.
-func (p *orderPlot) Save(ctx context.Context, db domain.DB, r order.Receipt) error {
+func (p *orderDemo) Save(ctx context.Context, db domain.DB, r order.Receipt) error {
 	if err := books.Put(ctx, db, r.Order, r); err != nil {
 		return err
 	}
-	c, err := p.world.book.take(call{Party: "shop", About: r.Order}, busy(p.o.Failures, "saved"))
+	c, err := p.services.log.record(call{Party: "shop", About: r.Order}, failFirst(p.o.Failures, "saved"))
 	if err == nil && !c.Did {
 		err = workitem.Failf("busy", "the shop's books are closed for now")
 	}
 	return err
 }
 
-func (p *orderPlot) result(s *workitem.Step, about string) string {
+func (p *orderDemo) result(s *workitem.Step, about string) string {
 	switch s.Name {
 	case order.StepCharge:
 		return p.answered("bank", about, s.Result, "charged, as %s", "charged")
@@ -114,23 +114,23 @@ func (p *orderPlot) result(s *workitem.Step, about string) string {
 }
 
 // answered describes the answer of a service, and its calls if there were several.
-func (p *orderPlot) answered(party, about string, result json.RawMessage, format, did string) string {
+func (p *orderDemo) answered(party, about string, result json.RawMessage, format, did string) string {
 	reference, err := domain.Restore[string](result)
 	if err != nil {
 		return string(result)
 	}
 	text := fmt.Sprintf(format, reference)
-	if called, n := p.world.book.count(party, about); called > 1 {
+	if called, n := p.services.log.count(party, about); called > 1 {
 		text += fmt.Sprintf(" (called %s, %s %s)", times(called), did, times(n))
 	}
 	return text
 }
 
-func (p *orderPlot) live(context.Context, *process, *progress) error { return nil }
+func (p *orderDemo) live(context.Context, *process, *progress) error { return nil }
 
-func (p *orderPlot) moral(ctx context.Context, e *engine.Engine, s *progress) (string, error) {
-	_, charged := p.world.book.count("bank", s.about)
-	_, mailed := p.world.book.count("mail server", s.about)
+func (p *orderDemo) summary(ctx context.Context, e *engine.Engine, s *progress) (string, error) {
+	_, charged := p.services.log.count("bank", s.about)
+	_, mailed := p.services.log.count("mail server", s.about)
 	saved := 0
 	err := e.View(ctx, func(r store.Reader) error {
 		has, err := books.Has(ctx, r.DB(), s.about)
@@ -143,7 +143,7 @@ func (p *orderPlot) moral(ctx context.Context, e *engine.Engine, s *progress) (s
 		times(charged), count(mailed, "mail"), times(saved), times(s.attempt)), err
 }
 
-func (p *orderPlot) explore(id workitem.CaseID) []string {
+func (p *orderDemo) explore(id workitem.CaseID) []string {
 	return []string{
 		fmt.Sprintf("tasq items -d %s --case %s", printable.Word(database.Of(p.o.DB).Name()), id),
 		recordsOf(p.o.DB, books.Name),

@@ -53,9 +53,9 @@ func (s *Setting) waits(d time.Duration) time.Duration {
 }
 
 // stepDemo is what differs between the demos of steps.
-type plot interface {
+type stepDemo interface {
 	// workflow returns the definition, which calls the services.
-	workflow(w *outside) (engine.Workflow, error)
+	workflow(w *services) (engine.Workflow, error)
 	// start starts a case.
 	start(ctx context.Context, e *engine.Engine) (workitem.CaseID, error)
 	// title returns the subject of a case in the call log, and a text for display.
@@ -67,7 +67,7 @@ type plot interface {
 	// live is called when all entries so far are printed, and after each later entry.
 	live(ctx context.Context, p *process, s *progress) error
 	// summary is the last sentence, after the table.
-	moral(ctx context.Context, e *engine.Engine, s *progress) (string, error)
+	summary(ctx context.Context, e *engine.Engine, s *progress) (string, error)
 	// explore lists commands that show more of a case, besides those of all demos.
 	explore(id workitem.CaseID) []string
 }
@@ -81,20 +81,20 @@ type part struct {
 // process is one run of a demo of steps.
 type process struct {
 	Setting
-	plot
-	name   string // of the demo, as on the command line
-	out    io.Writer
-	clock  retry.Clock
-	view   view
-	world  *outside
-	engine *engine.Engine
-	broken chan error // an error outside of the case
+	stepDemo
+	name     string // of the demo, as on the command line
+	out      io.Writer
+	clock    retry.Clock
+	view     view
+	services *services
+	engine   *engine.Engine
+	err      chan error // an error outside of the case
 }
 
 // run runs a demo: it continues the cases that are running in the file, starts one if there is none, and returns when
 // they have ended.
-func (p *process) play(ctx context.Context) (err error) {
-	p.clock, p.view, p.broken = retry.SystemClock, newView(p.out, p.Terminal, p.Plain), make(chan error, 1)
+func (p *process) run(ctx context.Context) (err error) {
+	p.clock, p.view, p.err = retry.SystemClock, newView(p.out, p.Terminal, p.Plain), make(chan error, 1)
 	if p.opener == nil {
 		p.opener = func(path string) store.Opener { return database.Of(path).Opener() }
 	}
@@ -104,13 +104,13 @@ func (p *process) play(ctx context.Context) (err error) {
 	if err := Claim(ctx, p.opener(p.DB)); err != nil {
 		return fmt.Errorf("database %s: %w", db.Name(), err)
 	}
-	book, err := openBook(calls, p.clock)
+	log, err := openCallLog(calls, p.clock)
 	if err != nil {
-		return fmt.Errorf("the calls of the world outside: %w", err)
+		return fmt.Errorf("the calls of the services: %w", err)
 	}
-	defer func() { err = errors.Join(err, book.close()) }()
-	p.world = &outside{book: book, pace: p.pace(600 * time.Millisecond)}
-	w, err := p.workflow(p.world)
+	defer func() { err = errors.Join(err, log.close()) }()
+	p.services = &services{log: log, pace: p.pace(600 * time.Millisecond)}
+	w, err := p.workflow(p.services)
 	if err != nil {
 		return err
 	}
@@ -179,7 +179,7 @@ func (p *process) cases(ctx context.Context, workflow string) error {
 		}
 		failed = errors.Join(failed, s.outcome())
 	}
-	p.lookAround(ids[len(ids)-1])
+	p.printCommands(ids[len(ids)-1])
 	return failed
 }
 
@@ -204,7 +204,7 @@ func (p *process) follow(ctx context.Context, id workitem.CaseID, resumed bool) 
 			if !open {
 				return s, errors.Join(ctx.Err(), <-watched)
 			}
-			p.view.tell(s, s.tell(entry), p.clock.Now())
+			p.view.print(s, s.describe(entry), p.clock.Now())
 			if entry.Seq == c.LastSeq && resumed {
 				p.view.mark("so far an earlier run; now this one goes on")
 			}
@@ -213,7 +213,7 @@ func (p *process) follow(ctx context.Context, id workitem.CaseID, resumed bool) 
 			}
 		case <-tick.C:
 			p.view.draw(s, p.clock.Now())
-		case err = <-p.broken:
+		case err = <-p.err:
 		case <-ctx.Done():
 			return s, ctx.Err()
 		}
@@ -244,14 +244,14 @@ func (p *process) printBetween(text string) {
 // conclude prints the table of a case that has ended.
 func (p *process) conclude(ctx context.Context, s *progress) error {
 	p.view.draw(s, p.clock.Now())
-	p.view.leave()
+	p.view.finish()
 	fmt.Fprintln(p.out)
 	t := tabwriter.NewWriter(p.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "step\tcalls\tattempts\tresult")
 	for _, r := range s.all() {
 		calls, attempts, result := "-", "-", cmp.Or(s.remark(r), "-")
 		if r.party != "" {
-			called, _ := p.world.book.count(r.party, s.about)
+			called, _ := p.services.log.count(r.party, s.about)
 			calls = strconv.Itoa(called)
 		}
 		if r.attempts > 0 {
@@ -260,15 +260,15 @@ func (p *process) conclude(ctx context.Context, s *progress) error {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", r.part.step, calls, attempts, printable.Line(result))
 	}
 	t.Flush()
-	moral, err := p.moral(ctx, p.engine, s)
+	summary, err := p.summary(ctx, p.engine, s)
 	if err == nil {
-		_, err = fmt.Fprintf(p.out, "\n%s\n", wrap(moral, 78))
+		_, err = fmt.Fprintf(p.out, "\n%s\n", wrap(summary, 78))
 	}
 	return err
 }
 
 // printCommands prints commands for exploration.
-func (p *process) lookAround(id workitem.CaseID) {
+func (p *process) printCommands(id workitem.CaseID) {
 	fmt.Fprintf(p.out, `
 All of it is in %[1]s. To look around:
   tasq steps -d %[1]s --case %[2]s

@@ -32,7 +32,7 @@ type row struct {
 }
 
 // describe applies the changes of one command, and returns a line of text for each that a user wants to see.
-func (s *progress) tell(e *store.Entry) (lines []string) {
+func (s *progress) describe(e *store.Entry) (lines []string) {
 	for _, event := range e.Changes {
 		if line := s.event(e, event); line != "" {
 			lines = append(lines, s.at(e, line))

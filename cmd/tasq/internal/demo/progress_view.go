@@ -26,11 +26,11 @@ func (s *progress) rows(now time.Time, frame int) []string {
 	var rows []string
 	busy := s.working && s.state == state.CaseStarted
 	for _, r := range s.all() {
-		sign, status := s.stand(r, now)
-		if busy && !r.over() {
+		sign, status := s.status(r, now)
+		if busy && !r.isDone() {
 			busy = false
 			if r.step == nil || r.step.State.Final() || r.step.Kind == workitem.StepDo {
-				sign, status = wheel(frame), "at work"
+				sign, status = spinner(frame), "at work"
 			}
 		}
 		rows = append(rows, fmt.Sprintf("%s %-19s  %-8s %s", sign, r.part.step, status, s.remark(r)))
@@ -39,16 +39,16 @@ func (s *progress) rows(now time.Time, frame int) []string {
 }
 
 // isDone reports whether the function does not execute the step again.
-func (r *row) over() bool {
+func (r *row) isDone() bool {
 	return r.step != nil && (r.step.State == workitem.StepDone || r.step.Kind == workitem.StepToken)
 }
 
 // status returns the sign of a step, and its state or time as text.
-func (s *progress) stand(r *row, now time.Time) (sign, status string) {
+func (s *progress) status(r *row, now time.Time) (sign, status string) {
 	switch {
 	case r.step == nil:
 		return " ", "-"
-	case r.over():
+	case r.isDone():
 		return signDone, "done"
 	case r.step.State.Final():
 		return signFailed, r.step.State.String()

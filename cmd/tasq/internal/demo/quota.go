@@ -106,7 +106,7 @@ func (s *quotaServer) counted() (of []keyCount, took time.Duration) {
 }
 
 // leastTime returns the least time for a number of calls, if each begins as soon as a key has room for it.
-func (q *quota) atBest(calls int) (took time.Duration) {
+func (q *quota) leastTime(calls int) (took time.Duration) {
 	begins := make([][]time.Duration, len(q.keys)) // of the calls of each key
 	for range calls {
 		first, at := 0, time.Duration(0)

@@ -43,7 +43,7 @@ type story struct {
 }
 
 // describe applies the changes of one command, and returns a line of text for each that a user wants to see.
-func (s *story) tell(e *store.Entry) (lines []string) {
+func (s *story) describe(e *store.Entry) (lines []string) {
 	for _, event := range e.Changes {
 		if line := s.event(e, event); line != "" {
 			lines = append(lines, s.at(e, line))
@@ -231,7 +231,7 @@ func signOf(it *workitem.Item, now time.Time, frame int) string {
 	case it.State == workitem.Initialized && it.Due.After(now):
 		return signWaiting
 	}
-	return wheel(frame)
+	return spinner(frame)
 }
 
 func status(it *workitem.Item, now time.Time) string {

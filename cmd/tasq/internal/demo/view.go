@@ -13,7 +13,7 @@ import (
 )
 
 // caseTable is what a view shows of a case.
-type tale interface {
+type caseTable interface {
 	head(now time.Time) string
 	// rows are the lines of the table; each begins with its sign, see [sign]. frame is the frame of the animation.
 	rows(now time.Time, frame int) []string
@@ -33,7 +33,7 @@ func newView(out io.Writer, live, plain bool) view {
 }
 
 // print shows an event.
-func (v *view) tell(s tale, lines []string, now time.Time) {
+func (v *view) print(s caseTable, lines []string, now time.Time) {
 	if v.live {
 		v.draw(s, now)
 		return
@@ -51,7 +51,7 @@ func (v *view) mark(remark string) {
 }
 
 // draw replaces the table that was drawn before.
-func (v *view) draw(s tale, now time.Time) {
+func (v *view) draw(s caseTable, now time.Time) {
 	if !v.live {
 		return
 	}
@@ -83,7 +83,7 @@ func (v *view) erase() {
 }
 
 // finish leaves the table on the screen; the next text is printed below it, and the next table below that.
-func (v *view) leave() { v.drawn = 0 }
+func (v *view) finish() { v.drawn = 0 }
 
 func (v *view) size() (width, height int) {
 	if f, ok := v.out.(*os.File); ok {
@@ -102,7 +102,7 @@ const (
 )
 
 // spinner is the sign of work in progress.
-func wheel(frame int) string { return string(`|/-\`[frame%4]) }
+func spinner(frame int) string { return string(`|/-\`[frame%4]) }
 
 // paint colors a line of the table by its sign.
 func (v *view) paint(line string) string {

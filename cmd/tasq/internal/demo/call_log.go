@@ -17,7 +17,7 @@ import (
 // callLog records the calls that external services (the bank, the mail server, the model) receive: one line of JSON
 // each, in a file beside the database. The file belongs to the services, so it is not part of any transaction: a call
 // whose result was lost when the process was killed is recorded, although the database does not have it.
-type book struct {
+type callLog struct {
 	clock retry.Clock
 	mu    sync.Mutex
 	file  *os.File
@@ -36,23 +36,23 @@ type call struct {
 }
 
 // openCallLog opens the file, and creates it if it does not exist.
-func openBook(path string, clock retry.Clock) (*book, error) {
+func openCallLog(path string, clock retry.Clock) (*callLog, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o644)
 	if err != nil {
 		return nil, err
 	}
-	b := &book{clock: clock, file: file}
+	b := &callLog{clock: clock, file: file}
 	if err := b.refresh(); err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), file.Close())
 	}
 	return b, nil
 }
 
-func (b *book) close() error { return b.file.Close() }
+func (b *callLog) close() error { return b.file.Close() }
 
 // refresh reads what was appended since, also by an earlier process. It ignores an incomplete last line, which a killed
 // process has left.
-func (b *book) refresh() error {
+func (b *callLog) refresh() error {
 	data, err := io.ReadAll(io.NewSectionReader(b.file, b.read, 1<<62))
 	if err != nil {
 		return err
@@ -71,15 +71,15 @@ func (b *book) refresh() error {
 	}
 }
 
-// answer records a call with the answer of a service. fill gets the earlier calls about the same subject, and sets Did
+// record records a call with the answer of a service. fill gets the earlier calls about the same subject, and sets Did
 // and Says. The call is durable when answer returns.
-func (b *book) take(c call, answer func(c *call, before []call)) (call, error) {
+func (b *callLog) record(c call, fill func(c *call, before []call)) (call, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if err := b.refresh(); err != nil {
 		return c, err
 	}
-	answer(&c, b.of(c.Party, c.About))
+	fill(&c, b.of(c.Party, c.About))
 	c.At = b.clock.Now()
 	line, err := json.Marshal(c)
 	if err != nil {
@@ -102,7 +102,7 @@ func (b *book) take(c call, answer func(c *call, before []call)) (call, error) {
 }
 
 // of lists the calls of a service about a subject. The lock is held.
-func (b *book) of(party, about string) (found []call) {
+func (b *callLog) of(party, about string) (found []call) {
 	for _, c := range b.calls {
 		if c.Party == party && c.About == about {
 			found = append(found, c)
@@ -112,7 +112,7 @@ func (b *book) of(party, about string) (found []call) {
 }
 
 // count returns the number of calls of a service about a subject, and how many of them had an effect.
-func (b *book) count(party, about string) (called, did int) {
+func (b *callLog) count(party, about string) (called, did int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, c := range b.of(party, about) {
@@ -125,7 +125,7 @@ func (b *book) count(party, about string) (called, did int) {
 }
 
 // idempotent returns a service that acts once for each key, and answers with a reference that begins with the prefix.
-func once(prefix string) func(c *call, before []call) {
+func idempotent(prefix string) func(c *call, before []call) {
 	return func(c *call, before []call) {
 		c.Did, c.Says = true, prefix+c.Key[:min(8, len(c.Key))]
 		for _, old := range before {
@@ -137,7 +137,7 @@ func once(prefix string) func(c *call, before []call) {
 }
 
 // failFirst returns a service that refuses its first n calls about a subject.
-func busy(n int, says string) func(c *call, before []call) {
+func failFirst(n int, says string) func(c *call, before []call) {
 	return func(c *call, before []call) {
 		if c.Did, c.Says = len(before) >= n, says; !c.Did {
 			c.Says = "busy"
@@ -146,24 +146,24 @@ func busy(n int, says string) func(c *call, before []call) {
 }
 
 // services are the simulated services of a demo, which take some time and record their calls.
-type outside struct {
-	book *book
+type services struct {
+	log  *callLog
 	pace time.Duration // the duration of a call; half of it passes before the service acts
 }
 
 // call calls a service. In the second half of the call the service has acted, and the caller does not know it yet.
-func (w *outside) call(ctx context.Context, c call, answer func(c *call, before []call)) (call, error) {
-	if err := w.travel(ctx); err != nil {
+func (w *services) call(ctx context.Context, c call, answer func(c *call, before []call)) (call, error) {
+	if err := w.delay(ctx); err != nil {
 		return c, err
 	}
-	c, err := w.book.take(c, answer)
+	c, err := w.log.record(c, answer)
 	if err != nil {
 		return c, err
 	}
-	return c, w.travel(ctx)
+	return c, w.delay(ctx)
 }
 
-func (w *outside) travel(ctx context.Context) error {
+func (w *services) delay(ctx context.Context) error {
 	timer := time.NewTimer(w.pace / 2)
 	defer timer.Stop()
 	select {

@@ -11,9 +11,9 @@ import (
 	"github.com/tasq-dev/tasq/internal/virtual"
 )
 
-func open(t *testing.T, path string) *book {
+func open(t *testing.T, path string) *callLog {
 	t.Helper()
-	b, err := openBook(path, virtual.NewClock())
+	b, err := openCallLog(path, virtual.NewClock())
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, b.close()) })
 	return b
@@ -23,21 +23,21 @@ func TestABankChargesOnceForEachKey(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "calls")
 	first := open(t, path)
-	a, err := first.take(call{Party: "bank", About: "A-1", Key: "0123456789"}, once("ch-"))
+	a, err := first.record(call{Party: "bank", About: "A-1", Key: "0123456789"}, idempotent("ch-"))
 	require.NoError(t, err)
 	require.True(t, a.Did)
 	require.Equal(t, "ch-01234567", a.Says)
 
 	second := open(t, path) // by the next process
-	again, err := second.take(call{Party: "bank", About: "A-1", Key: "0123456789"}, once("ch-"))
+	again, err := second.record(call{Party: "bank", About: "A-1", Key: "0123456789"}, idempotent("ch-"))
 	require.NoError(t, err)
 	require.False(t, again.Did)
 	require.Equal(t, a.Says, again.Says)
-	other, err := second.take(call{Party: "bank", About: "A-1", Key: "x"}, once("ch-"))
+	other, err := second.record(call{Party: "bank", About: "A-1", Key: "x"}, idempotent("ch-"))
 	require.NoError(t, err)
 	require.True(t, other.Did)
 
-	_, err = first.take(call{Party: "mail server", About: "A-1", Key: "x"}, once("m-"))
+	_, err = first.record(call{Party: "mail server", About: "A-1", Key: "x"}, idempotent("m-"))
 	require.NoError(t, err)
 	called, did := first.count("bank", "A-1")
 	require.Equal(t, []int{3, 2}, []int{called, did}, "what the other process wrote is read, too")
@@ -48,12 +48,12 @@ func TestABusyPartyRefusesItsFirstCalls(t *testing.T) {
 	b := open(t, filepath.Join(t.TempDir(), "calls"))
 	var did []bool
 	for range 4 {
-		c, err := b.take(call{Party: "shop", About: "A-1"}, busy(2, "saved"))
+		c, err := b.record(call{Party: "shop", About: "A-1"}, failFirst(2, "saved"))
 		require.NoError(t, err)
 		did = append(did, c.Did)
 	}
 	require.Equal(t, []bool{false, false, true, true}, did)
-	c, err := b.take(call{Party: "shop", About: "A-2"}, busy(2, "saved"))
+	c, err := b.record(call{Party: "shop", About: "A-2"}, failFirst(2, "saved"))
 	require.NoError(t, err)
 	require.Equal(t, "busy", c.Says, "each order is counted for itself")
 }
@@ -62,7 +62,7 @@ func TestALineThatAKillToreIsNoCall(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "calls")
 	b := open(t, path)
-	_, err := b.take(call{Party: "bank", About: "A-1", Key: "k1"}, once("ch-"))
+	_, err := b.record(call{Party: "bank", About: "A-1", Key: "k1"}, idempotent("ch-"))
 	require.NoError(t, err)
 	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
 	require.NoError(t, err)
@@ -71,7 +71,7 @@ func TestALineThatAKillToreIsNoCall(t *testing.T) {
 	require.NoError(t, f.Close())
 
 	b = open(t, path)
-	c, err := b.take(call{Party: "bank", About: "A-1", Key: "k2"}, once("ch-"))
+	c, err := b.record(call{Party: "bank", About: "A-1", Key: "k2"}, idempotent("ch-"))
 	require.NoError(t, err)
 	require.True(t, c.Did, "the bank never finished it")
 	b = open(t, path)
@@ -81,12 +81,12 @@ func TestALineThatAKillToreIsNoCall(t *testing.T) {
 
 func TestACallEndsWithItsContext(t *testing.T) {
 	t.Parallel()
-	w := &outside{book: open(t, filepath.Join(t.TempDir(), "calls")), pace: 1 << 40}
+	w := &services{log: open(t, filepath.Join(t.TempDir(), "calls")), pace: 1 << 40}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := w.call(ctx, call{Party: "bank", About: "A-1", Key: "k"}, once("ch-"))
+	_, err := w.call(ctx, call{Party: "bank", About: "A-1", Key: "k"}, idempotent("ch-"))
 	require.ErrorIs(t, err, context.Canceled)
-	called, _ := w.book.count("bank", "A-1")
+	called, _ := w.log.count("bank", "A-1")
 	require.Zero(t, called)
 }
 

@@ -8,9 +8,9 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// strays reports orphaned rows, such as an incomplete removal of a case would leave.
-func (c *checker) strays(audit store.Audit) {
-	for _, s := range audit.Strays {
+// orphans reports orphaned rows, such as an incomplete removal of a case would leave.
+func (c *checker) orphans(audit store.Audit) {
+	for _, s := range audit.Orphans {
 		if s.What == "journal entry" {
 			c.breach("I7", "case %s is in the journal (entry %s) and not in the tables", s.Case, s.ID)
 			continue

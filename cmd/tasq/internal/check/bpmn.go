@@ -8,10 +8,10 @@ import (
 	"github.com/tasq-dev/tasq/net/verify"
 )
 
-// dropInvented drops what is said of elements that the file does not have: the tasks and conditions that the reader of
-// BPMN adds, which have no id there, and the regions, which are all its own. Such a task can never start only where
-// something of the file cannot either, or where a process always ends in another way.
-func (n *Net) dropInvented(ids map[string]string, o Options) {
+// dropAdded removes findings about elements that the file does not have: tasks and conditions that the reader of BPMN
+// adds, which have no id in the file, and regions, all of which it adds. If such a task can never start, either an
+// element of the file cannot start, which is reported, or the process always ends in another way.
+func (n *Net) dropAdded(ids map[string]string, o Options) {
 	n.Report.Warnings = slices.DeleteFunc(n.Report.Warnings, func(w verify.Finding) bool {
 		return w.Code == verify.RegionUseless || ids[w.Subject] == ""
 	})
@@ -26,24 +26,26 @@ func (n *Net) dropInvented(ids map[string]string, o Options) {
 	}
 	for i := range n.Report.Findings {
 		if f := &n.Report.Findings[i]; f.Code == verify.ImproperCompletion {
-			leftBehind(f)
+			leftTokens(f)
 		}
 	}
 }
 
-// findDeadTasks looks once more for tasks that can never start. What gathers the ends acts as soon as no more can be
-// reached, and the case is over then, before what is stuck has gone on to where it stops. Here it takes its time.
+// findDeadTasks repeats the search for tasks that can never start. The or-join that the reader adds before the end fires
+// as soon as no more tokens can reach it, and as a routing task it ends the case before tokens elsewhere have moved on to
+// where they get stuck. So tasks on their way seem dead. In the copy that is verified here it is an atomic task, and the
+// other tasks can start before it.
 func (n *Net) findDeadTasks(ids map[string]string, o Options) {
-	patient := *n.def
-	patient.Tasks = slices.Clone(patient.Tasks)
-	for i := range patient.Tasks {
-		if t := &patient.Tasks[i]; t.Join == net.Or && ids[t.Name] == "" {
+	copied := *n.def
+	copied.Tasks = slices.Clone(copied.Tasks)
+	for i := range copied.Tasks {
+		if t := &copied.Tasks[i]; t.Join == net.Or && ids[t.Name] == "" {
 			t.Kind = net.Atomic
 		}
 	}
-	compiled, err := net.Compile(&patient)
+	compiled, err := net.Compile(&copied)
 	if err != nil {
-		return // it is the net that was verified, with other kinds
+		return // impossible: the net was compiled with other kinds before
 	}
 	again := verify.Net(compiled, verify.Options{States: o.States, Time: o.Time, Now: o.Now})
 	if again.Verdict == verify.Unknown {
@@ -55,9 +57,10 @@ func (n *Net) findDeadTasks(ids map[string]string, o Options) {
 	n.Report.Findings = append(dead, findings...)
 }
 
-// leftBehind says what an improper completion means in BPMN. A process is over when no token is left, and the routing
-// task that gathers the ends waits for every token that can still reach one. So what is left over then is stuck.
-func leftBehind(f *verify.Finding) {
+// leftTokens replaces the text of an improper completion by what it means in BPMN. A process ends when no token is left,
+// and the routing task before the end waits for every token that can still reach an end. So the remaining tokens are
+// stuck.
+func leftTokens(f *verify.Finding) {
 	var names []string
 	for _, e := range f.Elements[min(1, len(f.Elements)):] {
 		names = append(names, `"`+e.Name+`"`)
