@@ -46,6 +46,11 @@ func (s *Store) Backup(ctx context.Context, to string, o store.BackupOptions) (e
 	if err := verifyCopy(ctx, part, o.Verify); err != nil {
 		return fmt.Errorf("the copy is incomplete and was deleted: %w", err)
 	}
+	if s.memory == nil {
+		if err := shareLike(s.path, part); err != nil {
+			return at(to, "the copy cannot get the permissions of the database: %w", err)
+		}
+	}
 	// The content is synced before the rename: a power failure between the two leaves the old copy, or none.
 	if err := syncPath(part); err != nil {
 		return at(to, "the copy cannot be written: %w", err)

@@ -60,7 +60,10 @@ func explain(path string, err error) error {
 		return at(path, "%w: another program keeps the file locked; let it end its transaction: %w", store.ErrUnavailable, err)
 	case sqlite3.SQLITE_IOERR:
 		return at(path, "%w: the disk reports an error, so nothing of this happened: %w", store.ErrUnavailable, err)
-	case sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_INTERRUPT, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PROTOCOL:
+	case sqlite3.SQLITE_CANTOPEN:
+		return at(path, "%w: it cannot be opened: check the rights of this process to the file and its folder, and its limit of open "+
+			"files: %w", store.ErrUnavailable, err)
+	case sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_INTERRUPT, sqlite3.SQLITE_PROTOCOL:
 		return at(path, "%w, so nothing of this happened: %w", store.ErrUnavailable, err)
 	}
 	switch {

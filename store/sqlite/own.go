@@ -99,6 +99,7 @@ func ownFile(path string) (*flock.Flock, error) {
 	if err := prepareFile(path); err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
+	shareLock(path)
 	return lock, nil
 }
 

@@ -125,6 +125,7 @@ func (p *presence) checkLock() error {
 	}
 	p.log.Warn("the lock file was removed while the database was in use; it was made anew. Do not remove it: it is no "+
 		"remainder of a crash, the system releases the lock of a process that ends", "file", p.lock.Path())
+	shareLock(p.path)
 	err = p.lock.Close()
 	p.lock = again
 	return err
@@ -155,7 +156,7 @@ func lockFile(path string) (*flock.Flock, error) {
 	locked, err := lock.TryLock()
 	switch {
 	case err != nil && (errors.Is(err, fs.ErrPermission) || readOnlyDisk(err)):
-		return nil, at(path, "%w: give this process the right to write the folder: %w", store.ErrReadOnly, err)
+		return nil, at(path, "%w: give this process the right to write the folder and the lock file: %w", store.ErrReadOnly, err)
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, at(path, "make sure that its folder is there: %w", err)
 	case err != nil:
@@ -169,6 +170,24 @@ func lockFile(path string) (*flock.Flock, error) {
 		return nil, errors.Join(err, lock.Close())
 	}
 	return lock, nil
+}
+
+// shareLock gives the lock file the permissions of the database, as SQLite does with the log. Otherwise a second user who
+// may write the database could not lock it, nor ask whether it is locked. It may fail, since that user is not the owner
+// of an existing lock file and need not change it.
+func shareLock(path string) { _ = shareLike(path, path+".lock") }
+
+// shareLike gives a file the permissions of a database, and, if this process may change owners, its owner. Without the
+// latter, files that the administrator creates beside the database of a service would shut out the service.
+func shareLike(path, file string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if err := ownLike(info, file); err != nil {
+		return err
+	}
+	return os.Chmod(file, info.Mode().Perm())
 }
 
 // ownerToken is the row of the table meta that identifies the owner. If the lock file was removed, a second engine can

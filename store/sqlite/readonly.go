@@ -41,6 +41,8 @@ func mustHold(path string) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return at(path, "%w: %w", store.ErrNotFound, err)
+	case errors.Is(err, fs.ErrPermission):
+		return at(path, "%w: give this process the right to read its folder: %w", store.ErrUnavailable, err)
 	case err == nil && info.Mode().IsRegular() && info.Size() == 0:
 		return emptyFile(path)
 	}
