@@ -1,7 +1,7 @@
 // Package readable checks errors that a user's function has returned, before the engine looks at them.
 //
-// The methods of such an error may panic: those of a nil pointer that was returned as an error do, which is a common mistake. The engine
-// asks errors on goroutines of its own, where a panic would end the process with all that runs in it.
+// The methods of such an error may panic: those of a nil pointer that was returned as an error do, which is a common
+// mistake. The engine calls the methods on its own goroutines, where a panic would end the process.
 package readable
 
 import (
@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// Error returns nil if all methods of err that the engine may call can be called: Error, those by which errors.Is and errors.As follow a
-// chain, and those by which an error describes a failure. Otherwise it returns an error that says which one cannot be read, and why. Such
-// an err is not wrapped, since nothing can be asked of it. Nil is readable.
+// Error returns nil if the engine can call all methods of err that it may need: Error, those by which errors.Is and
+// errors.As follow a chain, and those that describe a failure. Otherwise it returns an error that says which method
+// failed, and how. It does not wrap err, since the methods of err cannot be called. A nil error is readable.
 func Error(err error) (unreadable error) {
 	if err == nil {
 		return nil
@@ -24,7 +24,7 @@ func Error(err error) (unreadable error) {
 		}
 	}()
 	_ = err.Error()
-	_ = errors.Is(err, errNone) // asks every Is and Unwrap
+	_ = errors.Is(err, errNone) // calls all Is and Unwrap methods
 	if e, ok := errors.AsType[coded](err); ok {
 		_, _ = e.FailureCode(), e.FailureDetails()
 	}
@@ -37,7 +37,7 @@ func Error(err error) (unreadable error) {
 	return nil
 }
 
-// errNone is what no error is.
+// errNone is an error that no other error matches.
 var errNone = errors.New("none")
 
 // The methods by which an error describes a failure; see workitem.FailureOf and package retry.

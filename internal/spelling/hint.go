@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// Hint ends an error about an unknown word: with the known word that it resembles, or else with what there is.
+// Hint returns the end of an error about an unknown word: the known word that it resembles, or otherwise all known
+// words.
 func Hint(word string, known []string) string {
 	if best := Closest(word, known); best != "" {
 		return fmt.Sprintf("did you mean %q?", best)
@@ -16,7 +17,7 @@ func Hint(word string, known []string) string {
 	return "there is " + List(known)
 }
 
-// List shows names, and only the first of many.
+// List formats names; of many it has only the first.
 func List(names []string) string {
 	const most = 20
 	if len(names) > most {

@@ -1,14 +1,14 @@
-// Package spelling finds the word that a person most likely meant, for errors that ask "did you mean".
+// Package spelling finds the known word that a user probably meant, for errors that ask "did you mean".
 package spelling
 
 import "strings"
 
-// longest is the longest word, in bytes, that is compared with others.
+// longest is the maximum length, in bytes, of words that are compared.
 const longest = 64
 
-// Closest returns the known word with the fewest typing errors between it and word, "" if none is near enough to be
-// worth asking: one error is borne for every three letters, so that "edn" finds "end" and "stop" does not find "show".
-// Small and capital letters are the same.
+// Closest returns the known word with the fewest typing errors relative to word, or "" if none is similar enough. One
+// error is allowed for every three letters, so that "edn" finds "end", and "stop" does not find "show". The comparison
+// ignores case.
 func Closest(word string, known []string) string {
 	if len(word) > longest {
 		return ""
@@ -26,7 +26,8 @@ func Closest(word string, known []string) string {
 	return best
 }
 
-// typingErrors counts the letters to add, drop, change or swap with their neighbour to make b of a.
+// typingErrors returns the number of letters to insert, delete, replace, or swap with their neighbors, to turn a into
+// b.
 func typingErrors(a, b string) int {
 	before, prev, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range row {

@@ -1,5 +1,5 @@
-// Package transfer copies all cases of one store into another, entry by entry of the journal: what a store makes of entries is
-// its own matter, so the two may be of different kinds. A copy that was interrupted goes on where it was.
+// Package transfer copies all cases of one store into another, entry by entry of the journal. Each store maps entries
+// to its own tables, so the stores may be of different kinds. An interrupted copy continues where it stopped.
 package transfer
 
 import (
@@ -13,21 +13,22 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// The ways in which a copy is refused.
+// The reasons for which a copy is refused.
 var (
 	ErrNotEmpty = errors.New("the target holds cases already, and is not the beginning of a copy of this source: name an empty one, " +
 		"or use it as it is if the copy was complete, which tasq doctor checks")
 	ErrRequests = errors.New("commands that were left for the engine of the source are not done yet")
 )
 
-// Progress is how far a copy is, in entries of the journal.
+// Progress is the progress of a copy, in entries of the journal.
 type Progress struct{ Entries, Of int64 }
 
-// state of a copy, kept as a record of the target until it is done. It is written together with what it describes.
+// position is the state of a copy, stored as a record of the target until the copy is complete. It is written in the
+// transaction of the entries that it describes.
 type position struct {
-	Root    string `json:"root"`    // of the first entry: which source this is a copy of
-	Seq     int64  `json:"seq"`     // position in the source of the last entry that is in the target
-	Entries int64  `json:"entries"` // how many there are
+	Root    string `json:"root"`    // of the first entry; it identifies the source
+	Seq     int64  `json:"seq"`     // the position in the source of the last copied entry
+	Entries int64  `json:"entries"` // the number of copied entries
 }
 
 // positions has one record, under the key "copy".
@@ -36,10 +37,10 @@ var positions = domain.Collection[string, position]{Name: "tasq-copy"}
 const (
 	key      = "copy"
 	batch    = 500  // entries in one transaction
-	maxTrees = 5000 // trees kept in memory, so that the next entry of each is applied without a look at the target
+	maxTrees = 5000 // trees in memory, so that their next entries need no query of the target
 )
 
-// copier is one run.
+// copier is one call of Copy.
 type copier struct {
 	from, to store.Store
 	at       position
@@ -48,10 +49,11 @@ type copier struct {
 	progress func(Progress)
 }
 
-// Copy copies definitions, cases with all that they have, idempotency keys, the records of collections, and the settings of limits and queues. Tables of the
-// user's own are not copied. Both stores are to be open for writing, so that no engine runs on either; progress may be nil.
-// The error wraps [ErrNotEmpty], [ErrRequests] or [store.ErrHalfCopied], of the source; after any other one, the same call goes on. Until it
-// has, no engine opens the target: see [Whole].
+// Copy copies definitions, cases with all their data, idempotency keys, the records of collections, and the settings of
+// limits and queues. It does not copy tables of the user. Both stores must be open for writing, so that no engine runs
+// on them; progress may be nil. The error wraps [ErrNotEmpty], [ErrRequests] or, for the source, [store.ErrHalfCopied];
+// after any other error, the same call continues the copy. Until it is complete, no engine opens the target: see
+// [Whole].
 func Copy(ctx context.Context, from, to store.Store, progress func(Progress)) (Progress, error) {
 	c := &copier{from: from, to: to, trees: make(map[workitem.CaseID]*state.Tree), progress: progress}
 	for _, step := range []func(context.Context) error{c.check, c.definitions, c.resume, c.entries, c.finish} {
@@ -64,7 +66,7 @@ func Copy(ctx context.Context, from, to store.Store, progress func(Progress)) (P
 
 func (c *copier) done() Progress { return Progress{Entries: c.at.Entries, Of: c.of} }
 
-// Whole returns an error that wraps [store.ErrHalfCopied] if the database is the beginning of a copy.
+// Whole returns an error that wraps [store.ErrHalfCopied] if the database is an incomplete copy.
 func Whole(ctx context.Context, r store.Reader) error {
 	at, err := positions.Get(ctx, r.DB(), key)
 	switch {
@@ -77,7 +79,7 @@ func Whole(ctx context.Context, r store.Reader) error {
 		"or drop the database and go on with the source", store.ErrHalfCopied, at.Entries)
 }
 
-// check refuses a source that is half a copy itself, and one with commands in its inbox, which would be lost.
+// check refuses a source that is an incomplete copy itself, and one with commands in its inbox, which would be lost.
 func (c *copier) check(ctx context.Context) error {
 	if err := c.from.View(ctx, func(r store.Reader) error { return Whole(ctx, r) }); err != nil {
 		return fmt.Errorf("the source: %w", err)
@@ -103,7 +105,7 @@ func (c *copier) definitions(ctx context.Context) error {
 	return c.to.Register(ctx, defs)
 }
 
-// resume finds where the copy is, and how much there is to copy.
+// resume reads the position of the copy, and the number of entries to copy.
 func (c *copier) resume(ctx context.Context) error {
 	first := ""
 	err := c.from.View(ctx, func(r store.Reader) error {
@@ -158,7 +160,7 @@ func (c *copier) entries(ctx context.Context) error {
 	return c.write(ctx, waiting)
 }
 
-// write appends entries to the target, and notes how far the copy is, in one transaction.
+// write appends entries to the target and updates the position, in one transaction.
 func (c *copier) write(ctx context.Context, entries []*store.Entry) error {
 	if len(entries) == 0 {
 		return nil
@@ -187,7 +189,7 @@ func (c *copier) write(ctx context.Context, entries []*store.Entry) error {
 	return nil
 }
 
-// append applies an entry to its tree, and appends it to the target with a position of its own there.
+// append applies an entry to its tree, and appends it to the target, which assigns it a new position.
 func (c *copier) append(ctx context.Context, tx store.Tx, e *store.Entry) error {
 	t := c.trees[e.Root]
 	switch {
@@ -208,16 +210,16 @@ func (c *copier) append(ctx context.Context, tx store.Tx, e *store.Entry) error 
 		}
 	}
 	if c.trees[e.Root] = t; t.Ended() {
-		delete(c.trees, e.Root) // most are not changed again
+		delete(c.trees, e.Root) // most ended cases are not changed again
 	}
-	own := *e // its position is that of the target then
+	own := *e // the target sets its position
 	return tx.Append(ctx, &own, t)
 }
 
-// record is a row of a collection as it is stored.
+// record is a row of a collection in its stored form.
 type record struct{ collection, key, value string }
 
-// finish copies the records and the settings, and ends the copy.
+// finish copies the records and the settings, and removes the position.
 func (c *copier) finish(ctx context.Context) error {
 	var all []record
 	var settings []store.Setting

@@ -2,8 +2,8 @@ package svg
 
 import "slices"
 
-// sweep goes over all layers once, to the right and to the left by turns. Each layer is sorted by where the neighbors
-// of its vertices are in the layer before, and then neighbors change places as long as that saves crossings.
+// sweep visits all layers, alternately to the right and to the left. It sorts each layer by the positions of neighbors
+// in the layer before, and then transposes adjacent vertices as long as that removes crossings.
 func (s *sorter) sweep(round int) {
 	last := len(s.layers) - 1
 	keepTies := round/2%2 == 0
@@ -19,8 +19,9 @@ func (s *sorter) sweep(round int) {
 	s.transpose(round%4 != 3)
 }
 
-// sort orders a layer by the mean position of neighbors. Vertices without any stay where they are, and the others are
-// sorted around them. Of equal ones the order stays, or is turned round, which gets a sweep out of a dead end.
+// sort orders a layer by the mean position of the neighbors. Vertices without neighbors keep their positions, and the
+// others are sorted around them. Vertices with equal means keep their order, or are reversed, by which a sweep leaves a
+// local minimum.
 func (s *sorter) sort(l int, neighbors [][]int, keepTies bool) {
 	layer := s.layers[l]
 	var bound []int
@@ -50,8 +51,9 @@ func (s *sorter) sort(l int, neighbors [][]int, keepTies bool) {
 	}
 }
 
-// transpose swaps neighbors in a layer wherever that saves crossings, until nothing changes or enough was tried. If it
-// is loose, it swaps them where that costs nothing too: other orders with as many crossings lead to ones with fewer.
+// transpose swaps adjacent vertices of a layer where that removes crossings, until nothing changes or the effort is
+// used up. If loose, it also swaps them where the number of crossings stays the same: from such an order, others with
+// fewer may be reachable.
 func (s *sorter) transpose(loose bool) {
 	const rounds = 10
 	changed := make([]bool, len(s.layers))
@@ -104,8 +106,8 @@ func (s *sorter) sortByPos(ns []int) {
 	}
 }
 
-// cross counts the pairs of which the first, of a vertex above, is below the second, of a vertex under it. Both lists
-// are sorted.
+// cross counts the crossings between the edges of a vertex and those of the vertex below it: the pairs of end positions
+// in which the one of the upper vertex is below the other. Both lists are sorted.
 func (s *sorter) cross(above, under []int) int {
 	sum, smaller := 0, 0
 	for _, a := range above {
@@ -117,8 +119,8 @@ func (s *sorter) cross(above, under []int) int {
 	return sum
 }
 
-// dropTurns takes the turns out: they did their part in the order, and need no room. A layer that held nothing else
-// goes too.
+// dropTurns removes the turns from the layers, where they only serve the order and take no room, and layers that become
+// empty.
 func (f *figure) dropTurns() {
 	isTurn := func(v int) bool { return f.vs[v].kind == turn }
 	for l := range f.layers {

@@ -1,5 +1,5 @@
-// Package live sends open pages what has changed. However many people look at a page, it is made once for all of them at each change,
-// and each gets the parts that are not as they were.
+// Package live streams changes to open pages. However many browsers show a page, it is rendered once at each change,
+// and each browser gets the parts that have changed.
 package live
 
 import (
@@ -17,17 +17,17 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// What bounds the streams.
+// The bounds of streams.
 const (
 	maxStreams = 2000
 	perUser    = 20
-	pause      = 250 * time.Millisecond // the least time between two looks at one page
-	idle       = 10 * time.Second       // how long a page is left alone without a change: times pass
+	pause      = 250 * time.Millisecond // the minimum time between two renderings of a page
+	idle       = 10 * time.Second       // the time after which a page is rendered without a change, since it shows times
 )
 
 // Hub holds the pages that are open in a browser.
 type Hub struct {
-	pages http.Handler // answers with the parts of a page
+	pages http.Handler // renders the parts of a page
 	key   func(u *access.User) string
 	b     source.Backend
 	clock retry.Clock
@@ -36,10 +36,11 @@ type Hub struct {
 	watched map[string]*watched
 	streams map[string]int // by user
 	all     int
-	stop    context.CancelFunc // ends the watch of the journal; nil while no page is open
+	stop    context.CancelFunc // stops the watch of the journal; nil while no page is open
 }
 
-// New makes a hub. pages answers a request for a page with its parts; key distinguishes users that see different things.
+// New returns a hub. pages responds to the request of a page with its parts; key distinguishes users that see different
+// data.
 func New(pages http.Handler, key func(u *access.User) string, b source.Backend, clock retry.Clock) *Hub {
 	return &Hub{pages: pages, key: key, b: b, clock: clock, watched: make(map[string]*watched), streams: make(map[string]int)}
 }
@@ -66,7 +67,7 @@ func (h *Hub) Serve(w http.ResponseWriter, r *http.Request) {
 	p.follow(r.Context(), w, r.URL.Query().Get("seen"))
 }
 
-// join makes the page one that is looked at.
+// join adds a viewer to a page, and starts to watch the page if it is the first.
 func (h *Hub) join(r *http.Request, u *access.User, page *url.URL) (*watched, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -76,7 +77,7 @@ func (h *Hub) join(r *http.Request, u *access.User, page *url.URL) (*watched, er
 	key := h.key(u) + "\x00" + page.RequestURI()
 	p := h.watched[key]
 	if p == nil {
-		ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context())) // it is made for all who look, not for this one
+		ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context())) // the page is rendered for all viewers, so it does not end with the request of the first
 		request := r.Clone(ctx)
 		request.URL, request.RequestURI = page, page.RequestURI()
 		request.Header = http.Header{"Accept": {"application/json"}}
@@ -112,12 +113,12 @@ func (h *Hub) leave(u *access.User, p *watched) {
 	}
 }
 
-// watch has the pages made again as the journal grows. It ends with the last open page.
+// watch renders the pages again when the journal has new entries. It ends with the last open page.
 func (h *Hub) watch(ctx context.Context) {
 	for ctx.Err() == nil {
 		last, err := store.Newest(ctx, h.b, store.JournalFilter{Settled: true})
 		if err == nil {
-			h.changed() // what was committed before, and after the pages were made
+			h.changed() // includes what was committed before the watch and after the pages were rendered
 			for _, err := range source.Follow(ctx, h.b, h.clock, workitem.CaseID{}, last) {
 				if err != nil {
 					break
@@ -125,7 +126,7 @@ func (h *Hub) watch(ctx context.Context) {
 				h.changed()
 			}
 		}
-		retry.Sleep(ctx, h.clock, idle) // the database cannot be read; the pages say so
+		retry.Sleep(ctx, h.clock, idle) // the database cannot be read, which the pages report
 	}
 }
 
@@ -135,12 +136,12 @@ func (h *Hub) changed() {
 	for _, p := range h.watched {
 		select {
 		case p.changes <- struct{}{}:
-		default: // it will be looked at anyway
+		default: // the page will be rendered anyway
 		}
 	}
 }
 
-// Watched is how many pages are looked at, and by how many; for tests.
+// Watched returns the numbers of open pages and of viewers, for tests.
 func (h *Hub) Watched() (pages, viewers int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -15,23 +15,23 @@ import (
 type watched struct {
 	key     string
 	request *http.Request
-	changes chan struct{} // holds one
+	changes chan struct{} // has a buffer of one
 	cancel  context.CancelFunc
 	viewers int // guarded by the hub
 
 	mu      sync.Mutex
 	version int
-	seen    string            // names the parts
-	parts   map[string]string // as they are
-	event   []byte            // what the viewers of the version before need
-	next    chan struct{}     // is closed at the next version
+	seen    string            // the names of the parts
+	parts   map[string]string // their current content
+	event   []byte            // for viewers of the previous version
+	next    chan struct{}     // closed when the next version exists
 }
 
 func newWatched(key string, r *http.Request, cancel context.CancelFunc) *watched {
 	return &watched{key: key, request: r, changes: make(chan struct{}, 1), cancel: cancel, next: make(chan struct{})}
 }
 
-// run makes the page when something has changed, and now and then.
+// run renders the page after changes, and at intervals.
 func (p *watched) run(ctx context.Context, h *Hub) {
 	for ctx.Err() == nil {
 		p.make(ctx, h.pages)
@@ -51,7 +51,7 @@ func wait(ctx context.Context, clock retry.Clock, changes chan struct{}) {
 	}
 }
 
-// recorder takes an answer.
+// recorder records a response.
 type recorder struct {
 	header http.Header
 	status int
@@ -64,7 +64,7 @@ func (r *recorder) WriteHeader(status int) { r.status = status }
 
 func (r *recorder) Write(b []byte) (int, error) { return r.body.Write(b) }
 
-// make makes the page. One that cannot be made stays as it was.
+// make renders the page. After an error the previous version stays.
 func (p *watched) make(ctx context.Context, pages http.Handler) {
 	w := &recorder{header: make(http.Header)}
 	pages.ServeHTTP(w, p.request.WithContext(ctx))
@@ -84,7 +84,7 @@ func (p *watched) make(ctx context.Context, pages http.Handler) {
 	p.next = make(chan struct{})
 }
 
-// difference is the event that leads from some parts to others; nil if they are the same.
+// difference returns the event that turns some parts into others; nil if they are equal.
 func difference(from, to map[string]string) []byte {
 	changed := make(map[string]string)
 	for id, html := range to {
@@ -96,13 +96,14 @@ func difference(from, to map[string]string) []byte {
 		return nil
 	}
 	data, err := json.Marshal(changed)
-	if err != nil { // strings can be written
+	if err != nil { // strings can always be encoded
 		panic(err)
 	}
 	return fmt.Appendf(nil, "event: parts\ndata: %s\n\n", data)
 }
 
-// follow writes each version that comes, until the viewer leaves. One that is slow gets what has changed since its last one.
+// follow writes each new version until the viewer leaves. A slow viewer gets all changes since its last version at
+// once.
 func (p *watched) follow(ctx context.Context, w http.ResponseWriter, seen string) {
 	out := http.NewResponseController(w)
 	if out.Flush() != nil {

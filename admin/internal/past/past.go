@@ -1,4 +1,4 @@
-// Package past rebuilds former states of cases, and remembers some on the way, so that the state one entry further costs little.
+// Package past reconstructs former states of cases. It keeps some states in memory, so that a nearby state is cheap.
 package past
 
 import (
@@ -15,19 +15,19 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// What bounds the memory.
+// The bounds of the memory.
 const (
-	maxRoots = 8      // histories that somebody looks at
-	maxMarks = 64     // remembered states of one
-	maxCases = 20_000 // cases of all remembered states of one
-	apart    = 250    // entries between two remembered states; twice as many each time there are too many states
+	maxRoots = 8      // histories in memory
+	maxMarks = 64     // states of one history
+	maxCases = 20_000 // cases in all states of one history
+	apart    = 250    // entries between two states; doubled each time there are too many states
 )
 
-// What bounds the work of Prepare.
+// The bounds of Prepare.
 const (
 	preparePart  = 2_000            // entries that are read in one view
-	prepareLimit = 30 * time.Second // for all of them
-	prepareAgain = 5 * time.Minute  // until a history that has grown meanwhile is prepared again
+	prepareLimit = 30 * time.Second // for the whole history
+	prepareAgain = 5 * time.Minute  // the interval after which a history that has grown is prepared again
 )
 
 var (
@@ -35,29 +35,30 @@ var (
 	errAll  = errors.New("all is read")
 )
 
-// Memory remembers states of the histories that were looked at last. The zero value is ready for use; it is safe for concurrent use.
+// Memory keeps states of the histories that were used last. The zero value is ready for use; it is safe for concurrent
+// use.
 type Memory struct {
 	mu    sync.Mutex
-	roots []*history // the one that was looked at last is the last
-	busy  bool       // with Prepare
+	roots []*history // the most recently used is the last
+	busy  bool       // Prepare is running
 }
 
-// history is what is remembered of one root case. A journal only grows, so a state never becomes wrong.
+// history has the states of one root case. The journal is only appended to, so a state never becomes invalid.
 type history struct {
 	root     workitem.CaseID
-	interval int    // entries from one to the next
+	interval int    // entries between two marks
 	marks    []mark // by position
 	cases    int
-	prepared time.Time // when Prepare began last
+	prepared time.Time // the start of the last Prepare
 }
 
 // mark is the state after an entry.
 type mark struct {
 	seq   int64
-	cases []*state.Case // nothing in them is changed
+	cases []*state.Case // they are not modified
 }
 
-// At returns the tree of a case after the entry at a position, as [store.At] does. The tree is the caller's.
+// At returns the tree of a case after the entry at a position, as [store.At] does. The caller may modify it.
 func (m *Memory) At(ctx context.Context, r store.Reader, id workitem.CaseID, seq int64) (*state.Tree, error) {
 	root, err := r.Root(ctx, id)
 	if err != nil {
@@ -80,9 +81,9 @@ func (m *Memory) At(ctx context.Context, r store.Reader, id workitem.CaseID, seq
 	return tree, nil
 }
 
-// Prepare remembers states up to a position in the background: a user who opens a long history may look at its past next, and the first of these
-// looks would replay all that came before. It does nothing if that was done within prepareAgain before now, or while another history is prepared.
-// It reads in short views.
+// Prepare keeps states up to a position, in the background. A user who opens a long history may look at earlier states
+// next, and the first such request would replay all entries before. Prepare does nothing if the history was prepared
+// within prepareAgain before now, or while another one is prepared. It reads in short views.
 func (m *Memory) Prepare(v store.Viewer, root workitem.CaseID, until int64, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -101,7 +102,7 @@ func (m *Memory) Prepare(v store.Viewer, root workitem.CaseID, until int64, now 
 	}()
 }
 
-// prepare replays a history part by part. What fails is left: the look at the past reports it.
+// prepare replays a history in parts. It ignores errors, which the request of an earlier state reports.
 func (m *Memory) prepare(ctx context.Context, v store.Viewer, root workitem.CaseID, until int64) {
 	tree, since, read := state.NewTree(m.before(root, until)...), 0, 0
 	step := func(e *store.Entry) error {
@@ -117,12 +118,12 @@ func (m *Memory) prepare(ctx context.Context, v store.Viewer, root workitem.Case
 		return ctx.Err()
 	}
 	for err := errPart; errors.Is(err, errPart); {
-		// without a bound, by which a store may have to find the way to the part from the end of the history each time
+		// With an upper bound, a store may have to search for each part from the end of the history.
 		err = v.View(ctx, func(r store.Reader) error { return store.Replay(ctx, r, root, tree, store.Moment{}, step) })
 	}
 }
 
-// before is the last remembered state up to a position; nil if there is none.
+// before returns the last mark up to a position; nil if there is none.
 func (m *Memory) before(root workitem.CaseID, seq int64) []*state.Case {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -135,7 +136,7 @@ func (m *Memory) before(root workitem.CaseID, seq int64) []*state.Case {
 	return nil
 }
 
-// keep remembers a state that lies so many entries after the one before it, if that is enough.
+// keep adds a mark, if enough entries lie between it and the one before.
 func (m *Memory) keep(root workitem.CaseID, seq int64, since int, tree *state.Tree) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -152,7 +153,7 @@ func (m *Memory) keep(root workitem.CaseID, seq int64, since int, tree *state.Tr
 	return true
 }
 
-// thin forgets every other state.
+// thin drops every other mark.
 func (h *history) thin() {
 	var kept []mark
 	h.interval, h.cases = 2*h.interval, 0
@@ -165,7 +166,7 @@ func (h *history) thin() {
 	h.marks = kept
 }
 
-// history finds or begins what is remembered of a root case, and forgets the one that was looked at longest ago.
+// history returns the history of a root case, creates it if necessary, and drops the least recently used one.
 func (m *Memory) history(root workitem.CaseID) *history {
 	i := slices.IndexFunc(m.roots, func(h *history) bool { return h.root == root })
 	h := &history{root: root, interval: apart}

@@ -13,7 +13,7 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Within finds what a case selects: a root case with all that is below it, or one child case alone. The error wraps
+// Within resolves the parameter case: a root case with all its descendants, or a single child case. The error wraps
 // [store.ErrNotFound] if there is no such case.
 func Within(ctx context.Context, r store.Finder, id workitem.CaseID) (root, alone workitem.CaseID, err error) {
 	if id.IsZero() {
@@ -31,28 +31,28 @@ func Within(ctx context.Context, r store.Finder, id workitem.CaseID) (root, alon
 	return root, id, nil
 }
 
-// Case reads the case that a list is restricted to.
+// Case reads the case to which a list is restricted.
 func (q *Query) Case() (id workitem.CaseID) {
 	key(q, "case", &id)
 	return id
 }
 
-// Root reads the root case that a stream is restricted to.
+// Root reads the root case to which a stream is restricted.
 func (q *Query) Root() (id workitem.CaseID) {
 	key(q, "root", &id)
 	return id
 }
 
-// Cases reads a filter of cases, but for their page and the case.
+// Cases reads a filter of cases, without the page and the case.
 func (q *Query) Cases() store.CaseFilter {
 	return store.CaseFilter{Workflow: q.Text("workflow"), Fingerprint: q.Text("fingerprint"),
 		States: words(q, "state", state.ParseCaseState), RootOnly: q.Flag("root-only"), Suspended: q.Flag("suspended"), Code: q.Text("code"), Key: q.Text("key"), Labels: q.labels(), Before: q.Before("older"), Since: q.Before("newer")}
 }
 
-// Search reads the text that payloads have.
+// Search reads the text to search for in payloads.
 func (q *Query) Search() store.Search { return store.Search{Payload: q.Text("payload")} }
 
-// labels reads label=name=value, which may be given several times.
+// labels reads the parameter label=name=value, which may be repeated.
 func (q *Query) labels() map[string]string {
 	var all map[string]string
 	for _, text := range q.all("label") {
@@ -79,7 +79,7 @@ func (q *Query) Items() store.ItemFilter {
 		Before: q.Before("older"), Since: q.Before("newer")}
 }
 
-// JobKinds are the words of the parameter kind of jobs.
+// JobKinds are the values of the parameter kind for jobs.
 var JobKinds = []string{state.JobRun, state.JobTimer, state.JobWake, state.JobCall, state.JobStart, state.JobTell, state.JobIncident}
 
 // Jobs reads a filter of jobs.
@@ -116,12 +116,12 @@ func (q *Query) Incidents() store.IncidentFilter {
 		Before: q.Before("older")}
 }
 
-// Rates reads a filter of what ended.
+// Rates reads a filter of rates.
 func (q *Query) Rates() store.RateFilter {
 	return store.RateFilter{Workflow: q.Text("workflow"), Task: q.Text("task"), Before: q.Before("older"), Since: q.Before("newer"), Hourly: q.Flag("hourly"), Cases: q.Flag("cases")}
 }
 
-// LogFormat reads the format of an event log; OCEL if none is given.
+// LogFormat reads the format of an event log. Default: OCEL.
 func (q *Query) LogFormat() eventlog.Format {
 	text := q.Text("format")
 	if text == "" {
@@ -150,7 +150,7 @@ func (q *Query) word(name string, known []string) string {
 	return text
 }
 
-// Only refuses parameters of other names: a filter that is misspelled would otherwise select all.
+// Only rejects parameters with other names, since a list with a misspelled filter would have all rows.
 func (q *Query) Only(names ...string) {
 	for name := range q.v {
 		if !slices.Contains(names, name) {

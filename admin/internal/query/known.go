@@ -12,8 +12,9 @@ import (
 	"github.com/tasq-dev/tasq/store"
 )
 
-// Known refuses the name of a workflow or a task that no definition of the database has, as the flags of the command do: an empty list
-// would not tell. "" is none. The error is an [*Error]. It reads all definitions, so lists call it only if they are empty.
+// Known rejects the name of a workflow or a task that no definition in the database has, as the flags of the command
+// do: an empty list would not reveal the mistake. "" is no name. The error is an [*Error]. Known reads all definitions,
+// so lists call it only if they are empty.
 func Known(ctx context.Context, r store.Reader, workflow, task string) error {
 	if workflow == "" && task == "" {
 		return nil
@@ -42,8 +43,8 @@ func Known(ctx context.Context, r store.Reader, workflow, task string) error {
 	return nil
 }
 
-// Unread describes the parameters that nothing was read of, each with a near one of those that were; "" if there is none. The names in others
-// mean something to the caller.
+// Unread describes the parameters that were not read, each with a similar name of those that were; "" if there is none.
+// The names in others are read by the caller.
 func (q *Query) Unread(others ...string) string {
 	var texts []string
 	for _, name := range slices.Sorted(maps.Keys(q.v)) {

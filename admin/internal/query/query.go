@@ -1,5 +1,5 @@
-// Package query reads the filters of lists from the query of a URL. Pages and API have the same, with the names that the flags of
-// the command have.
+// Package query parses the filters of lists from the query of a URL. Pages and API share them; the names are those of
+// the command's flags.
 package query
 
 import (
@@ -14,32 +14,32 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Error is for a parameter that cannot be understood.
+// Error is the error of an invalid parameter.
 type Error struct {
 	Param string
 	Text  string
 }
 
-// Error names the parameter and says what it takes.
+// Error names the parameter and its valid values.
 func (e *Error) Error() string { return "the parameter " + e.Param + " " + e.Text }
 
 // MaxLimit bounds the rows of a page.
 const MaxLimit = store.DefaultLimit
 
-// Query reads parameters. The first error stays.
+// Query reads parameters. It keeps the first error.
 type Query struct {
 	v    url.Values
 	now  time.Time
 	err  error
-	read map[string]bool // the names that were asked for
+	read map[string]bool // the names that were read
 }
 
-// Of begins to read.
+// Of returns a Query for a URL.
 func Of(v url.Values, now time.Time) *Query {
 	return &Query{v: v, now: now, read: make(map[string]bool)}
 }
 
-// Err is the first error.
+// Err returns the first error.
 func (q *Query) Err() error { return q.err }
 
 func (q *Query) fail(name, format string, args ...any) {
@@ -48,7 +48,7 @@ func (q *Query) fail(name, format string, args ...any) {
 	}
 }
 
-// all are the values of a parameter.
+// all returns the values of a parameter.
 func (q *Query) all(name string) []string {
 	q.read[name] = true
 	return q.v[name]
@@ -64,21 +64,21 @@ func (q *Query) has(name string) bool {
 	return q.v.Has(name)
 }
 
-// Text is a parameter as it is given.
+// Text returns a parameter as given.
 func (q *Query) Text(name string) string {
 	text := q.get(name)
 	if strings.ContainsRune(text, 0) {
 		q.fail(name, "must not contain a zero byte")
 		return ""
 	}
-	if !utf8.ValidString(text) { // PostgreSQL has no such text
+	if !utf8.ValidString(text) { // PostgreSQL stores no such text
 		q.fail(name, "must be text in UTF-8")
 		return ""
 	}
 	return text
 }
 
-// Flag is a parameter that is given or not.
+// Flag reports whether a parameter is set.
 func (q *Query) Flag(name string) bool {
 	switch text := q.get(name); text {
 	case "":
@@ -93,7 +93,7 @@ func (q *Query) Flag(name string) bool {
 	}
 }
 
-// Number is a number of at least 0.
+// Number reads a non-negative number.
 func (q *Query) Number(name string) int64 {
 	text := q.get(name)
 	if text == "" {
@@ -108,13 +108,13 @@ func (q *Query) Number(name string) int64 {
 
 func key[T any](q *Query, name string, id *workitem.Key[T]) {
 	if text := q.get(name); text != "" {
-		if err := id.UnmarshalText([]byte(text)); err != nil || id.IsZero() { // a filter would take the zero id for none
+		if err := id.UnmarshalText([]byte(text)); err != nil || id.IsZero() { // the zero id would mean no filter
 			q.fail(name, "is an id of 36 characters, as in 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071")
 		}
 	}
 }
 
-// words reads states. Several are separated by commas, or given one by one.
+// words reads states, separated by commas or in repeated parameters.
 func words[S any](q *Query, name string, parse func(string) (S, error)) (all []S) {
 	for _, text := range q.all(name) {
 		for word := range strings.SplitSeq(text, ",") {
@@ -132,7 +132,7 @@ func words[S any](q *Query, name string, parse func(string) (S, error)) (all []S
 	return all
 }
 
-// Before reads an age, and returns the time so long ago; zero if there is none.
+// Before reads an age, and returns the time that long ago; zero if there is none.
 func (q *Query) Before(name string) time.Time {
 	text := q.get(name)
 	if text == "" {
@@ -146,7 +146,7 @@ func (q *Query) Before(name string) time.Time {
 	return q.now.Add(-d)
 }
 
-// Age reads a duration, also in days.
+// Age reads a duration, which may have days.
 func Age(text string) (time.Duration, error) {
 	if days, found := strings.CutSuffix(text, "d"); found {
 		n, err := strconv.ParseUint(days, 10, 16)
@@ -167,7 +167,7 @@ func (q *Query) queue() *string {
 	return &name
 }
 
-// Page reads which part of a list is asked for. def is the number of rows if none is given.
+// Page reads the page of a list. def is the default number of rows.
 func (q *Query) Page(def int, newest bool) store.Page {
 	p := store.Page{Limit: def, Desc: newest}
 	if n := q.Number("limit"); n > 0 {

@@ -10,11 +10,11 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Pause is how long a Backend that reports nothing by itself is left alone between two looks.
+// Pause is the interval at which a Backend without a [Watcher] is polled.
 const Pause = 500 * time.Millisecond
 
-// Follow lists the entries of the journal of a root case after a position, or of all cases if root is zero, and then each new one
-// until the context ends. The clock is for a Backend that is no [Watcher].
+// Follow yields the journal entries of a root case after a position, or those of all cases if root is zero, and then
+// each new one until the context ends. The clock is for polling a Backend that is no [Watcher].
 func Follow(ctx context.Context, b Backend, clock retry.Clock, root workitem.CaseID, after int64) iter.Seq2[*store.Entry, error] {
 	if w, ok := b.(Watcher); ok {
 		return w.Watch(ctx, root, after)

@@ -11,24 +11,24 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Queue is how a queue stands: the work items in it, which people or workers do, and the jobs of workers.
+// Queue is the state of a queue: the numbers of its work items and of its jobs.
 type Queue struct {
 	Queue   string    `json:"queue"` // "" is the default queue
 	Paused  bool      `json:"paused"`
-	Workers int       `json:"workers,omitempty"` // how many of its jobs each program is to run at a time; 0 if nothing is set
-	Items   int64     `json:"items"`             // that no one has started
+	Workers int       `json:"workers,omitempty"` // the number of jobs that run at once in each program; 0 if it is not set
+	Items   int64     `json:"items"`             // not started
 	Started int64     `json:"started"`           // items
 	Pending int64     `json:"pending"`           // jobs
 	Running int64     `json:"running"`
 	Waiting int64     `json:"waiting"`                 // for steps, events or a decision
-	Oldest  time.Time `json:"oldest_pending,omitzero"` // when the oldest item that no one has started, or pending job, was created
+	Oldest  time.Time `json:"oldest_pending,omitzero"` // the creation time of the oldest item or job that has not started
 }
 
-// MaxCounted is how many items of a queue, and jobs of a queue and state, the lists of queues count.
+// MaxCounted is the number up to which the lists of queues count the items of a queue, and its jobs in each state.
 const MaxCounted = 1000
 
-// Queues lists the queues that have live items or jobs, are paused or have workers that were set, by name. It counts at most so many items of each, and
-// jobs of each state; whole is false if there are more.
+// Queues returns the queues that have live items or jobs, are paused, or have a set number of workers, by name. It
+// counts at most the given number of items of each, and of jobs in each state; whole is false if there are more.
 func Queues(ctx context.Context, r store.Reader, most int) (queues []Queue, whole bool, err error) {
 	byName := make(map[string]*Queue)
 	of := func(name string) *Queue {
@@ -65,7 +65,7 @@ func Queues(ctx context.Context, r store.Reader, most int) (queues []Queue, whol
 	return queues, whole, nil
 }
 
-// add adds a count to those of the queue. Items and jobs that have not been started are waiting.
+// add adds a count to the queue. Items and jobs that have not started are waiting.
 func (q *Queue) add(c store.QueueCount) {
 	n, waits := &q.Waiting, false
 	switch c.State {

@@ -9,7 +9,7 @@ import (
 	"github.com/tasq-dev/tasq/workflow"
 )
 
-// OnSchedule has a command on a schedule done: "pause", "resume", "run", "remove", or "backfill" of a period.
+// OnSchedule executes a command on a schedule: "pause", "resume", "run", "remove", or "backfill" of a period.
 func OnSchedule(ctx context.Context, b Backend, name, what string, from, to time.Time, opts ...workflow.Option) error {
 	switch what {
 	case "pause":

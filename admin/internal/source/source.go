@@ -1,4 +1,5 @@
-// Package source says what the pages and the API show and act on: an engine, or a database that another process owns.
+// Package source defines what the pages and the API show and act on: an engine, or a database that another process
+// owns.
 package source
 
 import (
@@ -16,40 +17,41 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Backend is what is shown and acted on. An [engine.Engine] is one, and [Reading] makes one of a database that is read.
+// Backend is what the pages and the API show and act on. An [engine.Engine] is one, and [Reading] returns one for a
+// database that is only read.
 type Backend interface {
 	store.Viewer
 	workflow.Doer
-	// Now is the time by which ages are computed.
+	// Now returns the time from which ages are computed.
 	Now() time.Time
-	// Here is what the program can do for cases, for [why.Read].
+	// Here describes what the program can do for cases, for [why.Read].
 	Here() why.Here
 }
 
-// Watcher is a Backend that reports entries of the journal as they are committed. Others are asked a few times a second while
-// a page is open.
+// Watcher is a Backend that yields journal entries as they are committed. Other backends are polled while a page is
+// open.
 type Watcher interface {
 	Watch(ctx context.Context, root workitem.CaseID, after int64) iter.Seq2[*store.Entry, error]
 }
 
-// Previewer is a Backend that can say what a command would do.
+// Previewer is a Backend that can run a command without effect.
 type Previewer interface {
 	DryRun(ctx context.Context, c workflow.Command) (engine.Preview, error)
 }
 
-// Inspector is a Backend that knows how its own work stands.
+// Inspector is a Backend that knows its overdue work.
 type Inspector interface {
 	Overdue() []engine.Backlog
 }
 
-// Post leaves a command for the process that owns the database, and waits for its answer.
+// Post sends a command to the process that owns the database, and waits for its answer.
 type Post func(ctx context.Context, command json.RawMessage) (store.Answer, error)
 
 // Patience is how long a command waits for the owner of the database.
 const Patience = 10 * time.Second
 
-// Reading is a Backend on a store that is open for reading. Commands are left for the owner of the database by post; nil
-// refuses them.
+// Reading returns a Backend for a store that is open for reading. It sends commands to the owner of the database by
+// post; if that is nil, it rejects them.
 func Reading(v store.Viewer, post Post, clock retry.Clock) Backend { return &reading{v, post, clock} }
 
 type reading struct {
