@@ -1,0 +1,13 @@
+package state_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/tasq-dev/tasq/internal/testsize"
+)
+
+func TestMain(m *testing.M) {
+	testsize.CollectLess()
+	os.Exit(m.Run())
+}
