@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// Verb says what a command does.
+// Verb is the kind of a command.
 type Verb string
 
-// The verbs, as a scenario file writes them.
+// The verbs, as in a scenario file.
 const (
 	VerbDefine       Verb = "define"
 	VerbCheck        Verb = "check"
@@ -29,16 +29,16 @@ const (
 	VerbCaseMove     Verb = "case move"
 	VerbCaseForce    Verb = "case force"
 	VerbCaseSuspend  Verb = "case suspend"
-	VerbCaseResume   Verb = "case resume" // a failed case goes on where it failed
+	VerbCaseResume   Verb = "case resume" // continue a failed case where it failed
 	VerbAdvance      Verb = "advance"
 	VerbCrash        Verb = "crash"
 	VerbShow         Verb = "show"
 )
 
-// Subject says what a show command shows.
+// Subject is what a show command shows.
 type Subject string
 
-// The subjects, as a scenario file writes them.
+// The subjects, as in a scenario file.
 const (
 	SubjectCase    Subject = "case"
 	SubjectTasks   Subject = "tasks"
@@ -51,30 +51,30 @@ const (
 	SubjectIncidents Subject = "incidents"
 )
 
-// DefaultCase is the name of a root case that start gives none.
+// DefaultCase is the name of a root case for which start has no name.
 const DefaultCase = "case"
 
-// Action is what a command asks for. Which fields count depends on the verb; the others are zero.
+// Action is a parsed command. The fields that a verb does not use are zero.
 type Action struct {
 	Verb     Verb
 	Workflow string        // check, start
 	Verbose  bool          // check -v: with witnesses
 	Name     string        // start: of the root case, [DefaultCase] if none was given
-	Item     ItemRef       // do, and item but for new
+	Item     ItemRef       // do, and item except new
 	Task     string        // item new
 	From     string        // case move and force: a condition or a task
 	Target   string        // likewise
 	Duration time.Duration // advance; never negative
 	Subject  Subject       // show
 
-	// To is where the split of the item's task goes, for do and item but for new. Nil leaves the choice to the split;
-	// an empty list, from "to=" alone, names no flow, which is another thing. The names are as written, even misspelt.
+	// To are the targets of the split of the item's task, for do and item except new. If it is nil, the split decides.
+	// An empty list, from "to=" alone, names no flow, which is a different case. Names are not checked.
 	To []string
 
-	Case CasePath // any command; zero for the last case that was started
+	Case CasePath // of any command; zero for the case that was started last
 }
 
-// Action says what the command asks for. The error is a [*SyntaxError] with the command's place.
+// Action parses the command. The error is a [*SyntaxError] with the position of the command.
 func (c *Command) Action() (Action, error) {
 	a, err := ParseAction(c.Words, c.Args)
 	if err == nil && a.Verb != VerbDefine && slices.ContainsFunc(c.Input, notComment) {
@@ -90,9 +90,9 @@ func notComment(line string) bool {
 	return !blank(line) && !strings.HasPrefix(strings.TrimSpace(line), "#")
 }
 
-// ParseAction says what a command of these words and arguments asks for. The error is a [*SyntaxError] without a place:
-// an unknown command, the wrong number of words, a word that is not of its form, or an argument that the command does
-// not take. Whether the names exist is not looked at.
+// ParseAction parses the words and arguments of a command. The error is a [*SyntaxError] without a position: an unknown
+// command, a wrong number of words, a word of the wrong form, or an argument that the command does not take. Names are
+// not checked.
 func ParseAction(words []string, args []Arg) (Action, error) {
 	if len(words) == 0 {
 		return Action{}, syntaxf("the command is missing; expected %s", anyOf(commandNames))
@@ -138,7 +138,7 @@ func (a *Action) arguments(args []Arg) error {
 	return nil
 }
 
-// takes names the arguments that the command takes.
+// takes lists the arguments that the command takes.
 func (a *Action) takes() string {
 	if a.Item.Task != "" {
 		return "to= or case="
@@ -146,16 +146,16 @@ func (a *Action) takes() string {
 	return "case="
 }
 
-// errUsage is the answer of a command's parse to words of the wrong number or order.
+// errUsage is the error of parse for a wrong number or order of words.
 var errUsage = errors.New("usage")
 
-// command is one row of the table of commands.
+// command is a row of the table of commands.
 type command struct {
 	usage string
-	parse func(a *Action, words []string) error // words without the command's own
+	parse func(a *Action, words []string) error // words without those of the command itself
 }
 
-// commandNames are the keys of commands, in the order in which an error lists them.
+// commandNames are the keys of commands, in the order of errors.
 var commandNames = []string{"define", "check", "start", "item", "do", "case", "advance", "crash", "show"}
 
 var commands = map[string]command{
@@ -170,7 +170,7 @@ var commands = map[string]command{
 	"show":    {"show case|tasks|marking|items|cases|jobs|enabled|incidents", (*Action).parseShow},
 }
 
-// Usages says how each command is written, define first.
+// Usages returns the usage of each command, define first.
 func Usages() []string {
 	usages := make([]string, len(commandNames))
 	for i, name := range commandNames {

@@ -9,24 +9,24 @@ import (
 	"github.com/tasq-dev/tasq/net"
 )
 
-// attribute is one thing that a task line may say, besides the name.
+// attribute is an attribute of a task line.
 type attribute struct {
 	key   string
-	form  string // as it is written, for errors; a form without "=" is a word alone
+	form  string // as it is written, for errors; a form without "=" is a single word
 	kinds []net.Kind
-	set   func(t *taskLine, value string) bool // false: the value is not of the form
-	want  string                               // what the value should have been, for errors
+	set   func(t *taskLine, value string) bool // false: the value has the wrong form
+	want  string                               // the form of the value, for errors
 }
 
-// taskLine is a task while its line is read.
+// taskLine is a task whose line is being parsed.
 type taskLine struct {
 	net.Task
 	TaskOptions
-	said []string // the keys so far; at most one of each, so a short list
+	said []string // the keys so far, each at most once
 }
 
-// attributes lists them in the order in which [Format] writes and an error shows them. "of" comes first and is read by
-// the parser itself, since its names may be several words.
+// attributes lists them in the order of [Format] and of errors. "of" comes first, and the parser reads it itself, since
+// its names may be several words.
 var attributes = []attribute{
 	{key: "of", form: "of W1,W2", kinds: []net.Kind{net.Composite}},
 	{"split", "split=GATE", everyKind, func(t *taskLine, v string) bool { return setGate(&t.Split, v) }, gateWords},
@@ -41,7 +41,7 @@ var attributes = []attribute{
 
 const gateWords = "and, xor or or"
 
-// most is how many items or cases a task may begin with. They are all made in one command, in memory.
+// most is the maximum number of initial items or cases of a task. They are created by one command, in memory.
 const most = 100_000
 
 var (
@@ -59,7 +59,7 @@ var (
 // kindWords are the statements that declare each kind, by [net.Kind].
 var kindWords = [...]string{net.Atomic: "task", net.Routing: "dummy", net.Composite: "composite"}
 
-// task reads the rest of a task, dummy or composite line.
+// task parses the rest of a task, dummy or composite line.
 func (p *parser) task(kind net.Kind) {
 	word := kindWords[kind]
 	name, ok := p.name("the name of the " + word)
@@ -86,7 +86,7 @@ func (p *parser) task(kind net.Kind) {
 	p.work.Tasks = append(p.work.Tasks, t.TaskOptions)
 }
 
-// attribute reads one attribute. False means that the rest of the line cannot be read.
+// attribute parses one attribute; false if the rest of the line cannot be parsed.
 func (p *parser) attribute(t *taskLine) bool {
 	word := p.tok
 	key, value, assigned := strings.Cut(word, "=")
@@ -94,7 +94,7 @@ func (p *parser) attribute(t *taskLine) bool {
 	i := slices.IndexFunc(attributes, func(a attribute) bool { return a.key == key })
 	if i < 0 || !slices.Contains(attributes[i].kinds, t.Kind) {
 		p.unknownAttribute(t, key, i >= 0)
-		return key != "of" // its names are no attributes
+		return key != "of" // its names are not attributes
 	}
 	a := attributes[i]
 	if slices.Contains(t.said, key) {

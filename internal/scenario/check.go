@@ -7,9 +7,9 @@ import (
 	"github.com/tasq-dev/tasq/net/verify"
 )
 
-// check verifies a workflow: "sound", "unknown", or one finding a line, sorted. If it is verbose, each finding is
-// followed by the run that shows it, indented, or by what there is to say where no run can. Verification is bounded by
-// states alone, so that the output is the same on every machine.
+// check verifies a workflow and returns "sound", "unknown", or a line for each finding, sorted. If verbose, each
+// finding is followed by its witness, indented, or by its text if it has none. Verification is bounded by states only,
+// so that the output is the same on every machine.
 func (r *runner) check(a Action) ([]string, error) {
 	d := r.known[a.Workflow]
 	if d == nil {
@@ -31,7 +31,7 @@ func (r *runner) check(a Action) ([]string, error) {
 	return lines, nil
 }
 
-// shownBy is the run that shows a finding, or, for want of one, its text.
+// shownBy returns the witness of a finding, or its text if it has none.
 func shownBy(f verify.Finding) string {
 	if f.Witness == nil {
 		return f.Text

@@ -17,9 +17,9 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Compile makes definitions of parsed workflows, in their order. Composite tasks may name workflows of the same list,
-// or known ones. If anything is not well-formed, there are no definitions, and all the problems, sorted by code and
-// subject.
+// Compile returns the definitions of parsed workflows, in the same order. Composite tasks can name workflows of the
+// list, or known ones. If a workflow is not well-formed, Compile returns no definitions, and all problems, sorted by
+// code and subject.
 func Compile(
 	workflows []*Workflow, known map[string]*workflow.Definition,
 ) ([]*workflow.Definition, []net.Problem, error) {
@@ -47,8 +47,8 @@ func Compile(
 	return defs, nil, nil
 }
 
-// check collects the problems of each workflow, and of the workflows among each other. A cycle of routing tasks is one
-// of them only if it is never left, see [endless].
+// check returns the problems of each workflow, and those between workflows. A cycle of routing tasks is a problem only
+// if it is never left, see [endless].
 func check(workflows []*Workflow, known map[string]*workflow.Definition) []net.Problem {
 	var problems []net.Problem
 	var all []*net.Definition
@@ -76,8 +76,8 @@ func check(workflows []*Workflow, known map[string]*workflow.Definition) []net.P
 
 func isRoutingCycle(p net.Problem) bool { return p.Code == net.RoutingCycle }
 
-// endless lists the cycles of routing tasks that a token goes round without end, as the choices of such tasks are always
-// defaults: the first flow of an xor-split, every flow of another one.
+// endless returns the cycles of routing tasks in which a token moves without end. The choices of routing tasks are
+// always the defaults: the first flow of an xor-split, every flow of an or-split.
 func endless(d *net.Definition) []net.Problem {
 	first := *d
 	first.Flows = nil
@@ -85,7 +85,7 @@ func endless(d *net.Definition) []net.Problem {
 	for _, t := range d.Tasks {
 		choosing[t.Name] = t.Kind == net.Routing && t.Split == net.Xor
 	}
-	chosen := make(map[string]bool) // those that have got their flow
+	chosen := make(map[string]bool) // those whose chosen flow was seen
 	for _, f := range d.Flows {
 		if choosing[f.From] && chosen[f.From] {
 			continue
@@ -96,8 +96,8 @@ func endless(d *net.Definition) []net.Problem {
 	return slices.DeleteFunc(first.Check(), func(p net.Problem) bool { return !isRoutingCycle(p) })
 }
 
-// definition compiles one workflow, but for the workflows of its composite tasks. The text is all there is to it, so it
-// is the document; a database that holds it can be driven by any program.
+// definition compiles one workflow, without the workflows of its composite tasks. The text is the document of the
+// definition: it has no code, so any program can run cases of it.
 func (w *Workflow) definition() (*workflow.Definition, error) {
 	compiled, err := net.Compile(w.Def)
 	if err != nil {
@@ -118,7 +118,7 @@ func (w *Workflow) definition() (*workflow.Definition, error) {
 	return d, nil
 }
 
-// task says in the words of a definition what the notation says of a task.
+// task converts the options of a task to those of a definition.
 func (o TaskOptions) task(t *net.Task) workflow.Task {
 	spec := workflow.Task{Auto: o.Auto, Policy: o.Policy.policy()}
 	switch t.Kind {

@@ -1,7 +1,7 @@
-// Package script reads and writes processes as text: nets in a small notation, and scenario files that drive cases
-// through them.
+// Package scenario reads and writes processes as text: nets in a small notation, and scenario files that run cases of
+// them.
 //
-// The notation has one statement a line, free indentation, and comments from # to the end of the line:
+// The notation has one statement per line, free indentation, and comments from # to the end of the line:
 //
 //	workflow review
 //	  start begin                 # holds the first token
@@ -15,8 +15,8 @@
 //	  flow vote -> waiting, again # several targets, in order
 //	  cancel vote: waiting        # what vote empties and cancels when it completes
 //
-// [ParseNotation] reads it into a [Workflow] for each one in the text, and [Format] writes it in its canonical form.
-// Reading says only what the notation itself forbids; whether a net is well-formed is a question for package net.
+// [ParseNotation] parses it, and [Format] writes it in its canonical form. Parsing reports only errors of the notation
+// itself; whether a net is well-formed is checked by package net.
 //
 // A scenario file is a list of commands, each with the output that it must print:
 //
@@ -25,9 +25,9 @@
 //	----
 //	ok
 //
-// The lines between a command and ---- are its input (only define takes any), and the first blank line ends its
-// output. [Parse] reads a file into its [Command] list, [Command.Action] says what a command asks for, and
-// [File.Rewrite] puts other outputs into the file and leaves every other byte alone.
+// The lines between a command and ---- are its input (only define takes any), and the first blank line ends its output.
+// [Parse] parses a file, [Command.Action] parses a command, and [File.Rewrite] replaces outputs in the file and keeps
+// every other byte.
 //
-// Both forms are read in time proportional to their size, whatever they hold, and every error has its line.
+// Both are parsed in time proportional to their size, whatever they contain, and every error has its line.
 package scenario

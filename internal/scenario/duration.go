@@ -9,8 +9,8 @@ import (
 
 const day = 24 * time.Hour
 
-// ParseDuration reads a duration as Go writes it ("1s", "1h30m"), or one with days before the rest ("2d", "1d12h").
-// It is never negative. The error is a [*SyntaxError] without a place: what is wrong, or that it does not fit 64 bits.
+// ParseDuration parses a duration as Go writes it ("1s", "1h30m"), or one that begins with days ("2d", "1d12h"). It is
+// never negative. The error is a [*SyntaxError] without a position, also for a value that exceeds 64 bits.
 func ParseDuration(s string) (time.Duration, error) {
 	bad := func() error { return syntaxf("%s is not a duration; expected one like 5s, 1h30m or 2d", quote(s)) }
 	if !startsWithDigit(s) {
@@ -41,7 +41,7 @@ func ParseDuration(s string) (time.Duration, error) {
 	return sum + d, nil
 }
 
-// FormatDuration writes a duration as short as Go can read it: "1h30m" rather than "1h30m0s".
+// FormatDuration returns the shortest form that Go can parse: "1h30m" and not "1h30m0s".
 func FormatDuration(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {
@@ -55,7 +55,7 @@ func FormatDuration(d time.Duration) string {
 
 func startsWithDigit(s string) bool { return s != "" && s[0] >= '0' && s[0] <= '9' }
 
-// parseNumber reads digits and nothing else: no sign, no underscore. It refuses what does not fit an int.
+// parseNumber parses digits only: no sign, no underscore. It rejects a number that exceeds an int.
 func parseNumber(s string) (int, bool) {
 	for i := range len(s) {
 		if s[i] < '0' || s[i] > '9' {

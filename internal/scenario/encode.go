@@ -8,11 +8,11 @@ import (
 	"github.com/tasq-dev/tasq/net"
 )
 
-// Encode writes definitions in the notation, as [Format] does. Reading the text gives equal definitions, but for
-// positions, which are then those of the text.
+// Encode writes definitions in the notation, as [Format] does. Parsing the text returns equal definitions, except that
+// their positions are those of the text.
 //
-// The error says what of a definition the notation has no words for: a name that is none in it, see [IsName], a gate or
-// a kind that does not exist, two tasks of one name, or a composite task that runs no workflow.
+// The error names what the notation cannot express: a name of another form, see [IsName], an unknown gate or kind, two
+// tasks with one name, or a composite task without a workflow.
 func Encode(defs ...*net.Definition) (string, error) {
 	workflows := make([]*Workflow, len(defs))
 	for i, d := range defs {

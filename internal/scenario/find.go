@@ -14,7 +14,7 @@ import (
 
 var errAmbiguous = errors.New("ambiguous")
 
-// caseAt finds the case that a path names. The zero path is the root case last started.
+// caseAt returns the case with a path. The zero path is the root case that was started last.
 func (r *runner) caseAt(ctx context.Context, path CasePath) (workitem.CaseID, error) {
 	if path.IsZero() {
 		path.Root = r.last
@@ -45,7 +45,7 @@ func (r *runner) caseAt(ctx context.Context, path CasePath) (workitem.CaseID, er
 	return at, nil
 }
 
-// view reads the case that a command addresses, with its tree and the name of its root.
+// view returns the case of a command, with its tree and the name of its root.
 func (r *runner) view(ctx context.Context, path CasePath) (*state.Tree, *state.Case, error) {
 	id, err := r.caseAt(ctx, path)
 	if err != nil {
@@ -58,8 +58,9 @@ func (r *runner) view(ctx context.Context, path CasePath) (*state.Tree, *state.C
 	return tree, tree.Case(id), nil
 }
 
-// item finds the work item that a command names: "task.generation.number", or the one live item of a task. The case holds
-// those of each task's latest activation; the others, which are all final, are asked for only if none of these is meant.
+// item returns the work item of a command: "task.generation.number", or the only live item of a task. The case has the
+// items of the latest activation of each task. Earlier items, which are all final, are read only if none of these
+// matches.
 func (r *runner) item(ctx context.Context, a Action) (workitem.ID, error) {
 	_, c, err := r.view(ctx, a.Case)
 	if err != nil {
@@ -91,7 +92,7 @@ func (r *runner) item(ctx context.Context, a Action) (workitem.ID, error) {
 	return workitem.ID{}, fmt.Errorf("%s: %w", noItem(c, a.Item), engine.ErrNotFound)
 }
 
-// noItem says why a case has not the item that a command names.
+// noItem returns the error for an item that does not exist.
 func noItem(c *state.Case, item ItemRef) string {
 	if _, ok := c.Net.TaskByName(item.Task); !ok {
 		return fmt.Sprintf("workflow %s has no task %s; %s", c.Workflow, quote(item.Task),
@@ -103,7 +104,7 @@ func noItem(c *state.Case, item ItemRef) string {
 	return fmt.Sprintf("task %s has no work item %s", item.Task, item)
 }
 
-// means reports whether a command that names its item like this can mean this one.
+// means reports whether a reference matches an item.
 func (r ItemRef) means(it *workitem.Item) bool {
 	if r.Bare {
 		return it.Task == r.Task && it.State.Live()

@@ -8,9 +8,9 @@ import (
 	"github.com/tasq-dev/tasq/net"
 )
 
-// Format writes workflows in the canonical form of the notation: conditions, tasks, flows and regions, each in the
-// order of the definition, one a line, without what is the default. Flows that follow each other and come from one
-// element share a line. What [ParseNotation] made reads back as the same, but for its positions.
+// Format writes workflows in the canonical form of the notation: conditions, tasks, flows and regions, in the order of
+// the definition, one per line, without default values. Consecutive flows from one element share a line. Parsing the
+// text returns the same workflows, except for positions.
 func Format(workflows []*Workflow) string {
 	var b strings.Builder
 	for _, w := range workflows {

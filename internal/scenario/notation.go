@@ -7,11 +7,11 @@ import (
 	"github.com/tasq-dev/tasq/net"
 )
 
-// ParseNotation reads every workflow of a text. at is the place of the text's first line (a zero Line counts as 1), so
-// that a text inside another file has the positions of that file.
+// ParseNotation parses all workflows of a text. at is the position of the first line (a zero Line is 1), so that
+// positions in a part of a file are those of the file.
 //
-// The error is a [SyntaxErrors] with all that is wrong, and there are no workflows then. A text without any workflow is
-// an error. Names that are declared twice or nowhere are not: see [net.Definition.Check] and [Workflow.Problems].
+// The error is a [SyntaxErrors] with all errors; then no workflows are returned. A text without a workflow is an error.
+// Names that are declared twice or not at all are not: see [net.Definition.Check] and [Workflow.Problems].
 func ParseNotation(at net.Pos, text string) ([]*Workflow, error) {
 	p := &parser{at: at}
 	p.at.Line = max(p.at.Line, 1)
@@ -37,17 +37,17 @@ func ParseNotation(at net.Pos, text string) ([]*Workflow, error) {
 	return p.done, nil
 }
 
-// parser is the state of one [ParseNotation]. A statement that is wrong adds an error and leaves the rest of its line.
+// parser is the state of [ParseNotation]. A statement with an error is skipped up to the end of its line.
 type parser struct {
 	words
 	at      net.Pos // the current line
 	work    *Workflow
-	regions []Region // the cancel lines of work, whose owners may be declared later
+	regions []Region // the regions of work, whose owners may be declared later
 	done    []*Workflow
 	errs    SyntaxErrors
 }
 
-// statements are the words that a line may start with, in the order in which an error lists them.
+// statements are the words that begin a line, in the order of errors.
 var statements = []string{"workflow", "start", "end", "condition", "task", "dummy", "composite", "flow", "cancel"}
 
 func (p *parser) errorf(format string, args ...any) { p.errs.addf(p.at, format, args...) }
@@ -66,7 +66,7 @@ func (p *parser) statement() {
 		if known {
 			p.errorf("%q stands before any workflow; expected \"workflow NAME\" first", keyword)
 		}
-		p.work = &Workflow{Def: &net.Definition{}} // said once: the lines that follow are read as if it were there
+		p.work = &Workflow{Def: &net.Definition{}} // reported once: the following lines are parsed as part of a workflow
 	}
 	switch keyword {
 	case "workflow":
@@ -99,7 +99,7 @@ func (p *parser) workflow() {
 	}
 }
 
-// finish gives every region of the current workflow to its owner, the first task of that name, and ends the workflow.
+// finish adds each region of the current workflow to its owner, the first task with that name, and ends the workflow.
 func (p *parser) finish() {
 	if p.work == nil {
 		return
@@ -134,7 +134,7 @@ func (p *parser) condition(name string, role net.Role) {
 	p.work.Def.Conditions = append(p.work.Def.Conditions, net.Condition{Name: name, Role: role, Pos: p.at})
 }
 
-// conditions reads "condition c1 c2"; commas between the names are borne, since flows have them.
+// conditions parses "condition c1 c2". Commas between the names are allowed, as in flows.
 func (p *parser) conditions() {
 	for {
 		name, ok := p.name("the name of a condition")
@@ -187,7 +187,7 @@ func (p *parser) cancel() {
 	}
 }
 
-// member reads a task, a condition, or an implicit condition as "A->B".
+// member parses a task, a condition, or an implicit condition as "A->B".
 func (p *parser) member() (string, bool) {
 	const what = "a task or condition of the region"
 	name, ok := p.name(what)
@@ -198,7 +198,7 @@ func (p *parser) member() (string, bool) {
 	return net.ImplicitName(name, to), ok
 }
 
-// name reads a name; what says in an error which one was expected.
+// name parses a name; what describes it in errors.
 func (p *parser) name(what string) (string, bool) {
 	name := p.tok
 	switch {
@@ -215,7 +215,7 @@ func (p *parser) name(what string) (string, bool) {
 	return "", false
 }
 
-// names reads a list with commas; it has at least one name.
+// names parses a list with commas and at least one name.
 func (p *parser) names(what string) ([]string, bool) {
 	var list []string
 	for {

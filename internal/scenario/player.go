@@ -7,9 +7,8 @@ import (
 	"github.com/tasq-dev/tasq/net/verify"
 )
 
-// player plays the token game of a net alone, without work items: what a witness needs to say what its commands will
-// print. Routing tasks run by themselves as soon as they are enabled; that is what the engine does, and where their
-// order would matter, the writer of a witness has made ordinary tasks of them.
+// player executes a net without work items, so that a witness knows what its commands print. Routing tasks run as soon
+// as they are enabled, as in the engine. Where their order matters, the witness has replaced them by ordinary tasks.
 type player struct {
 	n       *net.Net
 	marking net.Marking
@@ -24,7 +23,7 @@ func newPlayer(n *net.Net) *player {
 
 func (p *player) over() bool { return p.marking[p.n.End()] > 0 }
 
-// step does one step of a witness. The error says that it cannot be done.
+// step executes one step of a witness. It returns an error if the step is not possible.
 func (p *player) step(s verify.Step) error {
 	t, known := p.n.TaskByName(s.Task)
 	switch {
@@ -54,7 +53,7 @@ func (p *player) step(s verify.Step) error {
 	return nil
 }
 
-// into finds the conditions that a split marks: those named, or all.
+// into returns the conditions that a split marks: the named ones, or all.
 func (p *player) into(t net.TaskID, names []string) ([]net.ConditionID, error) {
 	if len(names) == 0 {
 		return p.n.Outputs(t), nil
@@ -77,7 +76,7 @@ func (p *player) start(t net.TaskID) {
 	p.busy.Add(int(t))
 }
 
-// complete fires the region of a task, and puts its tokens out. Members are asked whether they are enabled while the
+// complete executes the region of a task, and produces its tokens. Whether members are enabled is determined while the
 // task is still busy, and before any of them loses a token.
 func (p *player) complete(t net.TaskID, into []net.ConditionID) {
 	tasks, conditions := p.n.Region(t)
@@ -100,7 +99,7 @@ func (p *player) complete(t net.TaskID, into []net.ConditionID) {
 	}
 }
 
-// settle runs routing tasks until none is enabled.
+// settle executes routing tasks until none is enabled.
 func (p *player) settle() {
 	for again := true; again; {
 		again = false
@@ -114,7 +113,7 @@ func (p *player) settle() {
 	}
 }
 
-// marked lists the marking as a scenario shows it.
+// marked returns the marking in the form of a scenario.
 func (p *player) marked() []string {
 	var lines []string
 	for c, tokens := range p.marking {
@@ -125,7 +124,7 @@ func (p *player) marked() []string {
 	return or(lines, "(empty)")
 }
 
-// active lists the tasks that are enabled or started, as a scenario shows them.
+// active returns the enabled and started tasks in the form of a scenario.
 func (p *player) active() []string {
 	var lines []string
 	for t := range net.TaskID(p.n.NumTasks()) {

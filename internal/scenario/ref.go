@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// ItemRef names a work item, or a child case within its parent: "B.1.3" is the third one of B's first activation. "B"
-// alone, which only an item can be, means the one item of B that is not final.
+// ItemRef identifies a work item, or a child case of a case: "B.1.3" is the third one of B's first activation. "B"
+// alone is the only item of B that is not final.
 type ItemRef struct {
 	Task       string
 	Generation int  // of the task, from 1; 0 in a bare reference
@@ -14,8 +14,8 @@ type ItemRef struct {
 	Bare       bool // the task alone was named
 }
 
-// ParseItemRef reads a work item, bare or not. Numbers are written without leading zeros, so that an item has one name.
-// The error is a [*SyntaxError] without a place. An item of number 0 or beyond is well written, and is not found.
+// ParseItemRef parses a reference. Numbers have no leading zeros, so each item has one name. The error is a
+// [*SyntaxError] without a position. A number 0 is valid, and identifies no item.
 func ParseItemRef(s string) (ItemRef, error) {
 	task, numbers, dotted := strings.Cut(s, ".")
 	if IsName(task) && !dotted {
@@ -30,7 +30,7 @@ func ParseItemRef(s string) (ItemRef, error) {
 	return ItemRef{Task: task, Generation: generation, N: n}, nil
 }
 
-// String returns the reference as it was read.
+// String returns the reference in the form that ParseItemRef parses.
 func (r ItemRef) String() string {
 	if r.Bare {
 		return r.Task
@@ -43,14 +43,14 @@ func parseOrdinal(s string) (int, bool) {
 	return n, ok && (s[0] != '0' || len(s) == 1)
 }
 
-// CasePath names a case from its root: "case/S.1.2/T.1.1" is a case of T's in the second case of S's in the root case
-// "case". The zero value names none, which a command takes for the last case that was started.
+// CasePath identifies a case by the path from its root: "case/S.1.2/T.1.1" is a case of T in the second case of S in
+// the root case "case". The zero value is the case that was started last.
 type CasePath struct {
 	Root  string
 	Steps []ItemRef // none of them bare
 }
 
-// ParseCasePath reads a case path. The error is a [*SyntaxError] without a place.
+// ParseCasePath parses a path. The error is a [*SyntaxError] without a position.
 func ParseCasePath(s string) (CasePath, error) {
 	root, rest, more := strings.Cut(s, "/")
 	if !IsName(root) {
@@ -69,10 +69,10 @@ func ParseCasePath(s string) (CasePath, error) {
 	return p, nil
 }
 
-// IsZero reports whether no case is named.
+// IsZero reports whether the path is empty.
 func (p CasePath) IsZero() bool { return p.Root == "" }
 
-// String returns the path as it was read, "" for the zero value.
+// String returns the path in the form that ParseCasePath parses; "" for the zero value.
 func (p CasePath) String() string {
 	var b strings.Builder
 	b.WriteString(p.Root)

@@ -7,10 +7,10 @@ import (
 	"github.com/rogpeppe/go-internal/diff"
 )
 
-// Rewrite returns the file with other outputs: outputs[i] for Commands[i]. A nil or missing one leaves the command's
-// output as it stands, and so does an equal one; every other byte of the file stays too.
+// Rewrite returns the file with new outputs: outputs[i] is that of Commands[i]. If an output is nil, missing or equal
+// to the old one, the text of the old one stays. All other bytes of the file stay too.
 //
-// A blank line would end the output when the file is read again, so blank lines of an output are left out.
+// Blank lines of an output are omitted, since a blank line ends the output in the file.
 func (f *File) Rewrite(outputs [][]string) []byte {
 	var b strings.Builder
 	done := 0
@@ -26,10 +26,10 @@ func (f *File) Rewrite(outputs [][]string) []byte {
 	return []byte(b.String())
 }
 
-// write puts an output after the command's "----" line, whose end of line it takes over.
+// write writes an output after the "----" of a command, with the same line ends.
 func (c *Command) write(b *strings.Builder, output []string) {
 	newline := c.newline
-	if !strings.HasSuffix(newline, "\n") { // "----" was the last thing in the file
+	if !strings.HasSuffix(newline, "\n") { // the file ends with "----"
 		b.WriteString("\n")
 		newline += "\n"
 	}
@@ -40,11 +40,11 @@ func (c *Command) write(b *strings.Builder, output []string) {
 	}
 }
 
-// Diff compares an output with the expected one: "" if their lines are equal, and otherwise what has to change in the
-// expected one, in the unified form, ending in a newline.
+// Diff compares an output with the expected one. It returns "" if their lines are equal, and otherwise the difference
+// in the unified form, with a newline at the end.
 func Diff(want, got []string) string {
 	d := string(diff.Diff("expected", joinLines(want), "printed", joinLines(got)))
-	_, d, _ = strings.Cut(d, "\n") // the first line names a program that was not run: "diff expected printed"
+	_, d, _ = strings.Cut(d, "\n") // without the first line, which names the program diff
 	return d
 }
 

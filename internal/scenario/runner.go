@@ -22,18 +22,18 @@ import (
 type Mismatch struct {
 	Command *Command
 	Diff    string // unified, expected against printed
-	Why     string // what is behind a printed code, for a person; "" if none was printed
+	Why     string // the explanation of a printed code; "" if there is none
 }
 
-// Result is what running a scenario file showed.
+// Result is the result of a scenario file.
 type Result struct {
 	Outputs    [][]string // what each command printed
 	Mismatches []Mismatch
-	Broken     error // the database that the file left behind is not whole; nil if it is
+	Broken     error // the errors of the integrity check; nil if there are none
 }
 
-// Run executes a scenario file on a store, usually a fresh in-memory one, with a virtual clock. The error is not for a
-// mismatch, but for a store that could not be used.
+// Run executes a scenario file on a store, usually a new one in memory, with a virtual clock. The error is not about
+// mismatches, but about a store that could not be used.
 func Run(ctx context.Context, f *File, o store.Opener) (*Result, error) {
 	r, err := newRunner(ctx, o)
 	if err != nil {
@@ -51,15 +51,15 @@ func Run(ctx context.Context, f *File, o store.Opener) (*Result, error) {
 	return result, nil
 }
 
-// runner is one run of a file.
+// runner is the state of Run.
 type runner struct {
 	opener   store.Opener
 	clock    *virtual.Clock
 	engine   *engine.Engine
 	known    map[string]*workflow.Definition // by name, the last one defined
-	versions []engine.Workflow               // all that were ever defined
-	roots    map[string]workitem.CaseID      // by the name that start gave
-	last     string                          // name of the case last started
+	versions []engine.Workflow               // all definitions so far
+	roots    map[string]workitem.CaseID      // by the name from start
+	last     string                          // the name of the case that was started last
 }
 
 func newRunner(ctx context.Context, o store.Opener) (*runner, error) {
@@ -70,16 +70,17 @@ func newRunner(ctx context.Context, o store.Opener) (*runner, error) {
 	return r, r.open(ctx)
 }
 
-// close proves the database whole and closes the engine.
+// close runs the integrity check and closes the engine.
 func (r *runner) close(ctx context.Context) error {
 	return errors.Join(integrity.Check(ctx, r.engine), r.engine.Close())
 }
 
-// open opens the engine with everything that is defined. If it cannot, the closed one stays, and refuses what follows.
+// open opens the engine with all definitions. If that fails, the closed engine stays, and refuses the commands that
+// follow.
 func (r *runner) open(ctx context.Context) error {
 	e, err := engine.Config{
 		Clock: r.clock, Logger: slog.New(slog.DiscardHandler),
-		CallbackTimeout: time.Hour, // no output depends on how fast the machine is
+		CallbackTimeout: time.Hour, // no output may depend on the speed of the machine
 	}.Open(ctx, r.opener, r.versions...)
 	if err == nil {
 		r.engine = e
@@ -87,7 +88,7 @@ func (r *runner) open(ctx context.Context) error {
 	return err
 }
 
-// command executes one command, and returns the lines that it prints, with the reason for a code among them.
+// command executes a command, and returns the lines that it prints, and the explanation of the code among them.
 func (r *runner) command(ctx context.Context, c *Command) (lines []string, why string) {
 	action, err := c.Action()
 	if err == nil {
@@ -144,7 +145,7 @@ var (
 	errNoItems = errors.New("no items can be added")
 )
 
-// define takes workflows up. An engine is opened with what it knows, so a new one takes the place of the old.
+// define adds workflows. An engine is opened with its definitions, so it is replaced by a new one.
 func (r *runner) define(ctx context.Context, c *Command) error {
 	parsed, err := c.Workflows()
 	if err != nil {
@@ -164,8 +165,8 @@ func (r *runner) define(ctx context.Context, c *Command) error {
 	return r.open(ctx)
 }
 
-// adopt makes definitions the known ones of their names. One that was defined before in the same words is that one again. Composite tasks
-// of all definitions run the known ones from now on.
+// adopt makes definitions the current ones of their names. A definition that equals an earlier one replaces that.
+// Composite tasks of all definitions use the current ones from now on.
 func (r *runner) adopt(defs []*workflow.Definition) {
 	for _, d := range defs {
 		same := r.takeOut(d.Fingerprint)
@@ -174,7 +175,7 @@ func (r *runner) adopt(defs []*workflow.Definition) {
 				d.Version = fmt.Sprint(len(r.versions) + 1)
 			}
 		}
-		r.versions = append(r.versions, same) // the last one of a name is what is started
+		r.versions = append(r.versions, same) // a start uses the last one of its name
 		r.known[d.Name] = same
 	}
 	for _, v := range r.versions {
@@ -187,7 +188,7 @@ func (r *runner) adopt(defs []*workflow.Definition) {
 	}
 }
 
-// takeOut removes what was defined in the words that the fingerprint stands for from the versions, and returns it; nil if nothing was.
+// takeOut removes the version with a fingerprint, and returns it; nil if there is none.
 func (r *runner) takeOut(fingerprint string) *workflow.Definition {
 	i := slices.IndexFunc(r.versions, func(w engine.Workflow) bool { return w.Untyped().Fingerprint == fingerprint })
 	if i < 0 {
@@ -198,10 +199,10 @@ func (r *runner) takeOut(fingerprint string) *workflow.Definition {
 	return d
 }
 
-// problems are why definitions were refused.
+// problems are the reasons for which definitions were refused.
 type problems []net.Problem
 
-// Error says them to a person, one a line.
+// Error returns them as text, one per line.
 func (p problems) Error() string {
 	lines := make([]string, len(p))
 	for i := range p {
@@ -210,7 +211,7 @@ func (p problems) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// codes are the lines that define prints, each once.
+// codes returns the lines that define prints, without duplicates.
 func (p problems) codes() []string {
 	lines := make([]string, len(p))
 	for i := range p {
@@ -239,13 +240,13 @@ func undefined(name string) error {
 	return fmt.Errorf("no workflow %q was defined: %w", name, engine.ErrNotFound)
 }
 
-// verbs are the actions behind the verbs.
+// verbs are the actions of the verbs.
 var verbs = map[Verb]workitem.Action{
 	VerbItemStart: workitem.Start, VerbItemComplete: workitem.Complete, VerbItemFail: workitem.Fail,
 	VerbItemCancel: workitem.Cancel, VerbItemReset: workitem.Reset,
 }
 
-// act does an action on a work item.
+// act executes an action on a work item.
 func (r *runner) act(ctx context.Context, a Action) error {
 	id, err := r.item(ctx, a)
 	if err != nil {
@@ -256,7 +257,7 @@ func (r *runner) act(ctx context.Context, a Action) error {
 	return r.send(ctx, c)
 }
 
-// onCase cancels, suspends, resumes or corrects a case.
+// onCase cancels, suspends, resumes or moves a case.
 func (r *runner) onCase(ctx context.Context, a Action) error {
 	id, err := r.caseAt(ctx, a.Case)
 	switch {
@@ -274,7 +275,7 @@ func (r *runner) onCase(ctx context.Context, a Action) error {
 	return r.send(ctx, workflow.Cancel(id, nil))
 }
 
-// repair tries an item again, or skips it.
+// repair retries an item, skips it, or gives it up.
 func (r *runner) repair(ctx context.Context, a Action) error {
 	id, err := r.item(ctx, a)
 	if err != nil {
@@ -291,13 +292,13 @@ func (r *runner) repair(ctx context.Context, a Action) error {
 	return r.send(ctx, c)
 }
 
-// send has the engine execute a command whose result is not needed.
+// send executes a command without a result.
 func (r *runner) send(ctx context.Context, c workflow.Command) error {
 	_, err := r.engine.Do(ctx, c)
 	return err
 }
 
-// startAndComplete does both in one transaction.
+// startAndComplete starts and completes an item in one transaction.
 func (r *runner) startAndComplete(ctx context.Context, a Action) error {
 	id, err := r.item(ctx, a)
 	if err != nil {
@@ -326,7 +327,7 @@ func (r *runner) newItem(ctx context.Context, a Action) error {
 	return r.send(ctx, workflow.AddItem(c.ID, a.Task, nil))
 }
 
-// failure turns an error into the line that a failing command prints.
+// failure returns the line that a command with this error prints.
 func failure(err error) []string {
 	var syntax *SyntaxError
 	var transition *workitem.TransitionError
@@ -355,5 +356,5 @@ func failure(err error) []string {
 	return []string{"error: internal: " + strings.ReplaceAll(err.Error(), "\n", " ")}
 }
 
-// left writes the time left until a job is due, as Go prints a duration.
+// left returns the time until a job is due, in the form of Go.
 func left(due, now time.Time) string { return "+" + max(0, due.Sub(now)).String() }

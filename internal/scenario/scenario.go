@@ -9,32 +9,32 @@ import (
 // separator is the line between a command and its output.
 const separator = "----"
 
-// File is a scenario file that was read. It keeps the text, for [File.Rewrite].
+// File is a parsed scenario file. It keeps the text, for [File.Rewrite].
 type File struct {
 	Name     string // as given to [Parse]
 	Commands []*Command
 	text     string
 }
 
-// Command is one command of a scenario file, with the output that it must print.
+// Command is a command of a scenario file, with its expected output.
 type Command struct {
 	Pos      net.Pos
-	Comments []string // the comment lines right above, as written
-	Words    []string // what stands between spaces on the command's line, but for the arguments
+	Comments []string // the comment lines directly above, as written
+	Words    []string // the words of the line that are not arguments
 	Args     []Arg    // the key=value words, in the order of the line
 	Input    []string // the lines between the command and "----", as written
-	Expected []string // the lines of the output; empty in a file whose outputs are still to be recorded
+	Expected []string // the lines of the output; empty if no output was recorded
 
 	from, to int    // the bytes of Expected in the file
-	newline  string // what ends the line of "----"; it has no "\n" if the file ends there
+	newline  string // the end of the "----" line; without "\n" at the end of the file
 }
 
-// Arg is one key=value word of a command.
+// Arg is a key=value word of a command.
 type Arg struct{ Key, Value string }
 
-// Parse reads a scenario file; name is what its positions and errors say. The error is a [SyntaxErrors] with
-// all that is wrong with the form of the file. A command that makes no sense is no such thing: executing it prints
-// "error: syntax", see [Command.Action].
+// Parse parses a scenario file; name is its name in positions and errors. The error is a [SyntaxErrors] with all errors
+// in the form of the file. An invalid command is not such an error: its execution prints "error: syntax", see
+// [Command.Action].
 func Parse(name string, text []byte) (*File, error) {
 	f := &File{Name: name, text: string(text)}
 	if err := mustBeText(net.Pos{File: name, Line: 1}, f.text); err != nil {
@@ -64,17 +64,17 @@ func Parse(name string, text []byte) (*File, error) {
 	return f, nil
 }
 
-// reader goes through a scenario file line by line.
+// reader reads a scenario file line by line.
 type reader struct {
 	text     string
 	name     string
-	line     string // the current line, without what ends it
-	number   int    // of the current line, from 1
-	from, to int    // the bytes of the current line and what ends it
+	line     string // the current line without its end
+	number   int    // its number, from 1
+	from, to int    // the bytes of the current line with its end
 	errs     SyntaxErrors
 }
 
-// next goes on to the next line. After the last one it returns false, and the current line is an empty one at the end.
+// next reads the next line. After the last one it returns false, and the current line is empty.
 func (r *reader) next() bool {
 	r.from = r.to
 	if r.from == len(r.text) {
@@ -97,10 +97,10 @@ func (r *reader) blank() bool { return blank(r.line) }
 
 func (r *reader) separates() bool { return strings.TrimRight(r.line, " \t\r") == separator }
 
-// blank reports whether a line ends an output. An editor may leave spaces on it.
+// blank reports whether a line ends an output. It may have spaces, as some editors leave them.
 func blank(line string) bool { return strings.TrimSpace(line) == "" }
 
-// command reads a command from its line to the end of its output. False means that it has none.
+// command parses a command, from its line to the end of its output; false if the command is invalid.
 func (r *reader) command(comments []string) (*Command, bool) {
 	c := &Command{Pos: r.pos(), Comments: comments}
 	for _, word := range strings.Fields(r.line) {
@@ -111,8 +111,8 @@ func (r *reader) command(comments []string) (*Command, bool) {
 		}
 	}
 	header := strings.TrimSpace(r.line)
-	// Only a net may have blank lines in it. Elsewhere one shows that the "----" was forgotten, and reading on would
-	// take the next command for input.
+	// Only nets may have blank lines. In other commands a blank line shows that "----" is missing, and the next command
+	// would be read as input.
 	notation := len(c.Words) > 0 && c.Words[0] == string(VerbDefine)
 	for r.next() && !r.separates() {
 		if r.blank() && !notation {
@@ -128,7 +128,7 @@ func (r *reader) command(comments []string) (*Command, bool) {
 	return c, true
 }
 
-// expected reads the lines after "----" up to a blank one or the end of the file.
+// expected reads the lines after "----" up to a blank line or the end of the file.
 func (r *reader) expected(c *Command) {
 	c.newline = r.text[r.from+len(r.line) : r.to]
 	c.from, c.to = r.to, r.to
@@ -141,7 +141,7 @@ func (r *reader) expected(c *Command) {
 	}
 }
 
-// Workflows reads the net notation in the command's input, with positions in the scenario file. Its errors are those of
+// Workflows parses the input of the command as notation, with positions in the scenario file. Its errors are those of
 // [ParseNotation].
 func (c *Command) Workflows() ([]*Workflow, error) {
 	at := net.Pos{File: c.Pos.File, Line: c.Pos.Line + 1}

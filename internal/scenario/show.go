@@ -116,7 +116,7 @@ func (r *runner) showJobs(c *state.Case) []string {
 	return lines
 }
 
-// ownerOf names what a job belongs to: an item, a task, or the case.
+// ownerOf returns the owner of a job: an item, a task, or the case.
 func ownerOf(c *state.Case, j *state.Job) string {
 	if it := c.Item(j.Item); it != nil {
 		return it.Label()

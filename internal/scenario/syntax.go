@@ -11,19 +11,19 @@ import (
 // CodeSyntax is the code of every [SyntaxError], as a scenario prints it: "error: syntax".
 const CodeSyntax = "syntax"
 
-// maxErrors bounds what a reader collects, so that a wrong kind of file (a picture, a log) costs no more than a right
-// one.
+// maxErrors bounds the number of collected errors, so that a file of another kind, such as a picture, takes no more
+// time than a valid one.
 const maxErrors = 1000
 
-// SyntaxError is one place in a text that its form forbids.
+// SyntaxError is a syntax error at one position of a text.
 type SyntaxError struct {
-	File string // as given to the reader; "" if it is unknown
-	Line int    // counted from 1; 0 if it is unknown
-	Text string // the offending word, and what was expected instead
+	File string // as given to the parser; "" if it is unknown
+	Line int    // from 1; 0 if it is unknown
+	Text string // the invalid word, and what is valid instead
 }
 
 // Error returns "file:12: text" with the last element of the file's path, "line 12: text" without a file, or the text
-// alone if the place is unknown.
+// alone if the position is unknown.
 func (e *SyntaxError) Error() string {
 	switch {
 	case e.File != "":
@@ -37,11 +37,11 @@ func (e *SyntaxError) Error() string {
 // Code returns [CodeSyntax].
 func (e *SyntaxError) Code() string { return CodeSyntax }
 
-// SyntaxErrors is every syntax error of a text, in the order of its lines. A reader stops collecting after a thousand,
-// and says so in the last one. errors.As finds a [*SyntaxError] in it.
+// SyntaxErrors are the syntax errors of a text, in the order of its lines. After a thousand errors there are no more,
+// and the last one says so. errors.As finds a [*SyntaxError] in it.
 type SyntaxErrors []*SyntaxError
 
-// Error lists every error on a line of its own.
+// Error returns the errors, one per line.
 func (e SyntaxErrors) Error() string {
 	lines := make([]string, len(e))
 	for i, one := range e {
@@ -50,7 +50,7 @@ func (e SyntaxErrors) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Unwrap returns the errors one by one.
+// Unwrap returns the errors.
 func (e SyntaxErrors) Unwrap() []error {
 	errs := make([]error, len(e))
 	for i, one := range e {
@@ -67,10 +67,10 @@ func (e SyntaxErrors) asError() error {
 	return e
 }
 
-// full reports whether no further error is collected.
+// full reports whether no further errors are collected.
 func (e SyntaxErrors) full() bool { return len(e) > maxErrors }
 
-// addf appends an error, and after the last one that is collected a note that says so.
+// addf adds an error, and a note after the last error that is collected.
 func (e *SyntaxErrors) addf(at net.Pos, format string, args ...any) {
 	switch {
 	case len(*e) < maxErrors:
@@ -81,16 +81,16 @@ func (e *SyntaxErrors) addf(at net.Pos, format string, args ...any) {
 	}
 }
 
-// syntaxf is an error without a place, for a text that is not known to be part of a file.
+// syntaxf returns an error without a position, for a text that may not be part of a file.
 func syntaxf(format string, args ...any) error {
 	return &SyntaxError{Text: fmt.Sprintf(format, args...)}
 }
 
-// byteOrderMark begins files of some editors. In UTF-8 it says nothing, and is left out.
+// byteOrderMark begins files of some editors. It has no meaning in UTF-8, and is skipped.
 const byteOrderMark = "\ufeff"
 
-// mustBeText refuses a text that begins as one in UTF-16 does, which a shell's redirection may have made of it,
-// one whose lines end in a carriage return alone, which would be a single line here, and what is no text at all.
+// mustBeText rejects a text that begins like one in UTF-16, which a redirection in some shells creates, a text whose
+// lines end with a carriage return only, and binary data.
 func mustBeText(at net.Pos, text string) error {
 	if strings.HasPrefix(text, "\xff\xfe") || strings.HasPrefix(text, "\xfe\xff") {
 		return SyntaxErrors{{File: at.File, Line: at.Line, Text: "the text is in UTF-16; save it in UTF-8"}}
@@ -106,8 +106,8 @@ func mustBeText(at net.Pos, text string) error {
 	return nil
 }
 
-// IsName reports whether s may name a workflow, a task, a condition or a case: a letter or an underscore, then letters,
-// digits, underscores and hyphens, all ASCII.
+// IsName reports whether s is a valid name of a workflow, a task, a condition or a case: a letter or an underscore,
+// then letters, digits, underscores and hyphens, all ASCII.
 func IsName(s string) bool {
 	for i := range len(s) {
 		switch c := s[i]; {
@@ -120,7 +120,7 @@ func IsName(s string) bool {
 	return s != ""
 }
 
-// quote shows a word in an error, and only the beginning of a long one.
+// quote quotes a word for an error; of a long word it has only the beginning.
 func quote(word string) string {
 	const most = 40
 	if len(word) > most {
@@ -129,7 +129,8 @@ func quote(word string) string {
 	return fmt.Sprintf("%q", word)
 }
 
-// hint ends an error about an unknown word: with the known word that it resembles, or else with all of them.
+// hint returns the end of an error about an unknown word: the known word that it resembles, or otherwise all known
+// words.
 func hint(word string, known []string) string {
 	if best := spelling.Closest(word, known); best != "" {
 		return fmt.Sprintf("did you mean %q?", best)
@@ -137,7 +138,7 @@ func hint(word string, known []string) string {
 	return "expected " + anyOf(known)
 }
 
-// anyOf lists words for a person: "a, b or c".
+// anyOf formats a list: "a, b or c".
 func anyOf(words []string) string {
 	last := len(words) - 1
 	if last < 1 {

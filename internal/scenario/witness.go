@@ -10,18 +10,18 @@ import (
 	"github.com/tasq-dev/tasq/net/verify"
 )
 
-// ErrNoWitness says that a finding has no run that shows it: a task that can never start is shown by no run.
+// ErrNoWitness says that a finding has no witness: no run shows that a task can never start.
 var ErrNoWitness = errors.New("the finding has no witness")
 
-// Witness writes the run that shows a finding of a workflow's net as a scenario file: the net, the steps as commands,
-// and what shows at the end that it is stuck, improper or growing. The file runs under [Run] without a mismatch.
+// Witness writes the witness of a finding as a scenario file: the net, the steps of the run as commands, and commands
+// whose outputs show the deadlock, the improper completion, or the growing marking. The file runs under [Run] without a
+// mismatch.
 //
-// The file is about the net alone. Its tasks have one work item and no policy; a composite task stands in it as a task,
-// for its child cases are verified on their own. A routing task that the engine would not run by itself exactly as the
-// run wants it, because it chooses or because its order matters, stands in it as a task too. Comments say so.
+// The file is about the net only. Its tasks have one work item and no policy. A composite task becomes an ordinary
+// task, since its child cases are verified separately. So does a routing task that the engine would not execute exactly
+// as in the run, because it has a choice or because its order matters. Comments in the file say so.
 //
-// The error is [ErrNoWitness], or says what keeps the net from being written down: a name that the notation cannot
-// hold.
+// The error is [ErrNoWitness], or says what the notation cannot express, such as a name.
 func Witness(def *net.Definition, f verify.Finding) ([]byte, error) {
 	if f.Witness == nil {
 		return nil, ErrNoWitness
@@ -42,10 +42,11 @@ type witness struct {
 	def     *net.Definition
 	remarks []string
 	play    *player
-	hides   bool // the workflow has a task beyond the net, so what is enabled is not shown
+	hides   bool // the workflow has a task that the net does not have, so enabled tasks are not shown
 }
 
-// workflow makes the workflow of the file: the net, with ordinary tasks for what the file cannot leave to the engine.
+// workflow returns the workflow of the file: the net, with ordinary tasks instead of those that the engine would
+// execute differently.
 func (w *witness) workflow(n *net.Net) {
 	d := *n.Definition()
 	d.Tasks = slices.Clone(d.Tasks)
@@ -69,8 +70,8 @@ func (w *witness) remark(format string, args ...any) {
 	w.remarks = append(w.remarks, fmt.Sprintf(format, args...))
 }
 
-// runsByItself reports whether a routing task may be left to the engine: it chooses nothing, nothing else can use its
-// tokens or is affected by when they move, it does not end the case, and it is not still to run at the end of the run.
+// runsByItself reports whether the engine can execute a routing task as in the run: it has no choice, no other task
+// uses its tokens or depends on when they move, it does not end the case, and it is not still to run at the end.
 func (w *witness) runsByItself(n *net.Net, t net.TaskID) bool {
 	for u := range net.TaskID(n.NumTasks()) {
 		tasks, conditions := n.Region(u)
@@ -88,7 +89,7 @@ func (w *witness) runsByItself(n *net.Net, t net.TaskID) bool {
 	return !chooses && !ends && !shares && !left
 }
 
-// write writes the file: steps before those of the finding, if any, then those of the finding.
+// write writes the file: steps before those of the finding, if there are any, then those of the finding.
 func (w *witness) write(steps, before []verify.Step) ([]byte, error) {
 	if err := w.checkNames(); err != nil {
 		return nil, err
@@ -110,7 +111,7 @@ func (w *witness) write(steps, before []verify.Step) ([]byte, error) {
 	return []byte(w.String()), nil
 }
 
-// checkNames looks for names that the notation cannot hold. An implicit condition has those of its tasks.
+// checkNames checks that the notation can express all names. An implicit condition has the names of its tasks.
 func (w *witness) checkNames() error {
 	names := []string{w.def.Name}
 	for _, c := range w.def.Conditions {
@@ -156,7 +157,7 @@ func (w *witness) command(line string, output ...string) {
 	w.WriteString(line + "\n" + separator + "\n" + strings.Join(output, "\n") + "\n\n")
 }
 
-// step writes the command of a step, unless it is left to the engine.
+// step writes the command of a step, unless the engine executes it.
 func (w *witness) step(s verify.Step) error {
 	t, known := w.play.n.TaskByName(s.Task)
 	if known && w.play.n.Task(t).Kind == net.Routing {
@@ -174,7 +175,7 @@ func (w *witness) step(s verify.Step) error {
 	return nil
 }
 
-// conclude shows what is wrong.
+// conclude writes the commands that show the finding.
 func (w *witness) conclude(steps []verify.Step) error {
 	if err := w.agrees(); err != nil {
 		return err
@@ -202,7 +203,7 @@ func (w *witness) conclude(steps []verify.Step) error {
 	return nil
 }
 
-// repeat goes round the loop of an unbounded net once more.
+// repeat writes the loop of an unbounded net once more.
 func (w *witness) repeat(steps []verify.Step) error {
 	rounds := w.finding.Witness.Repeats
 	if rounds == 0 {
@@ -218,7 +219,7 @@ func (w *witness) repeat(steps []verify.Step) error {
 	return nil
 }
 
-// agrees compares the state after the run with what the finding claims.
+// agrees compares the state after the run with the finding.
 func (w *witness) agrees() error {
 	for _, m := range w.finding.Witness.Marking {
 		c, known := w.play.n.ConditionByName(m.Condition)

@@ -9,13 +9,13 @@ import (
 	"github.com/tasq-dev/tasq/net/verify"
 )
 
-// WitnessPetri is [Witness] for a finding of a plain net. Places become conditions, and transitions tasks with an
-// and-join and an and-split. What a workflow wants and the net lacks is added around it, where the run does not go: a
-// first task that marks several places, and leads to what nothing marks; a last task, to which several sinks lead, and
-// what no way to the end leads from.
+// WitnessPetri is [Witness] for a finding of a plain net. Places become conditions, and transitions become tasks with
+// an and-join and an and-split. What the net lacks for a workflow is added where the run does not use it: a first task
+// that marks several places and has flows to unmarked sources, and a last task for several sinks and for places without
+// a path to the end.
 //
-// Besides those of [Witness], there are errors for what a workflow cannot express: weights, a place that begins with
-// several tokens, a transition without an input.
+// Further errors are about what a workflow cannot express: weights, a place with several initial tokens, a transition
+// without an input.
 func WitnessPetri(p *net.Petri, f verify.Finding) ([]byte, error) {
 	if f.Witness == nil {
 		return nil, ErrNoWitness
@@ -34,11 +34,11 @@ type petriCloser struct {
 	p       *net.Petri
 	def     *net.Definition
 	taken   map[string]bool // names
-	touched net.Bits        // places with an arc; the others are left out
-	fed     net.Bits        // places that a transition puts into
-	used    net.Bits        // places that a transition takes from
-	marked  []int           // places that begin with a token
-	first   []verify.Step   // what comes before the run
+	touched net.Bits        // places with an arc; the others are omitted
+	fed     net.Bits        // places with an incoming arc
+	used    net.Bits        // places with an outgoing arc
+	marked  []int           // places with an initial token
+	first   []verify.Step   // the steps before the run
 	finish  bool            // there is a last task
 	remarks []string
 }
@@ -78,7 +78,7 @@ func (c *petriCloser) expressible() error {
 	return nil
 }
 
-// close writes the workflow.
+// close returns the workflow.
 func (c *petriCloser) close() {
 	var sinks []int
 	for i := range c.p.Places {
@@ -117,7 +117,8 @@ func (c *petriCloser) close() {
 	}
 }
 
-// without lists the places that no way leads to from the given ones, or, backwards, from which none leads to them.
+// without returns the places that cannot be reached from the given ones, or, backwards, those from which none of them
+// can be reached.
 func (c *petriCloser) without(from []int, forward bool) []int {
 	ends := func(t int) (near, far []net.PetriArc) {
 		if forward {
@@ -125,7 +126,7 @@ func (c *petriCloser) without(from []int, forward bool) []int {
 		}
 		return c.p.Transitions[t].Out, c.p.Transitions[t].In
 	}
-	at := make([][]int, len(c.p.Places)) // by place: the transitions that lead on from it
+	at := make([][]int, len(c.p.Places)) // by place: the transitions that take from it
 	for t := range c.p.Transitions {
 		near, _ := ends(t)
 		for _, a := range near {
@@ -160,7 +161,7 @@ func (c *petriCloser) without(from []int, forward bool) []int {
 	return rest
 }
 
-// tasks adds the transitions, and returns what it had to put behind those without an output.
+// tasks adds the transitions, and returns the conditions that it added behind those without an output.
 func (c *petriCloser) tasks() (open []string) {
 	for i := range c.p.Transitions {
 		t := &c.p.Transitions[i]
@@ -186,8 +187,8 @@ func (c *petriCloser) tasks() (open []string) {
 	return open
 }
 
-// addBegin adds a task that marks what begins with a token. If there is what nothing marks, another task before it
-// leads there or on.
+// addBegin adds a task that marks the places with initial tokens. If there are unmarked sources, it adds another task
+// before it with flows to it and to the sources.
 func (c *petriCloser) addBegin(lost []int) {
 	start := c.condition("start", net.Start)
 	if len(lost) > 0 {
@@ -238,7 +239,7 @@ func (c *petriCloser) condition(wanted string, role net.Role) string {
 	return name
 }
 
-// name makes a name that nothing else has.
+// name returns an unused name.
 func (c *petriCloser) name(wanted string) string {
 	name := wanted
 	for i := 2; c.taken[name]; i++ {
