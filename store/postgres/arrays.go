@@ -15,10 +15,12 @@ import (
 //	dimensions  has NULL  type of the values  length  first index  value 1          value 2
 //	1           0 or 1    oid                 2       1            length, bytes    -1, for NULL
 type (
-	uuidArray   []byte
-	textArray   []byte
-	bigintArray []byte
-	boolArray   []byte
+	uuidArray     []byte
+	textArray     []byte
+	bigintArray   []byte
+	integerArray  []byte
+	smallintArray []byte
+	boolArray     []byte
 )
 
 const (
@@ -107,10 +109,26 @@ func addText[T any](b []byte, v T, add func([]byte, T) []byte) []byte {
 	return b
 }
 
-func numbers[T any, N ~int | ~int64](list []T, of func(T) N) bigintArray {
+func numbers[T any](list []T, of func(T) int64) bigintArray {
 	b := newArray(len(list), pgtype.Int8OID, 8*len(list))
 	for _, v := range list {
-		b = addNumber(b, int64(of(v)))
+		b = addNumber(b, of(v))
+	}
+	return b
+}
+
+func integers[T any](list []T, of func(T) int) integerArray {
+	b := newArray(len(list), pgtype.Int4OID, 4*len(list))
+	for _, v := range list {
+		b = binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(b, 4), uint32(int32(of(v))))
+	}
+	return b
+}
+
+func smallints[T any](list []T, of func(T) int16) smallintArray {
+	b := newArray(len(list), pgtype.Int2OID, 2*len(list))
+	for _, v := range list {
+		b = binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint32(b, 2), uint16(of(v)))
 	}
 	return b
 }
@@ -180,8 +198,8 @@ func onlyValues(columns []any) []any {
 // The driver looks up a codec for each type of the server. Its own codec for arrays encodes element by element; this
 // one is tried first and copies the bytes. The same holds for single values. Reading uses the driver's codecs.
 func takeEncoded(m *pgtype.Map) {
-	for _, oid := range []uint32{pgtype.UUIDArrayOID, pgtype.TextArrayOID, pgtype.Int8ArrayOID, pgtype.BoolArrayOID,
-		pgtype.UUIDOID, pgtype.TextOID, pgtype.Int8OID, pgtype.BoolOID} {
+	for _, oid := range []uint32{pgtype.UUIDArrayOID, pgtype.TextArrayOID, pgtype.Int8ArrayOID, pgtype.Int4ArrayOID, pgtype.BoolArrayOID,
+		pgtype.UUIDOID, pgtype.TextOID, pgtype.Int8OID, pgtype.Int4OID, pgtype.BoolOID} {
 		if known, ok := m.TypeForOID(oid); ok {
 			m.RegisterType(&pgtype.Type{Name: known.Name, OID: oid, Codec: encodedCodec{known.Codec}})
 		}
@@ -194,7 +212,7 @@ type encodedCodec struct{ pgtype.Codec }
 func (c encodedCodec) PlanEncode(m *pgtype.Map, oid uint32, format int16, v any) pgtype.EncodePlan {
 	if format == pgtype.BinaryFormatCode || oid == pgtype.TextOID {
 		switch v.(type) {
-		case uuidArray, textArray, bigintArray, boolArray, value:
+		case uuidArray, textArray, bigintArray, integerArray, boolArray, value:
 			return asIs{}
 		}
 	}
@@ -213,6 +231,10 @@ func bytesOf(v any) []byte {
 	case textArray:
 		return v
 	case bigintArray:
+		return v
+	case integerArray:
+		return v
+	case smallintArray:
 		return v
 	case boolArray:
 		return v

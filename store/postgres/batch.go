@@ -16,7 +16,8 @@ import (
 type batch struct {
 	sql   *statements
 	b     pgx.Batch
-	large bool // it may be sent in parts, see parts.go
+	large bool    // it may be sent in parts, see parts.go
+	copy  *copied // the only statement, if not nil
 }
 
 func (b *batch) queue(query string, args ...any) { b.b.Queue(b.sql.text(query), args...) }
@@ -44,6 +45,9 @@ func (a *answers) number() int64 {
 // failure from it; see outcome.
 func (b *batch) send(c *conn) (a *answers, err error) {
 	c.catchUp()
+	if b.copy != nil {
+		return b.copy.send(c)
+	}
 	if c.hasNames() {
 		x := pipeline{c: c}
 		return x.finish(b, &batch{})

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/internal/tables"
@@ -55,8 +56,13 @@ var appendEntries = appending("COALESCE(u.known, (SELECT CASE WHEN j.seq = u.bas
 // appendKnown is appendEntries for entries whose bases all have known revisions. The server does not set up the lookup.
 var appendKnown = appending("u.known")
 
+var copyEntries = copying("journal", journalColumns)
+
+// journalColumns are those that are copied, see copiedEntries.
+var journalColumns = []string{"root", "rev", "seq", "process", "format", "at", "command", "actor", "key", "answer", "events"}
+
 func appending(base string) statement {
-	return newStatement("INSERT INTO @.journal (root, rev, seq, process, format, at, command, actor, key, answer, events) "+
+	return newStatement("INSERT INTO @.journal ("+strings.Join(journalColumns, ", ")+") "+
 		"SELECT u.root, u.nth + "+base+", u.seq, u.process, "+strconv.Itoa(format)+", u.at, u.command, u.actor, u.key, u.answer, u.events FROM %s",
 		[]string{"root", "base", "known", "nth", "seq", "process", "at", "command", "actor", "key", "answer", "events"}, (&transaction{}).entryColumns(nil, nil))
 }
@@ -264,7 +270,11 @@ func (tx *transaction) queueEntries(b *batch, entries []tables.Command) {
 	if slices.ContainsFunc(at, func(p place) bool { return p.known == unknown }) {
 		how = appendEntries
 	}
-	how.queue(b, len(entries), tx.entryColumns(entries, at))
+	if how == appendKnown && b.large {
+		tx.copyRows(b, copyEntries, len(entries), tx.copiedEntries(entries, at))
+	} else {
+		how.queue(b, len(entries), tx.entryColumns(entries, at))
+	}
 	tx.appendedTo(roots)
 	if len(keys) > 0 {
 		b.queue(keepKeys, keys, ids(keyed, rootOf), numbers(keyed, seqOf))
@@ -277,13 +287,30 @@ func seqOf(c tables.Command) int64 { return c.Entry.Seq }
 
 // entryColumns are in the order of appendEntries.
 func (tx *transaction) entryColumns(entries []tables.Command, at []place) []any {
-	return []any{
+	return append([]any{
 		ids(entries, rootOf),
 		numbers(at, func(p place) int64 { return p.base }),
 		optionalNumbers(at, func(p place) int64 { return p.known }),
 		numbers(at, func(p place) int64 { return p.nth }),
 		numbers(entries, seqOf),
 		numbers(entries, func(tables.Command) int64 { return tx.s.self }),
+	}, tx.contents(entries)...)
+}
+
+// copiedEntries are in the order of journalColumns. All bases have known revisions.
+func (tx *transaction) copiedEntries(entries []tables.Command, at []place) []any {
+	return append([]any{
+		ids(entries, rootOf),
+		numbers(at, func(p place) int64 { return p.known + p.nth }),
+		numbers(entries, seqOf),
+		numbers(entries, func(tables.Command) int64 { return tx.s.self }),
+		smallints(entries, func(tables.Command) int16 { return format }),
+	}, tx.contents(entries)...)
+}
+
+// contents are the columns from "at" on.
+func (tx *transaction) contents(entries []tables.Command) []any {
+	return []any{
 		numbers(entries, func(c tables.Command) int64 { return state.Micros(c.Entry.At) }),
 		texts(entries, func(c tables.Command) string { return c.Entry.Command }),
 		texts(entries, func(c tables.Command) string { return c.Entry.By }),

@@ -101,12 +101,17 @@ func (tx *transaction) part(b *batch) {
 	if len(b.b.QueuedQueries) == 0 {
 		return
 	}
+	part := &batch{sql: b.sql}
+	part.b, b.b = b.b, part.b
+	tx.sendPart(part, part.b.Len())
+}
+
+// sendPart sends a number of statements.
+func (tx *transaction) sendPart(part *batch, n int) {
 	if tx.parts.to == nil {
 		tx.parts.to = newSender(tx.w)
 	}
-	tx.parts.n += b.b.Len()
-	part := &batch{sql: b.sql}
-	part.b, b.b = b.b, part.b
+	tx.parts.n += n
 	tx.parts.to.send(part)
 }
 

@@ -27,6 +27,14 @@ func TestStoreInParts(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) store.Opener { return postgres.Open(prepared.Database(t), postgres.Parts(1, 1)) }, only...)
 }
 
+func TestFleetInParts(t *testing.T) {
+	t.Parallel()
+	storetest.RunFleet(t, func(t *testing.T) store.Opener {
+		dsn := prepared.Database(t)
+		return fenced{postgres.Open(dsn, postgres.Parts(1, 1)), dsn}
+	})
+}
+
 // parted is a world whose transactions are sent in parts, with two articles, of which one is under review.
 type parted struct {
 	*storetest.World
@@ -196,4 +204,44 @@ func TestRevisionsAreThoseOfTheJournal(t *testing.T) {
 	}), &stale)
 	require.Equal(t, []workitem.CaseID{w.id}, stale.Roots)
 	require.Zero(t, number(t, w.dsn, "SELECT count(*) FROM tasq.journal WHERE root = '"+w.id.String()+"'"))
+}
+
+// A COPY whose connection is lost, or that meets a row of another program, undoes the transaction.
+func TestACopyFails(t *testing.T) {
+	t.Parallel()
+	for _, table := range []string{"journal", "cases", "work_items", "jobs"} {
+		for _, fault := range []pgproxy.Fault{pgproxy.Request, pgproxy.Reply} {
+			t.Run(table+" "+string(fault), func(t *testing.T) {
+				t.Parallel()
+				w := newParted(t)
+				w.p.Decide(func(statement string) pgproxy.Fault {
+					if strings.HasPrefix(statement, "COPY tasq."+table+" ") {
+						return fault
+					}
+					return ""
+				})
+				require.ErrorIs(t, w.TryUpdate(func(b *storetest.Batch) error {
+					b.Start(`3`)
+					return nil
+				}), store.ErrUnavailable)
+				require.NotZero(t, w.p.Met())
+				w.decide("")
+				w.Check()
+				w.Update(func(b *storetest.Batch) { b.Start(`4`) })
+				w.Check()
+			})
+		}
+	}
+	t.Run("journal has the row", func(t *testing.T) {
+		t.Parallel()
+		w := newParted(t)
+		require.ErrorIs(t, w.TryUpdate(func(b *storetest.Batch) error {
+			execute(t, w.dsn, "INSERT INTO tasq.journal (root, rev, seq, process, format, at, command, actor, events) VALUES ('"+
+				b.Start(`3`).String()+"', 1, 1, 0, 1, 0, '', '', '[]')")
+			return nil
+		}), store.ErrConflict)
+		require.Equal(t, int64(1), number(t, w.dsn, "SELECT count(*) FROM tasq.journal WHERE seq = 1"))
+		execute(t, w.dsn, "DELETE FROM tasq.journal WHERE seq = 1")
+		w.Check()
+	})
 }

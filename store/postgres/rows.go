@@ -72,11 +72,11 @@ func (tx *transaction) queueTables(b *batch, entries []tables.Command) {
 	if tx.counts == nil {
 		tx.counts = newTally()
 	}
-	write(b, caseRows, cases, tx.counts.cases)
+	write(tx, b, caseRows, cases, tx.counts.cases)
 	tx.partIfLarge(b)
-	write(b, itemRows, items, tx.counts.items)
+	write(tx, b, itemRows, items, tx.counts.items)
 	tx.partIfLarge(b)
-	write(b, jobRows, jobs, tx.counts.jobs)
+	write(tx, b, jobRows, jobs, tx.counts.jobs)
 	if len(fresh) > 0 {
 		insertSteps.queue(b, len(fresh), stepColumns(values(fresh)))
 	}
@@ -105,7 +105,7 @@ func openedSteps(c tables.Command) map[workitem.StepID]bool {
 // write adds the statements that insert new rows of one kind and update existing ones, and counts them. Rows are sorted
 // by key, and queueTables writes the kinds in a fixed order: transactions that write the same rows lock them in the
 // same order, so they wait for each other and cannot deadlock.
-func write[K ~[16]byte, T comparable](b *batch, how written[T], all rowsOf[K, T], count func(r row[T])) {
+func write[K ~[16]byte, T comparable](tx *transaction, b *batch, how written[T], all rowsOf[K, T], count func(r row[T])) {
 	var none T
 	var fresh, known []row[T]
 	for _, r := range all {
@@ -116,7 +116,7 @@ func write[K ~[16]byte, T comparable](b *batch, how written[T], all rowsOf[K, T]
 		}
 	}
 	if len(fresh) > 0 {
-		how.insert.queue(b, len(fresh), how.inserted(how.sorted(fresh)))
+		tx.queueNew(b, how.insert, len(fresh), how.inserted(how.sorted(fresh)))
 	}
 	if len(known) > 0 {
 		how.update.queue(b, len(known), how.updated(how.sorted(known)))
@@ -267,7 +267,7 @@ func (t *tally) queue(b *batch) {
 	}, func() []any {
 		return []any{numbers(ended, hourOf), texts(ended, func(e store.Ended) string { return e.Workflow }),
 			texts(ended, func(e store.Ended) string { return e.Task }), texts(ended, func(e store.Ended) string { return e.State.String() }),
-			numbers(ended, func(e store.Ended) int { return e.Took }), numbers(ended, func(e store.Ended) int64 { return e.N })}
+			numbers(ended, func(e store.Ended) int64 { return int64(e.Took) }), numbers(ended, func(e store.Ended) int64 { return e.N })}
 	})
 }
 

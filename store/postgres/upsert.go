@@ -58,7 +58,9 @@ type written[T comparable] struct {
 //
 //	many   ... FROM unnest($1::uuid[], $2::text[]) AS u(id, state)
 //	one    ... FROM (SELECT $1::uuid AS id, $2::text AS state) u
-type statement struct{ many, one string }
+//
+// Rows of new cases, items, jobs and entries are also written by COPY, see copy.go.
+type statement struct{ many, one, copy string }
 
 // newStatement returns the statements of a text, with the rows u in place of "%s".
 func newStatement(text string, names []string, given []any) statement {
@@ -117,6 +119,7 @@ func (w written[T]) statements(beyond ...string) written[T] {
 	}
 	given = append(given, beyond...)
 	w.insert = newStatement("INSERT INTO "+name+" ("+strings.Join(columns, ", ")+") SELECT "+strings.Join(values, ", ")+" FROM %s", given, w.inserted(nil))
+	w.insert.copy = copying(w.table.Name, given)
 	given = append(append([]string{"root", "id"}, w.table.Changes...), beyond...)
 	w.update = newStatement("UPDATE "+name+" t SET "+strings.Join(sets, ", ")+" FROM %s WHERE "+byKey, given, w.updated(nil))
 	return w
@@ -164,6 +167,8 @@ func typeOf(column any) string {
 		return "text"
 	case bigintArray:
 		return "bigint"
+	case integerArray:
+		return "integer"
 	case boolArray:
 		return "boolean"
 	}

@@ -55,11 +55,14 @@ func (d *Dispatcher) Offers(c *state.Case, j *state.Job) bool {
 func (d *Dispatcher) Offered(ids []workitem.JobID) {
 	d.sched.mu.Lock()
 	defer d.sched.mu.Unlock()
-	d.sched.offered = ids
+	clear(d.sched.offered)
+	for _, id := range ids {
+		d.sched.offered[id] = true
+	}
 }
 
 // isOffered reports whether a job was offered to other engines. The lock is held.
-func (s *scheduler) isOffered(id workitem.JobID) bool { return slices.Contains(s.offered, id) }
+func (s *scheduler) isOffered(id workitem.JobID) bool { return s.offered[id] }
 
 // Others sets whether there are other engines to which jobs can be offered.
 func (d *Dispatcher) Others(are bool) {

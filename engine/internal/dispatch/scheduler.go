@@ -37,9 +37,9 @@ type scheduler struct {
 	beat     func() bool // stops the timer of the next heartbeat; nil if there is none
 	loops    loopGuard
 	retries  retries
-	offered  []workitem.JobID // jobs that the current command has offered to other engines
-	others   bool             // there are other engines
-	next     []entry          // reused memory for the entries of a turn
+	offered  map[workitem.JobID]bool // jobs that the current command has offered to other engines
+	others   bool                    // there are other engines
+	next     []entry                 // reused memory for the entries of a turn
 	limits   limitGate
 	paused   map[string]bool              // paused queues
 	workers  map[string]int               // the number of workers that was set for a queue
@@ -76,6 +76,7 @@ func (s *scheduler) init(d *Dispatcher) {
 	s.queues = make(map[string]*jobQueue)
 	s.claims = newClaims()
 	s.groups = make(map[workitem.JobID]*group)
+	s.offered = make(map[workitem.JobID]bool)
 	s.turns = make(map[workitem.JobID]*turn)
 	if len(d.o.MaxPending) > 0 {
 		s.counted = make(map[workitem.JobID]*jobQueue)
