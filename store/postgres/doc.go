@@ -35,7 +35,7 @@
 //	errors, drop                              what errors mean, removing a schema
 //	store, tx, savepoint, user, guard         an update and its transaction, and the user's SQL in it
 //	commit, parts, rows, remove, register     what one commit sends, in parts if it is large: fence, entries, rows, removals; definitions
-//	upsert, columns, arrays                   the statements for rows, and their columns as arrays
+//	upsert, columns, arrays, copy             the statements for rows, and their columns as arrays; COPY of the new rows of a large commit
 //	ahead, position, revisions, stale         transaction ids, positions, conflicts with other engines
 //	presence, member, members, tick, adopt    membership, heartbeats, the jobs of dead engines
 //	hold, hints, inbox                        which engine holds a job, notifications between engines, commands of other processes
