@@ -1,6 +1,7 @@
 package admin_test
 
 import (
+	"encoding/json"
 	"flag"
 	"fmt"
 	"net/url"
@@ -15,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tasq-dev/tasq/admin"
+	"github.com/tasq-dev/tasq/engine/enginetest"
 	"github.com/tasq-dev/tasq/internal/testsize"
 	"github.com/tasq-dev/tasq/workflow"
 )
@@ -206,6 +208,32 @@ func TestTheCaseInABrowser(t *testing.T) {
 	b.until(`document.querySelector(".alert.good") !== null`)
 	require.Equal(t, 2, o.Item(o.bill, "charge").Attempt)
 	b.quiet("the case")
+}
+
+// A row that is chosen by key, and a link with the focus, stay those of their case when the list changes while one looks at it.
+func TestTheChosenRowStaysWhenTheListChanges(t *testing.T) {
+	b := newBrowser(t)
+	o := newOffice(t, "text")
+	base := o.serve(t)
+	b.width(1280)
+	b.visit(base + "/cases")
+	b.until(`document.querySelector("#livetext").textContent === "live"`)
+	b.press("j")
+	b.press("j")
+	const chosen, focused = `document.querySelector("tr.at a").getAttribute("href")`, `document.activeElement.getAttribute("href")`
+	row := eval[string](b, chosen)
+	link := eval[string](b, `(() => { const a = document.querySelectorAll("main tbody tr")[2].querySelector("a"); a.focus(); return a.getAttribute("href"); })()`)
+	rows := eval[int](b, `document.querySelectorAll("main tbody tr").length`)
+	_, err := enginetest.Start(t.Context(), o, "order", json.RawMessage(`"new"`))
+	require.NoError(t, err)
+	b.until(fmt.Sprintf(`document.querySelectorAll("main tbody tr").length > %d`, rows))
+	require.Equal(t, row, eval[string](b, chosen))
+	require.Equal(t, link, eval[string](b, focused))
+	require.Equal(t, 4, eval[int](b, `[...document.querySelectorAll("main tbody tr")].findIndex(r => r.querySelector("a") === document.activeElement) + 1`), "the new row is above it")
+	b.press("k")
+	b.press("j")
+	require.Equal(t, row, eval[string](b, chosen), "back from the row above")
+	b.quiet("the list")
 }
 
 // The pictures of the docs are made by go test ./admin -run Screenshots -screenshots; they were looked at.

@@ -12,7 +12,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tasq-dev/tasq/admin"
+	"github.com/tasq-dev/tasq/builder"
+	"github.com/tasq-dev/tasq/engine/enginetest"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workflow"
+	"github.com/tasq-dev/tasq/workitem"
 )
 
 // failing is an engine whose views fail.
@@ -58,4 +62,27 @@ func TestErrorsHavePagesAndCodes(t *testing.T) {
 		require.Equal(t, c.status, answer.Code, "%s: %s", c.name, answer.Body)
 	}
 	require.NotContains(t, get(o.handler(admin.Config{Access: refuse}), "/cases").Body.String(), "<a ", "what is refused has no links")
+}
+
+// The page of a failed case says what continues if it is resumed; nothing does in a completed one.
+func TestTheCaseThatCanBeResumedSaysWhatContinues(t *testing.T) {
+	b := builder.New[string]("payment")
+	pay := builder.Task(b, "pay", builder.Work[string, string]{Input: builder.CaseInput(b)})
+	b.Path(b.Start(), pay, b.End())
+	o := &office{Engine: enginetest.New(t, b.MustBuild())}
+	h := o.handler(admin.Config{Access: admin.ReadOnly})
+	ends := func(end func(id workitem.CaseID)) string {
+		started, err := o.Do(t.Context(), workflow.Start("payment", []byte(`"1"`)))
+		require.NoError(t, err)
+		end(started.Case)
+		return get(h, "/cases/"+started.Case.String()).Body.String()
+	}
+	failed := ends(func(id workitem.CaseID) { o.FailItem(id, "pay", &workitem.Failure{Code: "no-funds"}) })
+	require.Contains(t, failed, "Nothing: the case has ended. If it is resumed, it continues with pay.")
+	completed := ends(func(id workitem.CaseID) {
+		o.StartItem(id, "pay")
+		enginetest.CompleteItem(o.Engine, id, "pay", "2")
+	})
+	require.Contains(t, completed, "Nothing: the case has ended.")
+	require.NotContains(t, completed, "If it is resumed")
 }

@@ -5,6 +5,7 @@ package source
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"time"
@@ -50,6 +51,9 @@ type Post func(ctx context.Context, command json.RawMessage) (store.Answer, erro
 // Patience is how long a command waits for the owner of the database.
 const Patience = 10 * time.Second
 
+// ErrNoOwner says that no program that owns the database took a command in time. The command is withdrawn.
+var ErrNoOwner = errors.New("no program that owns the database has answered")
+
 // Reading returns a Backend for a store that is open for reading. It sends commands to the owner of the database by
 // post; if that is nil, it rejects them.
 func Reading(v store.Viewer, post Post, clock retry.Clock) Backend { return &reading{v, post, clock} }
@@ -75,8 +79,11 @@ func (b *reading) Do(ctx context.Context, c workflow.Command) (workflow.Result, 
 	ctx, cancel := context.WithTimeout(ctx, Patience)
 	defer cancel()
 	answer, err := b.post(ctx, command)
+	if err != nil && ctx.Err() == nil {
+		return workflow.Result{}, fmt.Errorf("leave the command for the owner of the database: %w", err)
+	}
 	if err != nil {
-		return workflow.Result{}, fmt.Errorf("no program that owns the database has answered within %s: %w: %w", Patience, err, store.ErrUnavailable)
+		return workflow.Result{}, fmt.Errorf("%w within %s: %w: %w", ErrNoOwner, Patience, err, store.ErrUnavailable)
 	}
 	return engine.RemoteAnswer(answer)
 }

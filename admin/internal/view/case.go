@@ -212,10 +212,7 @@ func (s *Site) whyPart(r *Request, c *shown) whyData {
 	}
 	switch {
 	case c.c.State.Final() && len(c.answer.Waits) == 0:
-		d.Text = "Nothing: the case has ended."
-		if c.answer.DeadLetter != "" {
-			d.Text = "Nothing: " + c.answer.DeadLetter + "."
-		}
+		d.Text = nothingIn(c.answer)
 	case len(c.answer.Waits) == 0:
 		d.Text = "Nothing known."
 	}
@@ -230,6 +227,18 @@ func (s *Site) whyPart(r *Request, c *shown) whyData {
 		d.Holds = append(d.Holds, c.answer.Holds[i].Text)
 	}
 	return d
+}
+
+// nothingIn says of a case that has ended why it waits for nothing, and what would continue.
+func nothingIn(a *why.Answer) string {
+	text := "Nothing: the case has ended."
+	if a.DeadLetter != "" {
+		text = "Nothing: " + a.DeadLetter + "."
+	}
+	if len(a.Lost) > 0 {
+		text += " If it is resumed, it continues with " + strings.Join(a.Lost, ", ") + "."
+	}
+	return text
 }
 
 func (s *Site) wait(r *Request, c *shown, w *why.Wait) waitData {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tasq-dev/tasq/admin/internal/api"
 	"github.com/tasq-dev/tasq/admin/internal/query"
+	"github.com/tasq-dev/tasq/admin/internal/source"
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/store"
 )
@@ -36,6 +37,10 @@ func (s *Site) failed(r *Request, err error) *Page {
 	case errors.Is(err, store.ErrNotFound):
 		status, m.Title = http.StatusNotFound, "Not found"
 		m.Lines = append(m.Lines, "It may never have existed, or it was removed after its retention time.")
+	case errors.Is(err, source.ErrNoOwner):
+		status, m.Title = http.StatusServiceUnavailable, "The owner of the database does not answer"
+		m.Lines = append(m.Lines, "These pages send each change to the program that owns the database. Start it, and submit the form again; "+
+			"or make the change with the command tasq, which opens the database if no program owns it.")
 	case tookLong(err):
 		status, m.Title, m.Code = http.StatusServiceUnavailable, "The page takes too long", "busy"
 		m.Lines = append(m.Lines, "Try again, or set a filter that selects less.")

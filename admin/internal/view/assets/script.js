@@ -30,15 +30,23 @@
       if (!old || busy(old)) continue;
       const open = [...old.querySelectorAll("details")].map(d => d.open);
       const scrolls = [...old.querySelectorAll(".netbox,.scroll")].map(e => e.scrollLeft);
-      const focus = old.contains(document.activeElement) && path(old, document.activeElement);
+      const focus = old.contains(document.activeElement) && place(old, document.activeElement), chosen = old.querySelector("tr.at");
       old.innerHTML = html;
       old.querySelectorAll("details").forEach((d, i) => { d.open = open[i] || d.open; });
       old.querySelectorAll(".netbox,.scroll").forEach((e, i) => { e.scrollLeft = scrolls[i] || 0; });
-      if (focus) { const e = focus.reduce((n, i) => n && n.children[i], old); if (e) e.focus({ preventScroll: true }); }
+      if (focus) { const e = focus.path.reduce((n, i) => n && n.children[i], focus.name ? named(old, focus.name) : old); if (e) e.focus({ preventScroll: true }); }
+      if (chosen) { const tr = named(old, name(chosen)); if (tr) tr.classList.add("at"); }
       arrange(old);
     }
   }
-  const path = (top, e) => { const p = []; for (; e !== top; e = e.parentElement) p.unshift([...e.parentElement.children].indexOf(e)); return p; };
+  // Rows come and go: a row is known by its first link, and what is in it by its place there.
+  const name = tr => { const a = tr.querySelector("a"); return a && a.getAttribute("href"); };
+  const named = (top, n) => [...top.querySelectorAll("tr")].find(tr => name(tr) === n);
+  function place(top, e) {
+    const tr = e.closest("tr"), n = tr && top.contains(tr) && name(tr), from = n ? tr : top, p = [];
+    for (; e !== from; e = e.parentElement) p.unshift([...e.parentElement.children].indexOf(e));
+    return { name: n, path: p };
+  }
 
   function arrange(within) {
     times(within);
@@ -97,9 +105,9 @@
   const pages = { o: "", w: "workflows", c: "cases", i: "items", j: "jobs", e: "events", x: "incidents", d: "doctor", a: "audit", s: "schedules", l: "limits", t: "stats" };
   let before = "", row = -1;
   function move(by) {
-    const rows = document.querySelectorAll("main tbody tr");
+    const rows = [...document.querySelectorAll("main tbody tr")], chosen = document.querySelector("tr.at");
     if (!rows.length) return;
-    if (rows[row]) rows[row].classList.remove("at");
+    if (chosen) { chosen.classList.remove("at"); row = rows.indexOf(chosen); }
     row = Math.max(0, Math.min(rows.length - 1, row + by));
     rows[row].classList.add("at"); rows[row].scrollIntoView({ block: "nearest" });
   }
