@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io/fs"
 
+	"github.com/jackc/pgx/v5/pgconn"
+
 	"github.com/tasq-dev/tasq/internal/sqlkit"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/internal/tables"
@@ -121,7 +123,7 @@ func (s *Store) applyMigrations(ctx context.Context, c *conn) error {
 	}
 	for _, m := range pending {
 		if _, err := c.pg.PgConn().Exec(ctx, m.SQL).ReadAll(); err != nil {
-			return fmt.Errorf("migration %d (%s): %w", m.Version, m.Name, err)
+			return s.notMigrated(m, err)
 		}
 		if _, err := c.run("INSERT INTO @.schema_migrations (version, name, checksum, applied) VALUES ($1, $2, $3, $4)",
 			m.Version, m.Name, m.Checksum, state.Micros(s.now())); err != nil {
@@ -157,4 +159,15 @@ func pendingMigrations(c *conn) ([]sqlkit.Migration, error) {
 		return nil, fmt.Errorf("%w: %w: it was made by a program that is no release", store.ErrCorrupt, err)
 	}
 	return pending, err
+}
+
+// notMigrated explains why a migration failed. The first one creates the tables; a table that exists then is another
+// program's.
+func (s *Store) notMigrated(m sqlkit.Migration, err error) error {
+	const duplicateTable = "42P07"
+	if known := (*pgconn.PgError)(nil); m.Version == 1 && errors.As(err, &known) && known.Code == duplicateTable {
+		return s.db.at("%w: its schema %s has tables of another program, and was not changed: name another schema or database: %w",
+			store.ErrForeign, s.db.set.schema, err)
+	}
+	return fmt.Errorf("migration %d (%s): %w", m.Version, m.Name, err)
 }

@@ -52,3 +52,21 @@ func TestAPartOfASchemaIsRefused(t *testing.T) {
 	require.NotErrorIs(t, err, store.ErrOlder)
 	require.ErrorContains(t, err, "does not say of which version it is")
 }
+
+// A schema of another program that has the same name is refused, and not changed.
+func TestTablesOfAnotherProgram(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	dsn := pgtest.Database(t)
+	c, err := pgx.Connect(ctx, dsn)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, c.Close(ctx)) }()
+	_, err = c.Exec(ctx, "CREATE SCHEMA tasq; CREATE TABLE tasq.cases (a int)")
+	require.NoError(t, err)
+	_, err = postgres.Open(dsn).Open(ctx, store.Options{})
+	require.ErrorIs(t, err, store.ErrForeign)
+	require.ErrorContains(t, err, "its schema tasq has tables of another program, and was not changed")
+	var n int
+	require.NoError(t, c.QueryRow(ctx, "SELECT count(*) FROM pg_tables WHERE schemaname = 'tasq'").Scan(&n))
+	require.Equal(t, 1, n)
+}

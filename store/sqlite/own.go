@@ -29,6 +29,10 @@ func resolve(path string) (string, error) {
 	case strings.HasPrefix(path, "file:"):
 		return "", fmt.Errorf("%s is a URI: give the path alone, and options as those of sqlite.File", path)
 	}
+	if scheme, _, is := strings.Cut(path, "://"); is && !strings.ContainsAny(scheme, `/\`) {
+		return "", fmt.Errorf("the path of the database begins with %s://, as the URL of a server: give the path of a file, or "+
+			"the URL of a PostgreSQL server, which begins with postgres://", scheme)
+	}
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return "", err
