@@ -77,7 +77,7 @@ func check(workflows []*Workflow, known map[string]*workflow.Definition) []net.P
 func isRoutingCycle(p net.Problem) bool { return p.Code == net.RoutingCycle }
 
 // endless returns the cycles of routing tasks in which a token moves without end. The choices of routing tasks are
-// always the defaults: the first flow of an xor-split, every flow of an or-split.
+// always the defaults: the first flow of an xor-split, every flow of another split.
 func endless(d *net.Definition) []net.Problem {
 	first := *d
 	first.Flows = nil
