@@ -13,7 +13,7 @@ import (
 // function, which it does not call. Package builder calls it to report the reason as a problem of Build. An invalid
 // activity that is used nevertheless returns an error for every change.
 func Refused(answer func(context.Context, *Change) error) error {
-	if r := inside(answer); r != nil {
+	if r := partsOf(answer); r != nil {
 		return r.refusal
 	}
 	return nil
@@ -22,7 +22,7 @@ func Refused(answer func(context.Context, *Change) error) error {
 // RetryOf returns the policy of Retry or Resume, also within All. It returns the zero policy if there are several,
 // and for any other function, which it does not call.
 func RetryOf(answer func(context.Context, *Change) error) retry.Policy {
-	if r := inside(answer); r != nil && r.refusal == nil && len(r.retries) == 1 {
+	if r := partsOf(answer); r != nil && r.refusal == nil && len(r.retries) == 1 {
 		return r.retries[0]
 	}
 	return retry.Policy{}
@@ -56,8 +56,8 @@ type insideKey struct{}
 
 var readyMade = reflect.ValueOf((&ready{}).made()).Pointer()
 
-// inside returns what a ready-made answer is made of; nil of any other answer, which it does not call.
-func inside(answer func(context.Context, *Change) error) *ready {
+// partsOf returns what a ready-made answer is made of; nil of any other answer, which it does not call.
+func partsOf(answer func(context.Context, *Change) error) *ready {
 	if answer == nil || reflect.ValueOf(answer).Pointer() != readyMade {
 		return nil
 	}
@@ -83,7 +83,7 @@ func combine[S any](answers []func(context.Context, S) error) *ready {
 		if !ok {
 			return nil
 		}
-		if r := inside(change); r != nil {
+		if r := partsOf(change); r != nil {
 			if all == nil {
 				all = new(ready)
 			}

@@ -14,8 +14,8 @@ import (
 var ErrInactive = errors.New("has ended")
 
 // ErrNoOutput says that the output of a task was read that has none, because the task was skipped or completed without
-// one. If computing an input, a condition of a flow or the result of a case returns an error that wraps it, the case fails
-// with the code "no-output" (see workitem.CodeNoOutput).
+// one. If computing an input, a condition of a flow or the result of a case returns an error that wraps it, the case
+// fails with the code "no-output" (see workitem.CodeNoOutput).
 var ErrNoOutput = errors.New("has given no output")
 
 // CaseInfo says what a case is. Nothing in it may be changed.
@@ -36,8 +36,8 @@ type CaseInfo struct {
 	State       workitem.State  // where it stands, in the words of a work item: initialized until its first work starts
 	Output      json.RawMessage // nil before completion
 	Failure     *workitem.Failure
-	// Outputs gives the output of the item of a task that completed last; nil if none has, or if the task has since completed
-	// without an output. An item that completed with nothing has the output null.
+	// Outputs gives the output of the item of a task that completed last; nil if none has, or if the task has since
+	// completed without an output. An item that completed with nothing has the output null.
 	Outputs func(task string) json.RawMessage
 	// Children lists the completed child cases of a composite task, of its latest activation, in the order of their
 	// creation. It is known in the transaction only: nil elsewhere.
@@ -67,9 +67,9 @@ func (s *scope) Now() time.Time { return s.now }
 
 // Actor returns who issued the command that the callback is part of, as set by workflow.By. All callbacks of a command
 // see the same actor: those of the action, the hooks that react to it, and those of everything that follows in the
-// transaction. It is "" if the caller did not set it, and for commands of the engine itself: claims and results of jobs,
-// and timers. A callback that rejects commands without an actor must check Cause, and accept the commands that no caller
-// issued.
+// transaction. It is "" if the caller did not set it, and for commands of the engine itself: claims and results of
+// jobs, and timers. A callback that rejects commands without an actor must check Cause, and accept the commands that no
+// caller issued.
 //
 //	Complete: func(_ context.Context, it *activities.Item, v Verdict) error {
 //		if it.Cause() == activities.CauseCaller && it.By != "" && it.By != it.Actor() {
@@ -149,22 +149,22 @@ type Change struct {
 	function Function
 }
 
-// NewChange returns the argument of OnWorkItemStateChanged for an activation and the function of its task; the caller sets
-// the other fields. It is for the kernel.
+// NewChange returns the argument of OnWorkItemStateChanged for an activation and the function of its task; the caller
+// sets the other fields. It is for the kernel.
 func NewChange(a *Activation, f Function) *Change { return &Change{Activation: *a, function: f} }
 
 // Again creates a new item instead of the failed one, with attempt + 1, the same input and a link to its
 // predecessor, due after the given time. It is the mechanism of a retry; [Retry] calls it.
 func (c *Change) Again(ctx context.Context, after time.Duration) (*workitem.Item, error) {
-	return c.anew(ctx, after, false)
+	return c.replace(ctx, after, false)
 }
 
 // Resume is like [Change.Again], and the new item takes over the steps that the failed one had completed.
 func (c *Change) Resume(ctx context.Context, after time.Duration) (*workitem.Item, error) {
-	return c.anew(ctx, after, true)
+	return c.replace(ctx, after, true)
 }
 
-func (c *Change) anew(ctx context.Context, after time.Duration, keep bool) (*workitem.Item, error) {
+func (c *Change) replace(ctx context.Context, after time.Duration, keep bool) (*workitem.Item, error) {
 	if c.Item == nil {
 		return nil, errors.New("only a work item can be retried, and this is a child case")
 	}

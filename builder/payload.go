@@ -18,7 +18,7 @@ func acceptor[T any]() func(json.RawMessage) (json.RawMessage, error) {
 	t := reflect.TypeFor[T]()
 	return func(payload json.RawMessage) (json.RawMessage, error) {
 		if absent(payload) {
-			if mayLack(t) {
+			if canBeAbsent(t) {
 				return nil, nil
 			}
 			if deref(t).Kind() != reflect.Struct {
@@ -62,9 +62,9 @@ func absent(payload json.RawMessage) bool {
 	return len(trimmed) == 0 || string(trimmed) == "null"
 }
 
-// mayLack reports whether a payload of the type may be missing: nothing is then a value of it, and not a silent
+// canBeAbsent reports whether a payload of the type may be missing: nothing is then a value of it, and not a silent
 // default.
-func mayLack(t reflect.Type) bool {
+func canBeAbsent(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Interface, reflect.Map, reflect.Slice:
 		return true

@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// Keys is the same set of limits for each of many keys: for example two at once and ten a minute for each customer. The limits
-// of a key are created when it is first used, and dropped when every lease is released, nothing waits, and all that was
-// admitted has left its window. Keys is safe for concurrent use. Make it with [NewKeys]: the limiters of a nil Keys, and of the
-// zero value, return an error that wraps ErrInvalid.
+// Keys is the same set of limits for each of many keys: for example two at once and ten a minute for each customer. The
+// limits of a key are created when it is first used, and dropped when every lease is released, nothing waits, and all
+// that was admitted has left its window. Keys is safe for concurrent use. Make it with [NewKeys]: the limiters of a nil
+// Keys, and of the zero value, return an error that wraps ErrInvalid.
 type Keys struct {
 	own    *shared
 	seed   maphash.Seed
@@ -50,8 +50,8 @@ func (c Config) NewKeys(limits ...Limit) (*Keys, error) {
 // For returns the limits of a key. It costs nothing until something is acquired.
 func (k *Keys) For(key string) Limiter { return oneKey{k, key} }
 
-// made refuses what NewKeys did not make.
-func (k *Keys) made() error {
+// checkMade refuses what NewKeys did not make.
+func (k *Keys) checkMade() error {
 	if k == nil || k.own == nil {
 		return fmt.Errorf("%w: the Keys is nil, or its zero value: make it by limit.NewKeys, and look at its error", ErrInvalid)
 	}
@@ -66,7 +66,7 @@ type oneKey struct {
 
 // Acquire implements Limiter.
 func (o oneKey) Acquire(ctx context.Context, amounts ...Amount) (Lease, error) {
-	if err := o.keys.made(); err != nil {
+	if err := o.keys.checkMade(); err != nil {
 		return nil, err
 	}
 	if ctx.Err() != nil {
@@ -79,7 +79,7 @@ func (o oneKey) Acquire(ctx context.Context, amounts ...Amount) (Lease, error) {
 
 // TryAcquire implements Limiter.
 func (o oneKey) TryAcquire(amounts ...Amount) (Lease, error) {
-	if err := o.keys.made(); err != nil {
+	if err := o.keys.checkMade(); err != nil {
 		return nil, err
 	}
 	s := o.keys.shard(o.key)
@@ -93,7 +93,7 @@ func (o oneKey) Wait(amounts ...Amount) time.Duration { return longest(o.Why(amo
 
 // Why implements Limiter. A key that is not used is not made.
 func (o oneKey) Why(amounts ...Amount) ([]Reason, error) {
-	if err := o.keys.made(); err != nil {
+	if err := o.keys.checkMade(); err != nil {
 		return nil, err
 	}
 	s := o.keys.shard(o.key)
@@ -185,7 +185,7 @@ func (g *group) idle(now int64) bool {
 
 // Len returns how many keys are remembered.
 func (k *Keys) Len() (n int) {
-	if k.made() != nil {
+	if k.checkMade() != nil {
 		return 0
 	}
 	for i := range k.shards {
@@ -199,7 +199,7 @@ func (k *Keys) Len() (n int) {
 
 // Change changes the numbers of the limit with that name for all keys, see [Set.Change].
 func (k *Keys) Change(to Limit) error {
-	if err := k.made(); err != nil {
+	if err := k.checkMade(); err != nil {
 		return err
 	}
 	for i := range k.shards {

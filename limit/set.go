@@ -16,9 +16,9 @@ type Config struct {
 	Clock retry.Clock
 }
 
-// Set is one or more limits that are acquired together, all or none. Waiting acquisitions are admitted in FIFO order: of two
-// that need the same limit, the earlier one gets it first, whatever their amounts. A set is safe for concurrent use. Make it
-// with [NewSet]: the methods of a nil Set, and of the zero value, return an error that wraps ErrInvalid.
+// Set is one or more limits that are acquired together, all or none. Waiting acquisitions are admitted in FIFO order:
+// of two that need the same limit, the earlier one gets it first, whatever their amounts. A set is safe for concurrent
+// use. Make it with [NewSet]: the methods of a nil Set, and of the zero value, return an error that wraps ErrInvalid.
 type Set struct {
 	g    *group
 	only []bool // by index of the group's limits: those that an acquisition takes; nil for all
@@ -58,7 +58,7 @@ func validate(limits []Limit) error {
 // Only returns a view of the set that acquires only the limits with these names. Both share their state and their
 // queue of waiting acquisitions. A name that the set does not have is an error that wraps ErrUnknownLimit.
 func (s *Set) Only(names ...string) (*Set, error) {
-	if err := s.made(); err != nil {
+	if err := s.checkMade(); err != nil {
 		return nil, err
 	}
 	s.g.lock()
@@ -74,8 +74,8 @@ func (s *Set) Only(names ...string) (*Set, error) {
 	return view, nil
 }
 
-// made refuses what NewSet did not make.
-func (s *Set) made() error {
+// checkMade refuses what NewSet did not make.
+func (s *Set) checkMade() error {
 	if s == nil || s.g == nil {
 		return fmt.Errorf("%w: the Set is nil, or its zero value: make it by limit.NewSet, and look at its error", ErrInvalid)
 	}
@@ -84,7 +84,7 @@ func (s *Set) made() error {
 
 // Acquire implements [Limiter].
 func (s *Set) Acquire(ctx context.Context, amounts ...Amount) (Lease, error) {
-	if err := s.made(); err != nil {
+	if err := s.checkMade(); err != nil {
 		return nil, err
 	}
 	if ctx.Err() != nil {
@@ -96,7 +96,7 @@ func (s *Set) Acquire(ctx context.Context, amounts ...Amount) (Lease, error) {
 
 // TryAcquire implements [Limiter].
 func (s *Set) TryAcquire(amounts ...Amount) (Lease, error) {
-	if err := s.made(); err != nil {
+	if err := s.checkMade(); err != nil {
 		return nil, err
 	}
 	s.g.lock()
@@ -120,7 +120,7 @@ func longest(reasons []Reason, err error) (wait time.Duration) {
 
 // Why implements [Limiter].
 func (s *Set) Why(amounts ...Amount) ([]Reason, error) {
-	if err := s.made(); err != nil {
+	if err := s.checkMade(); err != nil {
 		return nil, err
 	}
 	s.g.lock()
@@ -129,11 +129,11 @@ func (s *Set) Why(amounts ...Amount) ([]Reason, error) {
 }
 
 // Change changes the numbers of the limit with that name while it is in use: all fields but the algorithm may change.
-// What is held or was admitted still counts, so after N is lowered, nothing is admitted until enough was released or has
-// left the window. N of 0 pauses the limit: callers wait. A waiting acquisition of more than the new Capacity gets
+// What is held or was admitted still counts, so after N is lowered, nothing is admitted until enough was released or
+// has left the window. N of 0 pauses the limit: callers wait. A waiting acquisition of more than the new Capacity gets
 // ErrTooMuch. If the error is ErrInvalid or ErrUnknownLimit, nothing has changed.
 func (s *Set) Change(to Limit) error {
-	if err := s.made(); err != nil {
+	if err := s.checkMade(); err != nil {
 		return err
 	}
 	s.g.lock()
@@ -154,7 +154,7 @@ type Usage struct {
 
 // Usage returns the current usage of each limit of the set, in order; none for the zero Set.
 func (s *Set) Usage() []Usage {
-	if s.made() != nil {
+	if s.checkMade() != nil {
 		return nil
 	}
 	s.g.lock()

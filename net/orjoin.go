@@ -57,8 +57,8 @@ type orJoins struct {
 // maxKept bounds the size of the cache in bytes.
 const maxKept = 32 << 20
 
-// several reports whether a task is an or-join with several inputs. With one there is nothing else to wait for.
-func (n *Net) several(t TaskID) bool { return n.def.Tasks[t].Join == Or && len(n.tasks[t].inputs) > 1 }
+// isOrJoin reports whether a task is an or-join with several inputs. With one there is nothing else to wait for.
+func (n *Net) isOrJoin(t TaskID) bool { return n.def.Tasks[t].Join == Or && len(n.tasks[t].inputs) > 1 }
 
 // orJoin returns what is computed for an or-join with several inputs. The value stays valid after its eviction.
 func (n *Net) orJoin(t TaskID) *orJoin {

@@ -90,7 +90,7 @@ func TestWatchersWithAndWithoutATable(t *testing.T) {
 		n.walkToWatchers(walked, conditions, busy)
 		require.Equal(t, walked, watchers(n, conditions, busy))
 		for i := range n.NumTasks() {
-			if n.several(TaskID(i)) {
+			if n.isOrJoin(TaskID(i)) {
 				_, scope := n.OrJoinScope(TaskID(i))
 				c := int(seed) % n.NumConditions()
 				require.Equal(t, slices.Contains(scope, ConditionID(c)), watchers(n, singleBit(c), nil).Has(i))

@@ -355,7 +355,7 @@ func (s *search) make(m *move, v state) bool {
 }
 
 // loses reports whether a member is idle and enabled, as far as that decides about its private inputs.
-func (d *shed) loses(v state) bool {
+func (d *privateLoss) loses(v state) bool {
 	if v[d.member] > 0 {
 		return false
 	}

@@ -40,7 +40,7 @@ type move struct {
 	takes  []int32 // cells
 	puts   []int32
 	resets []int32
-	sheds  []shed
+	sheds  []privateLoss
 	goal   bool // puts into an input of the join
 }
 
@@ -52,8 +52,8 @@ const (
 	ends
 )
 
-// shed is the effect of a region on an idle member: the loss of the tokens in its private inputs.
-type shed struct {
+// privateLoss is the effect of a region on an idle member: the loss of the tokens in its private inputs.
+type privateLoss struct {
 	member  int32 // cell
 	private []int32
 	needs   []int32 // all inputs of an and-join of several inputs: it loses tokens only if all are marked; else nil
@@ -69,7 +69,8 @@ type group struct {
 	eager    bool
 }
 
-// maxFused bounds the moves of a task whose start and completion are one move: one for each pair of an input and an output.
+// maxFused bounds the moves of a task whose start and completion are one move: one for each pair of an input and an
+// output.
 const maxFused = 16
 
 func newSlice(n *Net, join TaskID) slice {
@@ -177,14 +178,14 @@ func (s *slice) addMoves(n *Net) {
 // region returns the effect of a task's cancellation region within the slice, as the resets and sheds of a move.
 func (s *slice) region(n *Net, t TaskID) move {
 	resets := s.inside(n.tasks[t].region)
-	var sheds []shed
+	var sheds []privateLoss
 	for _, u := range n.tasks[t].regionTasks {
 		cell := s.cell[u]
 		if cell < 0 || u == t {
 			continue // not in the slice, or the task itself, which is idle after the move
 		}
 		resets = append(resets, cell)
-		if n.several(u) {
+		if n.isOrJoin(u) {
 			continue
 		}
 		var needs []int32
@@ -193,7 +194,7 @@ func (s *slice) region(n *Net, t TaskID) move {
 		}
 		private := slices.DeleteFunc(s.inside(n.tasks[u].private), func(p int32) bool { return slices.Contains(resets, p) })
 		if len(private) > 0 {
-			sheds = append(sheds, shed{member: cell, private: private, needs: needs})
+			sheds = append(sheds, privateLoss{member: cell, private: private, needs: needs})
 		}
 	}
 	return move{resets: resets, sheds: sheds}

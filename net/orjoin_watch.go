@@ -36,7 +36,7 @@ func (n *Net) watched() *watches {
 func (w *watches) fill(n *Net) {
 	w.own = make(map[TaskID]int)
 	for t := range n.tasks {
-		if n.several(TaskID(t)) {
+		if n.isOrJoin(TaskID(t)) {
 			w.own[TaskID(t)] = len(w.joins)
 			w.joins = append(w.joins, TaskID(t))
 		}
@@ -51,7 +51,7 @@ func (w *watches) fill(n *Net) {
 
 // spread fills the rows: those of successors first, and all nodes of a cycle alike.
 func (w *watches) spread(n *Net) {
-	for _, circle := range w.circles(n) {
+	for _, circle := range w.components(n) {
 		row := w.row(circle[0])
 		for _, x := range circle {
 			if i, ok := w.own[TaskID(x-len(n.conditions))]; ok {
@@ -67,8 +67,8 @@ func (w *watches) spread(n *Net) {
 	}
 }
 
-// circles returns the sets of nodes that influence each other; those that others influence come first.
-func (w *watches) circles(n *Net) [][]int {
+// components returns the sets of nodes that influence each other; those that others influence come first.
+func (w *watches) components(n *Net) [][]int {
 	component := graph.Components(len(n.conditions)+len(n.tasks), func(x int) []int { return n.influenced(w.coupled, x) })
 	sets := make([][]int, slices.Max(component))
 	for x, k := range component {
@@ -108,7 +108,7 @@ func (n *Net) walkToWatchers(to, conditions, busy Bits) {
 	for len(queue) > 0 {
 		x := queue[len(queue)-1]
 		queue = queue[:len(queue)-1]
-		if t := x - len(n.conditions); t >= 0 && n.several(TaskID(t)) {
+		if t := x - len(n.conditions); t >= 0 && n.isOrJoin(TaskID(t)) {
 			to.Add(t)
 		}
 		for _, y := range n.influenced(coupled, x) {

@@ -19,17 +19,17 @@ type branch struct {
 	path   string // "" for the main one, "1.2" for the second branch of its first one
 	cancel context.CancelCauseFunc
 
-	status status
-	call   title         // what it is about just now, for errors; zero in the function's own code
-	wake   chan struct{} // closed to wake it; nil unless it is parked
-	echo   bool          // its latest answer came from the history
-	names  []string      // the steps that it has come to
-	stamp  time.Time     // when the latest step that it knows of ended
-	kids   []*branch
-	starts int    // its calls of Go so far
-	groups int    // its calls of All and Map
-	live   bool   // it has done something new in this run
-	lines  []line // logged since its latest step, and perhaps on an earlier run
+	status   status
+	call     title         // what it is about just now, for errors; zero in the function's own code
+	wake     chan struct{} // closed to wake it; nil unless it is parked
+	echo     bool          // its latest answer came from the history
+	names    []string      // the steps that it has come to
+	stamp    time.Time     // when the latest step that it knows of ended
+	children []*branch
+	starts   int    // its calls of Go so far
+	groups   int    // its calls of All and Map
+	live     bool   // it has done something new in this run
+	lines    []line // logged since its latest step, and perhaps on an earlier run
 
 	known    bool // its result is: it has returned, or was not chosen
 	err      error
@@ -112,7 +112,7 @@ func (b *Branch[T]) Wait(ctx context.Context) (T, error) {
 // spawn starts a branch.
 func spawn(ctx context.Context, at uintptr, fn func(context.Context) error) *branch {
 	what := title{word: "step.Go"}
-	s, err := insider(ctx, what)
+	s, err := currentRun(ctx, what)
 	if err != nil {
 		return failedBranch(nil, err)
 	}
@@ -128,7 +128,7 @@ func spawn(ctx context.Context, at uintptr, fn func(context.Context) error) *bra
 		return failedBranch(r, err)
 	}
 	if parent.call != (title{}) {
-		return failedBranch(r, r.hold(underWay(what, parent)))
+		return failedBranch(r, r.keepMistake(underWay(what, parent)))
 	}
 	parent.call = what
 	err = r.durable()
@@ -139,7 +139,8 @@ func spawn(ctx context.Context, at uintptr, fn func(context.Context) error) *bra
 	return r.start(ctx, parent, fmt.Sprint(parent.starts), fn)
 }
 
-// failedBranch is a branch that was never started. One without a run belongs to no job, or was started where none may be.
+// failedBranch is a branch that was never started. One without a run belongs to no job, or was started where none may
+// be.
 func failedBranch(r *Run, err error) *branch {
 	return &branch{run: r, known: true, err: err, status: gone, cancel: func(error) {}}
 }
@@ -153,7 +154,7 @@ func (r *Run) start(ctx context.Context, parent *branch, name string, fn func(co
 	}
 	ctx, b.cancel = context.WithCancelCause(ctx)
 	ctx = context.WithValue(ctx, scopeKey{}, &scope{run: r, branch: b})
-	parent.kids = append(parent.kids, b)
+	parent.children = append(parent.children, b)
 	r.branches = append(r.branches, b)
 	r.unknown++
 	r.turns.count[running]++
@@ -195,7 +196,7 @@ func (r *Run) learn(b *branch, err error) {
 		}
 	}
 	b.joins = nil
-	if r.ending && (r.unknown == 0 || b.orphan() || slices.ContainsFunc(b.kids, (*branch).orphan)) {
+	if r.ending && (r.unknown == 0 || b.orphan() || slices.ContainsFunc(b.children, (*branch).orphan)) {
 		r.wakeUp(r.main)
 	}
 }
@@ -212,7 +213,7 @@ func (r *Run) drop(b *branch, why *verdict) {
 	b.cancel(err)
 	r.learn(b, err)
 	b.err = err // also if it has returned meanwhile
-	for _, kid := range b.kids {
+	for _, kid := range b.children {
 		r.drop(kid, why)
 	}
 }
@@ -220,7 +221,7 @@ func (r *Run) drop(b *branch, why *verdict) {
 // allNames lists the steps that a branch has come to, and those that it has started. The run's lock is held.
 func (b *branch) allNames() []string {
 	names := slices.Clone(b.names)
-	for _, kid := range b.kids {
+	for _, kid := range b.children {
 		names = append(names, kid.allNames()...)
 	}
 	return names

@@ -40,7 +40,7 @@ func (t title) String() string {
 
 // begin finds out who calls, and what is known of the step. Every begun call is ended.
 func begin(ctx context.Context, at uintptr, ask workitem.Step, opts []Option, takes []string) (*call, error) {
-	s, err := insider(ctx, title{name: ask.Name})
+	s, err := currentRun(ctx, title{name: ask.Name})
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +87,7 @@ func perform[T any](
 		return none, err
 	}
 	defer c.end()
-	if err := asks[T](c); err != nil {
+	if err := checkCall[T](c); err != nil {
 		return none, err
 	}
 	s, err := run(c)
@@ -97,8 +97,9 @@ func perform[T any](
 	return result[T](c.run, s)
 }
 
-// asks refuses a call whose result could not be remembered, or read, whatever it is: before anything is done for it.
-func asks[T any](c *call) error {
+// checkCall refuses a call whose result could not be remembered, or read, whatever it is: before anything is done for
+// it.
+func checkCall[T any](c *call) error {
 	if err := domain.CheckType[T](); err != nil {
 		return c.run.misuse("step %q, at %s: its result cannot be remembered as what is asked for: %v; ask for another type",
 			c.ask.Name, place(c.place), err)
@@ -108,7 +109,7 @@ func asks[T any](c *call) error {
 
 // enter begins a call that is no step of its own, but looks at branches of the same run.
 func enter(ctx context.Context, what string, others ...AnyBranch) (*call, error) {
-	s, err := insider(ctx, title{word: what})
+	s, err := currentRun(ctx, title{word: what})
 	if err != nil {
 		return nil, err
 	}
@@ -122,8 +123,8 @@ func enter(ctx context.Context, what string, others ...AnyBranch) (*call, error)
 	return c, c.claim(title{word: what})
 }
 
-// insider finds the run in a context, and refuses that of a step's function.
-func insider(ctx context.Context, what title) (*scope, error) {
+// currentRun finds the run in a context, and refuses that of a step's function.
+func currentRun(ctx context.Context, what title) (*scope, error) {
 	s := scopeOf(ctx)
 	switch {
 	case s == nil:
@@ -164,7 +165,7 @@ func (c *call) claim(what title) error {
 		return c.run.endedBy
 	}
 	if b.call != (title{}) {
-		return c.run.hold(underWay(what, b))
+		return c.run.keepMistake(underWay(what, b))
 	}
 	b.call = what
 	return nil
@@ -222,8 +223,8 @@ func (c *call) fresh() error {
 	return nil
 }
 
-// waitSettled prepares a new choice among branches: it waits until the run has settled down. Of several that choose, the
-// innermost does so first: its branch may be on its way back to an outer one. The lock is held, but not in between.
+// waitSettled prepares a new choice among branches: it waits until the run has settled down. Of several that choose,
+// the innermost does so first: its branch may be on its way back to an outer one. The lock is held, but not in between.
 func (c *call) waitSettled() error {
 	r, t, depth := c.run, &c.run.turns, c.branch.depth()
 	t.deciding = append(t.deciding, depth)
@@ -320,20 +321,20 @@ func (c *call) awaitEnd(begin func() *workitem.Step) (*workitem.Step, error) {
 func (c *call) encode(v any) (json.RawMessage, error) {
 	raw, err := domain.Encode(v)
 	if err != nil {
-		return nil, &unfit{fmt.Errorf("the result: %w", err)}
+		return nil, &refusedResult{fmt.Errorf("the result: %w", err)}
 	}
 	if most := c.run.info.MaxResult; len(raw) > most {
-		return nil, &unfit{&workitem.Failure{Code: CodeTooLarge, Message: fmt.Sprintf(
+		return nil, &refusedResult{&workitem.Failure{Code: CodeTooLarge, Message: fmt.Sprintf(
 			"the result has %d bytes, and the limit is %d; store it elsewhere and return its address", len(raw), most)}}
 	}
 	return raw, nil
 }
 
-// unfit is why the result of a step's function is refused. The function itself had no error, so the filters of a retry
-// policy are not asked.
-type unfit struct{ error }
+// refusedResult is why the result of a step's function is refused. The function itself had no error, so the filters of
+// a retry policy are not asked.
+type refusedResult struct{ error }
 
-func (u *unfit) Unwrap() error { return u.error }
+func (u *refusedResult) Unwrap() error { return u.error }
 
 // result reads what a step has come to.
 func result[T any](r *Run, s *workitem.Step) (T, error) {
@@ -350,7 +351,7 @@ func result[T any](r *Run, s *workitem.Step) (T, error) {
 	if err != nil {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		return none, r.hold(mistakef(ErrChanged, "step %q: its result can't be read as the type that is asked for: %v",
+		return none, r.keepMistake(mistakef(ErrChanged, "step %q: its result can't be read as the type that is asked for: %v",
 			s.Name, err))
 	}
 	return v, nil

@@ -21,7 +21,7 @@ import (
 // Options: [Timeout], [Loose], [After].
 func Call[T any](ctx context.Context, name, workflow string, input any, opts ...Option) (T, error) {
 	var none T
-	s, err := callCase(ctx, here(), name, workflow, input, opts, asks[T])
+	s, err := callCase(ctx, here(), name, workflow, input, opts, checkCall[T])
 	switch {
 	case err != nil:
 		return none, err
@@ -35,7 +35,7 @@ func callCase(
 	ctx context.Context, at uintptr, name, workflow string, input any, opts []Option,
 	asks func(*call) error,
 ) (*workitem.Step, error) {
-	s, err := insider(ctx, title{name: name})
+	s, err := currentRun(ctx, title{name: name})
 	if err != nil {
 		return nil, err
 	}

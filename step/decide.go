@@ -19,7 +19,8 @@ type choice struct {
 	Dropped  []string `json:"dropped,omitempty"`  // the steps of the others, which may be left over, and are not begun
 }
 
-// verdict is why a branch goes on no longer. It is made of what is recorded, so that its error is the same in every run.
+// verdict is why a branch goes on no longer. It is made of what is recorded, so that its error is the same in every
+// run.
 type verdict struct{ by, chosen string } // the name of the choice, and the path of the branch that was chosen
 
 func (ch choice) verdict(by string) *verdict { return &verdict{by, ch.Path} }
@@ -68,7 +69,7 @@ var (
 // the function returns the same error when it runs again.
 func All(ctx context.Context, branches ...AnyBranch) error {
 	at := here()
-	s, err := insider(ctx, title{word: "step.All"})
+	s, err := currentRun(ctx, title{word: "step.All"})
 	if err != nil {
 		return err
 	}
@@ -112,7 +113,7 @@ func (s *scope) group(word string) string {
 
 func decide(ctx context.Context, at uintptr, name string, by rule, branches []AnyBranch) (int, error) {
 	what := title{name: name}
-	s, err := insider(ctx, what)
+	s, err := currentRun(ctx, what)
 	if err != nil {
 		return -1, err
 	}
@@ -261,7 +262,7 @@ func (r *Run) abandon(why *verdict, names []string) []*workitem.Step {
 			continue
 		}
 		e.drop = true
-		r.met(e)
+		r.markMet(e)
 		r.followed(e)
 		if s := e.step; s != nil && s.State == workitem.StepWaiting && !s.ID.IsZero() {
 			steps = append(steps, canceled(s))
@@ -276,7 +277,7 @@ func (c *call) choseBefore(s *workitem.Step, bs []*branch) (int, error) {
 	r := c.run
 	ch, err := choiceOf(s, len(bs))
 	if err != nil {
-		return -1, r.hold(err)
+		return -1, r.keepMistake(err)
 	}
 	for k, b := range bs {
 		switch {
@@ -284,7 +285,7 @@ func (c *call) choseBefore(s *workitem.Step, bs []*branch) (int, error) {
 		case slices.Contains(ch.Canceled, k):
 			r.drop(b, ch.verdict(s.Name))
 		default:
-			r.closeOff(b, ch.verdict(s.Name))
+			r.replayOnly(b, ch.verdict(s.Name))
 		}
 	}
 	r.pending = append(r.pending, r.abandon(ch.verdict(s.Name), ch.Dropped)...)
@@ -298,11 +299,11 @@ func (c *call) choseBefore(s *workitem.Step, bs []*branch) (int, error) {
 	return ch.Branch, nil
 }
 
-// closeOff lets a branch that had returned when another one was chosen read its history again, and do nothing beyond.
+// replayOnly lets a branch that had returned when another one was chosen read its history again, and do nothing beyond.
 // The lock is held.
-func (r *Run) closeOff(b *branch, why *verdict) {
+func (r *Run) replayOnly(b *branch, why *verdict) {
 	b.closed, b.notChosen = true, why
-	for _, kid := range b.kids {
-		r.closeOff(kid, why)
+	for _, kid := range b.children {
+		r.replayOnly(kid, why)
 	}
 }

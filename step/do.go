@@ -25,9 +25,9 @@ import (
 // where that matters, pass an idempotency key ([Key]) to the other service. Do may return before the record is durable;
 // the next step and the end of the function wait for it, so there must be no effects outside of steps.
 //
-// The value is recorded as JSON, and Do returns what it decodes from that, the first time as well: fields that JSON omits
-// are lost. The value must be valid (package domain), and within the size limit; otherwise the step fails, with the code
-// "invalid" or "too-large". A T that JSON cannot represent is reported before fn is called.
+// The value is recorded as JSON, and Do returns what it decodes from that, the first time as well: fields that JSON
+// omits are lost. The value must be valid (package domain), and within the size limit; otherwise the step fails, with
+// the code "invalid" or "too-large". A T that JSON cannot represent is reported before fn is called.
 //
 // If fn fails, and no Retry is left, the step has failed: Do returns an *Error, now and on every replay within this
 // attempt of the job. The next attempt of the job, if there is one, calls fn again.
@@ -247,7 +247,7 @@ func (c *call) discarded(err error) error {
 	case c.branch.canceled:
 		return c.branch.notChosen.of(c.branch)
 	case misused:
-		return r.hold(wrong)
+		return r.keepMistake(wrong)
 	case err != nil && c.ctx.Err() != nil: // it says nothing of the work
 		if why := ended(c.ctx); !errors.Is(err, why) {
 			return errors.Join(why, err)
@@ -262,7 +262,7 @@ func (c *call) again(s *workitem.Step, f *workitem.Failure, err error, now time.
 	if !c.opts.retryGiven || !f.Retryable {
 		return 0, false
 	}
-	_, refused := errors.AsType[*unfit](err)
+	_, refused := errors.AsType[*refusedResult](err)
 	return c.opts.policy.Next(retry.Failure{
 		Attempt: s.Attempt, Elapsed: max(now.Sub(s.Created), 0), Err: err, Name: s.Name, Input: c.opts.input,
 		Refused: refused,

@@ -72,7 +72,7 @@ func mistakef(kind error, format string, args ...any) error {
 func (r *Run) misuse(format string, args ...any) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.hold(mistakef(ErrUsage, format, args...))
+	return r.keepMistake(mistakef(ErrUsage, format, args...))
 }
 
 // nothingToCall is the mistake of a call whose function is nil.
@@ -84,17 +84,17 @@ func (m *mistake) Error() string   { return m.text }
 func (m *mistake) Unwrap() []error { return []error{m.kind, codes[m.kind]} }
 func (m *mistake) Permanent() bool { return true }
 
-// besides is a mistake that a function went on after, to end with another error.
-type besides struct{ wrong, err error }
+// ignoredMistake is a mistake that a function went on after, to end with another error.
+type ignoredMistake struct{ wrong, err error }
 
-func (b *besides) Error() string {
+func (b *ignoredMistake) Error() string {
 	return fmt.Sprintf("%v (and the function returned: %v)", b.wrong, b.err)
 }
-func (b *besides) Unwrap() []error { return []error{b.wrong, b.err} }
-func (b *besides) Permanent() bool { return true }
+func (b *ignoredMistake) Unwrap() []error { return []error{b.wrong, b.err} }
+func (b *ignoredMistake) Permanent() bool { return true }
 
 // As has the failure of the job be made of both, with the code of the mistake.
-func (b *besides) As(target any) bool {
+func (b *ignoredMistake) As(target any) bool {
 	f, ok := target.(**workitem.Failure)
 	if ok {
 		*f = &workitem.Failure{Code: workitem.FailureOf(b.wrong).Code, Message: b.Error()}

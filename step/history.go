@@ -47,7 +47,7 @@ func (e *entry) ended(now time.Time) bool {
 // load reads the journal, once, when the function first asks for a step.
 func (r *Run) load() {
 	r.once.Do(func() {
-		r.journal.Watch(r.tell) // first, so that nothing that ends meanwhile is missed
+		r.journal.Watch(r.stepEnded) // first, so that nothing that ends meanwhile is missed
 		steps := r.journal.Steps()
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -118,8 +118,8 @@ func (r *Run) followEarly(s *workitem.Step) {
 // sameAttempt reports whether a step was recorded by the attempt of the job that goes on now.
 func (r *Run) sameAttempt(s *workitem.Step) bool { return !s.Copied && s.Run == r.info.Attempt }
 
-// tell is called by the journal with a waiting step that has ended.
-func (r *Run) tell(s *workitem.Step) {
+// stepEnded is called by the journal with a waiting step that has ended.
+func (r *Run) stepEnded(s *workitem.Step) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.loaded {
@@ -162,8 +162,8 @@ func (r *Run) keep(stored []*workitem.Step) {
 	}
 }
 
-// see notes a time that the function knows of. The lock is held.
-func (r *Run) see(t time.Time) {
+// noteTime notes a time that the function knows of. The lock is held.
+func (r *Run) noteTime(t time.Time) {
 	if t.After(r.latest) {
 		r.latest = t
 	}
@@ -188,12 +188,12 @@ func (r *Run) meet(c *call) (*entry, error) {
 		e = &entry{}
 		r.enter(c.ask.Name, e)
 	case e.place != 0:
-		return nil, r.hold(mistakef(ErrDuplicate, "step %q: its name is used twice in one run, at %s and at %s; "+
+		return nil, r.keepMistake(mistakef(ErrDuplicate, "step %q: its name is used twice in one run, at %s and at %s; "+
 			"give each step a name of its own, in a loop with the number or the id of what it is about",
 			c.ask.Name, place(e.place), place(c.place)))
 	case e.old:
 		if err := c.compare(e.step); err != nil {
-			return nil, r.hold(err)
+			return nil, r.keepMistake(err)
 		}
 	}
 	e.place = c.place
@@ -207,12 +207,12 @@ func (r *Run) meet(c *call) (*entry, error) {
 		c.branch.closed = true // it is one of those that were not chosen
 	}
 	c.branch.names = append(c.branch.names, c.ask.Name)
-	r.met(e)
+	r.markMet(e)
 	return e, nil
 }
 
-// met counts an entry of the history off, once.
-func (r *Run) met(e *entry) {
+// markMet counts an entry of the history off, once.
+func (r *Run) markMet(e *entry) {
 	if !e.old || e.met {
 		return
 	}
@@ -230,8 +230,8 @@ func (r *Run) followed(e *entry) {
 	}
 }
 
-// hold keeps a mistake, so that a function which ignores it does not complete its job. The lock is held.
-func (r *Run) hold(err error) error {
+// keepMistake keeps a mistake, so that a function which ignores it does not complete its job. The lock is held.
+func (r *Run) keepMistake(err error) error {
 	if r.wrong == nil {
 		r.wrong = err
 	}

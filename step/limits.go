@@ -12,9 +12,9 @@ import (
 
 // Limiter admits the function calls of steps with limits. The engine provides one for each run.
 type Limiter interface {
-	// Take acquires all limits of a step together. If they are not available, it returns nil if room is nil, and otherwise a waiting
-	// lease. Waiting leases are admitted in the order of since; then the lease holds the limits, and room is called, which does not
-	// block. It is an error if an amount can never be admitted.
+	// Take acquires all limits of a step together. If they are not available, it returns nil if room is nil, and
+	// otherwise a waiting lease. Waiting leases are admitted in the order of since; then the lease holds the limits,
+	// and room is called, which does not block. It is an error if an amount can never be admitted.
 	Take(step string, takes []workitem.Take, since time.Time, room func()) (Lease, error)
 }
 
@@ -22,8 +22,8 @@ type Limiter interface {
 type Lease interface {
 	limit.Taken
 
-	// Begin reports that the step's function is called now, which is when rates count it. False means that the grant has expired: release
-	// the lease, and take a new one.
+	// Begin reports that the step's function is called now, which is when rates count it. False means that the grant
+	// has expired: release the lease, and take a new one.
 	Begin() bool
 
 	// Release releases what is held, or stops waiting. failed is reported to circuit breakers. Without Begin nothing is
@@ -38,8 +38,8 @@ type Take struct {
 	pool bool // AnyOf was called
 }
 
-// Takes acquires n of a limit; 0 is its Each, which is 1 for limit.Resource, limit.Calls and limit.Breaker. The function of the job
-// must declare the limit with builder.TakenBySteps.
+// Takes acquires n of a limit; 0 is its Each, which is 1 for limit.Resource, limit.Calls and limit.Breaker. The
+// function of the job must declare the limit with builder.TakenBySteps.
 func Takes(l limit.Limit, n int64) Take { return TakesBy(l, n, "") }
 
 // TakesBy acquires n of the limit of a key: each key, such as a customer, has a limit of its own with the same
@@ -51,8 +51,9 @@ func TakesBy(l limit.Limit, n int64, key string) Take {
 	return Take{take: workitem.Take{Limit: l.Name, Key: key, N: n}}
 }
 
-// AnyOf acquires the limit of one of several keys, such as three API keys: the first that admits the step. Each key has a limit of its own
-// with the same numbers. Takes of a step with the same keys get the same key; limit.KeyOf returns it.
+// AnyOf acquires the limit of one of several keys, such as three API keys: the first that admits the step. Each key has
+// a limit of its own with the same numbers. Takes of a step with the same keys get the same key; limit.KeyOf returns
+// it.
 func (t Take) AnyOf(keys ...string) Take {
 	t.take.Any, t.pool = slices.Clone(keys), true
 	return t
@@ -71,9 +72,10 @@ func (t Take) check() error {
 	return limit.CheckKeys(t.take.Limit, t.take.Any)
 }
 
-// Limits makes each attempt of a Do acquire limits before the function is called. They are released when it returns, and are not held
-// between attempts. If they are not available, the step waits: when no branch of the job can continue, the job is suspended and uses no
-// worker, until the limits are available. Call [limit.Commit] with the context of the function to correct how much of a rate was used.
+// Limits makes each attempt of a Do acquire limits before the function is called. They are released when it returns,
+// and are not held between attempts. If they are not available, the step waits: when no branch of the job can continue,
+// the job is suspended and uses no worker, until the limits are available. Call [limit.Commit] with the context of the
+// function to correct how much of a rate was used.
 //
 //	answer, err := step.Do(ctx, "ask", ask, step.Limits(step.Takes(tokens, 4000), step.TakesBy(customers, 1, order.Customer)))
 //
@@ -93,8 +95,8 @@ func Limits(takes ...Take) Option {
 	}}
 }
 
-// admit takes what the step needs, and a slot for its function. If there is no room, the step waits in line from now on, and false is
-// returned.
+// admit takes what the step needs, and a slot for its function. If there is no room, the step waits in line from now
+// on, and false is returned.
 func (c *call) admit(now time.Time) (bool, error) {
 	since := now
 	if c.before.Limited() {
@@ -124,11 +126,11 @@ func (c *call) admit(now time.Time) (bool, error) {
 func (c *call) never(err error) error {
 	c.run.mu.Lock()
 	defer c.run.mu.Unlock()
-	return c.run.hold(workitem.Fatal(fmt.Errorf("at %s: %w", place(c.place), err)))
+	return c.run.keepMistake(workitem.Fatal(fmt.Errorf("at %s: %w", place(c.place), err)))
 }
 
-// wait records that the step waits for its limits, if it has not been, and waits in line. It is recorded first: what is not could be
-// called by a suspended run and by the next one.
+// wait records that the step waits for its limits, if it has not been, and waits in line. It is recorded first: what is
+// not could be called by a suspended run and by the next one.
 func (c *call) wait(since time.Time) (err error) {
 	r := c.run
 	if !slices.EqualFunc(c.before.Takes(), c.opts.takes, workitem.Take.Equal) {
@@ -147,14 +149,14 @@ func (c *call) wait(since time.Time) (err error) {
 	r.mu.Lock()
 	c.entry.room = false
 	r.mu.Unlock()
-	if c.lease, err = r.info.Limits.Take(c.ask.Name, c.opts.takes, since, c.roomCame); err != nil {
+	if c.lease, err = r.info.Limits.Take(c.ask.Name, c.opts.takes, since, c.limitsAcquired); err != nil {
 		return c.never(err)
 	}
 	return nil
 }
 
-// roomCame is called when the lease of a step that waited is held.
-func (c *call) roomCame() {
+// limitsAcquired is called when the lease of a step that waited is held.
+func (c *call) limitsAcquired() {
 	r := c.run
 	r.mu.Lock()
 	defer r.mu.Unlock()

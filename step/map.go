@@ -34,7 +34,7 @@ func Map[In, Out any](
 }
 
 func fan(ctx context.Context, at uintptr, n, most int, fn func(context.Context, int) error) error {
-	s, err := insider(ctx, title{word: "step.Map"})
+	s, err := currentRun(ctx, title{word: "step.Map"})
 	if err != nil {
 		return err
 	}
@@ -131,7 +131,7 @@ func (f *fanOut) failedBefore(s *workitem.Step) (int, error) {
 	c, r := f.call, f.call.run
 	ch, err := choiceOf(s, f.n)
 	if err != nil {
-		return -1, r.hold(err)
+		return -1, r.keepMistake(err)
 	}
 	r.pending = append(r.pending, r.abandon(ch.verdict(s.Name), ch.Dropped)...)
 	r.followed(c.entry)

@@ -9,8 +9,8 @@ import (
 //	charge called ── queued ── Do returns ── the function computes ── Do("mail") ── waits ── mail called
 //	                   └──────── the journal records charge ───────────────────────────┘
 //
-// The code in between runs while the disk works. If the function returns instead, the record and the settlement of the job
-// share a commit.
+// The code in between runs while the disk works. If the function returns instead, the record and the settlement of the
+// job share a commit.
 
 // queued is a record that the function has gone on without.
 type queued struct {
@@ -18,8 +18,8 @@ type queued struct {
 	wait  func() ([]*workitem.Step, error)
 }
 
-// queue has the end of a step recorded, with all that waits to be recorded, while the function goes on. It reports false,
-// and does nothing, where other branches go on: which of two came first is decided by what is recorded.
+// queue has the end of a step recorded, with all that waits to be recorded, while the function goes on. It reports
+// false, and does nothing, where other branches go on: which of two came first is decided by what is recorded.
 func (c *call) queue(s *workitem.Step) bool {
 	r := c.run
 	r.mu.Lock()
@@ -37,8 +37,8 @@ func (c *call) queue(s *workitem.Step) bool {
 	return true
 }
 
-// durable waits until all that the run has recorded is durable. Whatever has an effect calls it before. The lock is held,
-// but not in between.
+// durable waits until all that the run has recorded is durable. Whatever has an effect calls it before. The lock is
+// held, but not in between.
 func (r *Run) durable() error {
 	q := r.queued
 	if q == nil {
@@ -65,5 +65,5 @@ func (b *branch) ended(s *workitem.Step) {
 	if s.Ended.After(b.stamp) {
 		b.stamp = s.Ended
 	}
-	b.run.see(s.Ended)
+	b.run.noteTime(s.Ended)
 }

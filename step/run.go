@@ -32,18 +32,19 @@ type Info struct {
 	// channel. Default: nil, which is no limit.
 	Slots chan struct{}
 
-	// Yield reports whether the worker is wanted back; [Yield] calls it. It must not block. Default: nil, which is never.
+	// Yield reports whether the worker is wanted back; [Yield] calls it. It must not block. Default: nil, which is
+	// never.
 	Yield func() bool
 
 	// Limits admits the calls of steps with [Limits]. Default: nil, which admits all.
 	Limits Limiter
 
-	// Around is middleware for each call of the function of a [Do] or a [Tx]: next calls the function. Default: nil, which is
-	// none.
+	// Around is middleware for each call of the function of a [Do] or a [Tx]: next calls the function. Default: nil,
+	// which is none.
 	Around func(ctx context.Context, name string, next func(context.Context) error) error
 
-	// Cancel cancels the context that is passed to [Run.Context], which belongs to this run alone. Default: nil; the run then derives a
-	// context of its own.
+	// Cancel cancels the context that is passed to [Run.Context], which belongs to this run alone. Default: nil; the
+	// run then derives a context of its own.
 	Cancel context.CancelCauseFunc
 
 	// MaxResult is the longest result of a step, in bytes of JSON. Default: domain.MaxSize, which is also the most.
@@ -100,8 +101,8 @@ type Outcome struct {
 	// ErrHistory. If it wraps ErrLost, this run has lost the job, which must not be settled.
 	Err error
 
-	// Steps must be recorded in the transaction that settles or releases the job: values without a commit of their own. They follow
-	// those of the last call of [Journal.Queue].
+	// Steps must be recorded in the transaction that settles or releases the job: values without a commit of their own.
+	// They follow those of the last call of [Journal.Queue].
 	Steps []*workitem.Step
 }
 
@@ -185,7 +186,7 @@ func (r *Run) outcome(over, err error) Outcome {
 	case r.wrong != nil && err == nil:
 		err = r.wrong
 	case r.wrong != nil && !errors.Is(err, r.wrong):
-		err = &besides{r.wrong, err}
+		err = &ignoredMistake{r.wrong, err}
 	case err == nil:
 		err = r.leftOver()
 	case errors.Is(err, ErrSuspended):

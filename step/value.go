@@ -34,7 +34,7 @@ func Now(ctx context.Context, name string) (time.Time, error) {
 	r := scopeOf(ctx).run
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.see(at)
+	r.noteTime(at)
 	return at, nil
 }
 
@@ -67,7 +67,7 @@ func Version(ctx context.Context, name string, latest int) (int, error) {
 		r := scopeOf(ctx).run
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		return 0, r.hold(mistakef(ErrChanged, "step %q: version %d was recorded, and the code at %s knows only %d; "+
+		return 0, r.keepMistake(mistakef(ErrChanged, "step %q: version %d was recorded, and the code at %s knows only %d; "+
 			"run the newer code until its jobs are done", name, v, place(at), latest))
 	}
 	return v, err

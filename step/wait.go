@@ -78,7 +78,7 @@ func (c *call) waiting(now, due time.Time) *workitem.Step {
 // Options: [Timeout], [Named], [Topic].
 func Await[T any](ctx context.Context, event string, opts ...Option) (T, error) {
 	var none T
-	s, err := await(ctx, here(), event, opts, asks[T])
+	s, err := await(ctx, here(), event, opts, checkCall[T])
 	if err != nil {
 		return none, err
 	}

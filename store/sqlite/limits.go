@@ -18,7 +18,7 @@ const self = 1
 // fleet: each row has a version, which each write increases.
 func (s *Store) ReadLimits(ctx context.Context, keys []store.LimitKey) (store.LimitView, error) {
 	view := store.LimitView{Self: self, Live: []int64{self}}
-	err := s.beside(ctx, func() error {
+	err := s.outsideUpdate(ctx, func() error {
 		for _, key := range keys {
 			row := store.LimitRow{LimitKey: key}
 			err := s.w.each("SELECT state, until, version FROM limits WHERE name = ? AND key = ?", []driver.Value{key.Limit, key.Key},
@@ -82,8 +82,8 @@ func (s *Store) WriteLimits(ctx context.Context, rows []store.LimitRow, now int6
 	return written, nil
 }
 
-// beside runs f with the writer's connection, outside of an update.
-func (s *Store) beside(ctx context.Context, f func() error) error {
+// outsideUpdate runs f with the writer's connection, outside of an update.
+func (s *Store) outsideUpdate(ctx context.Context, f func() error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}

@@ -172,9 +172,9 @@ func lockFile(path string) (*flock.Flock, error) {
 	return lock, nil
 }
 
-// shareLock gives the lock file the permissions of the database, as SQLite does with the log. Otherwise a second user who
-// may write the database could not lock it, nor ask whether it is locked. It may fail, since that user is not the owner
-// of an existing lock file and need not change it.
+// shareLock gives the lock file the permissions of the database, as SQLite does with the log. Otherwise a second user
+// who may write the database could not lock it, nor ask whether it is locked. It may fail, since that user is not the
+// owner of an existing lock file and need not change it.
 func shareLock(path string) { _ = shareLike(path, path+".lock") }
 
 // shareLike gives a file the permissions of a database, and, if this process may change owners, its owner. Without the
@@ -287,9 +287,9 @@ func (s *Store) stillOwner() error {
 	return s.lost
 }
 
-// keepOthersLog makes the connection keep the log at the file's name when it closes, if that log belongs to another
+// keepForeignLog makes the connection keep the log at the file's name when it closes, if that log belongs to another
 // database: SQLite would remove it by its name.
-func (s *Store) keepOthersLog() error {
+func (s *Store) keepForeignLog() error {
 	if s.files == nil || s.files.sameLog() {
 		return nil
 	}

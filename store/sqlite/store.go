@@ -344,7 +344,7 @@ func (s *Store) shut() error {
 	case s.memory != nil:
 		s.memory.release()
 	case s.w != nil:
-		errs = append(errs, s.keepOthersLog(), s.w.close())
+		errs = append(errs, s.keepForeignLog(), s.w.close())
 	}
 	if s.files != nil {
 		errs = append(errs, s.files.end())

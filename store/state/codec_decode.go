@@ -105,13 +105,13 @@ func DecodeChanges(data []byte, root workitem.CaseID, nets Nets) ([]Change, erro
 		}
 	}
 	if s.odd {
-		return decodeOdd(data, root, nets)
+		return decodeAny(data, root, nets)
 	}
 	return d.changes, nil
 }
 
-// decodeOdd decodes any JSON, by encoding/json.
-func decodeOdd(data []byte, root workitem.CaseID, nets Nets) ([]Change, error) {
+// decodeAny decodes any JSON, by encoding/json.
+func decodeAny(data []byte, root workitem.CaseID, nets Nets) ([]Change, error) {
 	var rows []wire
 	if err := json.Unmarshal(data, &rows); err != nil {
 		return nil, corrupt("list of changes", data, err)

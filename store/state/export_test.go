@@ -9,7 +9,7 @@ import (
 type Wire = wire
 
 // DecodeOdd is DecodeChanges without the scanner.
-var DecodeOdd = decodeOdd
+var DecodeOdd = decodeAny
 
 // Odd reports whether the scanner leaves a text to encoding/json.
 func Odd(data []byte) bool {
