@@ -34,6 +34,7 @@ func TestTheAPIHasRates(t *testing.T) {
 	require.NotEmpty(t, hourly)
 	require.Contains(t, hourly[0], "hour")
 	require.Equal(t, by[0]["done"], hourly[0]["done"])
+	require.Contains(t, hourly[0], "waited_p95")
 	require.Empty(t, rates("/api/v1/stats?task=withdraw"))
 	cases := rates("/api/v1/stats?cases")
 	require.NotEmpty(t, cases)
@@ -59,6 +60,7 @@ func TestStatisticsOfAPeriod(t *testing.T) {
 	require.Contains(t, today, `<a href="/tasq/items?newer=24h&amp;state=failed&amp;task=fraud&amp;workflow=claim">1</a>`)
 	require.Regexp(t, `<rect class="d"[^>]*><title>\d\d \w+ \d\d:00: \d+ done, \d+ failed</title>`, today)
 	require.Contains(t, today, `<th scope="col">hour, UTC</th>`)
+	require.Contains(t, today, `<th scope="col" class="num">waited p95</th>`)
 
 	require.Contains(t, today, `<a href="/tasq/cases?newer=24h&amp;state=failed&amp;workflow=order">1</a>`)
 	cases := regexp.MustCompile(`href="([^"]*cases=true[^"]*)" download`).FindStringSubmatch(today)
@@ -71,7 +73,7 @@ func TestStatisticsOfAPeriod(t *testing.T) {
 	link := regexp.MustCompile(`href="([^"]*hourly=true[^"]*)" download`).FindStringSubmatch(one)
 	require.NotNil(t, link)
 	rows := strings.Split(get(h, strings.ReplaceAll(link[1], "&amp;", "&")).Body.String(), "\n")
-	require.Equal(t, "workflow,task,hour,done,failed,p50,p95", rows[0])
+	require.Equal(t, "workflow,task,hour,done,failed,p50,p95,started,waited_p50,waited_p95", rows[0])
 	require.Regexp(t, `^claim,register,[^,]+:00:00Z,1,0,`, rows[1])
 	require.Len(t, rows, 3, "one row, and the end of its line")
 

@@ -101,7 +101,7 @@ func TestAProcessOwnerSeesWhereCasesPileUp(t *testing.T) {
 		v.follow("More")
 		v.follow("Statistics")
 		v.follow("7d")
-		v.sees("done before", "p50 before", "register 2 0 1m 1m 1 0ms")
+		v.sees("done before", "took p50 before", "register 2 0 0ms 0ms 1m 1m 1 0ms 0ms")
 		v.follow("Cases")
 		v.follow("started")
 		v.follow("Filter")

@@ -52,7 +52,8 @@ func TestRatesOfCases(t *testing.T) {
 	require.Zero(t, rate(store.RateFilter{}).Failed, "it goes on")
 }
 
-// Durations are of the items that completed, from their start, by task and by the hour of their end.
+// Durations are of the items that completed, from their start, by task and by the hour of their end. Waits are of those that were started, from when
+// they were due.
 func TestRatesAreOfWhatEnded(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -60,22 +61,22 @@ func TestRatesAreOfWhatEnded(t *testing.T) {
 	e := enginetest.New(t, w)
 	begun := e.Now().UTC().Truncate(time.Hour).Add(time.Hour)
 	e.Advance(begun.Sub(e.Now()))
-	end := func(after time.Duration, c func(workitem.ID) workflow.Command) {
+	end := func(wait, after time.Duration, c func(workitem.ID) workflow.Command) {
 		id, err := w.Start(ctx, e, parcel{})
 		require.NoError(t, err)
 		it := packItem(t, e, id)
-		e.Advance(time.Second) // it waits, which is no part of the duration
+		e.Advance(wait) // which is no part of the duration
 		require.NoError(t, enginetest.Do(ctx, e, workflow.Act(it, workitem.Start, nil)))
 		e.Advance(after)
 		require.NoError(t, enginetest.Do(ctx, e, c(it)))
 	}
 	complete := func(id workitem.ID) workflow.Command { return workflow.Act(id, workitem.Complete, nil) }
 	for i := range 20 {
-		end(time.Duration(i+1)*time.Second, complete)
+		end(time.Duration(20-i)*time.Second/10, time.Duration(i+1)*time.Second, complete)
 	}
-	end(time.Second, func(id workitem.ID) workflow.Command { return workflow.Fail(id, &workitem.Failure{Code: "lost"}) })
+	end(6*time.Second, time.Second, func(id workitem.ID) workflow.Command { return workflow.Fail(id, &workitem.Failure{Code: "lost"}) })
 	e.Advance(begun.Add(time.Hour).Sub(e.Now()))
-	end(time.Minute, complete)
+	end(time.Second, time.Minute, complete)
 	_, err := w.Start(ctx, e, parcel{}) // it goes on
 	require.NoError(t, err)
 
@@ -92,14 +93,19 @@ func TestRatesAreOfWhatEnded(t *testing.T) {
 		for i := range want {
 			require.InEpsilon(t, want[i].P50, got[i].P50, 0.0626)
 			require.InEpsilon(t, want[i].P95, got[i].P95, 0.0626)
-			want[i].P50, want[i].P95 = got[i].P50, got[i].P95
+			require.InEpsilon(t, want[i].WaitedP50, got[i].WaitedP50, 0.0626)
+			require.InEpsilon(t, want[i].WaitedP95, got[i].WaitedP95, 0.0626)
+			want[i].P50, want[i].P95, want[i].WaitedP50, want[i].WaitedP95 = got[i].P50, got[i].P95, got[i].WaitedP50, got[i].WaitedP95
 		}
 		require.Equal(t, want, got)
 	}
-	near([]store.Rate{{Workflow: "parcel", Task: "pack", Done: 21, Failed: 1, P50: 11 * time.Second, P95: 20 * time.Second}}, pack(store.RateFilter{}))
+	near([]store.Rate{{Workflow: "parcel", Task: "pack", Done: 21, Failed: 1, P50: 11 * time.Second, P95: 20 * time.Second,
+		Started: 22, WaitedP50: time.Second, WaitedP95: 2 * time.Second}}, pack(store.RateFilter{}))
 	near([]store.Rate{
-		{Workflow: "parcel", Task: "pack", Hour: begun.Add(time.Hour), Done: 1, P50: time.Minute, P95: time.Minute},
-		{Workflow: "parcel", Task: "pack", Hour: begun, Done: 20, Failed: 1, P50: 10 * time.Second, P95: 19 * time.Second},
+		{Workflow: "parcel", Task: "pack", Hour: begun.Add(time.Hour), Done: 1, P50: time.Minute, P95: time.Minute,
+			Started: 1, WaitedP50: time.Second, WaitedP95: time.Second},
+		{Workflow: "parcel", Task: "pack", Hour: begun, Done: 20, Failed: 1, P50: 10 * time.Second, P95: 19 * time.Second,
+			Started: 21, WaitedP50: 1100 * time.Millisecond, WaitedP95: 2 * time.Second},
 	}, pack(store.RateFilter{Hourly: true, Workflow: "parcel"}))
 	rates := pack(store.RateFilter{Since: begun.Add(time.Hour + time.Minute)})
 	require.Equal(t, 1, rates[0].Done, "the hour counts whole")

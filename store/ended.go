@@ -10,41 +10,63 @@ import (
 
 // Ended counts the work items of a task, or the cases of a workflow, that ended in the same way, after about the same time, and in one hour if
 // counted by hour.
+//
+// An item is counted when it ends: once in the state in which it ended, and if it was started, once more in the state
+// Started, by how long it waited. For example, an item that is due at 9:00, starts at 9:20 and completes at 10:05:
+//
+//	state      hour   took
+//	completed  10:00  45 m
+//	started    10:00  20 m
 type Ended struct {
 	Workflow string
 	Task     string         // "" for cases
-	State    workitem.State // Completed or Failed, also for cases; what was canceled is not counted
-	Hour     time.Time      // the beginning of the hour, in UTC; zero if all hours are one
+	State    workitem.State // Completed or Failed, also for cases; Started for the waits of items; what was canceled is not counted
+	Hour     time.Time      // the beginning of the hour of the end, in UTC; zero if all hours are one
 	Took     int            // the class of the durations, see [TookClass]; 0 for those that failed
 	N        int64
 }
 
-// EndedOf returns the count that an item belongs to; false if it has not ended, or was canceled.
-func EndedOf(workflow string, it *workitem.Item) (e Ended, ok bool) {
+// EndedCounts has the number of each kind of ended items and cases, whose N is 0.
+type EndedCounts map[Ended]int64
+
+// AddItem adds n to the counts that an item belongs to: none if it has not ended, or was canceled.
+func (c EndedCounts) AddItem(workflow string, it *workitem.Item, n int64) {
 	if it.State != workitem.Completed && it.State != workitem.Failed {
-		return Ended{}, false
+		return
 	}
-	return endedAs(workflow, it.Task, it.State, it.Started, it.Ended), true
+	e := Ended{Workflow: workflow, Task: it.Task, State: it.State, Hour: it.Ended.UTC().Truncate(time.Hour)}
+	if it.State == workitem.Completed && !it.Started.IsZero() {
+		e.Took = TookClass(it.Ended.Sub(it.Started))
+	}
+	c[e] += n
+	if !it.Started.IsZero() {
+		e.State, e.Took = workitem.Started, TookClass(Waited(it))
+		c[e] += n
+	}
 }
 
-// EndedCase returns the count that a case belongs to, with its duration from creation to end; false if it has not ended,
-// or was canceled.
-func EndedCase(c *state.Case) (e Ended, ok bool) {
-	switch c.State {
+// AddCase adds n to the count that a case belongs to, with its duration from creation to end: none if it has not ended, or was canceled.
+func (c EndedCounts) AddCase(k *state.Case, n int64) {
+	e := Ended{Workflow: k.Workflow, Hour: k.Ended.UTC().Truncate(time.Hour)}
+	switch k.State {
 	case state.CaseCompleted:
-		return endedAs(c.Workflow, "", workitem.Completed, c.Created, c.Ended), true
+		e.State, e.Took = workitem.Completed, TookClass(k.Ended.Sub(k.Created))
 	case state.CaseFailed:
-		return endedAs(c.Workflow, "", workitem.Failed, c.Created, c.Ended), true
+		e.State = workitem.Failed
+	default:
+		return
 	}
-	return Ended{}, false
+	c[e] += n
 }
 
-func endedAs(workflow, task string, as workitem.State, from, to time.Time) Ended {
-	e := Ended{Workflow: workflow, Task: task, State: as, Hour: to.UTC().Truncate(time.Hour)}
-	if as == workitem.Completed && !from.IsZero() {
-		e.Took = TookClass(to.Sub(from))
+// Waited returns the time from when an item was due, or was created if it was due at once, to its start; 0 if it was
+// started before, as a person may do.
+func Waited(it *workitem.Item) time.Duration {
+	due := it.Created
+	if it.Due.After(due) {
+		due = it.Due
 	}
-	return e
+	return max(it.Started.Sub(due), 0)
 }
 
 // Durations are counted by classes, eight for each power of two of microseconds:

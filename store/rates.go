@@ -20,6 +20,11 @@ type Rate struct {
 	Failed   int       // those that failed, each attempt of an item of its own
 	P50      time.Duration
 	P95      time.Duration // of those that completed; zero if none has
+
+	// Of the ended work items that had been started: from when they were due to their start, see [Waited].
+	Started   int
+	WaitedP50 time.Duration
+	WaitedP95 time.Duration
 }
 
 // RateFilter selects what [Rates] counts; a zero field selects all.
@@ -35,34 +40,38 @@ type RateFilter struct {
 // Rates counts ended work items by workflow, task and, with Hourly, hour, in that order, the newest hour first; or ended cases by workflow.
 // Percentiles are accurate to 6 %, since they are computed from the counts of Ended, a histogram of durations by hour, without reading
 // items or cases.
-func Rates(ctx context.Context, v Viewer, f RateFilter) ([]Rate, error) {
-	all, err := endedBy(ctx, v, f)
-	return ratesOf(all, func(e Ended) time.Time { return e.Hour }), err
-}
-
-// TaskAndHourRates returns Rates by task, and by task and hour. Hourly of the filter is ignored.
-func TaskAndHourRates(ctx context.Context, v Viewer, f RateFilter) (tasks, hours []Rate, err error) {
-	f.Hourly = true
-	all, err := endedBy(ctx, v, f)
-	tasks = ratesOf(all, func(Ended) time.Time { return time.Time{} })
-	return tasks, ratesOf(all, func(e Ended) time.Time { return e.Hour }), err
-}
-
-func endedBy(ctx context.Context, v Viewer, f RateFilter) (all []Ended, err error) {
+func Rates(ctx context.Context, v Viewer, f RateFilter) (rates []Rate, err error) {
 	err = v.View(ctx, func(r Reader) error {
-		all, err = r.Ended(ctx, f)
+		all, err := r.Ended(ctx, f)
+		rates = RatesOf(all, ByHour)
 		return err
 	})
-	return all, err
+	return rates, err
 }
 
-// ratesOf are the rates of what ended, by the hour that is taken of it.
-func ratesOf(all []Ended, hour func(Ended) time.Time) []Rate {
+// RatesOf returns rates of what Ended has counted, by [ByHour], [ByTask] or [ByWorkflow].
+func RatesOf(all []Ended, by func(Ended) Ended) []Rate {
 	g := make(rateGroup)
 	for _, e := range all {
-		g.add(rateKey{e.Workflow, e.Task, hour(e)}, e)
+		e = by(e)
+		g.add(rateKey{e.Workflow, e.Task, e.Hour}, e)
 	}
 	return g.rates()
+}
+
+// ByHour counts by workflow, task and hour, as far as the counts have them.
+func ByHour(e Ended) Ended { return e }
+
+// ByTask counts the hours together.
+func ByTask(e Ended) Ended {
+	e.Hour = time.Time{}
+	return e
+}
+
+// ByWorkflow counts the hours and the tasks together.
+func ByWorkflow(e Ended) Ended {
+	e.Task = ""
+	return ByTask(e)
 }
 
 type rateKey struct {
@@ -74,28 +83,36 @@ type rateGroup map[rateKey]*rateCounts
 
 // rateCounts is what is known of the items or cases of a group.
 type rateCounts struct {
-	done, failed int64
-	took         map[int]int64 // those that completed, by class
+	failed int64
+	took   histogram // those that completed
+	waited histogram // those that were started
 }
+
+// histogram is the number of durations by class.
+type histogram map[int]int64
 
 func (g rateGroup) add(k rateKey, e Ended) {
 	c := g[k]
 	if c == nil {
-		c = &rateCounts{took: make(map[int]int64)}
+		c = &rateCounts{took: make(histogram), waited: make(histogram)}
 		g[k] = c
 	}
-	if e.State == workitem.Failed {
+	switch e.State {
+	case workitem.Failed:
 		c.failed += e.N
-		return
+	case workitem.Started:
+		c.waited[e.Took] += e.N
+	default:
+		c.took[e.Took] += e.N
 	}
-	c.done += e.N
-	c.took[e.Took] += e.N
 }
 
 func (g rateGroup) rates() (rates []Rate) {
 	for k, c := range g {
-		rates = append(rates, Rate{Workflow: k.workflow, Task: k.task, Hour: k.hour, Done: int(c.done), Failed: int(c.failed),
-			P50: c.percentile(50), P95: c.percentile(95)})
+		done, started := c.took.sum(), c.waited.sum()
+		rates = append(rates, Rate{Workflow: k.workflow, Task: k.task, Hour: k.hour, Done: int(done), Failed: int(c.failed),
+			P50: c.took.percentile(50, done), P95: c.took.percentile(95, done),
+			Started: int(started), WaitedP50: c.waited.percentile(50, started), WaitedP95: c.waited.percentile(95, started)})
 	}
 	slices.SortFunc(rates, func(a, b Rate) int {
 		return cmp.Or(cmp.Compare(a.Workflow, b.Workflow), cmp.Compare(a.Task, b.Task), b.Hour.Compare(a.Hour))
@@ -103,11 +120,18 @@ func (g rateGroup) rates() (rates []Rate) {
 	return rates
 }
 
-// percentile is the middle of the lowest class up to which so many of a hundred are.
-func (c *rateCounts) percentile(of int64) time.Duration {
-	wanted := max((c.done*of+99)/100, 1)
-	for _, class := range slices.Sorted(maps.Keys(c.took)) {
-		if wanted -= c.took[class]; wanted <= 0 {
+func (h histogram) sum() (n int64) {
+	for _, in := range h {
+		n += in
+	}
+	return n
+}
+
+// percentile is the middle of the lowest class up to which so many of a hundred are, of the given sum.
+func (h histogram) percentile(of, sum int64) time.Duration {
+	wanted := max((sum*of+99)/100, 1)
+	for _, class := range slices.Sorted(maps.Keys(h)) {
+		if wanted -= h[class]; wanted <= 0 {
 			return TookOf(class)
 		}
 	}

@@ -82,7 +82,7 @@ func Check(ctx context.Context, s Viewer) error {
 // Inspect checks the store in one view. progress is called at intervals; it may be nil. The error is one of reading:
 // problems of the data are in the report.
 func Inspect(ctx context.Context, s Viewer, progress func(Progress)) (Report, error) {
-	c := &checker{counts: make(map[store.Count]int64), ended: make(map[store.Ended]int64)}
+	c := &checker{counts: make(map[store.Count]int64), ended: make(store.EndedCounts)}
 	err := s.View(ctx, func(r store.Reader) error { return c.run(ctx, r, progress) })
 	return c.report, err
 }
@@ -90,7 +90,7 @@ func Inspect(ctx context.Context, s Viewer, progress func(Progress)) (Report, er
 type checker struct {
 	report Report
 	counts map[store.Count]int64 // the expected counts
-	ended  map[store.Ended]int64
+	ended  store.EndedCounts
 }
 
 func (c *checker) breach(rule, format string, args ...any) {

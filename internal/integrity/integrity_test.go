@@ -171,6 +171,7 @@ func TestEachRuleIsReported(t *testing.T) {
 		{"I8", "that ended of {Workflow:", "UPDATE ended SET n = n + 1"},
 		{"I8", "that ended of {Workflow:", "INSERT INTO ended (hour, workflow, task, state, took, n) VALUES (1, 'article', '', 'completed', 3, 1)"},
 		{"I8", "there are none that ended of {Workflow:", "DELETE FROM ended"},
+		{"I8", "State:started", "UPDATE ended SET took = took + 1 WHERE state = 'started'"},
 		{"I8", "item ", "UPDATE work_items SET case_id = " + nowhere + " WHERE id = " + review},
 		{"I8", "job ", "UPDATE jobs SET case_id = " + nowhere},
 		{"I8", "step ", "UPDATE steps SET case_id = " + nowhere},

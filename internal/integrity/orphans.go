@@ -29,15 +29,11 @@ func (c *checker) count(f *family) {
 	f.tree.Each(func(k *state.Case) {
 		workflows[k.ID] = k.Workflow
 		c.counts[store.Count{What: "case", Workflow: k.Workflow, State: k.State.String()}]++
-		if kind, ok := store.EndedCase(k); ok {
-			c.ended[kind]++
-		}
+		c.ended.AddCase(k, 1)
 	})
 	for _, it := range f.items {
 		c.counts[store.Count{What: "item", Workflow: workflows[it.Case], Task: it.Task, State: it.State.String()}]++
-		if kind, ok := store.EndedOf(workflows[it.Case], it); ok {
-			c.ended[kind]++
-		}
+		c.ended.AddItem(workflows[it.Case], it, 1)
 	}
 	for _, j := range f.jobs {
 		c.counts[store.Count{What: "job", Workflow: workflows[j.Case], Task: j.Task, State: j.State.String()}]++

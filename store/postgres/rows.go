@@ -158,36 +158,30 @@ func sorted[K ~[16]byte](keys func(func(K) bool)) []K {
 // make nearly all commits wait for each other, since they change the same few rows.
 type tally struct {
 	counts map[store.Count]int64
-	ended  map[store.Ended]int64
+	ended  store.EndedCounts
 }
 
 func newTally() *tally {
-	return &tally{make(map[store.Count]int64), make(map[store.Ended]int64)}
+	return &tally{make(map[store.Count]int64), make(store.EndedCounts)}
 }
 
 func (t *tally) cases(r caseRow) {
-	if r.was != nil {
-		t.counts[store.Count{What: "case", Workflow: r.workflow, State: r.was.State.String()}]--
-		if e, ok := store.EndedCase(r.was); ok { // a failed case may be resumed
-			t.ended[e]--
-		}
+	count := func(c *state.Case, n int64) {
+		t.counts[store.Count{What: "case", Workflow: r.workflow, State: c.State.String()}] += n
+		t.ended.AddCase(c, n)
 	}
-	t.counts[store.Count{What: "case", Workflow: r.workflow, State: r.v.State.String()}]++
-	if e, ok := store.EndedCase(r.v); ok {
-		t.ended[e]++
+	if count(r.v, 1); r.was != nil {
+		count(r.was, -1) // a failed case may be resumed
 	}
 }
 
 func (t *tally) items(r itemRow) {
-	if r.was != nil {
-		t.counts[store.Count{What: "item", Workflow: r.workflow, Task: r.v.Task, State: r.was.State.String()}]--
-		if e, ok := store.EndedOf(r.workflow, r.was); ok {
-			t.ended[e]--
-		}
+	count := func(it *workitem.Item, n int64) {
+		t.counts[store.Count{What: "item", Workflow: r.workflow, Task: it.Task, State: it.State.String()}] += n
+		t.ended.AddItem(r.workflow, it, n)
 	}
-	t.counts[store.Count{What: "item", Workflow: r.workflow, Task: r.v.Task, State: r.v.State.String()}]++
-	if e, ok := store.EndedOf(r.workflow, r.v); ok {
-		t.ended[e]++
+	if count(r.v, 1); r.was != nil {
+		count(r.was, -1)
 	}
 }
 

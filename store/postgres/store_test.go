@@ -29,10 +29,10 @@ func TestStore(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) store.Opener { return postgres.Open(prepared.Database(t)) })
 }
 
-func TestCasesThatEndedEarlierAreCounted(t *testing.T) {
+func TestWhatEndedEarlierIsCounted(t *testing.T) {
 	t.Parallel()
 	ctx, dsn := t.Context(), prepared.Database(t)
-	storetest.EndedEarlier(t, postgres.Open(dsn), "tasq.cases", "DELETE FROM tasq.schema_migrations WHERE version >= 4", func(sql string) {
+	storetest.EndedEarlier(t, postgres.Open(dsn), "tasq.", ", root", ", ID", "DELETE FROM tasq.schema_migrations WHERE version >= 4", func(sql string) {
 		c, err := pgx.Connect(ctx, dsn)
 		require.NoError(t, err)
 		defer c.Close(context.Background())

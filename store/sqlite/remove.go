@@ -131,38 +131,23 @@ func (w *window) erase(c *conn, counts *tally) error {
 //
 // It reads the tables and not the window, since values of the window were never counted.
 func (t *tally) erase(cases string) error {
-	for what, query := range map[string]string{
-		"case": "SELECT workflow, '', state, count(*) FROM main.cases WHERE id IN " + these + " GROUP BY 1, 3",
-		"item": "SELECT c.workflow, i.task, i.state, count(*) FROM main.work_items i JOIN main.cases c ON c.id = i.case_id " +
-			"WHERE i.case_id IN " + these + " GROUP BY 1, 2, 3",
-		"job": "SELECT c.workflow, j.task, j.state, count(*) FROM main.jobs j JOIN main.cases c ON c.id = j.case_id " +
-			"WHERE j.case_id IN " + these + " GROUP BY 1, 2, 3",
-	} {
-		err := t.c.each(query, args(cases), func(r *tables.Row) error {
-			t.n[store.Count{What: what, Workflow: r.Text(), Task: r.Text(), State: r.Text()}] -= r.Number()
+	return errors.Join(
+		t.c.each("SELECT "+tables.CountedCase+" FROM main.cases WHERE id IN "+these, args(cases), func(r *tables.Row) error {
+			t.countCase(tables.ReadCountedCase(r), -1)
 			return r.Err
-		})
-		if err != nil {
-			return err
-		}
-	}
-	for query, read := range map[string]func(*tables.Row) (store.Ended, bool, error){
-		"SELECT workflow, state, created, ended FROM main.cases WHERE id IN " + these: tables.ReadEndedCase,
-		"SELECT c.workflow, i.task, i.state, i.started, i.ended FROM main.work_items i JOIN main.cases c ON c.id = i.case_id " +
-			"WHERE i.case_id IN " + these: tables.ReadEndedItem,
-	} {
-		err := t.c.each(query, args(cases), func(r *tables.Row) error {
-			kind, ok, err := read(r)
-			if ok {
-				t.ended[kind]--
-			}
-			return err
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+		}),
+		t.c.each("SELECT "+tables.CountedItem+", (SELECT workflow FROM main.cases WHERE id = case_id) "+
+			"FROM main.work_items WHERE case_id IN "+these, args(cases), func(r *tables.Row) error {
+			it := tables.ReadCountedItem(r)
+			t.countItem(r.Text(), it, -1)
+			return r.Err
+		}),
+		t.c.each("SELECT c.workflow, j.task, j.state, count(*) FROM main.jobs j JOIN main.cases c ON c.id = j.case_id "+
+			"WHERE j.case_id IN "+these+" GROUP BY 1, 2, 3", args(cases), func(r *tables.Row) error {
+			t.n[store.Count{What: "job", Workflow: r.Text(), Task: r.Text(), State: r.Text()}] -= r.Number()
+			return r.Err
+		}),
+	)
 }
 
 // hide is erase for a reader, which changes no table: it lists the cases that the temporary views exclude. Cases that

@@ -23,10 +23,10 @@ func TestMemory(t *testing.T) {
 	storetest.Run(t, func(*testing.T) store.Opener { return sqlite.Memory() })
 }
 
-func TestCasesThatEndedEarlierAreCounted(t *testing.T) {
+func TestWhatEndedEarlierIsCounted(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "cases.db")
-	storetest.EndedEarlier(t, sqlite.File(path), "cases", "DELETE FROM migrations WHERE version >= 6", func(sql string) { edit(t, path, sql) })
+	storetest.EndedEarlier(t, sqlite.File(path), "", "", "", "DELETE FROM migrations WHERE version >= 6", func(sql string) { edit(t, path, sql) })
 }
 
 // lagging is a file whose owner never writes its tables but when it is closed: whoever looks is another process, as far as

@@ -123,7 +123,7 @@ func (w *window) clear() {
 // write brings tables up to the window's position, in the open transaction. Rows are written in the order of their
 // keys, so that adjacent rows share pages.
 func (w *window) write(to *rowWriter) error {
-	t := tally{c: to.c, born: w.born, n: make(map[store.Count]int64), ended: make(map[store.Ended]int64)}
+	t := tally{c: to.c, born: w.born, n: make(map[store.Count]int64), ended: make(store.EndedCounts)}
 	forget := w.erase
 	if to.overlay {
 		forget = w.hide
@@ -140,15 +140,13 @@ func (w *window) write(to *rowWriter) error {
 	}
 	for _, id := range sorted(w.items) {
 		it := w.items[id]
-		kind := store.Count{What: "item", Workflow: w.workflow(it.Case), Task: it.Task, State: it.State.String()}
-		if err := errors.Join(t.end(kind.Workflow, it), t.add("work_items", id, kind), to.writeItem(it)); err != nil {
+		if err := errors.Join(t.addItem(w.workflow(it.Case), it), to.writeItem(it)); err != nil {
 			return err
 		}
 	}
 	for _, id := range sorted(w.jobs) {
 		j := w.jobs[id]
-		kind := store.Count{What: "job", Workflow: w.workflow(j.Case), Task: j.Task, State: j.State.String()}
-		if err := errors.Join(t.add("jobs", id, kind), to.writeJob(j)); err != nil {
+		if err := errors.Join(t.addJob(w.workflow(j.Case), j), to.writeJob(j)); err != nil {
 			return err
 		}
 	}
@@ -194,7 +192,7 @@ func (w *window) workflow(id workitem.CaseID) string {
 //
 //	counts   item pack started      -1    by 7, whose row is read
 //	         item pack completed    +2    by 7 and 8; 8 was born here, so no row is read
-//	ended    pack, this hour        +2
+//	ended    pack, this hour        +2    and their waits +2
 //
 // The numbers are differences that are added to the rows of counts. To write totals, the window would have to know
 // them, also after a crash.
@@ -203,60 +201,54 @@ type tally struct {
 	born map[[16]byte]struct{}
 	n    map[store.Count]int64
 
-	ended map[store.Ended]int64
+	ended store.EndedCounts
 }
 
-// add counts a row before it is written. If the tables have a row from an earlier window, its old state is subtracted
-// and the new one added. A row that was created in this window was never counted, whatever its states in between, so it
-// needs no query; those are the majority.
-func (t *tally) add(table string, id [16]byte, now store.Count) error {
-	t.n[now]++
+// addItem counts an item before its row is written. If the tables have a row from an earlier window, what that was counted
+// as is subtracted. An item that was created in this window was never counted, whatever its states in between, so it needs
+// no query; those are the majority. The same holds for cases and jobs.
+func (t *tally) addItem(workflow string, it *workitem.Item) error {
+	t.countItem(workflow, it, 1)
+	return t.subtract("SELECT "+tables.CountedItem+" FROM work_items WHERE id = ?", it.ID, func(r *tables.Row) {
+		t.countItem(workflow, tables.ReadCountedItem(r), -1)
+	})
+}
+
+func (t *tally) countItem(workflow string, it *workitem.Item, n int64) {
+	t.n[store.Count{What: "item", Workflow: workflow, Task: it.Task, State: it.State.String()}] += n
+	t.ended.AddItem(workflow, it, n)
+}
+
+// addCase counts a case. A failed one may be resumed, and end again.
+func (t *tally) addCase(c *state.Case) error {
+	t.countCase(c, 1)
+	return t.subtract("SELECT "+tables.CountedCase+" FROM cases WHERE id = ?", workitem.ID(c.ID), func(r *tables.Row) {
+		t.countCase(tables.ReadCountedCase(r), -1)
+	})
+}
+
+func (t *tally) countCase(c *state.Case, n int64) {
+	t.n[store.Count{What: "case", Workflow: c.Workflow, State: c.State.String()}] += n
+	t.ended.AddCase(c, n)
+}
+
+func (t *tally) addJob(workflow string, j *state.Job) error {
+	kind := store.Count{What: "job", Workflow: workflow, Task: j.Task, State: j.State.String()}
+	t.n[kind]++
+	return t.subtract("SELECT state FROM jobs WHERE id = ?", workitem.ID(j.ID), func(r *tables.Row) {
+		kind.State = r.Text()
+		t.n[kind]--
+	})
+}
+
+// subtract reads the row of an earlier window, if there can be one.
+func (t *tally) subtract(query string, id workitem.ID, read func(*tables.Row)) error {
 	if _, ok := t.born[id]; ok {
 		return nil
 	}
-	return t.c.each("SELECT state FROM "+table+" WHERE id = ?", args(textOf(workitem.ID(id))), func(r *tables.Row) error {
-		before := now
-		before.State = r.Text()
-		t.n[before]--
+	return t.c.each(query, args(textOf(id)), func(r *tables.Row) error {
+		read(r)
 		return r.Err
-	})
-}
-
-// addCase is add for a case, and also counts ended cases. A failed case may be resumed, and end again.
-func (t *tally) addCase(c *state.Case) error {
-	t.n[store.Count{What: "case", Workflow: c.Workflow, State: c.State.String()}]++
-	if e, ok := store.EndedCase(c); ok {
-		t.ended[e]++
-	}
-	if _, ok := t.born[c.ID]; ok {
-		return nil
-	}
-	return t.c.each("SELECT workflow, state, created, ended, state FROM cases WHERE id = ?", args(textOf(c.ID)), func(r *tables.Row) error {
-		before, ok, err := tables.ReadEndedCase(r)
-		if ok {
-			t.ended[before]--
-		}
-		t.n[store.Count{What: "case", Workflow: c.Workflow, State: r.Text()}]--
-		return errors.Join(err, r.Err)
-	})
-}
-
-// end counts an item that has ended, before it is written, and subtracts the ended state that it had in the tables.
-func (t *tally) end(workflow string, it *workitem.Item) error {
-	now, ok := store.EndedOf(workflow, it)
-	if !ok {
-		return nil
-	}
-	t.ended[now]++
-	if _, ok := t.born[it.ID]; ok {
-		return nil
-	}
-	return t.c.each("SELECT '', task, state, started, ended FROM work_items WHERE id = ?", args(textOf(it.ID)), func(r *tables.Row) error {
-		before, ok, err := tables.ReadEndedItem(r)
-		if before.Workflow = workflow; ok {
-			t.ended[before]--
-		}
-		return err
 	})
 }
 

@@ -94,27 +94,23 @@ func (m *Model) checkCounts(ctx context.Context, t testing.TB, r store.Reader) {
 
 func (m *Model) checkEnded(ctx context.Context, t testing.TB, r store.Reader) {
 	t.Helper()
-	items, cases := make(map[store.Ended]int64), make(map[store.Ended]int64)
+	items, cases := make(store.EndedCounts), make(store.EndedCounts)
 	for _, it := range m.Items {
-		if kind, ok := store.EndedOf(m.Cases[it.Case].Workflow, it); ok {
-			items[kind]++
-		}
+		items.AddItem(m.Cases[it.Case].Workflow, it, 1)
 	}
 	for _, c := range m.Cases {
-		if kind, ok := store.EndedCase(c); ok {
-			cases[kind]++
-		}
+		cases.AddCase(c, 1)
 	}
 	require.Equal(t, items, endedBy(ctx, t, r, store.RateFilter{Hourly: true}))
 	require.Equal(t, cases, endedBy(ctx, t, r, store.RateFilter{Hourly: true, Cases: true}))
 }
 
 // endedBy is what a store counts as ended by a filter.
-func endedBy(ctx context.Context, t testing.TB, r store.Reader, f store.RateFilter) map[store.Ended]int64 {
+func endedBy(ctx context.Context, t testing.TB, r store.Reader, f store.RateFilter) store.EndedCounts {
 	t.Helper()
 	list, err := r.Ended(ctx, f)
 	require.NoError(t, err)
-	got := make(map[store.Ended]int64)
+	got := make(store.EndedCounts)
 	for _, e := range list {
 		kind := e
 		kind.N = 0

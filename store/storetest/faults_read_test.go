@@ -33,6 +33,7 @@ var faultsOfReading = []fault{
 	{name: "only queues of the first items are listed", rule: "queues", wrap: inView(func(r store.Reader) store.Reader { return glancing{r} })},
 	{name: "a view finds no key", rule: "keys", wrap: inView(func(r store.Reader) store.Reader { return keyless{r} })},
 	{name: "what ended and goes on still counts", rule: "ended-again", wrap: inView(func(r store.Reader) store.Reader { return sticky{r} })},
+	{name: "waits are not counted", rule: "ended", wrap: inView(func(r store.Reader) store.Reader { return waitless{r} })},
 	{name: "what ended is counted wrong", rule: "ended", wrap: inView(func(r store.Reader) store.Reader { return undercounting{r} })},
 	{name: "trees that are read together come in the order of their ids", rule: "load", wrap: inView(func(r store.Reader) store.Reader { return sorted{r} })},
 	{name: "trees that are read together lack their waiting steps", rule: "waits", wrap: inView(func(r store.Reader) store.Reader { return stepless{r} })},
@@ -232,6 +233,14 @@ func (r undercounting) Ended(ctx context.Context, f store.RateFilter) ([]store.E
 		all[0].N--
 	}
 	return all, err
+}
+
+// waitless does not count how long items waited.
+type waitless struct{ store.Reader }
+
+func (r waitless) Ended(ctx context.Context, f store.RateFilter) ([]store.Ended, error) {
+	all, err := r.Reader.Ended(ctx, f)
+	return slices.DeleteFunc(all, func(e store.Ended) bool { return e.State == workitem.Started }), err
 }
 
 // sticky counts a case as failed as soon as there is one.

@@ -194,9 +194,10 @@ func ended(w *World) {
 	w.history()
 	filters := []store.RateFilter{{}, {Workflow: "none"}, {Task: "none"}}
 	for _, it := range w.Want.Items {
-		if kind, ok := store.EndedOf(w.Want.Cases[it.Case].Workflow, it); ok {
-			filters = append(filters, store.RateFilter{Workflow: kind.Workflow, Task: kind.Task}, store.RateFilter{Since: kind.Hour.Add(time.Minute)},
-				store.RateFilter{Since: kind.Hour.Add(time.Hour)}, store.RateFilter{Before: kind.Hour.Add(time.Minute), Task: kind.Task}, store.RateFilter{Before: kind.Hour})
+		if it.State == workitem.Completed {
+			workflow, hour := w.Want.Cases[it.Case].Workflow, it.Ended.UTC().Truncate(time.Hour)
+			filters = append(filters, store.RateFilter{Workflow: workflow, Task: it.Task}, store.RateFilter{Since: hour.Add(time.Minute)},
+				store.RateFilter{Since: hour.Add(time.Hour)}, store.RateFilter{Before: hour.Add(time.Minute), Task: it.Task}, store.RateFilter{Before: hour})
 			break
 		}
 	}
@@ -208,13 +209,13 @@ func ended(w *World) {
 	check := func() {
 		w.T.Helper()
 		w.View(func(ctx context.Context, r store.Reader) {
-			every := map[bool]map[store.Ended]int64{}
+			every := map[bool]store.EndedCounts{}
 			for _, cases := range []bool{false, true} {
 				every[cases] = endedBy(ctx, w.T, r, store.RateFilter{Hourly: true, Cases: cases})
 			}
 			for _, f := range filters {
 				all := every[f.Cases]
-				hourly, together := maps.Clone(all), make(map[store.Ended]int64)
+				hourly, together := maps.Clone(all), make(store.EndedCounts)
 				maps.DeleteFunc(hourly, func(e store.Ended, _ int64) bool {
 					return f.Workflow != "" && e.Workflow != f.Workflow || f.Task != "" && e.Task != f.Task ||
 						e.Hour.Before(f.Since.Truncate(time.Hour)) || !f.Before.IsZero() && !e.Hour.Before(f.Before)

@@ -69,11 +69,7 @@ func (h *heat) readTimes(r *Request, flow string) error {
 		if t == nil || it.Workflow != flow || it.Started.IsZero() {
 			continue
 		}
-		due := it.Created
-		if it.Due.After(due) {
-			due = it.Due
-		}
-		t.waited = append(t.waited, max(it.Started.Sub(due), 0)) // a person may start an item before it is due
+		t.waited = append(t.waited, store.Waited(it.Item))
 		if it.State == workitem.Completed {
 			t.took = append(t.took, it.Ended.Sub(it.Started))
 		}

@@ -41,7 +41,12 @@ func (s *Site) overview(r *Request) (*Page, error) {
 	if err != nil {
 		return nil, err
 	}
-	flows, err := s.flowTable(r, counts)
+	since := r.Now.Add(-23 * time.Hour)
+	ended, err := r.R.Ended(r, store.RateFilter{Since: since, Hourly: true})
+	if err != nil {
+		return nil, err
+	}
+	flows, err := s.flowTable(r, counts, ended)
 	if err != nil {
 		return nil, err
 	}
@@ -53,14 +58,10 @@ func (s *Site) overview(r *Request) (*Page, error) {
 	if err != nil {
 		return nil, err
 	}
-	day, err := s.lastDay(r)
-	if err != nil {
-		return nil, err
-	}
 	tiles := struct{ Tiles []tile }{[]tile{
 		{Title: "Needs a person", Lines: needs, None: "Nothing needs a person's decision.",
 			More: &Link{Text: "Find stranded cases", Href: s.Link("/doctor")}},
-		day,
+		s.lastDay(ended, since, r.Now),
 		{Title: "Cases", Lines: s.countLines(counts, "case", "/cases", caseWords), None: "There are no cases yet."},
 		{Title: "Work items", Lines: s.countLines(counts, "item", "/items", itemWords), None: "There are no work items yet."},
 		{Title: "Jobs", Lines: s.countLines(counts, "job", "/jobs", jobWords), None: "There are no jobs yet."},
@@ -70,17 +71,15 @@ func (s *Site) overview(r *Request) (*Page, error) {
 		{ID: "recent", Template: "tablepart", Data: recent}}}, nil
 }
 
-// lastDay counts what ended in the last 24 hours.
-func (s *Site) lastDay(r *Request) (tile, error) {
-	since := r.Now.Add(-23 * time.Hour)
-	ended, err := r.R.Ended(r, store.RateFilter{Since: since, Hourly: true})
-	chart, done, failed := spark(ended, since, r.Now)
+// lastDay counts the work items that ended since a time, a day ago.
+func (s *Site) lastDay(ended []store.Ended, since, now time.Time) tile {
+	chart, done, failed := spark(store.RatesOf(ended, store.ByHour), since, now)
 	t := tile{Title: "Last 24 hours", None: "No work item has ended.", Chart: chart, More: &Link{Text: "By task and by hour", Href: s.Link("/stats")}}
 	if done+failed > 0 {
 		t.Lines = []line{{N: thousands(done), Text: "completed", Href: s.Link("/stats"), State: "completed"},
 			{N: thousands(failed), Text: "failed", Href: s.Link("/stats"), State: "failed"}}
 	}
-	return t, err
+	return t
 }
 
 // countLines returns the counts of one kind of thing by state, without zeros.
@@ -146,8 +145,8 @@ func (s *Site) closed(r *Request) (lines []line, err error) {
 	return lines, err
 }
 
-// flowTable returns a table with a row for each workflow.
-func (s *Site) flowTable(r *Request, counts []store.Count) (*Table, error) {
+// flowTable returns a table with a row for each workflow. ended is the work items of the last 24 hours.
+func (s *Site) flowTable(r *Request, counts []store.Count, ended []store.Ended) (*Table, error) {
 	defs, err := r.R.Definitions(r)
 	if err != nil {
 		return nil, err
@@ -163,10 +162,15 @@ func (s *Site) flowTable(r *Request, counts []store.Count) (*Table, error) {
 		return nil, err
 	}
 	t := &Table{ID: "flows", Title: "Workflows", Head: []string{"workflow", "running", "completed", "failed", "canceled", "oldest running", "24 h done", "24 h failed",
-		"24 h p50", "24 h p95"},
+		"24 h took p50", "24 h took p95", "24 h waited p95"},
 		Empty: &Empty{Text: "There are no workflows yet. They appear when a program opens an engine with them.", Command: "tasq demo -serve"}}
-	if slices.ContainsFunc(slices.Collect(maps.Values(day)), func(rate store.Rate) bool { return rate.Done > 0 }) {
-		t.Note = "p50 and p95 are the median and the 95th percentile of the durations of the cases that completed in the last 24 hours."
+	waits := make(map[string]store.Rate)
+	for _, rate := range store.RatesOf(ended, store.ByWorkflow) {
+		waits[rate.Workflow] = rate
+	}
+	if len(day)+len(waits) > 0 {
+		t.Note = "p50 and p95 are the median and the 95th percentile of the last 24 hours: how long the cases that completed took, and how long " +
+			"the work items that ended had waited from when they were due to their start."
 	}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		cells := []Cell{link(name, s.Link("/workflows/"+escapePath(name)))}
@@ -186,7 +190,7 @@ func (s *Site) flowTable(r *Request, counts []store.Count) (*Table, error) {
 				old = at(oldest[0].Created)
 			}
 		}
-		t.row("", append(append(cells, old), s.dayCells(name, day[name])...)...)
+		t.row("", append(append(append(cells, old), s.dayCells(name, day[name])...), tookCell(waits[name].WaitedP95, waits[name].Started))...)
 	}
 	return t, nil
 }

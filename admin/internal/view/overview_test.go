@@ -34,7 +34,7 @@ func TestTheOverviewLooksForRunningCasesOnlyWhereThereAreSome(t *testing.T) {
 	t.Parallel()
 	reader := &asked{}
 	r := &Request{Request: httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil), Context: t.Context(), R: reader}
-	_, err := new(Site).flowTable(r, []store.Count{{What: "case", Workflow: "busy", State: "started", N: 1}, {What: "case", Workflow: "done", State: "completed", N: 1_000_000}})
+	_, err := new(Site).flowTable(r, []store.Count{{What: "case", Workflow: "busy", State: "started", N: 1}, {What: "case", Workflow: "done", State: "completed", N: 1_000_000}}, nil)
 	require.NoError(t, err)
 	require.Equal(t, []string{"busy"}, reader.workflows)
 }

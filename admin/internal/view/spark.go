@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/tasq-dev/tasq/store"
-	"github.com/tasq-dev/tasq/workitem"
 )
 
 // Sizes of the small chart, in units of its view box: it is scaled to the available width.
@@ -18,23 +17,19 @@ const (
 
 // spark draws how many work items completed and failed in each hour from a time until now, and counts them. It is empty
 // if none did.
-func spark(ended []store.Ended, since, now time.Time) (chart template.HTML, done, failed int64) {
+func spark(rates []store.Rate, since, now time.Time) (chart template.HTML, done, failed int64) {
 	since = since.UTC().Truncate(time.Hour)
 	type hour struct{ done, failed int64 }
 	hours := make([]hour, int(now.Sub(since)/time.Hour)+1)
 	most := int64(1)
-	for _, e := range ended {
-		i := int(e.Hour.Sub(since) / time.Hour)
-		switch {
-		case i < 0 || i >= len(hours):
+	for _, r := range rates {
+		i := int(r.Hour.Sub(since) / time.Hour)
+		if i < 0 || i >= len(hours) {
 			continue
-		case e.State == workitem.Failed:
-			hours[i].failed += e.N
-			failed += e.N
-		default:
-			hours[i].done += e.N
-			done += e.N
 		}
+		hours[i].done += int64(r.Done)
+		hours[i].failed += int64(r.Failed)
+		done, failed = done+int64(r.Done), failed+int64(r.Failed)
 		most = max(most, hours[i].done+hours[i].failed)
 	}
 	if done+failed == 0 {

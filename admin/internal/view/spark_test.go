@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tasq-dev/tasq/store"
-	"github.com/tasq-dev/tasq/workitem"
 )
 
 // The small chart has a bar for each hour in which something ended, failures above what completed, and leaves out what was before.
@@ -16,9 +15,9 @@ func TestTheSmallChartHasABarForEachHour(t *testing.T) {
 	now := time.Date(2030, 1, 2, 10, 30, 0, 0, time.UTC)
 	since := now.Add(-23 * time.Hour)
 	hour := func(ago time.Duration) time.Time { return now.Add(-ago).Truncate(time.Hour) }
-	chart, done, failed := spark([]store.Ended{
-		{State: workitem.Completed, Hour: hour(0), N: 3}, {State: workitem.Completed, Hour: hour(0), Took: 5, N: 1}, {State: workitem.Failed, Hour: hour(0), N: 4},
-		{State: workitem.Completed, Hour: hour(23 * time.Hour), N: 2}, {State: workitem.Completed, Hour: hour(24 * time.Hour), N: 100},
+	chart, done, failed := spark([]store.Rate{
+		{Task: "a", Hour: hour(0), Done: 3, Failed: 4, Started: 7}, {Task: "b", Hour: hour(0), Done: 1}, {Hour: hour(23 * time.Hour), Done: 2},
+		{Hour: hour(24 * time.Hour), Done: 100},
 	}, since, now)
 	require.EqualValues(t, []int64{6, 4}, []int64{done, failed})
 	text := string(chart)

@@ -35,17 +35,18 @@ func (s *Site) stats(r *Request) (*Page, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.head.About = "Cases and work items that ended in the period, in whole hours; each attempt counts as an item. p50 and p95 are the median and the 95th percentile of the " +
-		"durations of completed ones, accurate to 6 %: cases from creation to end, work items from start to end. \"Before\" is the previous period of the same length. As of " +
+	l.head.About = "Cases and work items that ended in the period, in whole hours; each attempt counts as an item. p50 and p95 are the median and the 95th percentile, " +
+		"accurate to 6 %. Completed cases took from creation to end, completed work items from start to end; work items waited from when they were due to their start. \"Before\" is the previous period of the same length. As of " +
 		printable.Time(r.Now) + "; reload to update."
 	l.filters("newer", field{Name: "workflow", Label: "workflow", Options: names}, field{Name: "task", Label: "task", Hint: "name"})
 	for _, word := range periods {
 		l.head.Tabs = append(l.head.Tabs, Link{Text: word, Href: l.with("newer", word), Current: r.Form.Get("newer") == word})
 	}
-	tasks, hours, err := store.TaskAndHourRates(r, store.ViewerOf(r.R), f)
+	ended, err := r.R.Ended(r, hourly(f))
 	if err != nil {
 		return nil, err
 	}
+	tasks, hours := store.RatesOf(ended, store.ByTask), store.RatesOf(ended, store.ByHour)
 	before, err := ratesBefore(r, f)
 	if err != nil {
 		return nil, err
@@ -67,6 +68,12 @@ func (s *Site) stats(r *Request) (*Page, error) {
 	}
 	p.Parts = append(p.Parts, Part{ID: "tasks", Template: "ratepart", Data: s.rateTable(r, byTask, tasks, before)}, Part{ID: "hours", Template: "ratepart", Data: s.rateTable(r, byHour, hours, nil)})
 	return p, nil
+}
+
+// hourly is a filter that counts each hour.
+func hourly(f store.RateFilter) store.RateFilter {
+	f.Hourly = true
+	return f
 }
 
 // caseRates are the rates of cases by workflow, and those of the period before. A task has none.
@@ -121,7 +128,8 @@ var (
 // rateTable has a line for each rate, beside those of the period before.
 func (s *Site) rateTable(r *Request, kind rateKind, rates []store.Rate, before map[rateOf]store.Rate) ratePart {
 	query := []string{"newer", r.Form.Get("newer"), "workflow", r.Form.Get("workflow"), "task", r.Form.Get("task"), "format", "csv"}
-	t := &Table{ID: kind.id, Title: kind.title, Head: []string{"workflow", "task", "hour, UTC", "done", "failed", "p50", "p95", "done before", "p50 before"},
+	t := &Table{ID: kind.id, Title: kind.title, Head: []string{"workflow", "task", "hour, UTC", "done", "failed", "waited p50", "waited p95", "took p50", "took p95",
+		"done before", "waited p50 before", "took p50 before"},
 		Empty: &Empty{Text: kind.none}}
 	if kind.flag != "" {
 		query = append(query, kind.flag, "true")
@@ -147,15 +155,16 @@ func (s *Site) rateTable(r *Request, kind rateKind, rates []store.Rate, before m
 		if then {
 			old = number(int64(was.Done))
 		}
-		t.row("", append(cells, tookCell(rate.P50, rate.Done), tookCell(rate.P95, rate.Done), old, tookCell(was.P50, was.Done))...)
+		t.row("", append(cells, tookCell(rate.WaitedP50, rate.Started), tookCell(rate.WaitedP95, rate.Started), tookCell(rate.P50, rate.Done), tookCell(rate.P95, rate.Done),
+			old, tookCell(was.WaitedP50, was.Started), tookCell(was.P50, was.Done))...)
 	}
 	return ratePart{Table: t, CSV: s.Link("/api/v1/stats", query...)}
 }
 
-// tookCell is how long items took, if any completed.
-func tookCell(d time.Duration, done int) Cell {
+// tookCell is a percentile of n durations; empty if there are none.
+func tookCell(d time.Duration, n int) Cell {
 	c := Cell{Kind: "text", Num: true}
-	if done > 0 {
+	if n > 0 {
 		c.Text = printable.Took(d)
 	}
 	return c

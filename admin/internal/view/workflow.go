@@ -184,7 +184,7 @@ func (s *Site) flowHead(r *Request, d *store.Definition, defs []*store.Definitio
 		labeled("all cases", link("show", s.Link("/cases", "fingerprint", d.Fingerprint))),
 		labeled("has code", text(code)), labeled("registered", at(d.Created)), labeled("definition", muted(d.Fingerprint[:min(16, len(d.Fingerprint))]))}}
 	for i, c := range s.dayCells(d.Name, day) { // of all versions
-		h.Fields = append(h.Fields, labeled([]string{"24 h completed", "24 h failed", "24 h p50", "24 h p95"}[i], c))
+		h.Fields = append(h.Fields, labeled([]string{"24 h done", "24 h failed", "24 h took p50", "24 h took p95"}[i], c))
 	}
 	h.Buttons = s.button(r, nil, "Start a case…", "start", d.Name)
 	for _, other := range defs {

@@ -51,19 +51,18 @@ func ReadEnded(r *Row) (store.Ended, error) {
 	return e, r.Err
 }
 
-// ReadEndedItem reads the columns workflow, task, state, started and ended of an item, and returns how it is counted;
-// false if it is not.
-func ReadEndedItem(r *Row) (store.Ended, bool, error) {
-	workflow := r.Text()
-	it := workitem.Item{Task: r.Text(), State: parsed(r, "state", workitem.ParseState), Started: r.Time(), Ended: r.Time()}
-	e, ok := store.EndedOf(workflow, &it)
-	return e, ok, r.Err
+// CountedItem is the columns of an item by which it is counted.
+const CountedItem = "task, state, created, due, started, ended"
+
+// ReadCountedItem reads these columns.
+func ReadCountedItem(r *Row) *workitem.Item {
+	return &workitem.Item{Task: r.Text(), State: parsed(r, "state", workitem.ParseState), Created: r.Time(), Due: r.Time(), Started: r.Time(), Ended: r.Time()}
 }
 
-// ReadEndedCase reads the columns workflow, state, created and ended of a case, and returns how it is counted; false if
-// it is not.
-func ReadEndedCase(r *Row) (store.Ended, bool, error) {
-	c := state.Case{Workflow: r.Text(), State: parsed(r, "state", state.ParseCaseState), Created: r.Time(), Ended: r.Time()}
-	e, ok := store.EndedCase(&c)
-	return e, ok, r.Err
+// CountedCase is the columns of a case by which it is counted.
+const CountedCase = "workflow, state, created, ended"
+
+// ReadCountedCase reads these columns.
+func ReadCountedCase(r *Row) *state.Case {
+	return &state.Case{Workflow: r.Text(), State: parsed(r, "state", state.ParseCaseState), Created: r.Time(), Ended: r.Time()}
 }

@@ -35,8 +35,8 @@ func (a *app) stats() *cobra.Command {
 		Use: "stats", Short: "count waiting work by queue, or ended work by workflow, task or hour",
 		Long: paragraph("Count the live work items and jobs of each queue, with how many of them are started or running, and the age of " +
 			"the oldest. With --by workflow, count the cases that completed and failed, with the median and the " +
-			"95th percentile of the durations from creation to end of the completed ones, accurate to 6 %. --by task counts work items, from start to end; " +
-			"--by hour counts them by task and hour, or with --cases the cases by workflow and hour. The period is one day in whole " +
+			"95th percentile of the durations from creation to end of the completed ones, accurate to 6 %. --by task counts work items, from start to end, " +
+			"and how long they had waited, from when they were due to their start; --by hour counts them by task and hour, or with --cases the cases by workflow and hour. The period is one day in whole " +
 			"hours, or as --newer says. tasq cases, items and jobs --counts show counts by workflow, task and state."),
 		Example: `  tasq stats
   tasq stats --by workflow --newer 7d
@@ -101,6 +101,9 @@ func (a *app) rates(ctx context.Context, r store.Reader, f store.RateFilter) err
 		return err
 	}
 	shown := func(row ...string) []string {
+		if f.Cases {
+			row = row[:len(row)-2] // they do not wait
+		}
 		if !f.Hourly {
 			row = slices.Delete(row, 2, 3)
 		}
@@ -109,7 +112,7 @@ func (a *app) rates(ctx context.Context, r store.Reader, f store.RateFilter) err
 		}
 		return row
 	}
-	t := a.table(shown("WORKFLOW", "TASK", "HOUR", "DONE", "FAILED", "P50", "P95")...)
+	t := a.table(shown("WORKFLOW", "TASK", "HOUR", "DONE", "FAILED", "P50", "P95", "WAITED P50", "WAITED P95")...)
 	for _, rate := range rates {
 		if a.output == "json" {
 			if err := a.object(record.OfRate(rate)); err != nil {
@@ -118,7 +121,8 @@ func (a *app) rates(ctx context.Context, r store.Reader, f store.RateFilter) err
 			continue
 		}
 		t.add(shown(rate.Workflow, rate.Task, rate.Hour.Format(time.RFC3339), number(int64(rate.Done)), number(int64(rate.Failed)),
-			durationCell(rate.P50), durationCell(rate.P95))...)
+			durationCell(rate.P50, rate.Done), durationCell(rate.P95, rate.Done),
+			durationCell(rate.WaitedP50, rate.Started), durationCell(rate.WaitedP95, rate.Started))...)
 	}
 	if len(rates) == 0 {
 		a.remark("nothing ended")
@@ -126,9 +130,12 @@ func (a *app) rates(ctx context.Context, r store.Reader, f store.RateFilter) err
 	return t.flush()
 }
 
-// durationCell formats a duration for a table, with milliseconds if it is short.
-func durationCell(d time.Duration) string {
-	if d < time.Minute {
+// durationCell formats a percentile of n durations for a table, with milliseconds if it is short; "" if there are none.
+func durationCell(d time.Duration, n int) string {
+	switch {
+	case n == 0:
+		return ""
+	case d < time.Minute:
 		return d.Round(time.Millisecond).String()
 	}
 	return printable.Duration(d)
