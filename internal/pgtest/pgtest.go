@@ -82,7 +82,8 @@ func serverOf(t T) string {
 func create(t T, admin string) string {
 	t.Helper()
 	name := "tasq_test_" + strings.ToLower(rand.Text())
-	if err := run(admin, "CREATE DATABASE "+name); err != nil {
+	// A copy of files takes half the processor time of one through the log of the server.
+	if err := run(admin, "CREATE DATABASE "+name+" STRATEGY file_copy"); err != nil {
 		t.Fatalf("create a database: %v", err)
 	}
 	return name
