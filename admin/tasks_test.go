@@ -47,7 +47,7 @@ func TestOnCallRetriesAllOfACause(t *testing.T) {
 		v.sees("3 of 3", "Nothing was rejected.")
 		v.follow("Incidents")
 		v.sees("! 1 bill/charge", "the account was closed on 2029-12-31")
-		require.False(t, v.shows("no-funds"), "they are no incidents any more")
+		require.False(t, v.shows("! 3 bill/charge"), "they are no incidents any more")
 		for _, id := range all {
 			require.Equal(t, 2, o.Item(id, "charge").Attempt)
 		}

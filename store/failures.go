@@ -80,6 +80,13 @@ func (g *FailureGroup) add(it *ItemRow) {
 	}
 }
 
+// FailuresBy has, for the name of a part, what [MergeFailures] groups by to group by that part alone.
+var FailuresBy = map[string]func(FailureGroup) FailureGroup{
+	"code":     func(g FailureGroup) FailureGroup { return FailureGroup{Code: g.Code} },
+	"task":     func(g FailureGroup) FailureGroup { return FailureGroup{Workflow: g.Workflow, Task: g.Task} },
+	"workflow": func(g FailureGroup) FailureGroup { return FailureGroup{Workflow: g.Workflow} },
+}
+
 // MergeFailures merges groups for which by returns the same group, and sorts them, the largest first.
 func MergeFailures(groups []FailureGroup, by func(FailureGroup) FailureGroup) []FailureGroup {
 	type key struct{ workflow, task, code string }

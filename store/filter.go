@@ -2,6 +2,7 @@ package store
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/tasq-dev/tasq/store/state"
@@ -110,10 +111,32 @@ type JournalFilter struct {
 	Named bool              // only commands with an actor
 	Desc  bool              // newest first
 
+	// Command selects the commands whose text begins with these words: "start", "item", "item complete". "" selects all.
+	Command string
+	Before  time.Time // committed before
+	Since   time.Time // committed at or after
+
 	// Settled omits entries before which others may still appear, from transactions in progress. A reader that follows the journal
 	// of all cases by position needs it, so that it does not miss entries that another engine commits later. The entries of a single
 	// root case always appear in order.
 	Settled bool
+}
+
+// ByPosition reports whether the filter selects by position, root case and order alone, so that a store can find the entries
+// without reading others.
+func (f JournalFilter) ByPosition() bool {
+	return f.By == "" && !f.Named && f.Command == "" && f.Before.IsZero() && f.Since.IsZero()
+}
+
+// Selects reports whether an entry matches the filter, apart from Limit and Settled.
+func (f JournalFilter) Selects(e *Entry) bool {
+	behind := e.Seq > f.After
+	if f.Desc {
+		behind = f.After == 0 || e.Seq < f.After
+	}
+	return behind && (f.Until == 0 || e.Seq <= f.Until) && (f.Root.IsZero() || e.Root == f.Root) && (f.Roots == nil || slices.Contains(f.Roots, e.Root)) &&
+		(f.By == "" || e.By == f.By) && (!f.Named || e.By != "") && (f.Command == "" || strings.HasPrefix(e.Command+" ", f.Command+" ")) &&
+		(f.Before.IsZero() || e.At.Before(f.Before)) && !e.At.Before(f.Since)
 }
 
 // StepFilter selects steps; a zero field selects all.

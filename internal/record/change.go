@@ -2,8 +2,11 @@ package record
 
 import (
 	"encoding/json"
+	"strings"
 	"time"
 
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -17,4 +20,43 @@ type Change struct {
 	Case    workitem.CaseID `json:"case"`
 	Text    string          `json:"text"`
 	Event   json.RawMessage `json:"event"`
+}
+
+// Act is the JSON form of a command with an actor.
+type Act struct {
+	Seq     int64           `json:"seq"` // position of the command in the journal
+	At      time.Time       `json:"at"`
+	By      string          `json:"by"`
+	Command string          `json:"command"`
+	Reason  string          `json:"reason,omitempty"`
+	Root    workitem.CaseID `json:"root"`
+}
+
+// OfAct returns the JSON form of an entry of the journal as a command with an actor.
+func OfAct(e *store.Entry) Act {
+	return Act{Seq: e.Seq, At: e.At, By: e.By, Command: e.Command, Reason: reasonOf(e), Root: e.Root}
+}
+
+// reasonOf returns the reason that an actor gave with a command: as a note or as part of its first effect.
+func reasonOf(e *store.Entry) string {
+	cancels := strings.HasPrefix(e.Command, "case cancel ") || strings.HasPrefix(e.Command, "item cancel ") || strings.HasPrefix(e.Command, "item fail ")
+	for _, c := range e.Changes {
+		switch c := c.(type) {
+		case *state.Noted:
+			if c.Code == state.NoteReason {
+				return c.Text
+			}
+		case *state.CaseSuspended:
+			return c.Suspension.Reason
+		case *state.CaseEnded:
+			if cancels && c.Failure != nil {
+				return c.Failure.String()
+			}
+		case *state.ItemMoved:
+			if cancels && c.Failure != nil {
+				return c.Failure.String()
+			}
+		}
+	}
+	return ""
 }

@@ -26,12 +26,7 @@ func (r *reader) Journal(_ context.Context, f store.JournalFilter) ([]*store.Ent
 	if f.Until > 0 {
 		w.Add("j.seq <= ?", f.Until)
 	}
-	if f.By != "" || f.Named {
-		w.Plain("j.actor <> ''") // the condition of the partial indexes
-	}
-	if f.By != "" {
-		w.Add("j.actor = ?", f.By)
-	}
+	w.AddEntries(f)
 	if f.Settled {
 		w.Plain("j.seq < " + horizon)
 	}

@@ -29,7 +29,7 @@ import (
 // damaged, and the walk stops. If the upper bound is an entry of the chain, the walk begins there, so that a page costs
 // only its own entries, however old it is.
 func (r *reader) Journal(_ context.Context, f store.JournalFilter) ([]*store.Entry, error) {
-	if !f.Root.IsZero() && !f.Desc && f.By == "" && !f.Named {
+	if !f.Root.IsZero() && !f.Desc && f.ByPosition() {
 		return r.forward(f)
 	}
 	roots := f.Roots
@@ -51,12 +51,7 @@ func (r *reader) Journal(_ context.Context, f store.JournalFilter) ([]*store.Ent
 	if f.Until > 0 {
 		w.Add("j.seq <= ?", f.Until)
 	}
-	if f.By != "" || f.Named {
-		w.Plain("j.actor <> ''") // the condition of the partial indexes
-	}
-	if f.By != "" {
-		w.Add("j.actor = ?", f.By)
-	}
+	w.AddEntries(f)
 	query, entries := "", "journal j"
 	w.Add("j.seq > ?", above)
 	if roots != nil {

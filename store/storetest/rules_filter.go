@@ -4,6 +4,8 @@ import (
 	"context"
 	"math/rand/v2"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -172,6 +174,8 @@ func journalFilter(w *World) {
 	chain := w.entriesOf(longest)
 	middle := chain[len(chain)/2].Seq
 	require.Greater(w.T, len(chain), 6)
+	command, at := w.Want.Entries[0].Command, chain[len(chain)/2].At
+	verb, _, _ := strings.Cut(command, " ")
 	filters := []store.JournalFilter{
 		{}, {After: 50}, {Limit: 7}, {After: 20, Limit: 3}, {After: 1 << 40},
 		{Root: w.Want.Roots[0]}, {Root: w.Want.Roots[3],
@@ -181,6 +185,8 @@ func journalFilter(w *World) {
 		{By: "ann"}, {By: "ann", Desc: true, Limit: 2}, {By: "nobody"}, {Root: w.Want.Roots[1], Desc: true},
 		{Named: true}, {Named: true, Desc: true, After: 60, Limit: 3}, {Named: true, By: "ann", Until: 40}, {Named: true, Root: longest},
 		{Named: true, Roots: w.twoRoots(), Desc: true, Limit: 2},
+		{Command: command}, {Command: verb, Desc: true, Limit: 3}, {Command: verb[:1]}, {Command: command, Root: longest}, {Since: at}, {Before: at},
+		{Since: at, Root: longest}, {Before: at, Root: longest, Desc: true, Limit: 2}, {Since: at, Before: at.Add(time.Minute), Roots: w.twoRoots()},
 		{Root: w.Want.Roots[1], Desc: true, Limit: 2}, {Roots: w.twoRoots(), Desc: true, Limit: 3}, {Roots: w.twoRoots(), By: "ann"},
 		{Roots: w.twoRoots(), Until: 60, Desc: true, Limit: 3}, {Roots: w.twoRoots(), Desc: true, After: 50, Limit: 3},
 		{Roots: w.twoRoots()}, {Roots: w.twoRoots(), After: 20, Limit: 2}, {Roots: []workitem.CaseID{}},
@@ -221,6 +227,8 @@ func (w *World) positionsOf(f store.JournalFilter) (want []int64) {
 	for _, e := range all {
 		of := (f.Root.IsZero() || e.Root == f.Root) && (f.Roots == nil || slices.Contains(f.Roots, e.Root))
 		of = of && (f.By == "" || e.By == f.By) && (!f.Named || e.By != "") && (f.Until == 0 || e.Seq <= f.Until)
+		of = of && (f.Command == "" || strings.HasPrefix(e.Command+" ", f.Command+" "))
+		of = of && (f.Before.IsZero() || e.At.Before(f.Before)) && (f.Since.IsZero() || !e.At.Before(f.Since))
 		behind := e.Seq > f.After
 		if f.Desc {
 			behind = f.After == 0 || e.Seq < f.After

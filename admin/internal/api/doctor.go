@@ -11,7 +11,7 @@ func (a *API) doctor(w http.ResponseWriter, r *http.Request) {
 	q := a.params(r)
 	now := a.Backend.Now()
 	search, most := why.Search{Here: a.mask(r).Here(a.Backend.Here()), Now: now}, q.Page(50, false).Limit
-	if before := q.Before("older"); !before.IsZero() {
+	if before := q.Bound("older"); !before.IsZero() {
 		search.Older = now.Sub(before)
 	}
 	if !check(w, q) {

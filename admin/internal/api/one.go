@@ -2,14 +2,11 @@ package api
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 
-	"github.com/tasq-dev/tasq/admin/internal/mask"
 	"github.com/tasq-dev/tasq/engine/why"
 	"github.com/tasq-dev/tasq/internal/record"
-	"github.com/tasq-dev/tasq/internal/story"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
@@ -99,65 +96,4 @@ func (a *API) why(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	answer(w, http.StatusOK, a.mask(r).Answer(reply))
-}
-
-// history writes the changes of some entries of a case's journal, oldest first. It also reads the earlier entries, for
-// the names of items and jobs that were created in them.
-func (a *API) history(w http.ResponseWriter, r *http.Request) {
-	var id workitem.CaseID
-	q := a.params(r)
-	f := q.Journal()
-	if !check(w, q) || !idOf(w, r, &id) {
-		return
-	}
-	if f.Limit == 0 {
-		f.Limit = 100
-	}
-	m := a.mask(r)
-	out := struct {
-		Rows []record.Change `json:"rows"`
-		Next int64           `json:"next,omitempty"` // the position after which to continue; 0 at the end
-	}{Rows: []record.Change{}}
-	tree, err := store.TreeOf(r.Context(), a.Backend, id)
-	if err != nil {
-		Problem(w, err)
-		return
-	}
-	history, entries := story.New(tree, id), 0
-	for e, err := range store.AllEntries(r.Context(), a.Backend, store.JournalFilter{Root: tree.Root}) {
-		if err != nil {
-			Problem(w, err)
-			return
-		}
-		if e.Seq > f.After {
-			if entries++; entries > f.Limit {
-				break
-			}
-			out.Next = e.Seq
-		}
-		for _, c := range Changes(m, history, e) {
-			if e.Seq > f.After {
-				out.Rows = append(out.Rows, c)
-			}
-		}
-	}
-	if entries <= f.Limit {
-		out.Next = 0
-	}
-	answer(w, http.StatusOK, out)
-}
-
-// Changes returns the JSON forms of an entry's changes of the case of the story.
-func Changes(m mask.Mask, history *story.Story, e *store.Entry) (all []record.Change) {
-	for _, c := range e.Changes {
-		shown := m.Change(c)
-		text, ours := history.Describe(shown, e.At)
-		if !ours {
-			continue
-		}
-		stored := state.AppendChanges(nil, []state.Change{shown}, history.Tree())
-		all = append(all, record.Change{Seq: e.Seq, At: e.At, Command: e.Command, By: e.By, Key: e.Key, Case: state.CaseOf(c),
-			Text: text, Event: json.RawMessage(stored[1 : len(stored)-1])})
-	}
-	return all
 }

@@ -164,6 +164,19 @@ func (m Mask) Limits(all []workflow.LimitInfo) []workflow.LimitInfo {
 	return shown
 }
 
+// Entry returns the visible form of an entry of the journal.
+func (m Mask) Entry(e *store.Entry) *store.Entry {
+	if m == nil {
+		return e
+	}
+	shown := *e
+	shown.Answer, shown.Changes = nil, make([]state.Change, len(e.Changes))
+	for i, c := range e.Changes {
+		shown.Changes[i] = m.Change(c)
+	}
+	return &shown
+}
+
 // Change returns the visible form of a change of the journal. Results that name neither their task nor their step get
 // an empty name.
 func (m Mask) Change(c state.Change) state.Change {

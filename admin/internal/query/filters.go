@@ -3,6 +3,7 @@ package query
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -31,6 +32,18 @@ func Within(ctx context.Context, r store.Finder, id workitem.CaseID) (root, alon
 	return root, id, nil
 }
 
+// RootOf finds the root case of a case; the zero id of the zero id.
+func RootOf(ctx context.Context, r store.Finder, id workitem.CaseID) (workitem.CaseID, error) {
+	if id.IsZero() {
+		return id, nil
+	}
+	root, err := r.Root(ctx, id)
+	if err != nil {
+		err = fmt.Errorf("case %s: %w", id, err)
+	}
+	return root, err
+}
+
 // Case reads the case to which a list is restricted.
 func (q *Query) Case() (id workitem.CaseID) {
 	key(q, "case", &id)
@@ -46,7 +59,7 @@ func (q *Query) Root() (id workitem.CaseID) {
 // Cases reads a filter of cases, without the page and the case.
 func (q *Query) Cases() store.CaseFilter {
 	return store.CaseFilter{Workflow: q.Text("workflow"), Fingerprint: q.Text("fingerprint"),
-		States: words(q, "state", state.ParseCaseState), RootOnly: q.Flag("root-only"), Suspended: q.Flag("suspended"), Code: q.Text("code"), Key: q.Text("key"), Labels: q.labels(), Before: q.Before("older"), Since: q.Before("newer")}
+		States: words(q, "state", state.ParseCaseState), RootOnly: q.Flag("root-only"), Suspended: q.Flag("suspended"), Code: q.Text("code"), Key: q.Text("key"), Labels: q.labels(), Before: q.Bound("older"), Since: q.Bound("newer")}
 }
 
 // Search reads the text to search for in payloads.
@@ -76,7 +89,7 @@ func (q *Query) labels() map[string]string {
 func (q *Query) Items() store.ItemFilter {
 	return store.ItemFilter{Workflow: q.Text("workflow"), Task: q.Text("task"), Queue: q.queue(),
 		States: words(q, "state", workitem.ParseState), Attempt: int(min(q.Number("attempt"), 1<<30)), Code: q.Text("code"),
-		Before: q.Before("older"), Since: q.Before("newer")}
+		Before: q.Bound("older"), Since: q.Bound("newer")}
 }
 
 // JobKinds are the values of the parameter kind for jobs.
@@ -113,12 +126,25 @@ func (q *Query) Messages() store.MessageFilter {
 // Incidents reads a filter of incidents.
 func (q *Query) Incidents() store.IncidentFilter {
 	return store.IncidentFilter{Workflow: q.Text("workflow"), Task: q.Text("task"), Kind: q.word("kind", state.IncidentKinds), Code: q.Text("code"),
-		Before: q.Before("older")}
+		Before: q.Bound("older")}
 }
 
-// Rates reads a filter of rates.
+// Failures reads a filter of failures, and the part by which they are grouped; nil for all parts.
+func (q *Query) Failures() (f store.FailureFilter, by func(store.FailureGroup) store.FailureGroup) {
+	f = store.FailureFilter{Workflow: q.Text("workflow"), Task: q.Text("task"), Code: q.Text("code"), Before: q.Bound("older"), Since: q.Bound("newer")}
+	return f, store.FailuresBy[q.word("by", slices.Sorted(maps.Keys(store.FailuresBy)))]
+}
+
+// Rates reads a filter of rates. "by" selects the same as the flag of the command: by=hour is hourly, by=workflow is cases.
 func (q *Query) Rates() store.RateFilter {
-	return store.RateFilter{Workflow: q.Text("workflow"), Task: q.Text("task"), Before: q.Before("older"), Since: q.Before("newer"), Hourly: q.Flag("hourly"), Cases: q.Flag("cases")}
+	f := store.RateFilter{Workflow: q.Text("workflow"), Task: q.Text("task"), Before: q.Bound("older"), Since: q.Bound("newer"), Hourly: q.Flag("hourly"), Cases: q.Flag("cases")}
+	switch q.word("by", []string{"workflow", "task", "hour"}) {
+	case "workflow":
+		f.Cases = true
+	case "hour":
+		f.Hourly = true
+	}
+	return f
 }
 
 // LogFormat reads the format of an event log. Default: OCEL.
@@ -134,9 +160,22 @@ func (q *Query) LogFormat() eventlog.Format {
 	return f
 }
 
-// Journal reads a filter of the journal.
-func (q *Query) Journal() store.JournalFilter {
-	return store.JournalFilter{After: q.Number("after"), Limit: int(min(q.Number("limit"), MaxLimit))}
+// History reads a filter of the history of a case. after and until are bounds, whatever the order.
+func (q *Query) History() (f store.JournalFilter, newest bool) {
+	f = q.entries()
+	f.After, f.Until = q.Number("after"), q.Number("until")
+	return f, q.Flag("newest")
+}
+
+// Acts reads a filter of the commands with an actor, newest first.
+func (q *Query) Acts() store.JournalFilter {
+	f := q.entries()
+	f.After, f.Named, f.Desc = q.Number("before"), true, true
+	return f
+}
+
+func (q *Query) entries() store.JournalFilter {
+	return store.JournalFilter{Limit: int(min(q.Number("limit"), MaxLimit)), By: q.Text("by"), Command: q.Text("command"), Before: q.Bound("older"), Since: q.Bound("newer")}
 }
 
 // Moment reads a position of the journal; the zero value is the present.

@@ -132,15 +132,18 @@ func words[S any](q *Query, name string, parse func(string) (S, error)) (all []S
 	return all
 }
 
-// Before reads an age, and returns the time that long ago; zero if there is none.
-func (q *Query) Before(name string) time.Time {
+// Bound reads the bound of a period: a time in RFC 3339, or an age, for which it returns the time so long ago; zero if there is none.
+func (q *Query) Bound(name string) time.Time {
 	text := q.get(name)
 	if text == "" {
 		return time.Time{}
 	}
+	if t, err := time.Parse(time.RFC3339, text); err == nil {
+		return t
+	}
 	d, err := Age(text)
 	if err != nil {
-		q.fail(name, "is an age such as 90s, 5m, 2h or 3d")
+		q.fail(name, "is an age such as 90s, 5m, 2h or 3d, or a time such as 2026-11-22T12:00:00Z")
 		return time.Time{}
 	}
 	return q.now.Add(-d)

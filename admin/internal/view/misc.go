@@ -9,6 +9,7 @@ import (
 	"github.com/tasq-dev/tasq/admin/internal/source"
 	"github.com/tasq-dev/tasq/engine/why"
 	"github.com/tasq-dev/tasq/internal/printable"
+	"github.com/tasq-dev/tasq/internal/record"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
@@ -17,9 +18,9 @@ import (
 // incidents is the page of the incidents by cause.
 func (s *Site) incidents(r *Request) (*Page, error) {
 	l := s.listing(r, "/incidents", "Incidents")
-	l.head.About = "Work that needs a decision by a person: work items without further attempts, abandoned jobs, and undecided or-joins."
+	l.head.About = "Work that needs a decision by a person: work items without further attempts, abandoned jobs, and undecided or-joins; and cases that failed."
 	q := query.Of(r.Form, r.Now)
-	f := q.Incidents()
+	f, of := q.Incidents(), q.Case()
 	if err := q.Err(); err != nil {
 		return nil, err
 	}
@@ -30,13 +31,24 @@ func (s *Site) incidents(r *Request) (*Page, error) {
 	}
 	l.filters("", field{Name: "workflow", Label: "workflow", Options: names}, field{Name: "task", Label: "task", Hint: "name"},
 		field{Name: "kind", Label: "kind", Options: state.IncidentKinds}, field{Name: "code", Label: "failure code", Hint: "timeout"},
-		field{Name: "older", Label: "open longer than", Hint: "2h, 3d"})
+		field{Name: "older", Label: "open longer than", Hint: "2h, 3d"}, field{Name: "case", Label: "case", Hint: "id"})
+	if f.Root, err = query.RootOf(r, r.R, of); err != nil {
+		return nil, err
+	}
 	groups, err := incidentGroups(r, f)
 	if err != nil {
 		return nil, err
 	}
+	failed, err := s.failedCases(r, f)
+	if err != nil {
+		return nil, err
+	}
 	if len(groups) == 0 {
-		return l.page("There are no incidents.", ""), nil
+		p := l.page("There are no incidents.", "")
+		if failed != nil {
+			p.Parts = append(p.Parts, Part{ID: "failed", Template: "tablepart", Data: failed})
+		}
+		return p, nil
 	}
 	var data []groupData
 	for i, g := range groups {
@@ -50,8 +62,12 @@ func (s *Site) incidents(r *Request) (*Page, error) {
 		}
 		data = append(data, d)
 	}
-	return &Page{Title: "Incidents", Nav: "Incidents", Live: true, Parts: []Part{{ID: "head", Template: "list", Data: l.head},
-		{ID: "groups", Template: "incidentgroups", Data: data}}}, nil
+	p := &Page{Title: "Incidents", Nav: "Incidents", Live: true, Parts: []Part{{ID: "head", Template: "list", Data: l.head},
+		{ID: "groups", Template: "incidentgroups", Data: data}}}
+	if failed != nil {
+		p.Parts = append(p.Parts, Part{ID: "failed", Template: "tablepart", Data: failed})
+	}
+	return p, nil
 }
 
 // groupData is a group of incidents on its page.
@@ -193,23 +209,28 @@ func (s *Site) ownWork(add func(name, word, found string)) {
 
 // audit is the page of who did what, newest first: the journal without the engine's own commands.
 func (s *Site) audit(r *Request) (*Page, error) {
-	l := s.listing(r, "/audit", "Audit", "entry", "at", "by", "command", "case", "changes")
+	l := s.listing(r, "/audit", "Audit", "entry", "at", "by", "command", "case", "changes", "reason")
 	l.head.About = "Commands with an actor, newest first."
 	q := query.Of(r.Form, r.Now)
-	by, before := q.Text("by"), q.Number("before")
+	f, of := q.Acts(), q.Case()
 	if err := q.Err(); err != nil {
 		return nil, err
 	}
 	l.head.Ignored = q.Unread(filterForm)
-	l.filters("", field{Name: "by", Label: "by", Hint: "name"})
-	found, reached, err := named(r, by, before)
+	l.filters("", field{Name: "by", Label: "by", Hint: "name"}, field{Name: "command", Label: "command", Hint: "item complete"},
+		field{Name: "older", Label: "older than", Hint: "2h, 3d"}, field{Name: "newer", Label: "newer than", Hint: "2h, 3d"}, field{Name: "case", Label: "case", Hint: "id"})
+	var err error
+	if f.Root, err = query.RootOf(r, r.R, of); err != nil {
+		return nil, err
+	}
+	found, reached, err := acts(r, f)
 	if err != nil {
 		return nil, err
 	}
 	for _, e := range found {
 		root := e.Root.String()
 		l.table.row("", link(fmt.Sprint(e.Seq), s.Link("/cases/"+root, "tab", "history", "at", fmt.Sprint(e.Seq))), at(e.At), text(e.By), s.commandCell(r, e.Command),
-			idLink(root, s.Link("/cases/"+root)), number(int64(len(e.Changes))))
+			idLink(root, s.Link("/cases/"+root)), number(int64(len(e.Changes))), text(printable.Line(record.OfAct(r.Mask.Entry(e)).Reason)))
 	}
 	if reached > 0 {
 		l.table.Pager = &Pager{Text: fmt.Sprintf("entries from %d on", reached), Next: l.with("before", fmt.Sprint(reached))}
@@ -238,10 +259,10 @@ func (s *Site) commandCell(r *Request, command string) Cell {
 	return c
 }
 
-// named returns the newest entries with an actor, before a position or, for 0, from the end; reached is where the next
-// page begins, 0 at the beginning of the journal.
-func named(r *Request, by string, before int64) (found []*store.Entry, reached int64, err error) {
-	found, err = r.R.Journal(r, store.JournalFilter{Desc: true, After: before, By: by, Named: true, Limit: pageSize + 1})
+// acts returns the newest entries that a filter selects; reached is where the next page begins, 0 at the beginning of the journal.
+func acts(r *Request, f store.JournalFilter) (found []*store.Entry, reached int64, err error) {
+	f.Limit = pageSize + 1
+	found, err = r.R.Journal(r, f)
 	if err != nil || len(found) <= pageSize {
 		return found, 0, err
 	}

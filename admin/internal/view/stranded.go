@@ -41,7 +41,7 @@ func (s *Site) stranded(r *Request) (*Table, error) {
 	t := &Table{ID: "stranded", Title: "Stranded cases", Head: []string{"case", "workflow", "cause", "since", "why", "at the command line"},
 		Empty: &Empty{Text: "Every live case is active, or waits for a person or an event."}}
 	q := query.Of(r.Form, r.Now)
-	before := q.Before("older")
+	before := q.Bound("older")
 	if err := q.Err(); err != nil {
 		return nil, err
 	}

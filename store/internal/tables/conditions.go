@@ -73,6 +73,28 @@ func (w *Conditions) AddKind(prefix, kind string) {
 	}
 }
 
+// AddEntries adds the conditions of a filter on the content of journal entries, whose columns have the prefix "j.". Those on
+// positions and root cases are the store's own.
+func (w *Conditions) AddEntries(f store.JournalFilter) {
+	if f.By != "" || f.Named {
+		w.Plain("j.actor <> ''") // the condition of the partial indexes
+	}
+	w.AddText("j.actor = ?", f.By)
+	if f.Command != "" { // whole words: "start" is no beginning of "starting"
+		term := "substr(j.command || ' ', 1, length(?)) = ?"
+		if w.Dialect.Numbered {
+			term = "starts_with(j.command || ' ', ?)"
+		}
+		w.Add(term, f.Command+" ")
+	}
+	if !f.Since.IsZero() {
+		w.Add("j.at >= ?", state.Micros(f.Since))
+	}
+	if !f.Before.IsZero() {
+		w.Add("j.at < ?", state.Micros(f.Before))
+	}
+}
+
 // slack is how far the time in an id may be ahead of the time of its creation.
 const slack = time.Minute
 

@@ -3,37 +3,34 @@ package cli
 import (
 	"context"
 	"strconv"
-	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/tasq-dev/tasq/internal/printable"
+	"github.com/tasq-dev/tasq/internal/record"
 	"github.com/tasq-dev/tasq/store"
-	"github.com/tasq-dev/tasq/workitem"
 )
-
-// auditRow is the JSON form of a command with an actor.
-type auditRow struct {
-	Seq     int64           `json:"seq"`
-	At      time.Time       `json:"at"`
-	By      string          `json:"by"`
-	Command string          `json:"command"`
-	Root    workitem.CaseID `json:"root"`
-}
 
 // audit is the command "audit".
 func (a *app) audit() *cobra.Command {
 	var f store.JournalFilter
+	var older, newer bound
 	var root string
 	cmd := &cobra.Command{
 		Use: "audit", Short: "list commands with their actors, newest first",
 		Long: paragraph("List the commands with an actor, over all cases, newest first. The engine's own work has no actor, and is not " +
-			"listed. tasq history shows the effects of a command on a case, and its reason."),
+			"listed. tasq history shows the effects of a command on a case. Commands on queues and limits are not in the journal: tasq " +
+			"queues and tasq limits show who changed them last, and why."),
 		Example: `  tasq audit --by ann --limit 20
+  tasq audit --command 'case cancel' --newer 2026-11-22T12:00:00Z
   tasq audit --case 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071 -o json`,
 		Args: exactly(),
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.By, "by", "", "only what this `actor` asked for")
+	flags.StringVar(&f.Command, "command", "", "only commands that begin with these `words`: start, item, 'item complete'")
+	flags.Var(&older, "older", "only commands of at least this long ago (90s, 5m, 2h, 3d), or before this time (2026-11-22T12:00:00Z)")
+	flags.Var(&newer, "newer", "only commands within this time, or since this time")
 	flags.IntVar(&f.Limit, "limit", 100, "at most `n`; 0 for all")
 	flags.Int64Var(&f.After, "before", 0, "only entries before this `position` of the journal, such as the last one of the previous page")
 	flags.StringVar(&root, "case", "", "only those of the root case of the case with this `id`")
@@ -47,6 +44,7 @@ func (a *app) audit() *cobra.Command {
 			}
 		}
 		return a.run(func(ctx context.Context, _ []string) error {
+			f.Before, f.Since = older.time(now()), newer.time(now())
 			return a.view(ctx, func(r store.Reader) error {
 				if root != "" {
 					c, err := caseByWord(ctx, r, root)
@@ -65,12 +63,13 @@ func (a *app) audit() *cobra.Command {
 // listActs prints the entries that have an actor.
 func (a *app) listActs(ctx context.Context, r store.Reader, f store.JournalFilter) error {
 	names := namer{ctx: ctx, r: r}
-	t := a.table("SEQ", "TIME", "BY", "COMMAND", "CASE")
+	t := a.table("SEQ", "TIME", "BY", "COMMAND", "CASE", "REASON")
 	left, found := f.Limit, 0
 	if left == 0 {
 		left = -1
 	}
-	for e, err := range store.AllEntries(ctx, store.ViewerOf(r), store.JournalFilter{Root: f.Root, By: f.By, Named: true, After: f.After, Desc: true}) {
+	f.Named, f.Desc, f.Limit = true, true, 0
+	for e, err := range store.AllEntries(ctx, store.ViewerOf(r), f) {
 		if err != nil {
 			return err
 		}
@@ -78,13 +77,14 @@ func (a *app) listActs(ctx context.Context, r store.Reader, f store.JournalFilte
 			break
 		}
 		found++
+		act := record.OfAct(e)
 		if a.output == "json" {
-			if err := a.object(auditRow{Seq: e.Seq, At: e.At, By: e.By, Command: e.Command, Root: e.Root}); err != nil {
+			if err := a.object(act); err != nil {
 				return err
 			}
 			continue
 		}
-		t.add(strconv.FormatInt(e.Seq, 10), e.At.UTC().Format("2006-01-02T15:04:05Z"), e.By, e.Command, names.of(e.Root))
+		t.add(strconv.FormatInt(e.Seq, 10), e.At.UTC().Format("2006-01-02T15:04:05Z"), e.By, e.Command, names.of(e.Root), printable.Line(act.Reason))
 	}
 	if found == 0 {
 		a.remark("no command matches")

@@ -17,7 +17,7 @@ const helpOfMany = "Without a CASE, the cases that the flags select are only cou
 // manyCases lets a command that repairs one case act on all cases that flags select, if it has no argument.
 func (a *app) manyCases(cmd *cobra.Command, q *asking, kind workflow.Kind) {
 	var f store.CaseFilter
-	var older, newer age
+	var older, newer bound
 	all, suspended := false, kind == workflow.KindSuspend
 	cmd.Use = string(kind) + " [CASE]"
 	cmd.Args = cobra.MaximumNArgs(1)
@@ -25,8 +25,8 @@ func (a *app) manyCases(cmd *cobra.Command, q *asking, kind workflow.Kind) {
 	flags.StringVar(&f.Workflow, "workflow", "", "without a CASE: only those of the workflow with this `name`")
 	flags.StringVar(&f.Key, "business-key", "", "without a CASE: only those with this business `key`")
 	flags.Var((*labels)(&f.Labels), "label", "without a CASE: only those with this label, as `name=value`; may be repeated")
-	flags.Var(&older, "older", "without a CASE: only those started at least this long ago: 90s, 5m, 2h, 3d")
-	flags.Var(&newer, "newer", "without a CASE: only those started within this time")
+	flags.Var(&older, "older", "without a CASE: only those started at least this long ago (90s, 5m, 2h, 3d), or before this time")
+	flags.Var(&newer, "newer", "without a CASE: only those started within this time, or since this time")
 	flags.BoolVar(&all, "all", false, "act on all matches")
 	if kind == workflow.KindResume {
 		flags.StringVar(&f.Code, "code", "", "without a CASE: only those that failed with this `code`")
@@ -35,7 +35,7 @@ func (a *app) manyCases(cmd *cobra.Command, q *asking, kind workflow.Kind) {
 	one := cmd.RunE
 	many := a.run(func(ctx context.Context, _ []string) error {
 		q.command.Kind = kind
-		f.Before, f.Since = older.before(now()), newer.before(now())
+		f.Before, f.Since = older.time(now()), newer.time(now())
 		var targets []string
 		err := a.view(ctx, func(r store.Reader) (err error) {
 			if err := (&listing{a: a, workflow: f.Workflow}).known(ctx, r); err != nil {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -47,6 +48,7 @@ func (l *listing) caseFilters(cmd *cobra.Command, f *store.CaseFilter) {
 	flags.Var(words[state.CaseState]{&f.States, state.ParseCaseState, caseWords}, "state",
 		"only those in these states: started, completed, failed, canceled")
 	flags.StringVar(&f.Code, "code", "", "only those with this `code` of their failure")
+	flags.StringVar(&f.Fingerprint, "fingerprint", "", "only those that run on the definition with this `fingerprint`, or its beginning, as tasq definitions shows it")
 	flags.BoolVar(&f.Suspended, "suspended", false, "only those that are suspended")
 	flags.StringVar(&f.Key, "key", "", "only those with this business `key`")
 	flags.Var((*labels)(&f.Labels), "label", "only those with this label, as `name=value`; may be repeated")
@@ -60,11 +62,14 @@ func (l *listing) cases(ctx context.Context, r store.Reader, f store.CaseFilter)
 	if l.counts {
 		return l.count(ctx, r, "case", inStates(f.States))
 	}
+	if f.Fingerprint, err = wholeFingerprint(ctx, r, f.Fingerprint); err != nil {
+		return err
+	}
 	if f.Root, f.ID, err = within(ctx, r, f.Root); err != nil {
 		return err
 	}
 	at := now()
-	f.Workflow, f.Before, f.Since = l.workflow, l.older.before(at), l.newer.before(at)
+	f.Workflow, f.Before, f.Since = l.workflow, l.older.time(at), l.newer.time(at)
 	names := namer{ctx: ctx, r: r}
 	t := l.a.table("CASE", "WORKFLOW", "STATE", "AGE", "PARENT", "AS", "FAILURE")
 	read := func(p store.Page) ([]*state.Case, error) {
@@ -80,4 +85,29 @@ func (l *listing) cases(ctx context.Context, r store.Reader, f store.CaseFilter)
 		cells := []string{names.of(c.ID), c.Workflow, c.State.String(), printable.Duration(at.Sub(c.Created)), parent, as, failed(c.Failure)}
 		return cells, names.err
 	})
+}
+
+// wholeFingerprint completes the beginning of the fingerprint of a definition; "" stays "".
+func wholeFingerprint(ctx context.Context, r store.Reader, word string) (string, error) {
+	if word == "" {
+		return "", nil
+	}
+	defs, err := r.Definitions(ctx)
+	if err != nil {
+		return "", err
+	}
+	found := ""
+	for _, d := range defs {
+		switch {
+		case !strings.HasPrefix(d.Fingerprint, word):
+		case found != "" && found != d.Fingerprint:
+			return "", usagef("--fingerprint %s is the beginning of several; give more of it", word)
+		default:
+			found = d.Fingerprint
+		}
+	}
+	if found == "" {
+		return "", exit(ExitNotFound, "no definition of the database has the fingerprint %s; tasq definitions lists them", printable.Line(word))
+	}
+	return found, nil
 }

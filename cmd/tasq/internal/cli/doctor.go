@@ -28,7 +28,7 @@ const overdueAfter = 10 * time.Second
 
 func (a *app) doctor() *cobra.Command {
 	var quiet, live bool
-	var older age
+	var older bound
 	cmd := &cobra.Command{
 		Use: "doctor [DATABASE]", Short: "check the integrity of a database, or find stranded cases",
 		Long: paragraph("Check the integrity of a database, also while an engine owns it: SQLite's own check of all pages and indexes, or " +
@@ -46,17 +46,17 @@ func (a *app) doctor() *cobra.Command {
 	}
 	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "do not show progress")
 	cmd.Flags().BoolVar(&live, "live", false, "list stranded cases: live cases that cannot end, or that nothing advances")
-	cmd.Flags().Var(&older, "older", "with --live: only cases stranded for at least this time: 90s, 5m, 2h, 3d; and waits for events of "+
-		"that age")
+	cmd.Flags().Var(&older, "older", "with --live: only cases stranded for at least this time (90s, 5m, 2h, 3d), or since before this time; and "+
+		"waits for events of that age")
 	cmd.RunE = a.run(func(ctx context.Context, args []string) error {
 		if len(args) == 1 {
 			a.db = args[0]
 		}
-		if older > 0 && !live {
+		if older != (bound{}) && !live {
 			return usagef("--older needs --live")
 		}
 		if live {
-			return a.examineLive(ctx, time.Duration(older))
+			return a.examineLive(ctx, older.age(now()))
 		}
 		return a.examine(ctx, a.meter(quiet))
 	})

@@ -40,8 +40,11 @@ func (a *app) export() *cobra.Command {
 				return err
 			}
 		}
+		if f.Fingerprint, err = wholeFingerprint(ctx, r, f.Fingerprint); err != nil {
+			return err
+		}
 		at := now()
-		f.Workflow, f.Before, f.Since = l.workflow, l.older.before(at), l.newer.before(at)
+		f.Workflow, f.Before, f.Since = l.workflow, l.older.time(at), l.newer.time(at)
 		return eventlog.Write(ctx, a.Out, store.ViewerOf(r), eventlog.Format(word), eventlog.Options{Cases: f})
 	})
 	return cmd

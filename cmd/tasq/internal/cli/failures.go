@@ -3,39 +3,18 @@ package cli
 import (
 	"cmp"
 	"context"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tasq-dev/tasq/internal/printable"
+	"github.com/tasq-dev/tasq/internal/record"
 	"github.com/tasq-dev/tasq/internal/spelling"
 	"github.com/tasq-dev/tasq/store"
-	"github.com/tasq-dev/tasq/workitem"
 )
-
-// failureRow is the JSON form of a group of failures.
-type failureRow struct {
-	Workflow string      `json:"workflow,omitempty"`
-	Task     string      `json:"task,omitempty"`
-	Code     string      `json:"code,omitempty"`
-	N        int         `json:"n"`
-	First    time.Time   `json:"first"`
-	Last     time.Time   `json:"last"`
-	Item     workitem.ID `json:"item"`
-}
-
-// failuresBy are the values of --by, with the fields that each groups by.
-var failuresBy = map[string]func(store.FailureGroup) store.FailureGroup{
-	"code": func(g store.FailureGroup) store.FailureGroup { return store.FailureGroup{Code: g.Code} },
-	"task": func(g store.FailureGroup) store.FailureGroup {
-		return store.FailureGroup{Workflow: g.Workflow, Task: g.Task}
-	},
-	"workflow": func(g store.FailureGroup) store.FailureGroup { return store.FailureGroup{Workflow: g.Workflow} },
-}
 
 func (a *app) failures() *cobra.Command {
 	var f store.FailureFilter
-	var older, newer age
+	var older, newer bound
 	by := ""
 	cmd := &cobra.Command{
 		Use: "failures", Short: "group similar failures",
@@ -50,13 +29,13 @@ func (a *app) failures() *cobra.Command {
 	flags.StringVar(&f.Workflow, "workflow", "", "only those of the workflow with this `name`")
 	flags.StringVar(&f.Task, "task", "", "only those of the task with this `name`")
 	flags.StringVar(&f.Code, "code", "", "only those with this `code`")
-	flags.Var(&older, "older", "only those of items created at least this long ago: 90s, 5m, 2h, 3d")
-	flags.Var(&newer, "newer", "only those of items created within this time")
+	flags.Var(&older, "older", "only those of items created at least this long ago (90s, 5m, 2h, 3d), or before this time (2026-11-22T12:00:00Z)")
+	flags.Var(&newer, "newer", "only those of items created within this time, or since this time")
 	cmd.RunE = a.run(func(ctx context.Context, _ []string) error {
-		if by != "" && failuresBy[by] == nil {
+		if by != "" && store.FailuresBy[by] == nil {
 			return usagef("--by %q: %s", by, spelling.Hint(by, []string{"code", "task", "workflow"}))
 		}
-		f.Before, f.Since = older.before(now()), newer.before(now())
+		f.Before, f.Since = older.time(now()), newer.time(now())
 		return a.view(ctx, func(r store.Reader) error {
 			if err := (&listing{a: a, workflow: f.Workflow, task: f.Task}).known(ctx, r); err != nil {
 				return err
@@ -66,7 +45,7 @@ func (a *app) failures() *cobra.Command {
 				return err
 			}
 			if by != "" {
-				groups = store.MergeFailures(groups, failuresBy[by])
+				groups = store.MergeFailures(groups, store.FailuresBy[by])
 			}
 			if !all {
 				a.remark("only the newest %d failed items were looked at; use --newer or --workflow", store.MaxFailures)
@@ -82,7 +61,7 @@ func (a *app) listFailures(groups []store.FailureGroup) error {
 	at := now()
 	for _, g := range groups {
 		if a.output == "json" {
-			if err := a.object(failureRow(g)); err != nil {
+			if err := a.object(record.Failures(g)); err != nil {
 				return err
 			}
 			continue

@@ -193,6 +193,45 @@ func (a age) before(now time.Time) time.Time {
 	return now.Add(-time.Duration(a))
 }
 
+// bound is a flag that bounds a period: it takes an age, or a time in RFC 3339.
+type bound struct {
+	ago age
+	at  time.Time
+}
+
+func (b *bound) String() string { return "" }
+func (b *bound) Type() string   { return "age" }
+
+func (b *bound) Set(s string) error {
+	t, err := time.Parse(time.RFC3339, s)
+	if err == nil {
+		*b = bound{at: t}
+		return nil
+	}
+	var ago age
+	if err := ago.Set(s); err != nil {
+		return errors.New("write it as 90s, 5m, 2h or 3d, or as a time such as 2026-11-22T12:00:00Z")
+	}
+	*b = bound{ago: ago}
+	return nil
+}
+
+// time returns the time of the bound; the zero time if the flag is not set.
+func (b bound) time(now time.Time) time.Time {
+	if !b.at.IsZero() {
+		return b.at
+	}
+	return b.ago.before(now)
+}
+
+// age returns how long ago the bound is; 0 if the flag is not set.
+func (b bound) age(now time.Time) time.Duration {
+	if b == (bound{}) {
+		return 0
+	}
+	return max(0, now.Sub(b.time(now)))
+}
+
 // data is a flag that takes JSON: literally, from a file as @FILE, or from standard input as "-".
 type data struct {
 	a    *app

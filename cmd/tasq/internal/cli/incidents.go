@@ -18,7 +18,7 @@ import (
 // choosing has the flags that select incidents.
 type choosing struct {
 	f      store.IncidentFilter
-	older  age
+	older  bound
 	caseID string
 }
 
@@ -28,7 +28,7 @@ func (s *choosing) flags(cmd *cobra.Command) {
 	f.StringVar(&s.f.Task, "task", "", "only those of the task with this `name`")
 	f.StringVar(&s.f.Kind, "kind", "", "only those of this `kind`: "+strings.Join(state.IncidentKinds, ", "))
 	f.StringVar(&s.f.Code, "code", "", "only those whose failure has this `code`")
-	f.Var(&s.older, "older", "only those that have been open for at least this long: 90s, 5m, 2h, 3d")
+	f.Var(&s.older, "older", "only those that have been open for at least this long (90s, 5m, 2h, 3d), or since before this time")
 	f.StringVar(&s.caseID, "case", "", ofCase)
 }
 
@@ -37,9 +37,7 @@ func (s *choosing) filter(ctx context.Context, r store.Finder) (store.IncidentFi
 	if s.f.Kind != "" && !slices.Contains(state.IncidentKinds, s.f.Kind) {
 		return s.f, usagef("unknown --kind %q; %s", s.f.Kind, spelling.Hint(s.f.Kind, state.IncidentKinds))
 	}
-	if s.older > 0 {
-		s.f.Before = s.older.before(now())
-	}
+	s.f.Before = s.older.time(now())
 	if s.caseID == "" {
 		return s.f, nil
 	}

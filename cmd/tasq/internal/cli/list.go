@@ -22,8 +22,8 @@ type listing struct {
 	after      string
 	newest     bool
 	counts     bool
-	older      age
-	newer      age
+	older      bound
+	newer      bound
 	workflow   string
 	task       string
 	caseID     string // flag --case
@@ -52,8 +52,8 @@ func (l *listing) pageFlags(cmd *cobra.Command) {
 }
 
 func (l *listing) ageFlags(cmd *cobra.Command) {
-	cmd.Flags().Var(&l.older, "older", "only those created at least this long ago: 90s, 5m, 2h, 3d")
-	cmd.Flags().Var(&l.newer, "newer", "only those created within this time")
+	cmd.Flags().Var(&l.older, "older", "only those created at least this long ago (90s, 5m, 2h, 3d), or before this time (2026-11-22T12:00:00Z)")
+	cmd.Flags().Var(&l.newer, "newer", "only those created within this time, or since this time")
 }
 
 // searchFlag declares --payload. The newest rows are searched first, unless --newest=false is given.

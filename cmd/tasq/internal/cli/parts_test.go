@@ -36,6 +36,20 @@ func TestAgesAreDurationsOrDays(t *testing.T) {
 	}
 }
 
+func TestBoundsOfPeriodsAreAgesOrTimes(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	for word, want := range map[string]time.Time{"2h": at.Add(-2 * time.Hour), "1d": at.Add(-24 * time.Hour), "0s": {},
+		"2026-11-21T02:00:00Z": time.Date(2026, 11, 21, 2, 0, 0, 0, time.UTC), "2026-11-21T02:00:00+01:00": time.Date(2026, 11, 21, 1, 0, 0, 0, time.UTC)} {
+		var b bound
+		require.NoError(t, b.Set(word))
+		require.True(t, b.time(at).Equal(want), "%s is %s", word, b.time(at))
+	}
+	for _, word := range []string{"", "yesterday", "2026-11-21", "-5m"} {
+		require.ErrorContains(t, new(bound).Set(word), "2026-11-22T12:00:00Z", word)
+	}
+}
+
 func TestBadJSONIsShownWhereItBreaks(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{

@@ -16,7 +16,7 @@ func (a *app) redrive() *cobra.Command {
 	one := cmd.RunE
 	var f store.CaseFilter
 	var of, code string
-	var older age
+	var older bound
 	all := false
 	cmd.Use, cmd.Short = "redrive [LETTER]", "start failed work again, from its dead letter"
 	cmd.Long = paragraph("Start the original of a dead letter again: a work item gets another attempt, a run starts afresh, a case of " +
@@ -31,14 +31,12 @@ func (a *app) redrive() *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&of, "of", "", "only letters of the workflow or function with this `name`")
 	flags.StringVar(&code, "code", "", "only letters whose failure has this `code`")
-	flags.Var(&older, "older", "only letters that are at least this old: 90s, 5m, 2h, 3d")
+	flags.Var(&older, "older", "only letters that are at least this old (90s, 5m, 2h, 3d), or older than this time")
 	flags.BoolVar(&all, "all", false, "act on all matches")
 	q.reasoned(cmd)
 	many := a.run(func(ctx context.Context, _ []string) error {
 		q.command.Kind = workflow.KindRedrive
-		if older > 0 {
-			f.Before = older.before(now())
-		}
+		f.Before = older.time(now())
 		var targets []string
 		err := a.view(ctx, func(r store.Reader) (err error) {
 			targets, err = bulk.Letters(ctx, store.ViewerOf(r), f, of, code)

@@ -28,8 +28,8 @@ var statsBy = []string{"queue", "workflow", "task", "hour"}
 
 func (a *app) stats() *cobra.Command {
 	var f store.RateFilter
-	var older age
-	newer := age(24 * time.Hour)
+	var older bound
+	newer := bound{ago: age(24 * time.Hour)}
 	by := "queue"
 	cmd := &cobra.Command{
 		Use: "stats", Short: "count waiting work by queue, or ended work by workflow, task or hour",
@@ -48,8 +48,8 @@ func (a *app) stats() *cobra.Command {
 	flags.BoolVar(&f.Cases, "cases", false, "with --by hour, count cases instead of work items")
 	flags.StringVar(&f.Workflow, "workflow", "", "only the workflow with this `name`")
 	flags.StringVar(&f.Task, "task", "", "only the task with this `name`")
-	flags.Var(&older, "older", "only what ended in hours that began at least this long ago: 90s, 5m, 2h, 3d")
-	flags.Var(&newer, "newer", "only what ended since the beginning of the hour this long ago")
+	flags.Var(&older, "older", "only what ended in hours that began at least this long ago (90s, 5m, 2h, 3d), or before this time (2026-11-22T12:00:00Z)")
+	flags.Var(&newer, "newer", "only what ended since the beginning of the hour this long ago, or of this time")
 	cmd.RunE = a.run(func(ctx context.Context, _ []string) error {
 		if !slices.Contains(statsBy, by) {
 			return usagef("--by %q: %s", by, spelling.Hint(by, statsBy))
@@ -63,7 +63,7 @@ func (a *app) stats() *cobra.Command {
 		if f.Cases && f.Task != "" {
 			return usagef("--task selects work items, and cases have none: leave it out, or count by task")
 		}
-		f.Before, f.Since, f.Hourly = older.before(now()), newer.before(now()), by == "hour"
+		f.Before, f.Since, f.Hourly = older.time(now()), newer.time(now()), by == "hour"
 		return a.view(ctx, func(r store.Reader) error {
 			if by != "queue" {
 				return a.rates(ctx, r, f)

@@ -2,20 +2,26 @@ package cli
 
 import (
 	"context"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/internal/record"
+	"github.com/tasq-dev/tasq/internal/spelling"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/workitem"
 )
+
+var stepKinds = []string{"do", "tx", "sleep", "event", "case", "token", "choice", "value"}
 
 var stepWords = []string{"waiting", "done", "failed", "canceled"}
 
 func (a *app) steps() *cobra.Command {
 	l := listing{a: a, what: "steps"}
 	var f store.StepFilter
+	job := ""
 	cmd := &cobra.Command{
 		Use: "steps", Short: "list durable steps: results and waits",
 		Long: paragraph("List the steps that jobs have recorded, oldest first: function calls (do, tx), sleeps, waits for events, child " +
@@ -28,9 +34,25 @@ func (a *app) steps() *cobra.Command {
 	flags := cmd.Flags()
 	flags.Var(words[workitem.StepState]{&f.States, workitem.ParseStepState, stepWords}, "state",
 		"only those in these states: waiting, done, failed, canceled")
+	flags.StringVar((*string)(&f.Kind), "kind", "", "only those of this `kind`: "+strings.Join(stepKinds, ", "))
+	flags.StringVar(&f.Target, "target", "", "only those about this workflow, event or topic, by `name`")
+	flags.StringVar(&job, "job", "", "only those of the job with this `id`")
 	l.caseFlag(cmd, ofCase)
 	l.itemFlag(cmd)
-	l.runs(cmd, &f.Root, &f.Item, nil, func(ctx context.Context, r store.Reader) error { return l.steps(ctx, r, f) })
+	l.runs(cmd, &f.Root, &f.Item, func() error {
+		switch {
+		case f.Kind != "" && !slices.Contains(stepKinds, string(f.Kind)):
+			return usagef("unknown --kind %q; %s", f.Kind, spelling.Hint(string(f.Kind), stepKinds))
+		case job == "":
+			return nil
+		}
+		return checkID(jobIDs, job)
+	}, func(ctx context.Context, r store.Reader) error {
+		if err := resolve(ctx, r, jobIDs, job, &f.Job); err != nil {
+			return err
+		}
+		return l.steps(ctx, r, f)
+	})
 	return cmd
 }
 
@@ -40,6 +62,15 @@ func (l *listing) steps(ctx context.Context, r store.Finder, f store.StepFilter)
 	}
 	if !f.Item.IsZero() {
 		if _, err := findItem(ctx, r, f.Item); err != nil {
+			return err
+		}
+	}
+	if !f.Job.IsZero() {
+		jobs, err := r.Jobs(ctx, store.JobFilter{ID: f.Job})
+		if err == nil && len(jobs) == 0 {
+			err = exit(ExitNotFound, "job %s: not found; tasq jobs lists them", f.Job)
+		}
+		if err != nil {
 			return err
 		}
 	}
