@@ -17,7 +17,7 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// play runs one case of a workflow on a clock that stands still until it is moved, and shows its work items after each
+// play runs one case of a workflow on a clock that advances only when it is set, and shows its work items after each
 // of the given times. In a test of your own, the clock comes with enginetest.New.
 func play(w *builder.Workflow[string], times ...time.Duration) {
 	ctx, clock := context.Background(), virtual.NewClock()

@@ -32,7 +32,8 @@ func kindOf(address string) string {
 	return path + "?" + v.Encode()
 }
 
-// allForms is how many addresses of a kind must be looked at to meet every form: things of a kind are in different states.
+// allForms is how many addresses of a kind must be looked at to meet every form: things of a kind are in different
+// states.
 const allForms = 12
 
 // crawl looks at what links lead to. Each link leads to something. The usual form looks at few things of a kind.
@@ -41,7 +42,8 @@ func crawl(t testing.TB, h http.Handler) crawled {
 	return crawlTo(t, h, testsize.Pick(4, allForms, allForms), func(crawled) bool { return false })
 }
 
-// crawlTo visits up to so many addresses of each kind, and stops early when the callback says that the rest need no visit.
+// crawlTo visits up to so many addresses of each kind, and stops early when the callback says that the rest need no
+// visit.
 func crawlTo(t testing.TB, h http.Handler, perKind int, last func(page crawled) bool) crawled {
 	t.Helper()
 	pages, kinds := make(crawled), make(map[string]int)
@@ -77,7 +79,7 @@ type sheet struct {
 	more             url.Values // what is typed beside what must be
 }
 
-// kind tells forms apart.
+// kind distinguishes forms.
 func (s *sheet) kind() string {
 	return s.method + " " + s.to + " " + s.fields.Get("kind")
 }

@@ -31,9 +31,9 @@ func TestHandlerRefusesAllUntilAccessIsSet(t *testing.T) {
 	require.Equal(t, http.StatusForbidden, post(h, "/act", "kind", "cancel", "case", o.claim.String()).Code)
 }
 
-// Every page and answer is there under every prefix, for those who may look and those who may act, with the headers of all. The usual form has
-// each prefix with one of the users.
-// A backend that is nil is found as the pages are mounted, and not at the first request.
+// Every page and answer is there under every prefix, for those who may look and those who may act, with the headers of
+// all. The usual form has each prefix with one of the users. A backend that is nil is found as the pages are mounted,
+// and not at the first request.
 func TestPagesOfNothing(t *testing.T) {
 	for _, b := range []admin.Backend{nil, (*engine.Engine)(nil)} {
 		require.PanicsWithValue(t, "admin.Handler: the backend is nil: give the engine that engine.Open returned, and look at its error first, or admin.Reading of a store",
@@ -98,7 +98,7 @@ func checkLinks(t *testing.T, h http.Handler, prefix, path string, w *httptest.R
 
 var seen = make(map[string]bool)
 
-// A change must come from a page of the same origin; looking changes nothing, whoever asks.
+// A change must come from a page of the same origin; a read changes nothing, for any user.
 func TestChangesComeFromTheSameOrigin(t *testing.T) {
 	o := newOffice(t, "text")
 	h := o.handler(admin.Config{Access: as("ann")})
@@ -131,7 +131,8 @@ var (
 		ul ol li table thead tbody tr th td time code details summary select option footer dl dt dd pre g path rect text desc progress textarea i`)
 )
 
-// Whatever is stored is shown as text: nothing of it becomes markup, in any field of any page. The usual form tries each third text.
+// Whatever is stored is shown as text: nothing of it becomes markup, in any field of any page. The usual form tries
+// each third text.
 func TestHostileTextIsShownAsText(t *testing.T) {
 	for i, text := range []string{`"><script>alert(1)</script>`, `"><img src=x onerror=alert(1)>`, `</pre></td><svg onload=alert(1)>`, `' onmouseover='alert(1)`,
 		`{{.}}{{template "x"}}`, "\u202egnp.exe", "javascript:alert(1)", `=HYPERLINK("http://evil")`} {
@@ -173,7 +174,8 @@ func TestMaskedPayloads(t *testing.T) {
 	require.Greater(t, masked, 20)
 }
 
-// Business keys and labels are masked as payloads are, in pages and answers, also where a function of the program returns no text.
+// Business keys and labels are masked as payloads are, in pages and answers, also where a function of the program
+// returns no text.
 func TestMaskedKeysAndLabels(t *testing.T) {
 	o := newOffice(t, "text")
 	started, err := o.Do(t.Context(), workflow.Start("bill", nil, workflow.BusinessKey("C-4711"), workflow.Label("customer", "lovelace"), workflow.Label("region", "north")))

@@ -15,7 +15,8 @@ import (
 	"github.com/tasq-dev/tasq/workflow"
 )
 
-// A case is started by a form, with a key, labels, a priority and a delay; it can be checked before, which starts nothing.
+// A case is started by a form, with a key, labels, a priority and a delay; it can be checked before, which starts
+// nothing.
 func TestACaseIsStartedByAForm(t *testing.T) {
 	o := newPlant(t)
 	h := o.handler(admin.Config{Access: as("eve"), Prefix: "/tasq"})
@@ -69,7 +70,8 @@ func TestTheFormStartsOncePerDay(t *testing.T) {
 	require.Equal(t, http.StatusSeeOther, next.Code, next.Body)
 }
 
-// The form and the API let as many cases start in a window as they are told to; the API says when the next one may come.
+// The form and the API let as many cases start in a window as the throttle allows; the API says when the next one may
+// come.
 func TestStartsAreThrottled(t *testing.T) {
 	o := newPlant(t)
 	h := o.handler(admin.Config{Access: as("eve")})
@@ -123,8 +125,8 @@ func TestTheFormNamesTheFieldThatIsWrong(t *testing.T) {
 	require.Equal(t, http.StatusForbidden, refused.Code, "a check needs the right to the command")
 }
 
-// Whatever is chosen in the form of a start, a double click starts one case, and to go back and send it again starts none, also when what
-// was chosen has had its time.
+// Whatever is chosen in the form of a start, a double click starts one case, and to go back and send it again starts
+// none, also when what was chosen has had its time.
 func TestTheFormOfAStartSentTwiceStartsOneCase(t *testing.T) {
 	chosen := map[string]url.Values{
 		"labels":    {"labels": {"customer=ada"}, "priority": {"7"}},

@@ -20,7 +20,7 @@ import (
 	"github.com/tasq-dev/tasq/domain"
 )
 
-// memory opens an empty database with one connection, so that whoever forgets to give a connection back is found out.
+// memory opens an empty database with one connection, so that a connection which is not returned blocks the test.
 func memory(t *testing.T) *sql.DB {
 	t.Helper()
 	db, err := sql.Open("sqlite", ":memory:")

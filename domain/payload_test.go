@@ -119,7 +119,7 @@ func TestAnUnknownFieldIsFoundWhereverItIs(t *testing.T) {
 	}
 }
 
-// Data from outside may be as deep as it likes. The field that is wrong is found in one reading, and its name is told.
+// Data from outside may be as deep as it likes. The invalid field is found in one pass, and named.
 func TestAnUnknownFieldIsFoundHoweverDeepItIs(t *testing.T) {
 	type tree struct {
 		Kids []tree `json:"kids"`

@@ -33,7 +33,8 @@ func (s *sizes) take() (int, engine.Commit) {
 	return s.n, s.sum
 }
 
-// All middleware is told the size of each commit: together they are what the journal has. What was refused or only read is no part of it.
+// All middleware gets the size of each commit: together they are what the journal has. What was refused or only read is
+// no part of it.
 func TestTheSizeOfEachCommit(t *testing.T) {
 	t.Parallel()
 	var a, b sizes

@@ -23,12 +23,12 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// note is what a handler is given by whoever starts a run.
+// note is the value that the start of a run gives to its handlers.
 type note struct {
 	For string `json:"for" validate:"required"`
 }
 
-// told collects what handlers were told.
+// told collects the outcomes that handlers received.
 type told struct {
 	mu    sync.Mutex
 	lines []string
@@ -57,8 +57,8 @@ func (o *told) all() []string {
 
 func (o *told) clear() { o.lines = nil }
 
-// telling is an action with two handlers, one that is told in the transaction, and one that a job tells. The first one also
-// writes a row.
+// telling is an action with two handlers, one called in the transaction, and one called by a job. The first one
+// also writes a row.
 type telling struct {
 	*charging
 	*told
@@ -92,7 +92,7 @@ func newTelling(t testing.TB, opts ...builder.FuncOption) *telling {
 	return x
 }
 
-// rows lists whom the table of the user's says was told.
+// rows lists the calls of handlers in the user's table.
 func (x *telling) rows(t testing.TB) (list []string) {
 	t.Helper()
 	require.NoError(t, x.e.View(t.Context(), func(r store.Reader) error {
@@ -126,7 +126,7 @@ func (x *telling) jobs(t testing.TB, f store.JobFilter) (list []string) {
 	return list
 }
 
-// Case 6: a handler is told once of success, of failure and of a cancel, and of no failure that another attempt follows.
+// Case 6: a handler is called once for success, failure and cancellation, and not for a failure with a further attempt.
 // Case 8: the status that it sees is the final one.
 func TestHandlersAreToldOnce(t *testing.T) {
 	x := newTelling(t)
@@ -163,7 +163,8 @@ func TestHandlersAreToldOnce(t *testing.T) {
 	require.Equal(t, []string{"ann", "bob", "cid", "dan"}, x.rows(t))
 }
 
-// Case 26: a handler is told of the outcomes that it wants; a state that is none is refused before anything is written.
+// Case 26: a handler is called for the outcomes that it selects; a state that is none is refused before anything is
+// written.
 func TestHandlersChooseOutcomes(t *testing.T) {
 	x := newTelling(t)
 	run := func(fails int32, outcomes ...workflow.RunState) []string {
@@ -276,7 +277,7 @@ func TestAWorkflowTellsOfItsEnd(t *testing.T) {
 	require.Equal(t, []string{"ann completed 5", "bob failed ", "cid canceled "}, lines)
 }
 
-// A case that ends within a transaction of the user's tells its handlers there, and is undone with it.
+// A case that ends within a transaction of the user calls its handlers there, and is rolled back with it.
 func TestHandlersInATransactionOfTheUsers(t *testing.T) {
 	x := newTelling(t)
 	run := x.run(t, "1", builder.OnComplete(x.now, note{"ann"}), workflow.After(time.Hour))

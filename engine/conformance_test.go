@@ -103,8 +103,8 @@ func TestAnUncaughtFailureOfAChildFailsItsParent(t *testing.T) {
 	require.Regexp(t, `^step "ship": case \S+ of child failed: none left$`, c.Failure.Message)
 }
 
-// The child runs where its own queue says. While that stands still, the parent waits without a worker; when its time is over,
-// it has its error, and the child will never run.
+// The child runs where its own queue says. While that is paused, the parent waits without a worker; when its time is
+// over, it has its error, and the child will never run.
 func TestAChildInAnotherQueue(t *testing.T) {
 	for limit, want := range map[int]string{1: "completed: 7", 0: `completed: -1`} {
 		var ran atomic.Int32
@@ -132,7 +132,7 @@ func TestAChildInAnotherQueue(t *testing.T) {
 	}
 }
 
-// Whoever is told of a parent's end is told once, also if grandchildren are canceled with it.
+// The handlers of a parent are called once, also if grandchildren are canceled with it.
 func TestACanceledFamilyIsToldOfOnce(t *testing.T) {
 	var ends []string
 	h := builder.Handler("ended", func(_ context.Context, c *builder.Completion[int], who string) error {
@@ -201,7 +201,8 @@ func TestARestartWaitsForItsEventsAgain(t *testing.T) {
 	require.Equal(t, "by bob", got)
 }
 
-// Everything that a worker without a claim hands in is refused: the steps that it does, and those that it begins to wait for.
+// Everything that a worker without a claim hands in is refused: the steps that it does, and those that it begins to
+// wait for.
 func TestAZombieBeginsNoWait(t *testing.T) {
 	stuck, inside := make(chan struct{}), make(chan workitem.JobID, 2)
 	late := make(chan error, 4)
@@ -325,7 +326,7 @@ func TestStepsAreListedInPages(t *testing.T) {
 	}
 }
 
-// Queues are told apart by every character of their names.
+// Queues are distinguished by every character of their names.
 func TestQueuesOfSimilarNamesAreTwo(t *testing.T) {
 	long := strings.Repeat("q", 69)
 	for _, names := range [][2]string{{"a-b", "a_b"}, {long + "1", long + "2"}} {
@@ -367,7 +368,8 @@ func TestLargeContextsAndInputs(t *testing.T) {
 	require.Equal(t, 1, n)
 }
 
-// A wait ends when the first run said, on the engine's clock: set back, it takes longer, and is neither lost nor doubled.
+// A wait ends when the first run said, on the engine's clock: set back, it takes longer, and is neither lost nor
+// doubled.
 func TestASleepWhileTheClockIsSetBack(t *testing.T) {
 	runs := 0
 	w, _ := function(t, "sleeper", func(ctx context.Context, _ int) (string, error) {
@@ -388,7 +390,7 @@ func TestASleepWhileTheClockIsSetBack(t *testing.T) {
 	require.Equal(t, due, e.Now())
 }
 
-// An event has a value and nothing else: what tells of a failure is a value, too, of which the function makes one.
+// An event has a value and nothing else: a failure is sent as a value, too, of which the function makes one.
 func TestAnEventCanTellOfAFailure(t *testing.T) {
 	type verdict struct {
 		Refused string `json:"refused"`

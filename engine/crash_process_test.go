@@ -20,8 +20,8 @@ import (
 	"github.com/tasq-dev/tasq/internal/testsize"
 )
 
-// cut says which commits of a victim are cut: each by a kill within the transaction, and by one between the commit and its
-// acknowledgement. The usual form leaves out two of three.
+// cut says which commits of a victim are cut: each by a kill within the transaction, and by one between the commit and
+// its acknowledgement. The usual form leaves out two of three.
 type cut struct{ first, last, every, nightly int }
 
 // each calls f for each kill, in a subtest with a file for a database; -short leaves all of them out.
@@ -42,7 +42,7 @@ func (c cut) each(t *testing.T, f func(t *testing.T, path string, n int, moment 
 }
 
 // killed runs a test of this program in a child process that kills itself at its n-th commit, and returns what it said
-// before it died: the rest of each line that begins with the prefix. The variable tells the child its database.
+// before it died: the rest of each line that begins with the prefix. The variable has the database of the child.
 func killed(t *testing.T, test, variable, path string, n int, moment, prefix string) (said []string) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^"+test+"$", "-test.count=1")

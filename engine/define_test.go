@@ -24,7 +24,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// The name was copied with the line. Without an error each mail would be a text message, since a fingerprint knows no code.
+// The name was copied with the line. Without an error each mail would be a text message, since a fingerprint knows no
+// code.
 func TestTwoWorkflowsOfOneNameAreRefused(t *testing.T) {
 	send := func(context.Context, string) (int, error) { return 1, nil }
 	mail, text := builder.MustFunc("send", send), builder.MustFunc("send", send)
@@ -69,8 +70,8 @@ func unserved(t *testing.T, e *engine.Engine) (list []why.Unserved) {
 	return list
 }
 
-// Whichever of the versions is given first, the one that changed under its cases is found; and cases of a version that is
-// not there at all are reported.
+// Whichever of the versions is given first, the one that changed under its cases is found; and cases of a version that
+// is not there at all are reported.
 func TestCasesOfOtherVersionsAreReported(t *testing.T) {
 	wait := func(ctx context.Context, _ int) (int, error) { return step.Await[int](ctx, "go") }
 	o := sqlite.Memory()
@@ -172,7 +173,8 @@ func TestARestartFromNoStepIsRefused(t *testing.T) {
 	require.Equal(t, 1, n, "nothing was started")
 }
 
-// What Build only warns of is in the log of whoever opens the engine, once for each workflow, with the run that shows it.
+// What Build only warns of is in the log of each program that opens the engine, once for each workflow, with the run
+// that shows it.
 func TestWarningsOfWorkflowsAreLogged(t *testing.T) {
 	opened := func(opts ...builder.Option) string {
 		b := builder.New[any]("article", append(opts, builder.AllowUnsound(verify.ImproperCompletion))...)

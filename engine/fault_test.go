@@ -98,7 +98,7 @@ func (l *lines) count(text string) int {
 	return strings.Count(l.buf.String(), text)
 }
 
-// noTrace fails if the journal tells of a failure, an attempt that did not succeed, or an incident.
+// noTrace fails if the journal has a failure, an attempt that did not succeed, or an incident.
 func noTrace(t *testing.T, e *enginetest.Engine) {
 	t.Helper()
 	for entry, err := range store.AllEntries(t.Context(), e, store.JournalFilter{}) {
@@ -117,8 +117,8 @@ func noTrace(t *testing.T, e *enginetest.Engine) {
 	}
 }
 
-// Everything that comes due while the store takes nothing goes on when it works again: jobs, sleeping functions, timers, cases that
-// begin later, completion handlers, cases to be removed. Nothing is counted against any of them.
+// Everything that comes due while the store takes nothing goes on when it works again: jobs, sleeping functions,
+// timers, cases that begin later, completion handlers, cases to be removed. Nothing is counted against any of them.
 func TestDueWorkWaitsForStore(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -185,8 +185,8 @@ func TestDueWorkWaitsForStore(t *testing.T) {
 	require.Equal(t, 1, log.count(`msg="a fault is over" of=commit`))
 }
 
-// A result is handed in until the store takes it: the function is not called again, and a step that could not be recorded is no
-// failure of the function.
+// A result is handed in until the store takes it: the function is not called again, and a step that could not be
+// recorded is no failure of the function.
 func TestAResultWaitsForTheStore(t *testing.T) {
 	ctx := t.Context()
 	f := &outage{Opener: sqlite.Memory()}

@@ -40,7 +40,8 @@ func booked(t *testing.T) engine.Workflow {
 	return w
 }
 
-// bookings are commands given to engines while something fails. Each caller that is refused asks again with the same key.
+// bookings are commands given to engines while something fails. Each caller that is refused asks again with the same
+// key.
 type bookings struct {
 	t       *testing.T
 	engines []*engine.Engine
@@ -189,7 +190,8 @@ func randomFaults(seed uint64) func(string) pgproxy.Fault {
 	}
 }
 
-// An engine whose connection is lost as it takes a job does it nevertheless, whether the database has given it the job or not.
+// An engine whose connection is lost as it takes a job does it nevertheless, whether the database has given it the job
+// or not.
 func TestAJobIsTakenByACommitThatIsLost(t *testing.T) {
 	t.Parallel()
 	for _, fault := range []pgproxy.Fault{pgproxy.Request, pgproxy.Reply, pgproxy.Late} {
@@ -228,8 +230,8 @@ func TestAJobIsTakenByACommitThatIsLost(t *testing.T) {
 	}
 }
 
-// An engine registers again although its connection is lost during the registration: the locks of the lost session are released soon, even if the
-// server is not told that its client is gone.
+// An engine registers again although its connection is lost during the registration: the locks of the lost session are
+// released soon, even if the server does not learn that its client is gone.
 func TestAnEngineComesBackByACommitThatIsLost(t *testing.T) {
 	f := newFleet(t)
 	p, dsn := pgproxy.New(t, f.dsn)
@@ -275,7 +277,8 @@ func atCommitOf(text string, f pgproxy.Fault) func(string) pgproxy.Fault {
 	}
 }
 
-// The outcome that a caller gets is true: a command whose connection was lost has happened if it succeeded, and has not if it failed.
+// The outcome that a caller gets is true: a command whose connection was lost has happened if it succeeded, and has not
+// if it failed.
 func TestALostReplyIsNoLie(t *testing.T) {
 	f := newFleet(t)
 	p, dsn := pgproxy.New(t, f.dsn)

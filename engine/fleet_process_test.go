@@ -28,7 +28,7 @@ import (
 	"github.com/tasq-dev/tasq/internal/testsize"
 )
 
-// envFleet tells a process of the test its database.
+// envFleet has the database of a process of the test.
 const envFleet = "TASQ_FLEET_DSN"
 
 // transfer is work whose effects are counted in a table of the user's: two of each number.
@@ -102,8 +102,8 @@ func (p *member) signal(t *testing.T, s syscall.Signal) {
 	require.NoError(t, p.cmd.Process.Signal(s))
 }
 
-// Of three processes under load one is killed, or is stopped and goes on later, again and again. Each effect happens once, and
-// everything that was acknowledged comes to its end.
+// Of three processes under load one is killed, or is stopped and goes on later, again and again. Each effect happens
+// once, and everything that was acknowledged comes to its end.
 func TestProcessesThatDie(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts three processes and kills them, which takes half a minute; run without -short")
@@ -152,8 +152,9 @@ func pause(t *testing.T, d time.Duration) {
 	}
 }
 
-// load starts cases until it is stopped. Each of its callers waits for the end of its case before it starts the next one, so that a
-// slow machine has no backlog. The usual form has few callers: more of them load the machine, and not the engines.
+// load starts cases until it is stopped. Each of its callers waits for the end of its case before it starts the next
+// one, so that a slow machine has no backlog. The usual form has few callers: more of them load the machine, and not
+// the engines.
 type load struct {
 	over chan struct{}
 	held sync.RWMutex // by those who begin; locked while nothing is to begin

@@ -63,7 +63,7 @@ func (c *calls) count() int {
 	return len(c.at)
 }
 
-// charging is an action that fails as often as it is told to.
+// charging is a function with a given number of failures.
 type charging struct {
 	*builder.FuncRef[order, receipt]
 	e     *enginetest.Engine
@@ -192,7 +192,8 @@ func TestARunOverridesFieldByField(t *testing.T) {
 	}
 }
 
-// A change of the policy for one run is the run's own: it outlives the process, and a filter of the action still counts.
+// A change of the policy for one run is the run's own: it outlives the process, and a filter of the action still
+// counts.
 func TestARunsOwnPolicySurvivesACrash(t *testing.T) {
 	closed := errors.New("closed")
 	tried := &calls{}

@@ -142,7 +142,7 @@ func TestAHandlerThatFailsAfterTheRunIsGone(t *testing.T) {
 	nothingLeft(t, e)
 }
 
-// The function of an Update is called once, also if handlers of what it ends are to be told again.
+// The function of an Update is called once, also if handlers of what it ends are to be called again.
 func TestAnUpdateIsNotDoneAgainForItsHandlers(t *testing.T) {
 	var cleaned, failed atomic.Int32
 	first := builder.Handler("first", func(ctx context.Context, c *builder.Completion[any], _ any) error {
@@ -179,7 +179,8 @@ func TestAnUpdateIsNotDoneAgainForItsHandlers(t *testing.T) {
 	}
 }
 
-// Handlers that start one another without end are stopped, and the runs that they were told of have ended nevertheless.
+// Handlers that start one another without end are stopped, and the runs for which they were called have ended
+// nevertheless.
 func TestHandlersThatGoOnWithoutEnd(t *testing.T) {
 	var w *builder.Workflow[any]
 	var h *builder.HandlerRef[any]

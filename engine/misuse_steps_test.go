@@ -69,7 +69,7 @@ func TestARetryHidesNoMistake(t *testing.T) {
 			require.False(t, s.Failure.Retryable)
 			require.Equal(t, 2, runs, "one until it slept, one with the new code")
 
-			changed = false // mended
+			changed = false // fixed
 			again, err := run.Restart(t.Context(), e)
 			require.NoError(t, err)
 			e.Advance(2 * time.Hour)

@@ -81,7 +81,8 @@ func ended(t *testing.T, run func(context.Context, prompt) (draft, error)) *stat
 	return c
 }
 
-// Whatever becomes of a function, its item ends: the FailNow of a test, for one, ends the goroutine that it is called on.
+// Whatever becomes of a function, its item ends: the FailNow of a test, for one, ends the goroutine that it is called
+// on.
 func TestAFunctionThatEndsItsGoroutineHasFailed(t *testing.T) {
 	c := ended(t, func(context.Context, prompt) (draft, error) {
 		runtime.Goexit()
@@ -121,7 +122,7 @@ func TestACallbackThatEndsItsGoroutineIsUndone(t *testing.T) {
 	}
 }
 
-// A callback that calls the engine would wait for its own end. Where its context says so, it is told at once.
+// A callback that calls the engine would wait for its own end. If its context identifies it, the call fails at once.
 func TestACallbackThatCallsTheEngineIsRefused(t *testing.T) {
 	var e *engine.Engine
 	var calls []error
@@ -140,7 +141,7 @@ func TestACallbackThatCallsTheEngineIsRefused(t *testing.T) {
 	}
 }
 
-// What is done through a transaction that is over would be told as done, and be nowhere.
+// A command through a transaction that has ended would be acknowledged without effect.
 func TestATransactionThatIsOverDoesNothing(t *testing.T) {
 	a := newArticle(t, builder.Work[prompt, draft]{})
 	e := opened(t, a)

@@ -16,7 +16,7 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// diary records which activity was told what, in order.
+// diary records the calls of activities, in order.
 type diary struct{ lines []string }
 
 func (d *diary) take() []string {
@@ -80,7 +80,8 @@ func (d *diary) hooks(b *builder.Builder[any], name string) {
 	b.OnCanceled(hook("onCanceled"))
 }
 
-// nested is the net of the reference's event orders: a routing task, then a composite task beside a plain one, then a join.
+// nested is the net of the reference's event orders: a routing task, then a composite task beside a plain one, then a
+// join.
 func nested(t *testing.T, d *diary) *builder.Workflow[any] {
 	t.Helper()
 	c := builder.New[any]("child")

@@ -188,7 +188,7 @@ func TestWorkIsSkippedWithAnOutput(t *testing.T) {
 // once is a policy that does not try again.
 var once = builder.Retry(func(p *retry.Policy) { p.Attempts = 1 })
 
-// A completion handler that has not been told of the failure is not told of it; it is told of the end that comes.
+// A completion handler that was not called for the failure is called only for the end after the resume.
 func TestAResumedRunTellsItsEnd(t *testing.T) {
 	t.Parallel()
 	var ends []string

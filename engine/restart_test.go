@@ -93,8 +93,8 @@ func TestStepsAreKeptOverAttempts(t *testing.T) {
 	require.Equal(t, map[string]int{"charge": 1, "mail": 1, "save": 3}, x.did)
 }
 
-// Case 54: a restart is a fresh run with the same input, linked to the old one, which takes over the steps that were done.
-// Case 56: its end is told again.
+// Case 54: a restart is a fresh run with the same input, linked to the old one, which takes over the steps that were
+// done. Case 56: its end calls the handlers again.
 func TestRestart(t *testing.T) {
 	x, h := newBuying(t, builder.Retry(func(p *retry.Policy) { p.Attempts = 1 }))
 	x.fails = 1
@@ -165,7 +165,8 @@ func TestRestart(t *testing.T) {
 	require.Empty(t, x.did, "all its steps are kept")
 }
 
-// Case 55: a run that was canceled in its sleep runs to its end when it is restarted; one that goes on is not restarted.
+// Case 55: a run that was canceled in its sleep runs to its end when it is restarted; one that goes on is not
+// restarted.
 func TestRestartOfACanceledRun(t *testing.T) {
 	x, h := newBuying(t)
 	x.wait = 30 * day
@@ -262,8 +263,8 @@ func TestCancelSettlesSteps(t *testing.T) {
 	require.ErrorIs(t, err, builder.ErrCanceled)
 }
 
-// Case 57: cleaning up is an error while the run goes on, and the second time; many steps, children and unread events go with it:
-// 500 steps, more than a transaction removes, and 10,000 in the nightly form.
+// Case 57: cleaning up is an error while the run goes on, and the second time; many steps, children and unread events
+// go with it: 500 steps, more than a transaction removes, and 10,000 in the nightly form.
 func TestCleanupTakesStepsAndChildren(t *testing.T) {
 	child := builder.MustFunc("child", echo)
 	big := builder.MustFunc("big", func(ctx context.Context, n int) (int, error) {
@@ -289,8 +290,8 @@ func TestCleanupTakesStepsAndChildren(t *testing.T) {
 	nothingLeft(t, e)
 }
 
-// A restart is the same work: what was told to the world by a key is told by the same key again, also when the run that began
-// it is gone, and chance falls as it did.
+// A restart is the same work: what was sent to services with a key is sent with the same key again, also when the run that
+// began it is gone, and chance falls as it did.
 func TestARestartKeepsItsKeys(t *testing.T) {
 	said := make(map[string]bool)
 	again := errors.New("again")

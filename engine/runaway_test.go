@@ -20,8 +20,8 @@ import (
 	"github.com/tasq-dev/tasq/internal/testsize"
 )
 
-// A loop of automatic tasks is stopped after some thousand rounds, long before it has taken memory; one that leaves goes
-// on, also if it has gone round as often in its life.
+// A loop of automatic tasks is stopped after some thousand rounds, long before it has taken memory; one that leaves
+// goes on, also if it has gone round as often in its life.
 func TestALoopOfAutomaticTasks(t *testing.T) {
 	t.Parallel()
 	var rounds, most int
@@ -59,7 +59,8 @@ func TestALoopOfAutomaticTasks(t *testing.T) {
 	require.Equal(t, workitem.Started, live(t, e, id, "wait").State, "nothing of it happened")
 }
 
-// A job whose result would have the case go round without end has no one to get the refusal: that is an incident, and the case stays as it was.
+// A job whose result would have the case go round without end has no one to get the refusal: that is an incident, and
+// the case stays as it was.
 func TestAJobWhoseResultIsARunawayIsAnIncident(t *testing.T) {
 	b := builder.New[struct{}]("loop")
 	work := builder.Task(b, "work", builder.Work[struct{}, struct{}]{
@@ -107,7 +108,8 @@ func TestATaskOfManyAutomaticItemsIsNoRunaway(t *testing.T) {
 	require.Equal(t, state.CaseCompleted, c.State)
 }
 
-// A loop in which each round is a command, and takes no time, ends on a clock that stands still: the tests would hang otherwise.
+// A loop in which each round is a command, and takes no time, ends on a clock that does not advance: the tests would
+// hang otherwise.
 func TestALoopThatTakesNoTime(t *testing.T) {
 	t.Parallel()
 	b := builder.New[any]("tick")

@@ -34,9 +34,9 @@ const stepCuts = 40
 // stepWorkers is how many functions of the victim run at a time: so many calls may be under way when it dies.
 const stepWorkers = 4
 
-// TestKillAtEveryCommitOfSteps is like TestKillAtEveryCommit for functions of steps: calls with retries, sleeps, events,
-// child cases, branches and cancellations. The functions note each call in a file that survives. Eight processes are killed
-// by default, and eighty in the nightly form.
+// TestKillAtEveryCommitOfSteps is like TestKillAtEveryCommit for functions of steps: calls with retries, sleeps,
+// events, child cases, branches and cancellations. The functions note each call in a file that survives. Eight
+// processes are killed by default, and eighty in the nightly form.
 func TestKillAtEveryCommitOfSteps(t *testing.T) {
 	cut{first: 2, last: 3 * stepCuts, every: 39, nightly: 3}.each(t, func(t *testing.T, path string, n int, moment string) {
 		surviveSteps(t, path, killed(t, "TestStepVictim", "TASQ_STEP_VICTIM", path, n, moment, "sent "))
@@ -83,7 +83,7 @@ func finishSteps(t *testing.T, e *engine.Engine) {
 	}
 }
 
-// stuck tells what has not ended.
+// stuck describes what has not ended.
 func stuck(t *testing.T, e *engine.Engine) string {
 	t.Helper()
 	var b strings.Builder
@@ -115,8 +115,8 @@ func stepsOf(t testing.TB, e interface {
 	return all
 }
 
-// checkCalls compares the calls that the functions noted with the attempts that were recorded. A call that was under way
-// when the process died may be there once more; nothing else may.
+// checkCalls compares the calls that the functions noted with the attempts that were recorded. A call that was under
+// way when the process died may be there once more; nothing else may.
 func checkCalls(t *testing.T, e *engine.Engine, path string) {
 	t.Helper()
 	data, err := os.ReadFile(path)

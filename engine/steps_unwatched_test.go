@@ -15,8 +15,8 @@ import (
 	"github.com/tasq-dev/tasq/workflow"
 )
 
-// A run that goes on learns what has ended before its function came to the first step: otherwise it would wait for it in
-// memory for ever.
+// A run that goes on learns what has ended before its function came to the first step: otherwise it would wait for it
+// in memory without limit.
 func TestAWaitThatEndsBeforeTheFunctionLooksAtItsSteps(t *testing.T) {
 	entered, release := make(chan struct{}), make(chan struct{})
 	var runs tally
@@ -47,7 +47,8 @@ func TestAWaitThatEndsBeforeTheFunctionLooksAtItsSteps(t *testing.T) {
 	e.Check()
 }
 
-// Values have no commit of their own: those that nothing was recorded after come with the end of the job, failed or not.
+// Values have no commit of their own: those that nothing was recorded after come with the end of the job, failed or
+// not.
 func TestTheLastValuesOfAFunctionAreRecordedWithItsEnd(t *testing.T) {
 	for _, failed := range []bool{false, true} {
 		w, _ := function(t, "clock", func(ctx context.Context, _ int) (int, error) {

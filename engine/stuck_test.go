@@ -22,8 +22,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// A run whose job has taken its process down too often says that it is stuck, with its incident and how to release it, instead
-// of being waited for without end. Reset, it goes on.
+// A run whose job has taken its process down too often says that it is stuck, with its incident and how to release it,
+// instead of being waited for without end. Reset, it goes on.
 func TestAStuckRunSaysSo(t *testing.T) {
 	ctx := t.Context()
 	begun := make(chan struct{}, 8)
@@ -76,8 +76,8 @@ func TestAStuckRunSaysSo(t *testing.T) {
 	require.Equal(t, 2, got)
 }
 
-// A long function outlives any number of crashes, as long as it comes further in between: only a part that takes the process
-// down again and again is given up.
+// A long function outlives any number of crashes, as long as it comes further in between: only a part that takes the
+// process down again and again is given up.
 func TestRecordedStepResetsCrashCount(t *testing.T) {
 	ctx := t.Context()
 	const parts = 3 * kernel.MaxCrashes
@@ -111,7 +111,7 @@ func TestRecordedStepResetsCrashCount(t *testing.T) {
 	require.Equal(t, parts, got)
 }
 
-// Who waits already is told as it happens. An item that a person has started, and works on, is not stuck.
+// A caller that waits already is notified. An item that a person has started, and works on, is not stuck.
 func TestWaitReturnsWhenRunGetsStuck(t *testing.T) {
 	ctx := t.Context()
 	b := builder.New[int]("stubborn")

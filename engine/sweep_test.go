@@ -41,8 +41,8 @@ func there(t testing.TB, e *enginetest.Engine, runs []builder.Run[int]) (list []
 	return list
 }
 
-// Case 14: runs that ended more than seven days ago vanish, by themselves, at their time; younger ones, and those that go on,
-// stay. So it is after a crash, and for more than one page.
+// Case 14: runs that ended more than seven days ago vanish, by themselves, at their time; younger ones, and those that
+// go on, stay. So it is after a crash, and for more than one page.
 func TestRunsAreKeptForAWeek(t *testing.T) {
 	a := builder.MustFunc("a", echo)
 	b := builder.New[any]("human", builder.Keep(day))
@@ -132,7 +132,8 @@ func TestASweepSurvivesACrash(t *testing.T) {
 	nothingLeft(t, e)
 }
 
-// Zero removes a run as soon as its handlers were told; a negative time keeps it for ever, as an ordinary workflow is.
+// Zero removes a run as soon as its handlers were called; a negative time keeps it without limit, as an ordinary
+// workflow is.
 func TestKeepZeroAndForever(t *testing.T) {
 	told := 0
 	later := builder.LaterHandler("later", func(context.Context, builder.Ended[int], int) error {
@@ -209,8 +210,8 @@ func TestACaseGoesWithEverything(t *testing.T) {
 	nothingLeft(t, e)
 }
 
-// Ten thousand cases go in pages; the commands of others are done in between. What cannot be removed is passed over and tried
-// again, and does not keep the rest.
+// Ten thousand cases go in pages; the commands of others are done in between. What cannot be removed is passed over and
+// tried again, and does not keep the rest.
 func TestUnremovableCaseDoesNotBlockOthers(t *testing.T) {
 	a := builder.MustFunc("a", echo, builder.Keep(time.Hour))
 	o := &stubborn{Opener: sqlite.Memory()}
@@ -246,8 +247,8 @@ func (o *stubborn) Open(ctx context.Context, opts store.Options) (store.Store, e
 	}}).Open(ctx, opts)
 }
 
-// A handler of an ended run takes the process down again and again: the engine that gives it up does so while it opens, before
-// it knows what may be removed.
+// A handler of an ended run takes the process down again and again: the engine that gives it up does so while it opens,
+// before it knows what may be removed.
 func TestAHandlerThatKillsItsProcess(t *testing.T) {
 	begun := make(chan struct{}, 8)
 	hang := builder.LaterHandler("hang", func(ctx context.Context, _ builder.Ended[int], _ int) error {

@@ -17,7 +17,7 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// A mistake in the code is not lost though the function ignores the error: its job fails, and no attempt can mend it.
+// A mistake in the code is not lost though the function ignores the error: its job fails, and no attempt can succeed.
 func TestAMistakeCannotBeIgnored(t *testing.T) {
 	one := func(context.Context) (int, error) { return 1, nil }
 	for text, f := range map[string]func(context.Context){

@@ -399,7 +399,7 @@ func TestThreeThousandBranches(t *testing.T) {
 	require.NoError(t, job.Run(t.Context(), fn).Err)
 }
 
-// What is kept of a mistake has a code, by which failed runs are told apart.
+// What is kept of a mistake has a code, by which failed runs are distinguished.
 func TestAMistakeHasACode(t *testing.T) {
 	nothing := func(context.Context) (int, error) { return 0, nil }
 	for code, fn := range map[string]func(context.Context) error{

@@ -72,7 +72,7 @@ func TestSillySleepsAreErrors(t *testing.T) {
 	require.ErrorIs(t, out.Err, step.ErrUsage, "though the function hides it")
 }
 
-// The code has changed while the job slept; the job wakes when it was told to.
+// The code has changed while the job slept; the job wakes at the recorded time.
 func TestTheFirstWakeTimeHolds(t *testing.T) {
 	job, d := steptest.New(), time.Hour
 	fn := func(ctx context.Context) error { return step.Sleep(ctx, "sleep", d) }

@@ -32,7 +32,8 @@ func claims(join builder.Rule, opts ...builder.Option) *builder.Builder[any] {
 	return b
 }
 
-// The refusal of Build has the run that shows why, and the run is a scenario that the engine plays as told.
+// The refusal of Build has the run that shows why, and the run is a scenario that the engine executes without a
+// mismatch.
 func TestTheRefusalOfBuildRunsAsAScenario(t *testing.T) {
 	_, err := claims(builder.Xor).Build()
 	text, err := enginetest.Scenario(err)
@@ -76,7 +77,7 @@ func TestOtherErrorsAreNoScenario(t *testing.T) {
 	require.ErrorIs(t, err, scenario.ErrNoWitness)
 }
 
-// recorder is a test that notes what it is told.
+// recorder is a test that records its failures.
 type recorder struct {
 	testing.TB
 	errors, logs []string
@@ -148,8 +149,8 @@ func ExampleScenario() {
 	// # improper-completion: a case can complete while work is left over: "register->damage"
 }
 
-// Workflows that are sound alone, and whose cases can wait for each other for what they hold, are not sound together. What one of them allows is not
-// said of it, and allowing it is not superfluous.
+// Workflows that are sound alone, and whose cases can wait for each other for what they hold, are not sound together.
+// What one of them allows is not said of it, and allowing it is not superfluous.
 func TestSoundLooksAtWhatCasesHoldTogether(t *testing.T) {
 	holding := func(name, first, second string, opts ...builder.Option) engine.Workflow {
 		b := builder.New[int](name, opts...)

@@ -11,7 +11,7 @@ import (
 	"github.com/tasq-dev/tasq/net"
 )
 
-// Each line is wrong in one way, and is told so in these words.
+// Each line has one error, with this text.
 func TestSyntaxErrorsSayWhatWasExpected(t *testing.T) {
 	tests := []struct{ line, text string }{
 		// statements

@@ -19,7 +19,7 @@ import (
 	"github.com/tasq-dev/tasq/internal/testsize"
 )
 
-// reference is the token game told a second time, as plainly as possible: tasks with one item each and routing tasks,
+// reference is a second, simple implementation of the token game: tasks with one item each and routing tasks,
 // and- and xor-joins and -splits, cancellation regions. It shares no code with the kernel; it calls itself, where the
 // kernel has an agenda, and recomputes what holds, where the kernel follows what was touched.
 type reference struct {
@@ -162,8 +162,8 @@ func (r *reference) complete(t, to string) {
 	}
 }
 
-// cancel does a region, and returns the tasks that it canceled. A canceled member loses its private inputs, so that it is
-// enabled again only by shared ones.
+// cancel does a region, and returns the tasks that it canceled. A canceled member loses its private inputs, so that it
+// is enabled again only by shared ones.
 func (r *reference) cancel(t string) map[string]bool {
 	canceled := make(map[string]bool)
 	if r.wrong == "cancels nothing" {
@@ -276,8 +276,8 @@ func TestRandomNetsAgreeWithTheReferenceOnPostgres(t *testing.T) {
 // found are the seeds of nets by which the slowest faults to find are seen.
 var found = map[string]int{"withdraws nothing": 65, "keeps private tokens": 198}
 
-// The comparison sees each fault of a reference. It begins with the net that is known to show the fault; the nightly form, and the
-// others if that net shows it no more, search from the first net.
+// The comparison sees each fault of a reference. It begins with the net that is known to show the fault; the nightly
+// form, and the others if that net shows it no more, search from the first net.
 func TestAWrongReferenceDisagrees(t *testing.T) {
 	for _, wrong := range faults {
 		played := rapid.Custom(func(rt *rapid.T) string { return play(rt, wrong, sqlite.Memory()) })
@@ -292,7 +292,8 @@ func TestAWrongReferenceDisagrees(t *testing.T) {
 	}
 }
 
-// play plays a random net on an engine with the store, which is empty, and on a reference that has the fault, and returns the first difference.
+// play plays a random net on an engine with the store, which is empty, and on a reference that has the fault, and
+// returns the first difference.
 func play(rt *rapid.T, wrong string, o store.Opener) (difference string) {
 	text := randomNet(rt)
 	parsed, err := ParseNotation(net.Pos{}, text)

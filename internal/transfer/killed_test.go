@@ -23,7 +23,8 @@ import (
 	"github.com/tasq-dev/tasq/store/storetest"
 )
 
-// envCopy tells a process of the test what to copy where, and at which update of the target it dies: "from to 2 before".
+// envCopy has what a process of the test copies, and where, and at which update of the target it dies: "from to 2
+// before".
 const envCopy = "TASQ_TEST_COPY"
 
 // place is a database by a word: a connection string, or a path.
@@ -80,8 +81,8 @@ func TestCopier(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A copy that is killed at any commit is half a copy, which is told from a whole one, and is completed by the next. The usual form kills it at
-// each fifth commit.
+// A copy that is killed at any commit is incomplete, which is detected, and is completed by the next. The usual form
+// kills it at each fifth commit.
 func TestACopyThatIsKilledGoesOn(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts and kills processes, which takes seconds; run without -short")
@@ -108,7 +109,8 @@ func TestACopyThatIsKilledGoesOn(t *testing.T) {
 	}
 }
 
-// killed copies by a process that dies in an update of the target, and then by one that does not. It reports whether the first one died.
+// killed copies by a process that dies in an update of the target, and then by one that does not. It reports whether
+// the first one died.
 func killed(t *testing.T, w *storetest.World, from, to string, n int, when string) bool {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestCopier$", "-test.count=1")

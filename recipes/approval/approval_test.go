@@ -18,7 +18,7 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// office pays, and prints what it tells employees.
+// office pays, and prints its messages to employees.
 type office struct{}
 
 func (office) Pay(_ context.Context, c approval.Claim) (approval.Payment, error) {

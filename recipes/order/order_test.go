@@ -23,7 +23,7 @@ import (
 
 var books = domain.Collection[string, order.Receipt]{Name: "orders"}
 
-// shop tells what it is asked. Saving fails as often as failures says.
+// shop prints its calls. Saving fails as often as failures says.
 type shop struct {
 	failures int
 	declined bool
@@ -92,7 +92,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// run starts an order on an engine whose clock stands still.
+// run starts an order on an engine whose clock does not advance.
 func run(t *testing.T, s *shop) (*enginetest.Engine, *order.Recipe, workitem.CaseID) {
 	t.Helper()
 	s.told = t.Logf

@@ -394,7 +394,7 @@ func TestAReaderDoesNotMigrate(t *testing.T) {
 	require.ErrorContains(t, err, "version 0 of the schema, and this program reads version")
 }
 
-// A damaged row or page is an error that names the file, whoever finds it, and never a panic.
+// A damaged row or page is an error that names the file, in every operation, and never a panic.
 func TestDamageIsReported(t *testing.T) {
 	t.Parallel()
 	journaled, w := written(t)

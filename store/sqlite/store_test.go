@@ -29,8 +29,8 @@ func TestWhatEndedEarlierIsCounted(t *testing.T) {
 	storetest.EndedEarlier(t, sqlite.File(path), "", "", "", "DELETE FROM migrations WHERE version >= 6", func(sql string) { edit(t, path, sql) })
 }
 
-// lagging is a file whose owner never writes its tables but when it is closed: whoever looks is another process, as far as
-// the file can tell, and lays everything over them.
+// lagging is a file whose owner never writes its tables but when it is closed: each reader is another process, as far
+// as the file can tell, and lays everything over them.
 type lagging struct{ path string }
 
 func (l lagging) Open(ctx context.Context, o store.Options) (store.Store, error) {
@@ -47,7 +47,7 @@ type laggingStore struct {
 	reader store.Store
 }
 
-// Idle writes no window, but tells whether the store is closed.
+// Idle writes no window, but reports whether the store is closed.
 func (s *laggingStore) Idle(ctx context.Context) error {
 	return s.Update(ctx, func(store.Tx) error { return nil })
 }
@@ -60,8 +60,8 @@ func (s *laggingStore) Close() error { return errors.Join(s.reader.Close(), s.St
 
 func (s *laggingStore) Kill() error { return errors.Join(s.reader.Close(), s.Store.Kill()) }
 
-// Everything that holds for a store holds for a reader beside an owner whose tables lag. The usual form has some of the rules of what is
-// read: what is written goes to the owner.
+// Everything that holds for a store holds for a reader beside an owner whose tables lag. The usual form has some of the
+// rules of what is read: what is written goes to the owner.
 func TestAReaderBesideALaggingOwner(t *testing.T) {
 	if testing.Short() {
 		t.Skip("each read lays the whole log over the tables, which takes minutes with the race detector; run without -short")

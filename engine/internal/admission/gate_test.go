@@ -147,7 +147,7 @@ func TestRandomHistoriesOfAdmission(t *testing.T) {
 	}
 }
 
-// Whoever waits for a limit is admitted in the order of the queue, and a large amount is not starved by small ones.
+// Jobs that wait for a limit are admitted in the order of the queue, and a large amount is not starved by small ones.
 func TestALineIsInOrder(t *testing.T) {
 	w := newWorld(t, limit.Resource("s", 3))
 	one := workitem.Take{Limit: "s", N: 1}

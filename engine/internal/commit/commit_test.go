@@ -20,7 +20,7 @@ import (
 
 var errDisk = errors.New("the disk is full")
 
-// fakeStore runs updates on nothing, and fails as it is told.
+// fakeStore runs updates without data, with the given errors.
 type fakeStore struct {
 	store.Store
 	updates int
@@ -150,7 +150,8 @@ func TestARequestIsDoneAgainWithoutItsExtension(t *testing.T) {
 	require.Empty(t, a.outcomes)
 }
 
-// If one request undoes the transaction, the others are done again without it, and what was added to them first did not happen.
+// If one request undoes the transaction, the others are done again without it, and what was added to them first did not
+// happen.
 func TestTheOthersOfABatchAreDoneAgain(t *testing.T) {
 	var recovered, runs int
 	s, a := &fakeStore{}, &added{}

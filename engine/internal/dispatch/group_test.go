@@ -12,7 +12,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// A function that passes its context on to a client tells it how long it has: until the last of its runs is given up.
+// A function that passes its context on to a client gives it a deadline: that by which the last of its runs is given
+// up.
 func TestABatchHasTheLastDeadlineOfItsRuns(t *testing.T) {
 	first := time.Now().Add(time.Hour)
 	last := first.Add(time.Minute)

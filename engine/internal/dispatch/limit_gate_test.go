@@ -73,7 +73,7 @@ func TestEndedJobReturnsItsSlots(t *testing.T) {
 	}
 }
 
-// A job that was told that there is room, and whose queue is paused, lets the next one of the line go first.
+// A job that was made ready, and whose queue is paused, lets the next one of the line go first.
 func TestAJobOfAPausedQueueIsPassedOver(t *testing.T) {
 	g, ready := gateOf(seats(1))
 	first, second, third := jobOf(g, 1, 1), jobOf(g, 2, 1), jobOf(g, 3, 1)

@@ -61,7 +61,7 @@ func (w *worker) write(steps ...*workitem.Step) (stored []*workitem.Step, did st
 	return stored, did
 }
 
-// resume claims the job once more.
+// resume claims the job again.
 func (w *worker) reclaim() string {
 	w.t.Helper()
 	work, did := w.claim()
@@ -94,7 +94,8 @@ func called(name, of string) *workitem.Step {
 	return &workitem.Step{Name: name, Kind: workitem.StepCase, Target: of, State: workitem.StepWaiting, Input: json.RawMessage(`5`)}
 }
 
-// A job that sleeps gives its worker up until the first of its steps is due, and finds it done then. It counts as no attempt.
+// A job that sleeps gives its worker up until the first of its steps is due, and finds it done then. It counts as no
+// attempt.
 func TestAJobSleeps(t *testing.T) {
 	w := working(t, function(t, "w"))
 	began := w.now
@@ -249,7 +250,8 @@ func (w *worker) mustSettle() string {
 	return did
 }
 
-// A function that is due for its next attempt goes on waiting until the job calls it, so its job is not suspended for it.
+// A function that is due for its next attempt goes on waiting until the job calls it, so its job is not suspended for
+// it.
 func TestAStepThatIsToBeTriedAgain(t *testing.T) {
 	w := working(t, function(t, "w"))
 	again := &workitem.Step{Name: "do", Kind: workitem.StepDo, State: workitem.StepWaiting, Attempt: 1, Due: w.now.Add(time.Minute)}
@@ -269,8 +271,8 @@ func TestAStepThatIsToBeTriedAgain(t *testing.T) {
 	require.Equal(t, 2, w.host.step("do").Attempt)
 }
 
-// A step that has ended in the meantime stays as it ended, and the job that reports on it gets it so. One that was never
-// recorded is refused.
+// A step that has ended in the meantime stays as it ended, and the job that reports on it gets it so. One that was
+// never recorded is refused.
 func TestAStepThatHasEnded(t *testing.T) {
 	w := working(t, function(t, "w"))
 	stored, _ := w.write(awaited("wait", "go"))
@@ -341,7 +343,8 @@ func TestATokenIsUsedOnce(t *testing.T) {
 	require.ErrorIs(t, err, kernel.ErrNotFound)
 }
 
-// A topic reaches each who waits for it, and is not kept for later ones. The events of a case have nothing to do with it.
+// A topic reaches each who waits for it, and is not kept for later ones. The events of a case have nothing to do with
+// it.
 func TestATopicReachesAllWhoWait(t *testing.T) {
 	w := working(t, function(t, "w"))
 	topic := func(name string) *workitem.Step { s := awaited(name, "news"); s.Topic = true; return s }

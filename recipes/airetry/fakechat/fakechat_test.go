@@ -31,7 +31,7 @@ func start(t *testing.T, o fakechat.Options) (*fakechat.Server, *chat.Client) {
 	return s, &chat.Client{BaseURL: s.URL(), Model: s.Model(), Key: o.Key, HTTP: new(http.Client)}
 }
 
-// over is a wait that has ended, never one that goes on for ever.
+// over is a wait that has ended, never one without end.
 var over, never = func() chan time.Time { c := make(chan time.Time); close(c); return c }(), make(chan time.Time)
 
 func endless(time.Duration) <-chan time.Time { return never }

@@ -110,7 +110,7 @@ func codes(f *check.File) (list []string) {
 	return list
 }
 
-// What the reader of BPMN adds is nothing that its author could mend: the last or-join and the regions.
+// What the reader of BPMN adds cannot be corrected by its author: the last or-join and the regions.
 func TestNoWarningsAboutWhatTheReaderAdds(t *testing.T) {
 	two := `<definitions><process id="p"><startEvent id="s"/><exclusiveGateway id="x"/><endEvent id="a"/><endEvent id="b"/>` +
 		`<sequenceFlow id="f1" sourceRef="s" targetRef="x"/><sequenceFlow id="f2" sourceRef="x" targetRef="a"/>` +
@@ -203,7 +203,7 @@ func TestDamagedArchives(t *testing.T) {
 	require.Equal(t, check.CodeUnreadable, missing[0].Messages()[0].Code)
 }
 
-// Files are checked side by side, and told in their order.
+// Files are checked concurrently, and reported in their order.
 func TestOrderStays(t *testing.T) {
 	dir := t.TempDir()
 	files := map[string]string{}

@@ -12,7 +12,7 @@ import (
 	"github.com/tasq-dev/tasq/internal/scenario"
 )
 
-// Whatever the bytes, a file is checked and told in every form, and the runs that show its findings can be written.
+// Whatever the bytes, a file is checked and reported in every form, and the runs that show its findings can be written.
 func FuzzCheck(f *testing.F) {
 	for _, x := range check.Explanations() {
 		f.Add(x.Example)

@@ -91,7 +91,7 @@ func TestAStoppedOnboardingGoesOn(t *testing.T) {
 	}
 }
 
-// Whoever follows the link of the mail sends the event, once.
+// A request of the link in the mail sends the event, once.
 func TestTheLinkOfTheMailIsAWebhook(t *testing.T) {
 	t.Parallel()
 	o := onboarding(t)

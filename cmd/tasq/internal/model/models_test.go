@@ -42,8 +42,8 @@ func archive(t *testing.T, name string) *tar.Reader {
 	return nil
 }
 
-// Every published model is told by its content, whatever its name, and what is read comes back the same after it
-// was written in net notation and as PNML.
+// The format of every published model is recognised by its content, whatever its name, and what is read comes back the
+// same after it was written in net notation and as PNML.
 func TestPublishedModelsComeBack(t *testing.T) {
 	for name, want := range map[string]struct {
 		format model.Format
