@@ -18,9 +18,9 @@ import (
 // Info is the current state of a schedule.
 type Info struct {
 	State
-	Case  workitem.CaseID // its current case, which ends with the next tick or command
-	Since time.Time       // when that was started
-	Ended bool            // the schedule was removed
+	Case  workitem.CaseID `json:"case"`            // its current case, which ends with the next tick or command
+	Since time.Time       `json:"since"`           // when that was started
+	Ended bool            `json:"ended,omitempty"` // the schedule was removed
 	ended request         // the request that ended its current case; the zero value if it has not ended
 }
 

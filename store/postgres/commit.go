@@ -125,7 +125,7 @@ func (tx *transaction) commit() error {
 		b.queue("COMMIT")
 		committed = tx.parts.n + b.b.Len()
 		if tx.s.mayBeginAhead() {
-			behind.queue("BEGIN")
+			behind.queue(begin)
 			behind.queue(currentXact)
 		}
 	}

@@ -182,7 +182,7 @@ const prompt = "SET LOCAL idle_in_transaction_session_timeout = '5s'"
 // between, or the connection is lost, the server soon ends the session and releases its locks, for which other engines
 // or the next connection of this engine wait. The statements in set configure the transaction.
 func (c *conn) transaction(ctx context.Context, f func() error, set ...string) error {
-	if _, err := c.begin(ctx, "BEGIN", append([]string{prompt}, set...)...); err != nil {
+	if _, err := c.begin(ctx, begin, append([]string{prompt}, set...)...); err != nil {
 		return err
 	}
 	if err := f(); err != nil {

@@ -44,7 +44,7 @@ func (tx *transaction) position() error {
 		return nil
 	}
 	// In one message. pg_current_xact_id assigns an id to the transaction if it has none yet.
-	ask := func() (*pgconn.Result, error) { return tx.w.begin(context.Background(), "BEGIN", currentXact) }
+	ask := func() (*pgconn.Result, error) { return tx.w.begin(context.Background(), begin, currentXact) }
 	if tx.begun {
 		ask = func() (*pgconn.Result, error) { return tx.w.last(context.Background(), currentXact) }
 	}

@@ -172,7 +172,7 @@ func (tx *transaction) Do(statement string, f func() error) error {
 // user's SQL there is nothing on the server to roll back.
 func (tx *transaction) beginLocked() error {
 	if tx.useAheadLocked(); !tx.begun {
-		if _, err := tx.w.begin(context.Background(), "BEGIN"); err != nil {
+		if _, err := tx.w.begin(context.Background(), begin); err != nil {
 			return err
 		}
 		tx.begun = true

@@ -28,7 +28,7 @@ var (
 	// in any case, see keyed.
 	writerNeeds = append([]setting{
 		{"plan_cache_mode", "force_generic_plan"}, {"lock_timeout", "2s"}, {"statement_timeout", "30s"},
-		{"idle_in_transaction_session_timeout", "5min"},
+		{"idle_in_transaction_session_timeout", "5min"}, {"default_transaction_isolation", "read committed"},
 	}, keyed...)
 
 	// keyed makes the planner find rows by their keys, see byKey. A session caches the plan of a statement for the size
@@ -36,6 +36,11 @@ var (
 	// a scan. The user's SQL is planned without these settings: see usersPlans and storesPlans.
 	keyed = []setting{{"enable_seqscan", "off"}, {"enable_bitmapscan", "off"}, {"enable_hashjoin", "off"}, {"enable_mergejoin", "off"}, {"jit", "off"}}
 )
+
+// begin begins a transaction of the writer. It must see what others have committed since it began, to find out that a tree
+// is stale: it begins ahead of the commands that it will have. The role or the database may have another level, which in a
+// session of a pooler is that of the next transaction.
+const begin = "BEGIN ISOLATION LEVEL READ COMMITTED"
 
 // usersPlans restores the planner settings of the role and the database until the end of the transaction; storesPlans
 // sets the store's own again.

@@ -90,7 +90,7 @@ func (tx *transaction) begin() error {
 	if tx.useAheadLocked(); tx.begun {
 		return nil
 	}
-	if _, err := tx.w.begin(context.Background(), "BEGIN"); err != nil {
+	if _, err := tx.w.begin(context.Background(), begin); err != nil {
 		return tx.failLocked(err)
 	}
 	tx.begun = true
