@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -162,7 +163,7 @@ func (a *app) countFirst(ctx context.Context, q *asking, all bool, targets []str
 	return a.many(ctx, q, targets, what)
 }
 
-// many acts on every target: by a durable bulk action if this process can own the database, and otherwise by one
+// many acts on every target: with --queue by commands for the next owner of the database; otherwise by a durable bulk action if this process can own the database, and otherwise by one
 // command each. what is the noun for one.
 func (a *app) many(ctx context.Context, q *asking, targets []string, what string) error {
 	if err := q.complete(); err != nil {
@@ -170,6 +171,9 @@ func (a *app) many(ctx context.Context, q *asking, targets []string, what string
 	}
 	o := owning{a: a}
 	action := bulk.Action{Kind: q.command.Kind, Payload: q.command.Payload, Reason: q.reason, Actor: q.command.Actor}
+	if q.queue {
+		return o.leaveAll(ctx, action, targets)
+	}
 	result, err := o.bulk(ctx, action, targets)
 	if errors.Is(err, store.ErrOwned) {
 		result, err = o.each(ctx, q, action, targets)
@@ -222,6 +226,28 @@ func (o *owning) bulk(ctx context.Context, action bulk.Action, targets []string)
 		result, err = run.Result(ctx, e)
 	}
 	return result, errors.Join(err, e.Close())
+}
+
+// leaveAll leaves a command for each target to the process that owns the database next.
+func (o *owning) leaveAll(ctx context.Context, action bulk.Action, targets []string) (err error) {
+	if o.db, err = o.a.database(); err != nil {
+		return err
+	}
+	for i, target := range targets {
+		c, err := action.Command(target, "")
+		if err != nil {
+			return err
+		}
+		command, err := json.Marshal(c)
+		if err != nil {
+			return err
+		}
+		if err := o.db.Inbox().Leave(ctx, command); err != nil {
+			return &exitError{ExitDatabase, fmt.Errorf("%s of %d left: %w", printable.Plural(i, "command"), len(targets), err)}
+		}
+	}
+	o.a.remark("%s left in %s for the program that owns it next", printable.Plural(len(targets), "command"), o.db.Name())
+	return nil
 }
 
 // each leaves a command for each target to the process that owns the database.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tasq-dev/tasq/builder"
 	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/internal/integrity"
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store/sqlite"
 	"github.com/tasq-dev/tasq/workflow"
@@ -61,6 +62,42 @@ func TestDeadLettersAreRedrivenByCommand(t *testing.T) {
 	code, _, errs := tasq(t, db, "redrive", id.String())
 	require.Equal(t, ExitNotFound, code)
 	require.Contains(t, errs, workflow.LabelLetter)
+}
+
+// With --queue the letters are redriven by the next program that has their functions.
+func TestAllDeadLettersAreLeftForTheNextOwner(t *testing.T) {
+	t.Parallel()
+	var up atomic.Bool
+	charge := builder.MustFunc("charge", func(_ context.Context, n int) (int, error) {
+		if up.Load() {
+			return n, nil
+		}
+		return 0, &workitem.Failure{Code: "no-funds"}
+	}, builder.DeadLetter(builder.MustLetters("letters")), builder.Retry(func(p *retry.Policy) { p.Attempts = 1 }))
+	db := filepath.Join(t.TempDir(), "s.db")
+	e, err := engine.Open(t.Context(), sqlite.File(db), charge)
+	require.NoError(t, err)
+	for n := range 3 {
+		_, err := charge.Run(t.Context(), e, n)
+		require.NoError(t, err)
+	}
+	require.NoError(t, e.Drain(t.Context()))
+	require.NoError(t, e.Close())
+
+	code, _, errs := tasq(t, db, "redrive", "--all", "--queue", "--by", "ann")
+	require.Zero(t, code, errs)
+	require.Contains(t, errs, "3 commands left in ")
+
+	up.Store(true)
+	e, err = engine.Open(t.Context(), sqlite.File(db), charge)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, e.Close()) }()
+	code, _, errs = tasq(t, db, "case", "start", "charge", "--data", "9")
+	require.Zero(t, code, errs) // it was executed after the commands that were left
+	require.NoError(t, e.Drain(t.Context()))
+	_, out, _ := tasq(t, db, "cases", "--workflow", "charge", "--state", "completed")
+	require.Equal(t, 5, strings.Count(out, "\n"), "three letters, the last start and the title")
+	require.NoError(t, integrity.Check(t.Context(), e))
 }
 
 func TestTheSameAgainByCommand(t *testing.T) {
