@@ -30,10 +30,16 @@ const batchTime = time.Second
 // options of a run, such as a key, are those that the function options returns for its input; nil means none. The
 // handles are in the order of the inputs. If a start is refused, none of its batch is started, and the handles are
 // those of the batches before it; the error has the index of the input, and wraps the reason.
+//
+// In an engine with Config.MaxPending each run is a batch of its own: a start that would add a job to a full queue is
+// refused with engine.ErrFull, or waits for room (Config.WaitWhenFull).
 func Start[In, Out any](
 	ctx context.Context, e *engine.Engine, f *builder.FuncRef[In, Out], inputs []In, options func(In) []workflow.Option,
 ) ([]builder.Run[Out], error) {
 	started := make([]builder.Run[Out], 0, len(inputs))
+	if e.HasBounds() {
+		return startEach(ctx, e, f, inputs, options, started)
+	}
 	for len(started) < len(inputs) {
 		first := len(started)
 		batch := inputs[first:min(first+Batch, len(inputs))]
@@ -61,6 +67,24 @@ func Start[In, Out any](
 			return started, err
 		}
 		started = append(started, fresh...)
+	}
+	return started, nil
+}
+
+// startEach starts the runs one by one, each if its queue has room.
+func startEach[In, Out any](
+	ctx context.Context, e *engine.Engine, f *builder.FuncRef[In, Out], inputs []In, options func(In) []workflow.Option, started []builder.Run[Out],
+) ([]builder.Run[Out], error) {
+	for i, in := range inputs {
+		var opts []workflow.Option
+		if options != nil {
+			opts = options(in)
+		}
+		run, err := f.Run(ctx, e, in, opts...)
+		if err != nil {
+			return started, fmt.Errorf("input %d: %w", i, err)
+		}
+		started = append(started, run)
 	}
 	return started, nil
 }

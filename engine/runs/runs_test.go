@@ -56,6 +56,34 @@ func TestManyRunsAreStartedInFewCommits(t *testing.T) {
 	require.Len(t, times, runs.Batch+10, "one run for each input")
 }
 
+// A full queue refuses runs, or has them wait, as it does with single starts.
+func TestRunsAreStartedWhileTheirQueueHasRoom(t *testing.T) {
+	for _, waits := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			f := builder.MustFunc("second", func(ctx context.Context, n int) (int, error) {
+				<-time.After(time.Second)
+				return n, nil
+			})
+			e, err := engine.Config{Workers: 2, MaxPending: map[string]int{"": 3}, WaitWhenFull: waits}.Open(t.Context(), sqlite.Memory(), f)
+			require.NoError(t, err)
+			defer func() { require.NoError(t, e.Close()) }()
+			handles, err := runs.Start(t.Context(), e, f, evens(12), nil)
+			if waits {
+				require.NoError(t, err)
+				require.Len(t, handles, 12)
+			} else {
+				require.ErrorIs(t, err, engine.ErrFull)
+				require.ErrorContains(t, err, fmt.Sprintf("input %d: ", len(handles)))
+				require.LessOrEqual(t, len(handles), 2+3)
+				require.GreaterOrEqual(t, len(handles), 3)
+			}
+			_, err = runs.All(t.Context(), e, handles...)
+			require.NoError(t, err)
+			require.NoError(t, integrity.Check(t.Context(), e))
+		})
+	}
+}
+
 // Starts that take long, as on a slow machine, are several transactions, none of which takes as long as one may.
 func TestRunsThatAreStartedSlowlyAreStartedAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
