@@ -55,7 +55,7 @@ func (e *Engine) limitWaits(root workitem.CaseID) (list []workflow.LimitWait) {
 // Here describes what this engine can execute. It is an argument of why.Read, for a view that also reads other
 // things, and of why.ReadUnserved.
 func (e *Engine) Here() why.Here {
-	return why.Here{
+	here := why.Here{
 		Definition: e.definitions.Definition,
 		Workers:    e.dispatch.LimitOf,
 		Running:    e.dispatch.Running,
@@ -65,6 +65,10 @@ func (e *Engine) Here() why.Here {
 		Gathered:   e.dispatch.Gathered,
 		Fair:       e.fairOf,
 	}
+	if e.isShared() {
+		here.Elsewhere = func(queue string, job workitem.JobID) bool { return !e.dispatch.Has(queue, job) }
+	}
+	return here
 }
 
 // fairOf returns the position of a job in a fair queue of this engine.

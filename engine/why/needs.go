@@ -40,10 +40,10 @@ func (v *visit) needs(w *Wait, j *state.Job) {
 			continue
 		}
 		switch paused := set.Current().N == 0 && ((!t.Keyed && t.Any == nil) || len(set.Keys) == 0); {
-		case paused && v.in.Limits == nil:
+		case paused:
 			need.Text += ", which is paused"
 			w.Limits = append(w.Limits, need)
-		case v.in.Limits == nil:
+		case v.in.Limits == nil || v.in.Elsewhere != nil && v.in.Elsewhere(j.Queue, j.ID):
 			w.Needs = append(w.Needs, need)
 		}
 	}
