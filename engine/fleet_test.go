@@ -12,10 +12,12 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tasq-dev/tasq/builder"
 	"github.com/tasq-dev/tasq/domain"
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/internal/integrity"
 	"github.com/tasq-dev/tasq/internal/pgtest"
+	"github.com/tasq-dev/tasq/limit"
 	"github.com/tasq-dev/tasq/step"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/postgres"
@@ -163,6 +165,80 @@ func TestEnginesShareTheWork(t *testing.T) {
 	require.Equal(t, n, f.sql("SELECT count(*) FROM effects"))
 	require.Equal(t, n, f.sql("SELECT count(DISTINCT n) FROM effects"))
 	require.Greater(t, f.sql("SELECT count(DISTINCT worker) FROM effects"), 1, "one engine did all")
+}
+
+// While there are jobs without an owner, no engine has a free worker: an engine takes only as many as it has room for.
+func TestEnginesTakeWhatTheyHaveRoomFor(t *testing.T) {
+	f := newFleet(t)
+	const engines, workers, jobs = 3, 2, 40
+	began, release := make(chan string, jobs), make(chan struct{})
+	var last *engine.Engine
+	for _, name := range []string{"a", "b", "c"} {
+		w, _ := function(t, "work", func(context.Context, int) (int, error) {
+			began <- name
+			<-release
+			return 0, nil
+		})
+		last = f.open(engine.Config{Workers: workers}, w)
+	}
+	ids := make([]workitem.CaseID, jobs)
+	require.NoError(t, last.Update(t.Context(), func(tx *engine.Tx) error { // the others see all jobs at once
+		for i := range ids {
+			r, err := tx.Do(t.Context(), workflow.Start("work", []byte("0")))
+			if err != nil {
+				return err
+			}
+			ids[i] = r.Case
+		}
+		return nil
+	}))
+	running, late := make(map[string]int), time.After(time.Minute)
+	for range engines * workers {
+		select {
+		case name := <-began:
+			running[name]++
+		case <-late:
+			require.FailNow(t, "an engine is idle", "running: %v", running)
+		}
+	}
+	require.Equal(t, map[string]int{"a": workers, "b": workers, "c": workers}, running)
+	close(release)
+	for _, id := range ids {
+		require.Equal(t, "completed: 0", ends(t, last, id))
+	}
+}
+
+// An engine explains what a job of another engine needs of limits, as far as the database has it.
+func TestWhyAJobOfAnotherEngineWaits(t *testing.T) {
+	f := newFleet(t)
+	began, release := make(chan struct{}, 2), make(chan struct{})
+	work := func() engine.Workflow {
+		return builder.MustFunc("work", func(context.Context, int) (int, error) {
+			began <- struct{}{}
+			<-release
+			return 0, nil
+		}, builder.Limits(builder.Takes(limit.Resource("crane", 1), 1)))
+	}
+	b := f.open(engine.Config{}, work())
+	a := f.open(engine.Config{}, work())
+	running := startOn(t, a, "work", "0")
+	<-began
+	waiting := startOn(t, a, "work", "1")
+	text := func() string {
+		answer, err := b.Why(t.Context(), waiting)
+		require.NoError(t, err)
+		return answer.String()
+	}
+	require.Contains(t, text(), "and room for 1 of slots crane")
+	require.NotContains(t, text(), "which is paused")
+	_, err := a.Do(t.Context(), workflow.SetLimit("crane", 0))
+	require.NoError(t, err)
+	require.Contains(t, text(), "waits for 1 of slots crane, which is paused")
+	_, err = a.Do(t.Context(), workflow.SetLimit("crane", 1))
+	require.NoError(t, err)
+	close(release)
+	require.Equal(t, "completed: 0", ends(t, a, running))
+	require.Equal(t, "completed: 0", ends(t, a, waiting))
 }
 
 // blocking is a workflow whose worker waits until its context ends.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -71,9 +72,59 @@ func (d *Dispatcher) Others(are bool) {
 	d.sched.others = are
 }
 
-// Filter returns which of the jobs without an owner this engine takes.
-func (d *Dispatcher) Filter() store.TakeFilter {
-	var f store.TakeFilter
+// Filters returns which of the jobs without an owner this engine takes: as many of a queue as it has room for, since the
+// rest is for the other engines. A filter has the room of the fullest of its queues, so queues with far fewer workers than
+// the others have one of their own: otherwise a queue with one worker would make each take one of a single job. full
+// reports whether queues are left out because they have no room now.
+func (d *Dispatcher) Filters() (filters []store.TakeFilter, full bool) {
+	f := d.works()
+	s := &d.sched
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.others {
+		return []store.TakeFilter{f}, false
+	}
+	if d.haveBatches { // a worker processes many jobs at once
+		for _, q := range s.queues {
+			if q.backlog() >= q.limit {
+				f.Without, full = append(f.Without, q.name), true
+			}
+		}
+		return []store.TakeFilter{f}, full
+	}
+	for name := range d.o.Queues {
+		s.queueOf(name)
+	}
+	if f.Max = d.o.Workers; f.Max <= 0 { // the room of a queue that is not known yet
+		f.Max = math.MaxInt
+	}
+	if bound := s.roomOfAll(); bound <= 0 {
+		f.Only = []string{}
+		return []store.TakeFilter{f}, true
+	} else if bound < f.Max {
+		f.Max = bound
+	}
+	small := store.TakeFilter{Max: f.Max}
+	for _, q := range s.queues {
+		switch room := q.limit - q.backlog(); {
+		case slices.Contains(f.Without, q.name) || f.Only != nil && !slices.Contains(f.Only, q.name):
+		case room <= 0:
+			f.Without, full = append(f.Without, q.name), true
+		case 4*q.limit < d.o.Workers:
+			f.Without, small.Only = append(f.Without, q.name), append(small.Only, q.name)
+			small.Max = min(small.Max, room)
+		default:
+			f.Max = min(f.Max, room)
+		}
+	}
+	if filters = append(filters, f); len(small.Only) > 0 {
+		filters = append(filters, small)
+	}
+	return filters, full
+}
+
+// works returns the filter of the queues that this engine works by its configuration.
+func (d *Dispatcher) works() (f store.TakeFilter) {
 	if d.o.Workers <= 0 {
 		f.Only = []string{}
 	}
@@ -85,15 +136,20 @@ func (d *Dispatcher) Filter() store.TakeFilter {
 			f.Only = append(f.Only, name)
 		}
 	}
-	s := &d.sched
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, q := range s.queues {
-		if s.others && q.backlog() >= q.limit {
-			f.Without = append(f.Without, q.name)
-		}
-	}
 	return f
+}
+
+// roomOfAll returns how many more jobs all queues together have room for. Jobs that wait for a worker of their queue do
+// not count: they leave MaxRunning to the other queues. The lock is held.
+func (s *scheduler) roomOfAll() int {
+	if s.d.o.MaxRunning <= 0 {
+		return math.MaxInt
+	}
+	room := s.d.o.MaxRunning
+	for _, q := range s.queues {
+		room -= min(q.backlog(), max(q.limit-q.running, 0))
+	}
+	return room
 }
 
 // Adopt schedules jobs that belong to this engine from now on. A running one belonged to an engine that died, unless it
@@ -170,6 +226,24 @@ func (d *Dispatcher) forgetLost(id workitem.JobID) {
 	d.sched.mu.Lock()
 	defer d.sched.mu.Unlock()
 	d.sched.claims.forget(id)
+}
+
+// Has reports whether a due job of a queue waits or runs in this engine.
+func (d *Dispatcher) Has(queue string, job workitem.JobID) (has bool) {
+	s := &d.sched
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if q := s.queues[queue]; q != nil {
+		is := func(n entry) bool { return n.job == job }
+		has = slices.ContainsFunc(q.ready, is) || slices.ContainsFunc(q.held, is)
+	}
+	_, gathered := s.batches.positions[job]
+	is := func(n *entry) { has = has || n.job == job }
+	s.limits.Each(is)
+	s.hours.each(is)
+	s.retries.each(is)
+	s.waiting.until(d.o.Now().UnixMicro(), is)
+	return has || gathered || s.claims.of(job) != nil
 }
 
 // Busy reports whether a job runs here, or is due soon.

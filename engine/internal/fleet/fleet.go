@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	takeLimit = 200 // jobs taken at a time
+	takeLimit = 200 // the most jobs taken at a time
 
 	// retryWait is the wait after a failed Tick.
 	retryWait = time.Second
@@ -38,8 +38,9 @@ type Work interface {
 	Busy() bool
 	// Roots returns the root cases of running jobs.
 	Roots() []workitem.CaseID
-	// Filter selects the jobs without an owner that this engine can run now.
-	Filter() store.TakeFilter
+	// Filters selects the jobs without an owner that this engine can run now. A filter without Max has no bound. full
+	// reports whether the filters leave out jobs that it can run later.
+	Filters() (filters []store.TakeFilter, full bool)
 	// Adopt schedules jobs that this engine has taken. It returns those that it could not schedule, with the reason.
 	Adopt(ctx context.Context, jobs []*state.Job) (left []*state.Job, err error)
 	// Others sets whether there are other engines.
@@ -241,9 +242,13 @@ func (m *Member) handleHint(ctx context.Context, hint store.Hint, timer *time.Ti
 	}
 	if hint.Free {
 		m.setFree(true)
+		alone := m.alone()
+		if alone {
+			m.o.Work.Others(true) // the hint came from another engine, which shares the jobs
+		}
 		m.report(m.take(ctx))
-		if m.alone() {
-			timer.Reset(0) // the hint came from another engine, so look again
+		if alone {
+			timer.Reset(0) // look again
 		}
 	}
 }
@@ -353,24 +358,36 @@ func (m *Member) take(ctx context.Context) error {
 	if err := m.adopt(ctx, left); err != nil || !free {
 		return err
 	}
-	for {
-		f := m.o.Work.Filter()
-		f.Max = takeLimit
-		jobs, err := m.o.Store.Take(ctx, f)
-		m.mu.Lock()
-		m.unsure = err != nil
-		m.mu.Unlock()
-		if err != nil {
-			return err
+	for more := true; more; {
+		filters, full := m.o.Work.Filters()
+		more = false
+		for _, f := range filters {
+			if f.Max <= 0 || f.Max > takeLimit {
+				f.Max = takeLimit
+			}
+			n, err := m.takeSome(ctx, f)
+			if err != nil {
+				return err
+			}
+			more = more || n >= f.Max
 		}
-		if err := m.adopt(ctx, jobs); err != nil {
-			return err
-		}
-		if len(jobs) < takeLimit {
-			m.setFree(len(f.Without) > 0) // the filter left these out, so there may be more of them
-			return nil
+		if !more {
+			m.setFree(full) // there may be more of those that were left out
 		}
 	}
+	return nil
+}
+
+// takeSome takes the jobs that a filter selects, and returns how many.
+func (m *Member) takeSome(ctx context.Context, f store.TakeFilter) (int, error) {
+	jobs, err := m.o.Store.Take(ctx, f)
+	m.mu.Lock()
+	m.unsure = err != nil
+	m.mu.Unlock()
+	if err != nil {
+		return 0, err
+	}
+	return len(jobs), m.adopt(ctx, jobs)
 }
 
 func (m *Member) adopt(ctx context.Context, jobs []*state.Job) error {

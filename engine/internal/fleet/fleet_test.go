@@ -54,9 +54,9 @@ func (w *world) Knows(context.Context, string) (bool, error) { return false, nil
 func (w *world) Hints() <-chan store.Hint                    { return w.hints }
 func (w *world) Busy() bool                                  { return false }
 
-func (w *world) Filter() (f store.TakeFilter) {
-	w.locked(func() { f = w.filter })
-	return f
+func (w *world) Filters() (filters []store.TakeFilter, full bool) {
+	w.locked(func() { filters, full = []store.TakeFilter{w.filter}, len(w.filter.Without) > 0 })
+	return filters, full
 }
 
 func (w *world) Roots() (roots []workitem.CaseID) {
