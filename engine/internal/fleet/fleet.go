@@ -242,14 +242,11 @@ func (m *Member) handleHint(ctx context.Context, hint store.Hint, timer *time.Ti
 	}
 	if hint.Free {
 		m.setFree(true)
-		alone := m.alone()
-		if alone {
+		if m.alone() {
 			m.o.Work.Others(true) // the hint came from another engine, which shares the jobs
+			timer.Reset(0)        // look again
 		}
 		m.report(m.take(ctx))
-		if alone {
-			timer.Reset(0) // look again
-		}
 	}
 }
 
