@@ -13,6 +13,26 @@ import (
 // Pause is the interval at which a Backend without a [Watcher] is polled.
 const Pause = 500 * time.Millisecond
 
+// maxPolls is how many streams read a polled Backend at the same time. A store has four readers for all requests: without
+// this limit, a thousand clients that begin with the first entry of the journal would keep pages waiting until they fail.
+const maxPolls = 2
+
+var polls = make(chan struct{}, maxPolls)
+
+// polled is the Viewer of a stream.
+type polled struct{ store.Viewer }
+
+// View waits until fewer than maxPolls streams read.
+func (p polled) View(ctx context.Context, f func(store.Reader) error) error {
+	select {
+	case polls <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-polls }()
+	return p.Viewer.View(ctx, f)
+}
+
 // Follow yields the journal entries of a root case after a position, or those of all cases if root is zero, and then
 // each new one until the context ends. The clock is for polling a Backend that is no [Watcher].
 func Follow(ctx context.Context, b Backend, clock retry.Clock, root workitem.CaseID, after int64) iter.Seq2[*store.Entry, error] {
@@ -21,7 +41,7 @@ func Follow(ctx context.Context, b Backend, clock retry.Clock, root workitem.Cas
 	}
 	return func(yield func(*store.Entry, error) bool) {
 		for ctx.Err() == nil {
-			for e, err := range store.AllEntries(ctx, b, store.JournalFilter{Root: root, After: after, Settled: root.IsZero()}) {
+			for e, err := range store.AllEntries(ctx, polled{b}, store.JournalFilter{Root: root, After: after, Settled: root.IsZero()}) {
 				if !yield(e, err) || err != nil {
 					return
 				}
