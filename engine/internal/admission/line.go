@@ -11,8 +11,9 @@ import (
 )
 
 // line is the state and the waiting queue of a limit for one key. A job that needs several limits waits in one line at
-// a time, so that it does not block jobs that only need the other limits. It loses nothing by that, since lines are
-// ordered by the jobs' positions in their job queue.
+// a time, so that it does not block jobs that only need the other limits. Lines are ordered by the jobs' positions in
+// their job queue, so it keeps its place in each of them. But it begins only when all its limits have room at once, and
+// later jobs acquire those in whose lines it does not wait: under a constant load on several of them it may wait long.
 type line[T any] struct {
 	def    *limit.Limit
 	at     lineKey
