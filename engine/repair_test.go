@@ -268,7 +268,7 @@ func TestAttemptsThatAreUsedUpAreAnIncident(t *testing.T) {
 	require.Equal(t, state.CaseStarted, c.State)
 	last := e.Item(id, "ask.1.3").ID
 	var found []*store.Incident
-	for i, err := range store.Incidents(t.Context(), e, store.IncidentFilter{Kind: state.IncidentAttempts, Code: "supplier-down"}) {
+	for i, err := range store.Incidents(t.Context(), e, store.IncidentFilter{Kind: state.IncidentAttempts, Code: new("supplier-down")}) {
 		require.NoError(t, err)
 		found = append(found, i)
 	}

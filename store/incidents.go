@@ -32,17 +32,20 @@ type IncidentFilter struct {
 	Root     workitem.CaseID
 	Item     workitem.ID
 	Workflow string
-	Task     string
+	Task     *string // "" is none: a case or a job of it; nil any
 	Kind     string
-	Code     string    // of the failure
+	Code     *string   // of the failure; "" is none, nil any
 	Before   time.Time // since before
 }
 
-// Incidents lists the incidents that match, in the order in which they arose. Code and Before are applied to each incident that
-// the other fields select, without an index.
+// Incidents lists the incidents that match, in the order in which they arose. Kind, Code and Before, and a Task of "", are applied to
+// each incident that the other fields select, without an index.
 func Incidents(ctx context.Context, v Viewer, f IncidentFilter) iter.Seq2[*Incident, error] {
-	jobs := JobFilter{Root: f.Root, Item: f.Item, Workflow: f.Workflow, Task: f.Task, Kind: state.JobIncident,
+	jobs := JobFilter{Root: f.Root, Item: f.Item, Workflow: f.Workflow, Kind: state.JobIncident,
 		States: []state.JobState{state.JobWaiting}, Page: Page{After: f.After, Desc: f.Desc}}
+	if f.Task != nil {
+		jobs.Task = *f.Task
+	}
 	return func(yield func(*Incident, error) bool) {
 		left := f.Limit
 		for j, err := range AllJobs(ctx, v, jobs) {
@@ -68,7 +71,7 @@ func (f *IncidentFilter) matches(j *state.Job) bool {
 	if j.Failure != nil {
 		code = j.Failure.Code
 	}
-	return (f.Kind == "" || f.Kind == j.Name) && (f.Code == "" || f.Code == code) && (f.Before.IsZero() || j.Created.Before(f.Before))
+	return (f.Kind == "" || f.Kind == j.Name) && (f.Task == nil || *f.Task == j.Task) && (f.Code == nil || *f.Code == code) && (f.Before.IsZero() || j.Created.Before(f.Before))
 }
 
 func incidentOf(j *state.Job) *Incident {

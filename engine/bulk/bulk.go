@@ -231,7 +231,8 @@ func doneSteps(ctx context.Context, v store.Viewer, id workitem.CaseID) (int, er
 	return len(done), err
 }
 
-// Failed returns the root cases that failed with a code, or with any for "", as targets of a resume.
+// Failed returns the root cases that failed with a code, or with any for "", as targets of a resume. It leaves out the
+// cases of bulk actions.
 func Failed(ctx context.Context, v store.Viewer, f store.CaseFilter, code string) ([]string, error) {
 	f.RootOnly, f.States = true, []state.CaseState{state.CaseFailed}
 	var targets []string
@@ -239,7 +240,7 @@ func Failed(ctx context.Context, v store.Viewer, f store.CaseFilter, code string
 		if err != nil {
 			return nil, err
 		}
-		if code == "" || c.Failure != nil && c.Failure.Code == code {
+		if c.Workflow != Name && (code == "" || c.Failure != nil && c.Failure.Code == code) {
 			targets = append(targets, c.ID.String())
 		}
 	}

@@ -59,10 +59,10 @@ func TestIncidentsThatAreAlikeAreRetriedTogether(t *testing.T) {
 	e := enginetest.New(t, o, repairs)
 	repairs.Serve(e)
 	ids := startOrders(t, e, o, 40)
-	targets, err := bulk.Open(t.Context(), e, store.IncidentFilter{Code: "supplier-down"})
+	targets, err := bulk.Open(t.Context(), e, store.IncidentFilter{Code: new("supplier-down")})
 	require.NoError(t, err)
 	require.Len(t, targets, 40)
-	none, err := bulk.Open(t.Context(), e, store.IncidentFilter{Code: "no-funds"})
+	none, err := bulk.Open(t.Context(), e, store.IncidentFilter{Code: new("no-funds")})
 	require.NoError(t, err)
 	require.Empty(t, none)
 

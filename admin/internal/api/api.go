@@ -313,7 +313,7 @@ func (a *API) incidents(w http.ResponseWriter, r *http.Request) {
 	list(a, w, r, p, func(v store.Reader, p store.Page) ([]*store.Incident, error) {
 		f.Page = p
 		rows, err := incidents(r.Context(), v, f, of)
-		return rows, orUnknown(r, v, len(rows), err, f.Workflow, f.Task)
+		return rows, orUnknown(r, v, len(rows), err, f.Workflow, r.URL.Query().Get("task"))
 	}, func(i *store.Incident) string { return i.ID.String() }, func(i *store.Incident) record.Incident { return record.OfIncident(m.Incident(i)) })
 }
 

@@ -123,7 +123,7 @@ var params = map[string]struct{ kind, takes string }{
 	"attempt": {"integer", "work items of this attempt, or of a later one"}, "case": {"uuid", "a root case with all below it, or one child case"},
 	"before": {"integer", "a position of the journal; what comes before it is answered"}, "by": {"string", "the actor; of failures, by what they are grouped: code, task or workflow; of statistics, too: workflow (cases), task or hour"},
 	"command": {"string", "the first words of a command, as in start, item or item complete"}, "until": {"integer", "a position of the journal; what comes up to it is answered"},
-	"code": {"string", "the code of a failure, or of the reason of a cancellation"}, "cursor": {"uuid", "next of the page before"},
+	"code": {"string", "the code of a failure, or of the reason of a cancellation; of incidents, empty is none"}, "cursor": {"uuid", "next of the page before"},
 	"due": {"string", "due within this time from now, as in 0s, 5m or 2h"}, "fingerprint": {"string", "the fingerprint of a definition"},
 	"format": {"string", "csv answers with all rows as comma-separated values; the header Accept with text/csv or application/x-ndjson does, too"},
 	"hourly": {"boolean", "by hour in place of by task"}, "cases": {"boolean", "cases by workflow, in place of work items by task"}, "item": {"uuid", "of this work item"}, "job": {"uuid", "of this job"},
@@ -134,7 +134,7 @@ var params = map[string]struct{ kind, takes string }{
 	"payload": {"string", "a text in an input, an output or a failure; the newest 100000 rows are searched, for half a second at most: cut says that next goes on from there"},
 	"queue":   {"string", "the queue; empty is the one without a name"}, "root": {"uuid", "a root case"},
 	"root-only": {"boolean", "no child cases"}, "suspended": {"boolean", "only those that are suspended"}, "state": {"state", "a state; of several, separated by commas, one must hold"},
-	"target": {"string", "what a step is about: the workflow it calls, the event or topic it waits for"}, "task": {"string", "the task"},
+	"target": {"string", "what a step is about: the workflow it calls, the event or topic it waits for"}, "task": {"string", "the task; of incidents, empty is none"},
 	"unread": {"boolean", "only those that no step has taken"}, "workflow": {"string", "the workflow"},
 }
 

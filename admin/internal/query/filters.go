@@ -87,7 +87,7 @@ func (q *Query) labels() map[string]string {
 
 // Items reads a filter of work items.
 func (q *Query) Items() store.ItemFilter {
-	return store.ItemFilter{Workflow: q.Text("workflow"), Task: q.Text("task"), Queue: q.queue(),
+	return store.ItemFilter{Workflow: q.Text("workflow"), Task: q.Text("task"), Queue: q.optional("queue"),
 		States: words(q, "state", workitem.ParseState), Attempt: int(min(q.Number("attempt"), 1<<30)), Code: q.Text("code"),
 		Before: q.Bound("older"), Since: q.Bound("newer")}
 }
@@ -97,7 +97,7 @@ var JobKinds = []string{state.JobRun, state.JobTimer, state.JobWake, state.JobCa
 
 // Jobs reads a filter of jobs.
 func (q *Query) Jobs() store.JobFilter {
-	f := store.JobFilter{Workflow: q.Text("workflow"), Task: q.Text("task"), Kind: q.word("kind", JobKinds), Queue: q.queue(),
+	f := store.JobFilter{Workflow: q.Text("workflow"), Task: q.Text("task"), Kind: q.word("kind", JobKinds), Queue: q.optional("queue"),
 		States: words(q, "state", state.ParseJobState)}
 	key(q, "item", &f.Item)
 	if text := q.Text("due"); text != "" {
@@ -123,9 +123,9 @@ func (q *Query) Messages() store.MessageFilter {
 	return store.MessageFilter{Name: q.Text("name"), Unread: q.Flag("unread")}
 }
 
-// Incidents reads a filter of incidents.
+// Incidents reads a filter of incidents. An empty task or code selects those that have none.
 func (q *Query) Incidents() store.IncidentFilter {
-	return store.IncidentFilter{Workflow: q.Text("workflow"), Task: q.Text("task"), Kind: q.word("kind", state.IncidentKinds), Code: q.Text("code"),
+	return store.IncidentFilter{Workflow: q.Text("workflow"), Task: q.optional("task"), Kind: q.word("kind", state.IncidentKinds), Code: q.optional("code"),
 		Before: q.Bound("older")}
 }
 

@@ -49,7 +49,7 @@ func (q *Query) Unread(others ...string) string {
 	var texts []string
 	for _, name := range slices.Sorted(maps.Keys(q.v)) {
 		if !q.read[name] && !slices.Contains(others, name) {
-			texts = append(texts, fmt.Sprintf("%q is no filter of this list, and was left out; %s", printable.Line(name), spelling.Hint(name, slices.Sorted(maps.Keys(q.read)))))
+			texts = append(texts, fmt.Sprintf("%q is no filter of this list, and was left out; %s", printable.Line(name), spelling.Hint(name, q.Names())))
 		}
 	}
 	return strings.Join(texts, " ")

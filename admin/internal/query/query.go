@@ -4,7 +4,9 @@ package query
 
 import (
 	"fmt"
+	"maps"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -162,13 +164,17 @@ func Age(text string) (time.Duration, error) {
 	return d, err
 }
 
-func (q *Query) queue() *string {
-	if !q.has("queue") {
+// optional reads a parameter for which "" is a value of its own; nil if it is not given.
+func (q *Query) optional(name string) *string {
+	if !q.has(name) {
 		return nil
 	}
-	name := q.Text("queue")
-	return &name
+	text := q.Text(name)
+	return &text
 }
+
+// Names are the parameters that were asked for so far, sorted.
+func (q *Query) Names() []string { return slices.Sorted(maps.Keys(q.read)) }
 
 // Page reads the page of a list. def is the default number of rows.
 func (q *Query) Page(def int, newest bool) store.Page {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -11,106 +12,12 @@ import (
 
 	"github.com/tasq-dev/tasq/admin/internal/access"
 	"github.com/tasq-dev/tasq/admin/internal/api"
-	"github.com/tasq-dev/tasq/admin/internal/query"
 	"github.com/tasq-dev/tasq/engine/bulk"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
-
-// maxTargets bounds the targets of one bulk action of the pages.
-const maxTargets = 10_000
-
-// selection is the targets of a bulk action: a filter, up to the newest target that the user has seen. What matches
-// later is not included.
-type selection struct {
-	Targets []string
-	Until   string
-	Back    string
-	What    string
-}
-
-// ofCases reports whether the action is on cases; otherwise it is on the items of incidents.
-func ofCases(kind workflow.Kind) bool {
-	return kind == workflow.KindResume || kind == workflow.KindSuspend || kind == workflow.KindCancel || kind == workflow.KindRedrive
-}
-
-// bulkNames are the parameters of the filters.
-var bulkNames = []string{"workflow", "task", "incident", "code", "state", "fingerprint", "older", "newer", "key", "label", "suspended"}
-
-// choose finds the targets. until is the newest id that is included, "" for all.
-func (s *Site) choose(r *http.Request, kind workflow.Kind, until string) (sel *selection, err error) {
-	err = s.bounded(r, func(ctx context.Context) error {
-		sel, err = s.matching(ctx, r, kind, until)
-		return err
-	})
-	return sel, err
-}
-
-func (s *Site) matching(ctx context.Context, r *http.Request, kind workflow.Kind, until string) (*selection, error) {
-	v := url.Values{}
-	for _, name := range bulkNames {
-		if r.Form.Get(name) != "" {
-			v[name] = r.Form[name]
-		}
-	}
-	if ofCases(kind) {
-		return s.matchingCases(ctx, v, until)
-	}
-	v.Set("kind", v.Get("incident"))
-	q := query.Of(v, s.Backend.Now())
-	f := q.Incidents()
-	f.Limit = maxTargets + 1
-	sel := &selection{Back: s.Link("/incidents", "workflow", v.Get("workflow"), "task", v.Get("task"), "code", v.Get("code")), What: "incident"}
-	if err := q.Err(); err != nil {
-		return nil, err
-	}
-	for i, err := range store.Incidents(ctx, s.Backend, f) {
-		if err != nil {
-			return nil, err
-		}
-		target := ""
-		switch {
-		case kind == workflow.KindRetryIncident && i.Job.Again():
-			target = i.ID.String()
-		case kind != workflow.KindRetryIncident && !i.Item.IsZero():
-			target = i.Item.String()
-		}
-		if id := i.ID.String(); target != "" && (until == "" || id <= until) {
-			sel.Targets, sel.Until = append(sel.Targets, target), max(sel.Until, id)
-		}
-	}
-	return sel, sel.check()
-}
-
-func (s *Site) matchingCases(ctx context.Context, v url.Values, until string) (*selection, error) {
-	q := query.Of(v, s.Backend.Now())
-	f := q.Cases()
-	f.RootOnly, f.Limit = true, maxTargets+1
-	if err := q.Err(); err != nil {
-		return nil, err
-	}
-	sel := &selection{Back: s.Link("/cases", "workflow", v.Get("workflow"), "state", v.Get("state")), What: "case"}
-	for c, err := range store.AllCases(ctx, s.Backend, f) {
-		if err != nil {
-			return nil, err
-		}
-		if id := c.ID.String(); until == "" || id <= until {
-			sel.Targets, sel.Until = append(sel.Targets, id), id
-		}
-	}
-	return sel, sel.check()
-}
-
-var errTooMany = errors.New("too many things match; set a filter that selects less")
-
-func (sel *selection) check() error {
-	if len(sel.Targets) > maxTargets {
-		return fmt.Errorf("more than %d: %w", maxTargets, errTooMany)
-	}
-	return nil
-}
 
 // bulkForm answers with the form of a bulk action.
 func (s *Site) bulkForm(w http.ResponseWriter, r *http.Request) {
@@ -146,9 +53,9 @@ func (s *Site) showBulk(w http.ResponseWriter, r *http.Request, status int, prob
 	if !ok {
 		return
 	}
-	sel, err := s.choose(r, a.kind, r.Form.Get("until"))
+	sel, err := s.choose(r, &a, r.Form.Get("until"))
 	switch {
-	case errors.Is(err, errTooMany):
+	case errors.Is(err, errSelection):
 		s.say(w, r, http.StatusBadRequest, "The selection is invalid", err.Error())
 		return
 	case err != nil:
@@ -164,13 +71,17 @@ func (s *Site) showBulk(w http.ResponseWriter, r *http.Request, status int, prob
 	p := actPage{Title: title, Action: s.Link("/bulk"), Draft: "bulk " + string(a.kind), Do: title,
 		Danger: a.danger, Back: sel.Back, Crumbs: []Link{{Text: capital(sel.What) + "s", Href: sel.Back}, {Text: a.do}},
 		About: a.about + " Each is done by itself, under your name; what is refused is listed. It goes on if the program is restarted. What comes later does not count."}
-	for _, name := range append([]string{"kind", "once"}, bulkNames...) {
-		for _, value := range r.Form[name] {
-			p.Hidden = append(p.Hidden, Link{Text: name, Href: value})
+	p.Hidden = append(p.Hidden, Link{Text: "kind", Href: r.Form.Get("kind")}, Link{Text: "once", Href: r.Form.Get("once")})
+	for _, name := range slices.Sorted(maps.Keys(sel.Filter)) {
+		for _, value := range sel.Filter[name] {
+			p.Hidden = append(p.Hidden, Link{Text: inForm(name), Href: value})
 		}
 	}
 	p.Hidden = append(p.Hidden, Link{Text: "until", Href: sel.Until})
 	fields := slices.Clone(a.fields)
+	if ofCases(a.kind) {
+		p.About += " Only root cases are selected, since an action on a case includes its child cases, and no bulk actions."
+	}
 	if len(sel.Targets) > 1 { // one target needs only the button, as on its own page
 		fields = append(fields, field{Name: "confirm", Label: "Type the number " + n + " to confirm", Required: true})
 	}
@@ -203,7 +114,7 @@ func (s *Site) startBulk(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	sel, err := s.choose(r, a.kind, r.Form.Get("until"))
+	sel, err := s.choose(r, &a, r.Form.Get("until"))
 	if err == nil && !confirmed(len(sel.Targets), r.Form.Get("confirm")) {
 		err = fmt.Errorf("%s match now; type that number to confirm", counted(len(sel.Targets), sel.What))
 	}

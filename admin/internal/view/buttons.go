@@ -2,9 +2,10 @@ package view
 
 import (
 	"net/http"
-	"slices"
+	"net/url"
 	"strconv"
 
+	"github.com/tasq-dev/tasq/engine/bulk"
 	"github.com/tasq-dev/tasq/engine/why"
 	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/store"
@@ -184,49 +185,50 @@ func (s *Site) eventButton(r *Request, w *why.Wait) []Link {
 	return []Link{{Text: "Send it…", Href: s.Link("/act", "kind", "send", "case", id, "event", w.Name)}}
 }
 
-// groupButtons returns the bulk actions on all incidents of a group.
-func (s *Site) groupButtons(r *Request, g *group) (all []Link) {
+// groupButtons returns the bulk actions on all incidents of a group. within is the filter of the list.
+func (s *Site) groupButtons(r *Request, g *group, within url.Values) (all []Link) {
 	words := []string{"retry", "skip", "give-up"}
-	switch again := g.All[0].Job.Again(); {
-	case s.Bulk == nil, g.Task == "" && !again:
+	switch first := g.All[0]; {
+	case s.Bulk == nil, g.Workflow == "":
 		return nil
-	case again:
+	case first.Job.Again():
 		words = []string{"retry-incident"}
+	case first.Item.IsZero():
+		return nil
 	}
 	names := map[string]string{"retry": "Retry all…", "retry-incident": "Retry all…", "skip": "Skip all…", "give-up": "Give up all…"}
 	for _, word := range words {
 		a := actions[word]
 		if r.User.Allowed(string(a.kind), "") {
-			all = append(all, Link{Text: names[word], Danger: a.danger,
-				Href: s.Link("/bulk", "kind", word, "workflow", g.Workflow, "task", g.Task, "incident", g.Kind, "code", g.Code)})
+			all = append(all, Link{Text: names[word], Danger: a.danger, Href: s.bulkLink(word, g.filter(within))})
 		}
 	}
 	return all
 }
 
-// listButtons returns the bulk actions on all cases that match the filters.
-func (s *Site) listButtons(r *Request) (all []Link) {
-	if s.Bulk == nil {
+// listButtons returns the bulk actions on all cases that match the filter of the list.
+func (s *Site) listButtons(r *Request, f *caseQuery) (all []Link) {
+	if s.Bulk == nil || f.Workflow == bulk.Name || len(f.States) > 1 {
 		return nil
 	}
-	query := []string{"workflow", r.Form.Get("workflow"), "fingerprint", r.Form.Get("fingerprint"), "older", r.Form.Get("older"), "newer", r.Form.Get("newer"),
-		"state", r.Form.Get("state"), "key", r.Form.Get("key"), "suspended", r.Form.Get("suspended")}
-	for _, label := range r.Form["label"] {
-		query = append(query, "label", label)
+	present := state.CaseStarted
+	if len(f.States) == 1 {
+		present = f.States[0]
 	}
 	add := func(word, text string) {
 		if a := actions[word]; r.User.Allowed(string(a.kind), "") {
-			all = append(all, Link{Text: text, Danger: a.danger, Href: s.Link("/bulk", append(slices.Clone(query), "kind", word)...)})
+			all = append(all, Link{Text: text, Danger: a.danger, Href: s.bulkLink(word, filterOf(r.Form, f.names))})
 		}
 	}
-	switch state, suspended := r.Form.Get("state"), r.Form.Get("suspended") != ""; {
-	case state == "failed":
+	switch {
+	case present == state.CaseFailed:
 		add("resume", "Resume all that match…")
-	case suspended && state == "" || suspended && state == "started":
+	case present != state.CaseStarted:
+	case f.Suspended:
 		add("resume", "Resume all that match…")
 		add("cancel", "Cancel all that match…")
-	case state == "started":
-		if slices.Contains(r.Form["label"], workflow.LabelLetter+"=yes") {
+	case len(f.States) == 1:
+		if f.Labels[workflow.LabelLetter] == "yes" {
 			add("redrive", "Redrive all that match…")
 		}
 		add("suspend", "Suspend all that match…")

@@ -2,6 +2,8 @@ package view
 
 import (
 	"fmt"
+	"maps"
+	"net/url"
 	"slices"
 	"strings"
 	"unicode"
@@ -20,6 +22,15 @@ type group struct {
 	Since, Last                Cell
 	All                        []incident
 	texts                      map[string]int // the messages of the failures, with their counts
+}
+
+// filter returns the parameters of the list of incidents that select the group within a filter. Without a task or a
+// code, they select incidents that have none.
+func (g *group) filter(within url.Values) url.Values {
+	v := url.Values{}
+	maps.Copy(v, within)
+	v["workflow"], v["task"], v["kind"], v["code"] = []string{g.Workflow}, []string{g.Task}, []string{g.Kind}, []string{g.Code}
+	return v
 }
 
 // incident is an incident of a group, with its case.

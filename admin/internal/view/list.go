@@ -43,6 +43,7 @@ type filter struct {
 type field struct {
 	Name, Label, Value, Hint string
 	Options                  []string
+	None                     string // what an empty parameter means; "" if it means nothing
 	Error                    string // what is wrong with the value
 	Wide, Required           bool
 	Seldom                   bool // it is among the further options, which are folded
@@ -129,17 +130,17 @@ func (l *listing) filters(tab string, fields ...field) {
 		f.Hidden = append(f.Hidden, Link{Text: tab, Href: v})
 	}
 	for _, known := range fields {
-		if l.r.Form.Has(known.Name) && (known.Name == "queue" || l.r.Form.Get(known.Name) != "") {
+		if l.r.Form.Has(known.Name) && (known.None != "" || l.r.Form.Get(known.Name) != "") {
 			known.Value = l.r.Form.Get(known.Name)
 			shown := known.Value
-			switch known.Name {
-			case "case":
+			switch {
+			case known.Name == "case":
 				shown = short(shown)
-			case "queue":
-				shown = queueName(shown)
+			case shown == "":
+				shown = known.None
 			}
 			f.Chips = append(f.Chips, Link{Text: known.Label + ": " + shown, Href: l.with(known.Name, "")})
-			if known.Value == "" { // the queue without a name, which an empty field is not
+			if known.Value == "" { // none, which an empty field of the form does not mean
 				f.Hidden = append(f.Hidden, Link{Text: filterForm, Href: known.Name})
 				f.Hidden = append(f.Hidden, Link{Text: known.Name})
 				continue

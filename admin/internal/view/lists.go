@@ -21,7 +21,7 @@ var (
 func (s *Site) cases(r *Request) (*Page, error) {
 	l := s.listing(r, "/cases", "Cases", "case", "key", "workflow", "state", "created", "ended", "part of", "input", "failure")
 	q := query.Of(r.Form, r.Now)
-	f, of, search := q.Cases(), q.Case(), q.Search()
+	f := readCases(q)
 	counts, err := r.R.Counts(r)
 	if err != nil {
 		return nil, err
@@ -38,16 +38,12 @@ func (s *Site) cases(r *Request) (*Page, error) {
 		field{Name: "code", Label: "code", Hint: "no-funds"},
 		field{Name: "key", Label: "key", Hint: "C-4711"}, field{Name: "label", Label: "label", Hint: "customer=ada"},
 		field{Name: "payload", Label: "payload has", Hint: "text"}, field{Name: "case", Label: "case", Hint: "id"}, field{Name: "fingerprint", Label: "definition", Hint: "fingerprint"})
-	l.head.Buttons = s.listButtons(r)
-	err = rows(l, q, func(p store.Page) (_ []*state.Case, err error) {
-		if f.Root, f.ID, err = query.Within(r, r.R, of); err != nil {
-			return nil, err
-		}
+	l.head.Buttons = s.listButtons(r, &f)
+	err = rows(l, q, func(p store.Page) ([]*state.Case, error) {
 		if none(f.States, count) {
 			return nil, nil
 		}
-		f.Page = p
-		return store.SearchCases(r, store.ViewerOf(r.R), f, search, r.Mask.Case)
+		return f.page(r, r.R, p, r.Mask)
 	}, func(c *state.Case) string { return c.ID.String() }, func(c *state.Case) error {
 		c = r.Mask.Case(c)
 		part := text("")
@@ -120,7 +116,7 @@ func (s *Site) items(r *Request) (*Page, error) {
 		return nil, err
 	}
 	l.filters("state", field{Name: "workflow", Label: "workflow", Options: names}, field{Name: "task", Label: "task", Hint: "name"},
-		field{Name: "queue", Label: "queue", Hint: "name"}, field{Name: "code", Label: "failure code", Hint: "timeout"},
+		field{Name: "queue", Label: "queue", Hint: "name", None: queueName("")}, field{Name: "code", Label: "failure code", Hint: "timeout"},
 		field{Name: "attempt", Label: "attempt, at least", Hint: "2"}, field{Name: "older", Label: "older than", Hint: "2h, 3d"},
 		field{Name: "newer", Label: "newer than", Hint: "2h, 3d"}, field{Name: "payload", Label: "payload has", Hint: "text"}, field{Name: "case", Label: "case", Hint: "id"})
 	err = rows(l, q, func(p store.Page) (_ []*store.ItemRow, err error) {
@@ -190,7 +186,7 @@ func (s *Site) jobs(r *Request) (*Page, error) {
 		return nil, err
 	}
 	l.filters("state", field{Name: "kind", Label: "kind", Options: query.JobKinds}, field{Name: "workflow", Label: "workflow", Options: names},
-		field{Name: "task", Label: "task", Hint: "name"}, field{Name: "queue", Label: "queue", Hint: "name"},
+		field{Name: "task", Label: "task", Hint: "name"}, field{Name: "queue", Label: "queue", Hint: "name", None: queueName("")},
 		field{Name: "due", Label: "due within", Hint: "0s, 5m, 2h"}, field{Name: "case", Label: "case", Hint: "id"})
 	err = rows(l, q, func(p store.Page) (_ []*state.Job, err error) {
 		if f.Root, f.Case, err = query.Within(r, r.R, of); err != nil {

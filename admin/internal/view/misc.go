@@ -2,6 +2,7 @@ package view
 
 import (
 	"fmt"
+	"net/url"
 	"strings"
 	"time"
 
@@ -21,6 +22,7 @@ func (s *Site) incidents(r *Request) (*Page, error) {
 	l.head.About = "Work that needs a decision by a person: work items without further attempts, abandoned jobs, and undecided or-joins; and cases that failed."
 	q := query.Of(r.Form, r.Now)
 	f, of := q.Incidents(), q.Case()
+	within := filterOf(r.Form, q.Names())
 	if err := q.Err(); err != nil {
 		return nil, err
 	}
@@ -29,8 +31,8 @@ func (s *Site) incidents(r *Request) (*Page, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.filters("", field{Name: "workflow", Label: "workflow", Options: names}, field{Name: "task", Label: "task", Hint: "name"},
-		field{Name: "kind", Label: "kind", Options: state.IncidentKinds}, field{Name: "code", Label: "failure code", Hint: "timeout"},
+	l.filters("", field{Name: "workflow", Label: "workflow", Options: names}, field{Name: "task", Label: "task", Hint: "name", None: "none"},
+		field{Name: "kind", Label: "kind", Options: state.IncidentKinds}, field{Name: "code", Label: "failure code", Hint: "timeout", None: "none"},
 		field{Name: "older", Label: "open longer than", Hint: "2h, 3d"}, field{Name: "case", Label: "case", Hint: "id"})
 	if f.Root, err = query.RootOf(r, r.R, of); err != nil {
 		return nil, err
@@ -56,7 +58,7 @@ func (s *Site) incidents(r *Request) (*Page, error) {
 		if len(groups) == 1 {
 			most = maxOfOnly
 		}
-		d, err := s.groupData(r, g, i, most)
+		d, err := s.groupData(r, g, i, most, within)
 		if err != nil {
 			return nil, err
 		}
@@ -86,13 +88,13 @@ const (
 	maxOfOnly  = 200
 )
 
-// groupData shows a group, the i-th, with at most so many of its incidents.
-func (s *Site) groupData(r *Request, g *group, i, most int) (groupData, error) {
-	d := groupData{N: len(g.All), Where: g.Where, Kind: g.Kind, Cause: g.cause(), Since: g.Since.Time, Last: g.Last.Time, Buttons: s.groupButtons(r, g)}
+// groupData shows a group, the i-th, with at most so many of its incidents. within is the filter of the list.
+func (s *Site) groupData(r *Request, g *group, i, most int, within url.Values) (groupData, error) {
+	d := groupData{N: len(g.All), Where: g.Where, Kind: g.Kind, Cause: g.cause(), Since: g.Since.Time, Last: g.Last.Time, Buttons: s.groupButtons(r, g, within)}
 	d.Table = &Table{ID: fmt.Sprintf("group%d", i), Head: []string{"item", "case", "key", "message", "since", ""}}
 	for k, in := range g.All {
 		if k == most {
-			d.More = &Link{Text: fmt.Sprintf("and %d more", len(g.All)-most), Href: s.Link("/incidents", "workflow", g.Workflow, "task", g.Task, "kind", g.Kind, "code", g.Code)}
+			d.More = &Link{Text: fmt.Sprintf("and %d more", len(g.All)-most), Href: s.listLink("/incidents", g.filter(within))}
 			break
 		}
 		item := text(orElse(in.Task, "case"))

@@ -107,7 +107,7 @@ func (s *Site) needs(r *Request, counts []store.Count) ([]line, error) {
 			break
 		}
 		lines = append(lines, line{N: thousands(int64(len(g.All))), Text: g.Where + ": " + g.cause(), State: "incident",
-			Href: s.Link("/incidents", "workflow", g.Workflow, "task", g.Task, "code", g.Code)})
+			Href: s.listLink("/incidents", g.filter(nil))})
 	}
 	if n, _ := counter(counts, "case", "")("failed"); n > 0 {
 		lines = append(lines, line{N: thousands(n), Text: "failed cases", Href: s.Link("/cases", "state", "failed"), State: "failed"})

@@ -17,17 +17,23 @@ import (
 
 // choosing has the flags that select incidents.
 type choosing struct {
-	f      store.IncidentFilter
-	older  bound
-	caseID string
+	f              store.IncidentFilter
+	task, code     string
+	noTask, noCode bool
+	older          bound
+	caseID         string
 }
 
 func (s *choosing) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&s.f.Workflow, "workflow", "", "only those of the workflow with this `name`")
-	f.StringVar(&s.f.Task, "task", "", "only those of the task with this `name`")
+	f.StringVar(&s.task, "task", "", "only those of the task with this `name`")
+	f.BoolVar(&s.noTask, "no-task", false, "only those without a task: of functions and handlers of a case")
 	f.StringVar(&s.f.Kind, "kind", "", "only those of this `kind`: "+strings.Join(state.IncidentKinds, ", "))
-	f.StringVar(&s.f.Code, "code", "", "only those whose failure has this `code`")
+	f.StringVar(&s.code, "code", "", "only those whose failure has this `code`")
+	f.BoolVar(&s.noCode, "no-code", false, "only those whose failure has no code")
+	cmd.MarkFlagsMutuallyExclusive("task", "no-task")
+	cmd.MarkFlagsMutuallyExclusive("code", "no-code")
 	f.Var(&s.older, "older", "only those that have been open for at least this long (90s, 5m, 2h, 3d), or since before this time")
 	f.StringVar(&s.caseID, "case", "", ofCase)
 }
@@ -37,6 +43,7 @@ func (s *choosing) filter(ctx context.Context, r store.Finder) (store.IncidentFi
 	if s.f.Kind != "" && !slices.Contains(state.IncidentKinds, s.f.Kind) {
 		return s.f, usagef("unknown --kind %q; %s", s.f.Kind, spelling.Hint(s.f.Kind, state.IncidentKinds))
 	}
+	s.f.Task, s.f.Code = orNone(s.task, s.noTask), orNone(s.code, s.noCode)
 	s.f.Before = s.older.time(now())
 	if s.caseID == "" {
 		return s.f, nil
@@ -48,6 +55,15 @@ func (s *choosing) filter(ctx context.Context, r store.Finder) (store.IncidentFi
 	root, err := r.Root(ctx, id)
 	s.f.Root = root
 	return s.f, err
+}
+
+// orNone returns the value of a field of a filter that distinguishes none, "", from any, nil. An empty flag is an error, since
+// the variable of a script may be unset, so none has a flag of its own.
+func orNone(text string, none bool) *string {
+	if text == "" && !none {
+		return nil
+	}
+	return &text
 }
 
 func (a *app) incidents() *cobra.Command {

@@ -208,7 +208,7 @@ func (d *incidents) cases(ctx context.Context) (all []workitem.CaseID, err error
 }
 
 func (d *incidents) incidents(ctx context.Context) (open []*store.Incident, err error) {
-	for i, err := range store.Incidents(ctx, d.engine, store.IncidentFilter{Workflow: d.recipe.Name, Code: codeDown}) {
+	for i, err := range store.Incidents(ctx, d.engine, store.IncidentFilter{Workflow: d.recipe.Name, Code: new(codeDown)}) {
 		if err != nil {
 			return nil, err
 		}
@@ -252,7 +252,7 @@ func (d *incidents) decide(ctx context.Context, open []*store.Incident) (shown [
 
 // retry retries the other incidents by one bulk action.
 func (d *incidents) retry(ctx context.Context) error {
-	targets, err := bulk.Open(ctx, d.engine, store.IncidentFilter{Workflow: d.recipe.Name, Code: codeDown})
+	targets, err := bulk.Open(ctx, d.engine, store.IncidentFilter{Workflow: d.recipe.Name, Code: new(codeDown)})
 	if err != nil || len(targets) == 0 {
 		return err
 	}
