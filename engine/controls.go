@@ -18,7 +18,7 @@ import (
 
 // controls has the settings of limits and queues that operators have made. The store keeps them:
 //
-//	limit/NAME   {"limit": the definition, "n": what was set instead of its N, "at": when, "by": who}
+//	limit/NAME   {"limit": the definition, "n": what was set instead of its N, "at": when, "by": who, "reason": why}
 //	queue/NAME   {"paused": true, "at": when, "by": who, "workers": {"n": how many, "at": when, "by": who}}
 //
 // An engine also stores what its functions take of limits, so that tasq why can read it from the database alone:
@@ -224,9 +224,13 @@ func (c *controls) Control(tx *commit.Tx, cmd *workflow.Command) (result workflo
 	return result, true, err
 }
 
-// decided returns who has made a setting, and when.
+// decided returns who has made a setting, when and why.
 func decided(tx *commit.Tx, cmd *workflow.Command) store.Decision {
-	return store.Decision{At: tx.Now(), By: cmd.Actor}
+	d := store.Decision{At: tx.Now(), By: cmd.Actor}
+	if cmd.Reason != nil {
+		d.Reason = cmd.Reason.String()
+	}
+	return d
 }
 
 // setLimit stores the number of a limit, or of one of its keys, in the transaction of the command. The dispatcher of
@@ -368,7 +372,8 @@ func (c *controls) list() (list []workflow.LimitInfo) {
 	c.mu.Unlock()
 	for _, u := range c.e.dispatch.Limits() {
 		list = append(list, workflow.LimitInfo{Limit: u.Limit, Defined: stored[u.Limit.Name].Limit.N, Loaded: true, Keys: u.Keys, Used: u.Used,
-			Waiting: u.Waiting, Next: u.Next, Set: why.KeysSet(stored[u.Limit.Name])})
+			Waiting: u.Waiting, Next: u.Next, Set: why.KeysSet(stored[u.Limit.Name]),
+			At: stored[u.Limit.Name].At, By: stored[u.Limit.Name].By, Reason: stored[u.Limit.Name].Reason})
 		delete(stored, u.Limit.Name)
 	}
 	return append(list, why.LimitsSet(stored)...)

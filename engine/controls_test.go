@@ -55,7 +55,7 @@ func TestALimitIsChangedAtRunTimeAndRemembered(t *testing.T) {
 		return err == nil && list[0].Used == 0
 	}, time.Minute, time.Millisecond)
 	require.Equal(t, []workflow.LimitInfo{{Limit: limit.Limit{Name: "db", N: 0, Algorithm: limit.Slots, Each: 1}, Defined: 2, Loaded: true, Keys: 1,
-		Waiting: 5, Next: limit.Unknown}}, list)
+		Waiting: 5, Next: limit.Unknown, At: list[0].At}}, list)
 	answer, err := e.Why(ctx, runs[9].ID)
 	require.NoError(t, err)
 	require.Contains(t, answer.String(), "waits for 1 of slots db, which is paused")

@@ -11,10 +11,11 @@ import (
 	"github.com/tasq-dev/tasq/limit"
 )
 
-// Decision says when and by whom a setting was changed. The zero value is unknown.
+// Decision says when, by whom and why a setting was changed. The zero value is unknown.
 type Decision struct {
-	At time.Time `json:"at,omitzero"`
-	By string    `json:"by,omitempty"`
+	At     time.Time `json:"at,omitzero"`
+	By     string    `json:"by,omitempty"`
+	Reason string    `json:"reason,omitempty"`
 }
 
 // QueueValue is the value of a QueueSetting: the pause of a queue, and its number of workers. The zero value has no effect.
@@ -23,6 +24,14 @@ type QueueValue struct {
 	Decision
 
 	Workers *WorkersValue `json:"workers,omitempty"` // nil is the number of each program's configuration
+}
+
+// Last returns the last decision that is in effect: that of the pause or that of the number of workers.
+func (v QueueValue) Last() Decision {
+	if v.Workers != nil && (!v.Paused || v.Workers.At.After(v.At)) {
+		return v.Workers.Decision
+	}
+	return v.Decision
 }
 
 // WorkersValue is how many jobs of a queue run concurrently in each engine.

@@ -67,15 +67,15 @@ type form struct{ needs, takes []*field }
 
 var forms = map[Kind]form{
 	KindStart: {[]*field{workflowField},
-		[]*field{printField, payloadField, timeField, priorityField, queueField, optionsField, businessField, labelsField, takenField, perField, throttleField}},
+		[]*field{printField, payloadField, reasonField, timeField, priorityField, queueField, optionsField, businessField, labelsField, takenField, perField, throttleField}},
 	KindAct: {[]*field{itemField, actionField},
 		[]*field{workflowField, taskField, payloadField, reasonField, routeField}},
 	KindAddItem: {[]*field{caseField, taskField},
 		[]*field{payloadField, timeField, priorityField, queueField}},
 	KindCancel:    {[]*field{caseField}, []*field{workflowField, reasonField}},
-	KindSend:      {[]*field{caseField, eventField}, []*field{payloadField}},
-	KindToken:     {[]*field{tokenField}, []*field{payloadField}},
-	KindBroadcast: {[]*field{eventField}, []*field{payloadField}},
+	KindSend:      {[]*field{caseField, eventField}, []*field{payloadField, reasonField}},
+	KindToken:     {[]*field{tokenField}, []*field{payloadField, reasonField}},
+	KindBroadcast: {[]*field{eventField}, []*field{payloadField, reasonField}},
 	KindRestart: {[]*field{caseField},
 		[]*field{workflowField, printField, stepField}},
 	KindRemove:        {[]*field{caseField}, []*field{workflowField}},
@@ -89,15 +89,15 @@ var forms = map[Kind]form{
 	KindGiveUp:        {[]*field{itemField}, []*field{workflowField, taskField, reasonField}},
 	KindSkip:          {[]*field{itemField}, []*field{workflowField, taskField, payloadField, reasonField, routeField}},
 	KindRetryIncident: {[]*field{jobField}, []*field{reasonField}},
-	KindSetLimit:      {[]*field{limitField}, []*field{limitKeyField, numberField}},
-	KindForgetLimit:   {[]*field{limitField}, nil},
+	KindSetLimit:      {[]*field{limitField}, []*field{limitKeyField, numberField, reasonField}},
+	KindForgetLimit:   {[]*field{limitField}, []*field{reasonField}},
 	KindLimits:        {nil, nil},
 	KindLimitWaits:    {[]*field{caseField}, nil},
 	KindQueues:        {nil, nil},
-	KindPause:         {nil, []*field{queueField}},
-	KindUnpause:       {nil, []*field{queueField}},
-	KindSetWorkers:    {nil, []*field{queueField, numberField}},
-	KindForgetWorkers: {nil, []*field{queueField}},
+	KindPause:         {nil, []*field{queueField, reasonField}},
+	KindUnpause:       {nil, []*field{queueField, reasonField}},
+	KindSetWorkers:    {nil, []*field{queueField, numberField, reasonField}},
+	KindForgetWorkers: {nil, []*field{queueField, reasonField}},
 }
 
 func (k Kind) withArticle() string {
@@ -185,9 +185,7 @@ func (c *Command) checkAction() error {
 		return nil
 	case c.Action == workitem.Initialize:
 		return fmt.Errorf("%w: work items are initialized by their task alone", ErrBadCommand)
-	case c.Reason != nil && c.Action != workitem.Fail && c.Action != workitem.Cancel:
-		return fmt.Errorf("%w: %s takes no reason; fail and cancel do", ErrBadCommand, c.Action)
-	case c.Reason != nil && len(c.Payload) > 0:
+	case c.Reason != nil && len(c.Payload) > 0 && (c.Action == workitem.Fail || c.Action == workitem.Cancel):
 		return fmt.Errorf("%w: the reason of %s is given twice: give Reason or Payload", ErrBadCommand, c.Action)
 	}
 	return nil

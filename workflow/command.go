@@ -80,7 +80,7 @@ type Command struct {
 	Token  string          `json:"token,omitempty"`
 
 	Payload  json.RawMessage   `json:"payload,omitempty"`  // input, output or value; nil is none
-	Reason   *workitem.Failure `json:"reason,omitempty"`   // why an item fails, an item or a case is canceled, or a repair is made; may be nil
+	Reason   *workitem.Failure `json:"reason,omitempty"`   // why an item fails, an item or a case is canceled, or an actor sends another command; may be nil
 	Route    []string          `json:"route,omitempty"`    // the targets of the task's split, if the action completes the task; nil leaves the choice to the definition
 	Seq      int64             `json:"seq,omitempty"`      // of a fork: the position in the journal up to which the history of Case is copied
 	FromStep string            `json:"fromStep,omitempty"` // the first step that a restart executes again; "" repeats no completed step
@@ -312,7 +312,7 @@ func Limits() Command { return Command{Kind: KindLimits} }
 // nothing.
 func LimitWaits(root workitem.CaseID) Command { return Command{Kind: KindLimitWaits, Case: root} }
 
-// Because sets the reason of a repair, for the history.
+// Because sets the reason of a command, for the history; of a command on a limit or a queue, for its setting.
 func Because(text string) Option {
 	return set(func(c *Command) { c.Reason = &workitem.Failure{Message: text} })
 }

@@ -116,6 +116,11 @@ type LimitInfo struct {
 	Next    time.Duration `json:"next,omitempty"` // how long until there is more of it; limit.Unknown, which JSON leaves out, if time alone gives none
 	Set     []KeyLimit    `json:"set,omitempty"`  // the keys that have a number of their own, sorted
 
+	// At, By and Reason say when, by whom and why the number was set; zero if it was not, or is not known. engine/why.ReadLimits reads them.
+	At     time.Time `json:"at,omitzero"`
+	By     string    `json:"by,omitempty"`
+	Reason string    `json:"reason,omitempty"`
+
 	// Held is how many slots cases hold over several tasks, over all keys. Holders lists the first [MaxHolders] of the holds, and MoreHolders counts
 	// the others. An engine leaves them out; engine/why.ReadLimits reads them.
 	Held        int64         `json:"held,omitempty"`
@@ -166,6 +171,8 @@ type KeyLimit struct {
 	N   int64     `json:"n"` // 0 is paused
 	At  time.Time `json:"at,omitzero"`
 	By  string    `json:"by,omitempty"` // who set it; "" is unknown
+
+	Reason string `json:"reason,omitempty"` // why
 }
 
 // LimitWait is what a job waits for, or a step of it, of one limit.

@@ -17,6 +17,12 @@ type QueueInfo struct {
 	Keys       int       `json:"keys,omitempty"`        // how many keys have jobs that wait, if the queue takes turns between keys
 	Paused     bool      `json:"paused,omitempty"`
 	Oldest     time.Time `json:"oldest,omitzero"` // since when the first of them is due
+
+	// At, By and Reason say when, by whom and why the queue was paused or its workers were set, whichever was last; zero if neither is
+	// so. engine/why.QueuesSet reads them.
+	At     time.Time `json:"at,omitzero"`
+	By     string    `json:"by,omitempty"`
+	Reason string    `json:"reason,omitempty"`
 }
 
 // Queues lists the queues of the engine. It changes nothing.

@@ -62,7 +62,7 @@ func addHolders(l *workflow.LimitInfo, row *store.LimitRow) error {
 func LimitsSet(set map[string]store.LimitValue) (list []workflow.LimitInfo) {
 	for _, name := range slices.Sorted(maps.Keys(set)) {
 		l := set[name]
-		list = append(list, workflow.LimitInfo{Limit: l.Current(), Defined: l.Limit.N, Set: KeysSet(l)})
+		list = append(list, workflow.LimitInfo{Limit: l.Current(), Defined: l.Limit.N, Set: KeysSet(l), At: l.At, By: l.By, Reason: l.Reason})
 	}
 	return list
 }
@@ -71,7 +71,7 @@ func LimitsSet(set map[string]store.LimitValue) (list []workflow.LimitInfo) {
 func KeysSet(l store.LimitValue) (list []workflow.KeyLimit) {
 	for _, key := range slices.Sorted(maps.Keys(l.Keys)) {
 		set := l.Keys[key]
-		list = append(list, workflow.KeyLimit{Key: key, N: set.N, At: set.At, By: set.By})
+		list = append(list, workflow.KeyLimit{Key: key, N: set.N, At: set.At, By: set.By, Reason: set.Reason})
 	}
 	return list
 }

@@ -33,6 +33,7 @@ func ReadQueues(ctx context.Context, r store.Reader, now time.Time) ([]workflow.
 		}
 	}
 	for name, v := range set {
+		last := v.Last()
 		i := slices.IndexFunc(list, func(q workflow.QueueInfo) bool { return q.Queue == name })
 		if i < 0 {
 			i, list = len(list), append(list, workflow.QueueInfo{Queue: name})
@@ -40,7 +41,22 @@ func ReadQueues(ctx context.Context, r store.Reader, now time.Time) ([]workflow.
 		if list[i].Paused = v.Paused; v.Workers != nil {
 			list[i].Set = v.Workers.N
 		}
+		list[i].At, list[i].By, list[i].Reason = last.At, last.By, last.Reason
 	}
 	slices.SortFunc(list, func(a, b workflow.QueueInfo) int { return cmp.Compare(a.Queue, b.Queue) })
 	return list, nil
+}
+
+// QueuesSet adds to a list of queues, as a running program reports it, when, by whom and why they were paused or their workers were set.
+func QueuesSet(ctx context.Context, r store.Reader, list []workflow.QueueInfo) error {
+	settings, err := r.Settings(ctx)
+	if err != nil {
+		return err
+	}
+	_, set, err := store.ReadControls(settings)
+	for i := range list {
+		last := set[list[i].Queue].Last()
+		list[i].At, list[i].By, list[i].Reason = last.At, last.By, last.Reason
+	}
+	return err
 }

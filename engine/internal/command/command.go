@@ -226,7 +226,10 @@ func (x *Executor) beginAs(
 	result := workflow.Result{Case: fresh.ID}
 	return tx.On(tx.Create(tree), o, result, func(m *kernel.Machine) error {
 		m.RequireKey(key)
-		return m.Start(fresh, d, c.Payload, due, steps)
+		if err := m.Start(fresh, d, c.Payload, due, steps); err != nil {
+			return err
+		}
+		return m.NoteReason(fresh.ID, c.Reason)
 	})
 }
 
@@ -235,14 +238,21 @@ func (x *Executor) act(tx *commit.Tx, c *workflow.Command, o commit.Operation) (
 	if err != nil {
 		return workflow.Result{}, err
 	}
-	payload := c.Payload
-	if c.Reason != nil {
+	payload, ends := c.Payload, c.Action == workitem.Fail || c.Action == workitem.Cancel // whose reason is their effect
+	if c.Reason != nil && ends {
 		if payload, err = json.Marshal(c.Reason); err != nil {
 			return workflow.Result{}, fmt.Errorf("%w: the reason: %w", workflow.ErrBadCommand, err)
 		}
 	}
 	result := workflow.Result{Case: at.ID, Item: c.Item}
-	return tx.On(u, o, result, func(m *kernel.Machine) error { return m.Act(c.Item, c.Action, payload, c.Route) })
+	return tx.On(u, o, result, func(m *kernel.Machine) error {
+		if !ends {
+			if err := m.NoteReason(at.ID, c.Reason); err != nil {
+				return err
+			}
+		}
+		return m.Act(c.Item, c.Action, payload, c.Route)
+	})
 }
 
 // missing returns why an item is not in memory: it does not exist, or its activation ended earlier, so it is final.

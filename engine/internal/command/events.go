@@ -2,6 +2,7 @@ package command
 
 import (
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -20,7 +21,9 @@ func (x *Executor) send(tx *commit.Tx, c *workflow.Command, o commit.Operation) 
 	if err != nil {
 		return workflow.Result{}, err
 	}
-	return tx.On(u, o, workflow.Result{Case: c.Case}, func(m *kernel.Machine) error { return m.Send(c.Case, message(c)) })
+	return tx.On(u, o, workflow.Result{Case: c.Case}, func(m *kernel.Machine) error {
+		return errors.Join(m.NoteReason(c.Case, c.Reason), m.Send(c.Case, message(c)))
+	})
 }
 
 // message returns the message that a command sends.
@@ -37,7 +40,9 @@ func (x *Executor) sendToken(tx *commit.Tx, c *workflow.Command, o commit.Operat
 	if err != nil {
 		return workflow.Result{}, err
 	}
-	return tx.On(u, o, workflow.Result{Case: root}, func(m *kernel.Machine) error { return m.Redeem(c.Token, message(c)) })
+	return tx.On(u, o, workflow.Result{Case: root}, func(m *kernel.Machine) error {
+		return errors.Join(m.NoteReason(root, c.Reason), m.Redeem(c.Token, message(c)))
+	})
 }
 
 // broadcast wakes the steps that wait for a topic, and starts a case of each workflow that subscribes to it.
@@ -55,8 +60,10 @@ func (x *Executor) broadcast(tx *commit.Tx, c *workflow.Command, o commit.Operat
 		}
 		n := 0
 		_, err = tx.On(u, unkeyed, workflow.Result{}, func(m *kernel.Machine) (err error) {
-			n, err = m.Publish(c.Event, message(c))
-			return err
+			if n, err = m.Publish(c.Event, message(c)); err != nil || n == 0 {
+				return err
+			}
+			return m.NoteReason(root, c.Reason)
 		})
 		if err != nil {
 			return result, err
@@ -71,6 +78,7 @@ func (x *Executor) broadcast(tx *commit.Tx, c *workflow.Command, o commit.Operat
 			continue
 		}
 		start := workflow.Start(name, c.Payload, workflow.Trace(c.Trace))
+		start.Reason = c.Reason
 		started, err := x.start(tx, &start, commit.Operation{Command: start.String(), Actor: o.Actor})
 		if err != nil {
 			return result, fmt.Errorf("broadcast %q: %w", c.Event, err)

@@ -21,7 +21,7 @@ type asking struct {
 	command workflow.Command
 	about   string // id or prefix of the id of a case or work item
 	data    data
-	reason  string // of a repair command
+	reason  string // of the actor
 	timeout time.Duration
 	queue   bool
 	dryRun  bool
@@ -38,6 +38,7 @@ func (q *asking) flags(cmd *cobra.Command, what string) {
 	f.StringVar(&q.command.Key, "key", "",
 		"idempotency `key`: a second command with it does nothing, and returns the first result")
 	f.StringVar(&q.command.Actor, "by", "", "`name` of the actor, for the history (default: the environment variable USER)")
+	f.StringVar(&q.reason, "reason", "", "`reason`, for the history")
 	f.BoolVar(&q.dryRun, "dry-run", false, "print what the command would do, and do nothing")
 	q.patience(cmd)
 }
@@ -69,9 +70,15 @@ func (q *asking) complete() error {
 	if q.command.Actor == "" {
 		q.command.Actor = os.Getenv("USER")
 	}
+	ends := q.command.Kind == workflow.KindCancel || q.command.Action == workitem.Fail || q.command.Action == workitem.Cancel
+	if ends && q.reason != "" && q.data.json != nil {
+		return usagef("--reason and --data both have the reason; give one of them")
+	}
 	var err error
 	switch {
 	case q.made:
+	case ends && q.reason != "":
+		q.command.Reason = &workitem.Failure{Message: q.reason, Retryable: q.command.Action == workitem.Fail} // see retryable
 	case q.command.Kind == workflow.KindCancel:
 		if q.command.Reason, err = builder.DecodeFailure(q.data.json); err != nil {
 			err = fmt.Errorf("the reason of the cancellation: %w", err)

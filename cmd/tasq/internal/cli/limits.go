@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tasq-dev/tasq/engine/why"
+	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/workflow"
 )
@@ -55,22 +56,22 @@ func (a *app) showLimits(list []workflow.LimitInfo) error {
 	if len(list) == 0 {
 		a.remark("no limits")
 	}
-	t := a.table("LIMIT", "WHAT", "N", "DEFINED", "IN USE", "WAITING", "NEXT FREE")
+	t := a.table("LIMIT", "WHAT", "N", "DEFINED", "IN USE", "WAITING", "NEXT FREE", "SET BY", "REASON")
 	for _, l := range list {
 		t.add(l.Limit.Name, l.Kind(), strconv.FormatInt(l.Limit.N, 10), strconv.FormatInt(l.Defined, 10),
-			strconv.FormatInt(l.Used, 10), strconv.Itoa(l.Waiting), l.NextFree())
+			strconv.FormatInt(l.Used, 10), strconv.Itoa(l.Waiting), l.NextFree(), l.By, printable.Line(l.Reason))
 		for _, k := range l.Set {
 			state := ""
 			if k.N == 0 {
 				state = "paused"
 			}
-			t.add(l.Limit.Name, "key "+k.Key, strconv.FormatInt(k.N, 10), strconv.FormatInt(l.Limit.N, 10), "", "", state)
+			t.add(l.Limit.Name, "key "+k.Key, strconv.FormatInt(k.N, 10), strconv.FormatInt(l.Limit.N, 10), "", "", state, k.By, printable.Line(k.Reason))
 		}
 		for _, h := range l.Holders {
-			t.add(l.Limit.Name, "held by case "+h.Case.String()+keyOfHolder(h), "", "", strconv.FormatInt(h.N, 10), "", "since "+h.Task)
+			t.add(l.Limit.Name, "held by case "+h.Case.String()+keyOfHolder(h), "", "", strconv.FormatInt(h.N, 10), "", "since "+h.Task, "", "")
 		}
 		if l.MoreHolders > 0 {
-			t.add(l.Limit.Name, fmt.Sprintf("and %d more holds", l.MoreHolders), "", "", "", "", "")
+			t.add(l.Limit.Name, fmt.Sprintf("and %d more holds", l.MoreHolders), "", "", "", "", "", "", "")
 		}
 	}
 	return t.flush()
@@ -148,13 +149,14 @@ func (a *app) queues() *cobra.Command {
 		if err != nil || q.left() {
 			return err
 		}
-		if !answered {
-			if err := a.view(ctx, func(r store.Reader) (err error) {
-				result.Queues, err = why.ReadQueues(ctx, r, now())
-				return err
-			}); err != nil {
-				return err
+		if err := a.view(ctx, func(r store.Reader) (err error) {
+			if answered {
+				return why.QueuesSet(ctx, r, result.Queues)
 			}
+			result.Queues, err = why.ReadQueues(ctx, r, now())
+			return err
+		}); err != nil {
+			return err
 		}
 		if a.output == "json" {
 			for _, l := range result.Queues {
@@ -167,7 +169,7 @@ func (a *app) queues() *cobra.Command {
 		if len(result.Queues) == 0 {
 			a.remark("no queues: nothing waits, runs or is paused")
 		}
-		t := a.table("QUEUE", "WORKERS", "DEFINED", "RUNNING", "WAITING", "KEYS", "AT MOST", "OLDEST", "STATE")
+		t := a.table("QUEUE", "WORKERS", "DEFINED", "RUNNING", "WAITING", "KEYS", "AT MOST", "OLDEST", "STATE", "SET BY", "REASON")
 		for _, l := range result.Queues {
 			most, oldest, state, keys := "-", "-", "open", "-"
 			if l.Keys > 0 {
@@ -182,7 +184,7 @@ func (a *app) queues() *cobra.Command {
 			if l.Paused {
 				state = "paused"
 			}
-			t.add(queueName(l.Queue), workersOf(l), strconv.Itoa(l.Defined), strconv.Itoa(l.Running), strconv.Itoa(l.Waiting), keys, most, oldest, state)
+			t.add(queueName(l.Queue), workersOf(l), strconv.Itoa(l.Defined), strconv.Itoa(l.Running), strconv.Itoa(l.Waiting), keys, most, oldest, state, l.By, printable.Line(l.Reason))
 		}
 		return t.flush()
 	})
@@ -263,5 +265,6 @@ func workersOf(l workflow.QueueInfo) string {
 // acting declares the flags of commands that concern no case.
 func (q *asking) acting(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&q.command.Actor, "by", "", "`name` of the actor (default: the environment variable USER)")
+	cmd.Flags().StringVar(&q.reason, "reason", "", "`reason`, which is stored with the setting")
 	q.patience(cmd)
 }

@@ -13,7 +13,6 @@ import (
 // repairing declares the flags of repair commands.
 func (q *asking) repairing(cmd *cobra.Command, what string) {
 	q.flags(cmd, what)
-	cmd.Flags().StringVar(&q.reason, "reason", "", "`reason`, for the history")
 }
 
 // reasoned declares the flags of commands that need only a reason.
