@@ -18,7 +18,7 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-const askForNumber = "BEGIN ISOLATION LEVEL READ COMMITTED; SELECT pg_current_xact_id()"
+const askForNumber = "BEGIN ISOLATION LEVEL read committed; SELECT pg_current_xact_id()"
 
 // The updates of a busy engine do not ask for the number of their transaction: the commit before did.
 func TestABusyEngineBeginsItsTransactionsAhead(t *testing.T) {

@@ -40,7 +40,7 @@ var (
 // begin begins a transaction of the writer. It must see what others have committed since it began, to find out that a tree
 // is stale: it begins ahead of the commands that it will have. The role or the database may have another level, which in a
 // session of a pooler is that of the next transaction.
-const begin = "BEGIN ISOLATION LEVEL READ COMMITTED"
+const begin = "BEGIN ISOLATION LEVEL read committed"
 
 // usersPlans restores the planner settings of the role and the database until the end of the transaction; storesPlans
 // sets the store's own again.
