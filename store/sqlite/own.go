@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -17,6 +18,9 @@ import (
 
 	"github.com/tasq-dev/tasq/store"
 )
+
+// serverKeyword matches the beginning of a connection string that consists of keywords and values.
+var serverKeyword = regexp.MustCompile(`^\s*(host|hostaddr|port|dbname|user|password|passfile|service|sslmode|application_name|connect_timeout|target_session_attrs)\s*=`)
 
 // resolve returns the file of a path, with links resolved: a link shares the lock and the log of its target. It refuses
 // what SQLite would not take for a path.
@@ -32,6 +36,10 @@ func resolve(path string) (string, error) {
 	if scheme, _, is := strings.Cut(path, "://"); is && !strings.ContainsAny(scheme, `/\`) {
 		return "", fmt.Errorf("the path of the database begins with %s://, as the URL of a server: give the path of a file, or "+
 			"the URL of a PostgreSQL server, which begins with postgres://", scheme)
+	}
+	if keyword := serverKeyword.FindStringSubmatch(path); keyword != nil { // it may have a password, so it is not in the error
+		return "", fmt.Errorf("the path of the database begins with %s=, as the connection string of a server: give a PostgreSQL server as a URL, "+
+			"postgres://user@host/database, or write ./%[1]s=... for a file", keyword[1])
 	}
 	path, err := filepath.Abs(path)
 	if err != nil {

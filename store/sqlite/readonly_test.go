@@ -230,19 +230,22 @@ func TestInvalidPathsAreNamed(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(ring, "file"), nil, 0o644))
 	t.Chdir(filepath.Join(folder, "here"))
 	for path, want := range map[string]string{
-		"":                        "the path of the database is empty",
-		":memory:":                "use sqlite.Memory()",
-		"file:cases.db?mode=ro":   "is a URI: give the path alone",
-		"mysql://db.example/shop": "begins with mysql://, as the URL of a server",
-		".":                       "it is a folder",
-		strings.Repeat("x", 300):  "the path leads to no file (",
-		"../ring/a.db":            "a.db: the path leads to no file (",
-		"../ring/a.db/cases.db":   "the path leads to no file (",
-		"../ring/file/cases.db":   "the path leads to no file (",
+		"":                         "the path of the database is empty",
+		":memory:":                 "use sqlite.Memory()",
+		"file:cases.db?mode=ro":    "is a URI: give the path alone",
+		"mysql://db.example/shop":  "begins with mysql://, as the URL of a server",
+		"host = db password=xyzzy": "begins with host=, as the connection string of a server",
+		"user=ada password=xyzzy":  "begins with user=, as the connection string of a server",
+		".":                        "it is a folder",
+		strings.Repeat("x", 300):   "the path leads to no file (",
+		"../ring/a.db":             "a.db: the path leads to no file (",
+		"../ring/a.db/cases.db":    "the path leads to no file (",
+		"../ring/file/cases.db":    "the path leads to no file (",
 	} {
 		for _, readOnly := range []bool{false, true} {
 			_, err := sqlite.File(path).Open(t.Context(), store.Options{ReadOnly: readOnly})
 			require.ErrorContains(t, err, want, path)
+			require.NotContains(t, err.Error(), "xyzzy", "a password")
 		}
 	}
 	if null, err := os.Stat(os.DevNull); err == nil && !null.Mode().IsRegular() {

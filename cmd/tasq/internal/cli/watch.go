@@ -84,9 +84,9 @@ func (a *app) redirect(out, errs io.Writer) (back func()) {
 	return func() { a.Streams = streams }
 }
 
-// screen returns the terminal that the command writes to; nil if there is none.
+// screen returns the terminal that the command writes to; nil if there is none, or if it has no cursor to move.
 func (a *app) screen() *os.File {
-	if f, ok := a.Out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+	if f, ok := a.Out.(*os.File); ok && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(f.Fd())) {
 		return f
 	}
 	return nil

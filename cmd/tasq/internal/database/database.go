@@ -44,13 +44,19 @@ type Inbox interface {
 	Leave(ctx context.Context, command json.RawMessage) error
 }
 
+// noName is the name of a database whose word has a password that cannot be separated from it.
+const noName = "the database"
+
 // Of returns the database for a word: "postgres://user@host/name", or a path. It opens nothing, so the database need
 // not exist.
 func Of(word string) Database {
 	if !strings.HasPrefix(word, "postgres://") && !strings.HasPrefix(word, "postgresql://") {
+		if strings.Contains(word, "password=") { // a connection string of keywords, which is refused as the path of a file
+			return Database{word: word, name: noName, file: word}
+		}
 		return Database{word: word, name: word, file: word}
 	}
-	name := "the database"
+	name := noName
 	if u, err := url.Parse(word); err == nil {
 		name = u.Redacted()
 	}

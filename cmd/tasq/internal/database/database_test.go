@@ -23,6 +23,7 @@ func TestOf(t *testing.T) {
 			`PGOPTIONS='-c search_path=tasq' psql 'postgres://db.example/a?x=1&y=2' -c "SELECT 1"`},
 		{"postgresql://db.example", "postgresql://db.example", "", "tasq.calls",
 			`PGOPTIONS='-c search_path=tasq' psql postgresql://db.example -c "SELECT 1"`},
+		{"host=db password=secret", "the database", "host=db password=secret", "host=db password=secret.calls", `sqlite3 'host=db password=secret' "SELECT 1"`},
 		{"postgres://%zz", "the database", "", "tasq.calls", `PGOPTIONS='-c search_path=tasq' psql 'the database' -c "SELECT 1"`},
 	} {
 		d := database.Of(c.word)
