@@ -32,8 +32,8 @@ func (s *Site) cases(r *Request) (*Page, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.filters("state", field{Name: "workflow", Label: "workflow", Options: names}, field{Name: "older", Label: "older than", Hint: "2h, 3d"},
-		field{Name: "newer", Label: "newer than", Hint: "2h, 3d"}, field{Name: "root-only", Label: "root cases only", Options: []string{"true"}},
+	l.filters("state", field{Name: "workflow", Label: "workflow", Options: names}, field{Name: "older", Label: "older than", Hint: "2h, 3d, or a time"},
+		field{Name: "newer", Label: "newer than", Hint: "2h, 3d, or a time"}, field{Name: "root-only", Label: "root cases only", Options: []string{"true"}},
 		field{Name: "suspended", Label: "suspended only", Options: []string{"true"}},
 		field{Name: "code", Label: "code", Hint: "no-funds"},
 		field{Name: "key", Label: "key", Hint: "C-4711"}, field{Name: "label", Label: "label", Hint: "customer=ada"},
@@ -117,8 +117,8 @@ func (s *Site) items(r *Request) (*Page, error) {
 	}
 	l.filters("state", field{Name: "workflow", Label: "workflow", Options: names}, field{Name: "task", Label: "task", Hint: "name"},
 		field{Name: "queue", Label: "queue", Hint: "name", None: queueName("")}, field{Name: "code", Label: "failure code", Hint: "timeout"},
-		field{Name: "attempt", Label: "attempt, at least", Hint: "2"}, field{Name: "older", Label: "older than", Hint: "2h, 3d"},
-		field{Name: "newer", Label: "newer than", Hint: "2h, 3d"}, field{Name: "payload", Label: "payload has", Hint: "text"}, field{Name: "case", Label: "case", Hint: "id"})
+		field{Name: "attempt", Label: "attempt, at least", Hint: "2"}, field{Name: "older", Label: "older than", Hint: "2h, 3d, or a time"},
+		field{Name: "newer", Label: "newer than", Hint: "2h, 3d, or a time"}, field{Name: "payload", Label: "payload has", Hint: "text"}, field{Name: "case", Label: "case", Hint: "id"})
 	err = rows(l, q, func(p store.Page) (_ []*store.ItemRow, err error) {
 		if f.Root, f.Case, err = query.Within(r, r.R, of); err != nil {
 			return nil, err
