@@ -76,3 +76,41 @@ func TestTheFormOfARetryHasNoMaskedInput(t *testing.T) {
 	require.Equal(t, http.StatusSeeOther, submit(t, h, form).Code)
 	require.Equal(t, string(pay.Input), string(o.Item(id, "pay.1.2").Input))
 }
+
+// newFailedPayments is an office with a case that has failed with its item.
+func newFailedPayments(t *testing.T, c admin.Config) (*office, http.Handler, workitem.CaseID) {
+	t.Helper()
+	b := builder.New[map[string]string]("payment")
+	pay := builder.Task(b, "pay", builder.Work[map[string]string, string]{Input: builder.CaseInput(b)})
+	b.Path(b.Start(), pay, b.End())
+	o := &office{Engine: enginetest.New(t, b.MustBuild())}
+	started, err := o.Do(t.Context(), workflow.Start("payment", json.RawMessage(`{"iban": "DE02","cents":"9007199254740993"}`)))
+	require.NoError(t, err)
+	o.FailItem(started.Case, "pay", &workitem.Failure{Code: "no-funds"})
+	c.Access = eve
+	return o, o.handler(c), started.Case
+}
+
+// The form of a resume has the input of the item that failed, as that of a retry has.
+func TestTheFormOfAResumeHasTheInput(t *testing.T) {
+	o, h, id := newFailedPayments(t, admin.Config{})
+	form := "/act?kind=resume&case=" + id.String()
+	text := filledIn(t, get(h, form).Body.String())
+	input := o.Item(id, "pay.1.1").Input
+	require.JSONEq(t, string(input), text)
+	require.Equal(t, http.StatusSeeOther, submit(t, h, form, "payload", text).Code)
+	require.Equal(t, string(input), string(o.Item(id, "pay.1.2").Input), "as it is stored")
+
+	require.Empty(t, filledIn(t, get(h, form).Body.String()), "the case has not failed now")
+	o.FailItem(id, "pay.1.2", &workitem.Failure{Code: "no-funds"}, workflow.By("ann"))
+	require.Equal(t, http.StatusSeeOther, submit(t, h, form, "payload", `{"iban":"another"}`).Code)
+	require.JSONEq(t, `{"iban":"another"}`, string(o.Item(id, "pay.1.3").Input))
+
+	masked, h, id := newFailedPayments(t, admin.Config{Show: func(admin.User, string, string, json.RawMessage) json.RawMessage {
+		return json.RawMessage(`"hidden"`)
+	}})
+	form = "/act?kind=resume&case=" + id.String()
+	require.Empty(t, filledIn(t, get(h, form).Body.String()))
+	require.Equal(t, http.StatusSeeOther, submit(t, h, form).Code)
+	require.Equal(t, string(input), string(masked.Item(id, "pay.1.2").Input))
+}

@@ -247,8 +247,11 @@ func (s *Site) target(ctx context.Context, a *action, id string, p *actPage) err
 				return orMissing(err, "case", id)
 			}
 			p.Target = fmt.Sprintf("Case %s of %s, %s", id, found[0].Workflow, found[0].State)
-			if a.kind == workflow.KindMove {
+			switch a.kind {
+			case workflow.KindMove:
 				return p.places(ctx, v, key)
+			case workflow.KindResume:
+				return s.prefillResume(req, found[0], p)
 			}
 		case "item":
 			var key workitem.ID

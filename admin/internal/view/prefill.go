@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workitem"
 )
 
 // maxPrefill bounds the size in bytes of an input that a form contains, since it is sent twice.
 const maxPrefill = 16 << 10
 
-// prefill puts the input of an item into the form of a retry, so that it can be changed. It leaves out an input that is
+// prefill puts the input of an item into the form of a retry or a resume, so that it can be changed. It leaves out an input that is
 // masked or too long: the form would send the mask, or a part of the input, as the new input.
 //
 // The form also contains the original input, see [changed]: an item whose input was not changed is retried with exactly
@@ -30,6 +32,42 @@ func (p *actPage) prefill(it, shown *store.ItemRow, fresh bool) {
 			f.Value = indented(it.Input)
 		}
 	}
+}
+
+// prefillResume puts the input of the failed item that a resume replaces into the form of the resume.
+func (s *Site) prefillResume(r *Request, c *state.Case, p *actPage) error {
+	tree, err := r.R.Tree(r, c.Root)
+	if err != nil {
+		return err
+	}
+	failed := replacedBy(tree.Case(c.ID))
+	if failed == nil {
+		return nil
+	}
+	it, err := findItem(r, failed.ID)
+	if err == nil {
+		p.prefill(it, s.maskOf(r).Row(it), p.fresh)
+	}
+	return err
+}
+
+// replacedBy returns the failed item that a resume of a case replaces; nil if there is none, or if there are several, since
+// an input is for one.
+func replacedBy(c *state.Case) (failed *workitem.Item) {
+	if c == nil || c.State != state.CaseFailed {
+		return nil
+	}
+	for it := range c.Items.All() {
+		t, known := c.Net.TaskByName(it.Task)
+		if !known || it.State != workitem.Failed || !it.Successor.IsZero() || !c.Tasks[t].Resumable() {
+			continue
+		}
+		if failed != nil {
+			return nil
+		}
+		failed = it
+	}
+	return failed
 }
 
 // indented indents JSON. Numbers and strings keep their form.
