@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"time"
 
@@ -76,7 +77,7 @@ func (a *app) scheduleCommand(word, short, long string, period func() (from, to 
 func (a *app) scheduleAdd() *cobra.Command {
 	q := asking{a: a}
 	var s workflow.Scheduled
-	var overlap, catchUp string
+	var overlap, catchUp, start, end string
 	cmd := &cobra.Command{
 		Use: "add NAME WORKFLOW", Short: "add a schedule, or change an existing one",
 		Long: paragraph("Start a case of a workflow at each tick of a cron expression or an interval. The database must belong to a " +
@@ -94,11 +95,16 @@ func (a *app) scheduleAdd() *cobra.Command {
 	f.StringVar(&s.Schedule.Zone, "zone", "", "time `zone` of the expression (default UTC)")
 	f.DurationVar(&s.Schedule.Jitter, "jitter", 0, "delay each tick by a random part of this time")
 	f.StringVar(&overlap, "overlap", "skip", "what to do while a run is active: skip, queue, cancel or allow")
+	f.StringVar(&start, "start", "", "`time` before which there is no tick, and from which intervals count")
+	f.StringVar(&end, "end", "", "`time` from which on there is no tick")
 	f.StringVar(&catchUp, "catch-up", "none", "which missed ticks to run: none, last or all")
+	f.IntVar(&s.Schedule.CatchUpMost, "catch-up-most", 0, "how many missed ticks --catch-up all runs at most, the latest ones (default 1000)")
+	f.DurationVar(&s.Schedule.Grace, "grace", 0, "how late a tick may start before it is missed (default 1m)")
 	f.BoolVar(&s.Schedule.Paused, "paused", false, "create the schedule paused")
 	cmd.RunE = a.run(func(ctx context.Context, args []string) error {
 		s.Schedule.Name, s.Start = args[0], workflow.Start(args[1], q.data.json)
-		err := errors.Join(s.Schedule.Overlap.UnmarshalText([]byte(overlap)), s.Schedule.CatchUp.UnmarshalText([]byte(catchUp)))
+		err := errors.Join(s.Schedule.Overlap.UnmarshalText([]byte(overlap)), s.Schedule.CatchUp.UnmarshalText([]byte(catchUp)),
+			parseTime("--start", start, &s.Schedule.Start), parseTime("--end", end, &s.Schedule.End))
 		if err = errors.Join(err, s.Check()); err != nil {
 			return usage(err)
 		}
@@ -107,6 +113,19 @@ func (a *app) scheduleAdd() *cobra.Command {
 		})
 	})
 	return cmd
+}
+
+// parseTime sets the time of a flag, unless its text is "".
+func parseTime(name, text string, to *time.Time) error {
+	if text == "" {
+		return nil
+	}
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return fmt.Errorf("%s is a time such as 2030-01-31T08:00:00+01:00: %w", name, err)
+	}
+	*to = t
+	return nil
 }
 
 // scheduleTries is how often a command is made again because a tick came first.

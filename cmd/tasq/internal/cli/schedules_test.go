@@ -75,6 +75,25 @@ func TestSchedulesByCommand(t *testing.T) {
 		require.Contains(t, out, "removed")
 		code, _, errs = tasq(t, db, "schedule", "pause", "poll")
 		require.Equal(t, ExitNotFound, code, errs)
+		code, _, errs = tasq(t, db, "schedule", "add", "later", "digest", "--every", "1h", "--start", "2100-01-01T00:00:00Z", "--end", "2100-01-01T02:30:00Z",
+			"--catch-up", "all", "--catch-up-most", "3", "--grace", "2m", "--data", `"x"`, "--by", "ann")
+		require.Zero(t, code, errs)
+		later, err := schedules.Find(t.Context(), e, "later")
+		if owned {
+			require.NoError(t, err)
+			require.Equal(t, 3, later.Schedule.CatchUpMost)
+			require.Equal(t, 2*time.Minute, later.Schedule.Grace)
+		}
+		code, out, errs = tasq(t, db, "schedules", "later", "-o", "json")
+		require.Zero(t, code, errs)
+		row = schedules.Description{}
+		require.NoError(t, json.Unmarshal([]byte(out), &row))
+		require.Len(t, row.Next, 3, "two whole hours after the start")
+		code, _, errs = tasq(t, db, "schedule", "remove", "later")
+		require.Zero(t, code, errs)
+		code, _, errs = tasq(t, db, "schedule", "add", "x", "digest", "--every", "1h", "--start", "soon")
+		require.Equal(t, ExitUsage, code, errs)
+		require.Contains(t, errs, "--start is a time such as")
 		code, _, errs = tasq(t, db, "schedule", "add", "x", "digest", "--cron", "61 * * * *")
 		require.Equal(t, ExitUsage, code, errs)
 		if owned {
