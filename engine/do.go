@@ -33,10 +33,6 @@ func (e *Engine) do(ctx context.Context, c workflow.Command) (workflow.Result, e
 	})
 }
 
-// HasBounds reports whether Config.MaxPending limits a queue of this engine. The limits apply to commands of [Engine.Do], and not
-// to those of [Engine.Update].
-func (e *Engine) HasBounds() bool { return len(e.cfg.MaxPending) > 0 }
-
 // startIfRoom executes a start, if the queues of its jobs have room.
 func (e *Engine) startIfRoom(ctx context.Context, c *workflow.Command) (workflow.Result, error) {
 	for {

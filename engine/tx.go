@@ -70,6 +70,10 @@ func (tx *Tx) DB() domain.DB { return tx.tx.DB() }
 // Now is the time of the transaction.
 func (tx *Tx) Now() time.Time { return tx.tx.Now() }
 
+// HasBounds reports whether Config.MaxPending limits a queue of the engine. The limits apply to starts by [Engine.Do], and not to
+// those of the transaction.
+func (tx *Tx) HasBounds() bool { return len(tx.e.cfg.MaxPending) > 0 }
+
 // Case returns the state of a case as the transaction sees it.
 func (tx *Tx) Case(_ context.Context, id workitem.CaseID) (*state.Case, error) { return tx.tx.Case(id) }
 

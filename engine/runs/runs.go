@@ -37,15 +37,16 @@ func Start[In, Out any](
 	ctx context.Context, e *engine.Engine, f *builder.FuncRef[In, Out], inputs []In, options func(In) []workflow.Option,
 ) ([]builder.Run[Out], error) {
 	started := make([]builder.Run[Out], 0, len(inputs))
-	if e.HasBounds() {
-		return startEach(ctx, e, f, inputs, options, started)
-	}
 	for len(started) < len(inputs) {
 		first := len(started)
 		batch := inputs[first:min(first+Batch, len(inputs))]
 		fresh := make([]builder.Run[Out], 0, len(batch))
+		bounded := false
 		err := e.Update(ctx, func(tx *engine.Tx) error {
 			fresh = fresh[:0]
+			if bounded = tx.HasBounds(); bounded {
+				return nil
+			}
 			for i, began := 0, retry.SystemClock.Now(); i < len(batch); i++ {
 				if retry.SystemClock.Now().Sub(began) >= batchTime {
 					break
@@ -66,6 +67,9 @@ func Start[In, Out any](
 		if err != nil {
 			return started, err
 		}
+		if bounded {
+			return startEach(ctx, e, f, inputs, options)
+		}
 		started = append(started, fresh...)
 	}
 	return started, nil
@@ -73,8 +77,9 @@ func Start[In, Out any](
 
 // startEach starts the runs one by one, each if its queue has room.
 func startEach[In, Out any](
-	ctx context.Context, e *engine.Engine, f *builder.FuncRef[In, Out], inputs []In, options func(In) []workflow.Option, started []builder.Run[Out],
+	ctx context.Context, e *engine.Engine, f *builder.FuncRef[In, Out], inputs []In, options func(In) []workflow.Option,
 ) ([]builder.Run[Out], error) {
+	started := make([]builder.Run[Out], 0, len(inputs))
 	for i, in := range inputs {
 		var opts []workflow.Option
 		if options != nil {
