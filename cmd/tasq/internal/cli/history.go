@@ -87,6 +87,9 @@ func (a *app) printHistory(ctx context.Context, r store.Reader, word string, p p
 			return nil
 		}
 	}
+	if lines.shown == 0 && len(lines.kept) == 0 {
+		a.remark("no command matches")
+	}
 	for _, t := range slices.Backward(lines.kept) {
 		if err := lines.print(t); err != nil {
 			return err

@@ -32,11 +32,8 @@ func (a *app) schedule() *cobra.Command {
 	var from, to string
 	fill := a.scheduleCommand("backfill", "run the missed ticks of a period", "Run the ticks of a period that have no run: one "+
 		"after the other, or all at once if the schedule allows overlaps.", func() (f, t time.Time, err error) {
-		if f, err = time.Parse(time.RFC3339, from); err == nil {
-			t, err = time.Parse(time.RFC3339, to)
-		}
-		if err != nil {
-			err = usagef("--from and --to are times such as 2030-01-31T08:00:00+01:00: %w", err)
+		if err = errors.Join(parseTime("--from", from, &f), parseTime("--to", to, &t)); err != nil {
+			err = usage(err)
 		}
 		return f, t, err
 	})
@@ -103,8 +100,13 @@ func (a *app) scheduleAdd() *cobra.Command {
 	f.BoolVar(&s.Schedule.Paused, "paused", false, "create the schedule paused")
 	cmd.RunE = a.run(func(ctx context.Context, args []string) error {
 		s.Schedule.Name, s.Start = args[0], workflow.Start(args[1], q.data.json)
-		err := errors.Join(s.Schedule.Overlap.UnmarshalText([]byte(overlap)), s.Schedule.CatchUp.UnmarshalText([]byte(catchUp)),
-			parseTime("--start", start, &s.Schedule.Start), parseTime("--end", end, &s.Schedule.End))
+		err := errors.Join(s.Schedule.Overlap.UnmarshalText([]byte(overlap)), s.Schedule.CatchUp.UnmarshalText([]byte(catchUp)))
+		if start != "" {
+			err = errors.Join(err, parseTime("--start", start, &s.Schedule.Start))
+		}
+		if end != "" {
+			err = errors.Join(err, parseTime("--end", end, &s.Schedule.End))
+		}
 		if err = errors.Join(err, s.Check()); err != nil {
 			return usage(err)
 		}
@@ -115,14 +117,11 @@ func (a *app) scheduleAdd() *cobra.Command {
 	return cmd
 }
 
-// parseTime sets the time of a flag, unless its text is "".
+// parseTime sets the time of a flag to its text.
 func parseTime(name, text string, to *time.Time) error {
-	if text == "" {
-		return nil
-	}
 	t, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		return fmt.Errorf("%s is a time such as 2030-01-31T08:00:00+01:00: %w", name, err)
+		return fmt.Errorf("%s %q: write a time such as 2030-01-31T08:00:00+01:00", name, text)
 	}
 	*to = t
 	return nil

@@ -93,7 +93,7 @@ func TestSchedulesByCommand(t *testing.T) {
 		require.Zero(t, code, errs)
 		code, _, errs = tasq(t, db, "schedule", "add", "x", "digest", "--every", "1h", "--start", "soon")
 		require.Equal(t, ExitUsage, code, errs)
-		require.Contains(t, errs, "--start is a time such as")
+		require.Contains(t, errs, `--start "soon": write a time such as`)
 		code, _, errs = tasq(t, db, "schedule", "add", "x", "digest", "--cron", "61 * * * *")
 		require.Equal(t, ExitUsage, code, errs)
 		if owned {
@@ -222,7 +222,7 @@ func TestAPeriodIsBackfilledByCommand(t *testing.T) {
 	}
 	code, errs = fill("yesterday", "2024-03-02T00:00:00+01:00")
 	require.Equal(t, ExitUsage, code, errs)
-	require.Contains(t, errs, "--from and --to are times such as")
+	require.Contains(t, errs, `--from "yesterday": write a time such as`)
 	require.NoError(t, e.Close())
 }
 
