@@ -13,23 +13,26 @@ import (
 // Pause is the interval at which a Backend without a [Watcher] is polled.
 const Pause = 500 * time.Millisecond
 
-// maxPolls is how many streams read a polled Backend at the same time. A store has four readers for all requests: without
+// maxPolls is how many streams read a store that is polled at the same time. It has four readers for all requests: without
 // this limit, a thousand clients that begin with the first entry of the journal would keep pages waiting until they fail.
 const maxPolls = 2
 
-var polls = make(chan struct{}, maxPolls)
+// polled is the Viewer of the streams of a store.
+type polled struct {
+	store.Viewer
+	slots chan struct{} // has an element for each stream that reads
+}
 
-// polled is the Viewer of a stream.
-type polled struct{ store.Viewer }
+func newPolled(v store.Viewer) polled { return polled{v, make(chan struct{}, maxPolls)} }
 
 // View waits until fewer than maxPolls streams read.
 func (p polled) View(ctx context.Context, f func(store.Reader) error) error {
 	select {
-	case polls <- struct{}{}:
+	case p.slots <- struct{}{}:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	defer func() { <-polls }()
+	defer func() { <-p.slots }()
 	return p.Viewer.View(ctx, f)
 }
 
@@ -39,9 +42,13 @@ func Follow(ctx context.Context, b Backend, clock retry.Clock, root workitem.Cas
 	if w, ok := b.(Watcher); ok {
 		return w.Watch(ctx, root, after)
 	}
+	v := store.Viewer(b)
+	if r, ok := b.(*reading); ok {
+		v = r.streams
+	}
 	return func(yield func(*store.Entry, error) bool) {
 		for ctx.Err() == nil {
-			for e, err := range store.AllEntries(ctx, polled{b}, store.JournalFilter{Root: root, After: after, Settled: root.IsZero()}) {
+			for e, err := range store.AllEntries(ctx, v, store.JournalFilter{Root: root, After: after, Settled: root.IsZero()}) {
 				if !yield(e, err) || err != nil {
 					return
 				}

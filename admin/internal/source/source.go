@@ -56,12 +56,15 @@ var ErrNoOwner = errors.New("no program that owns the database has answered")
 
 // Reading returns a Backend for a store that is open for reading. It sends commands to the owner of the database by
 // post; if that is nil, it rejects them.
-func Reading(v store.Viewer, post Post, clock retry.Clock) Backend { return &reading{v, post, clock} }
+func Reading(v store.Viewer, post Post, clock retry.Clock) Backend {
+	return &reading{v, newPolled(v), post, clock}
+}
 
 type reading struct {
 	store.Viewer
-	post  Post
-	clock retry.Clock
+	streams polled
+	post    Post
+	clock   retry.Clock
 }
 
 func (b *reading) Now() time.Time { return b.clock.Now() }

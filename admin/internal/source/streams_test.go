@@ -35,10 +35,10 @@ func (s *slow) View(context.Context, func(store.Reader) error) error {
 func TestFewStreamsReadAtTheSameTime(t *testing.T) {
 	const streams = 10
 	s := &slow{entered: make(chan struct{}), release: make(chan struct{})}
-	ended := make(chan error)
+	ended, b := make(chan error), source.Reading(s, nil, retry.SystemClock)
 	for range streams {
 		go func() {
-			for _, err := range source.Follow(t.Context(), s, retry.SystemClock, workitem.CaseID{}, 0) {
+			for _, err := range source.Follow(t.Context(), b, retry.SystemClock, workitem.CaseID{}, 0) {
 				ended <- err
 				return
 			}

@@ -128,7 +128,7 @@ func (a *app) caseRemove() *cobra.Command {
   tasq cases --root-only --state completed --older 90d --limit 0 -o json | jq -r .id | xargs -n 1 tasq case remove`,
 		Args: exactly("the id or business key of a CASE"),
 	}
-	cmd.Flags().StringVar(&q.command.Actor, "by", "", "`name` of the actor, for the log of the engine (default: the environment variable USER)")
+	cmd.Flags().StringVar(&q.command.Actor, "by", "", "`name` of the actor, for the middleware of the program: no history is left (default: the environment variable USER)")
 	q.patience(cmd)
 	cmd.RunE = a.run(func(ctx context.Context, args []string) (err error) {
 		q.command.Kind = workflow.KindRemove
