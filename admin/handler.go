@@ -129,7 +129,7 @@ func routes(b Backend, c *Config, site *view.Site) map[string]http.Handler {
 	for pattern, h := range programs.Routes() {
 		all[pattern] = h
 	}
-	all[api.Everywhere] = http.HandlerFunc(api.Nowhere)
+	all[api.FallbackPattern] = http.HandlerFunc(api.NotFound)
 	all["GET /live"] = http.HandlerFunc(live.New(pages, c.sight, b, c.Clock).Serve)
 	return all
 }

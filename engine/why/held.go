@@ -3,7 +3,7 @@ package why
 import (
 	"fmt"
 
-	"github.com/tasq-dev/tasq/engine/internal/ration"
+	"github.com/tasq-dev/tasq/engine/internal/quota"
 	"github.com/tasq-dev/tasq/limit"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
@@ -26,7 +26,7 @@ type Held struct {
 func (v *visit) holds() {
 	for i := range v.in.Rows.Rows {
 		row := &v.in.Rows.Rows[i]
-		list, err := ration.HoldsIn(row.State, row.Limit)
+		list, err := quota.HoldsIn(row.State, row.Limit)
 		if err != nil {
 			continue // the engine reports the corrupt row
 		}
@@ -39,7 +39,7 @@ func (v *visit) holds() {
 }
 
 // hold adds a hold, unless it has ended and no engine has removed it from the row yet.
-func (v *visit) hold(of store.LimitKey, h *ration.Hold) {
+func (v *visit) hold(of store.LimitKey, h *quota.Hold) {
 	until := v.untilOf(of.Limit, h.Task)
 	from, to := taskNamed(v.c, h.Task), taskNamed(v.c, until)
 	if from == nil || to != nil && h.Over(v.c, from, to) || len(v.answer.Holds) >= MaxWaits {

@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/tasq-dev/tasq/engine/internal/ration"
+	"github.com/tasq-dev/tasq/engine/internal/quota"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/workflow"
 )
@@ -26,7 +26,7 @@ func ReadLimits(ctx context.Context, r store.Reader, known []workflow.LimitInfo)
 		}
 		list = LimitsSet(set)
 	}
-	view, err := r.LimitRows(ctx, store.LimitFilter{Text: ration.HasHolds})
+	view, err := r.LimitRows(ctx, store.LimitFilter{Text: quota.HasHolds})
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +45,7 @@ func ReadLimits(ctx context.Context, r store.Reader, known []workflow.LimitInfo)
 
 // addHolders adds the cases in the row of a limit that hold slots.
 func addHolders(l *workflow.LimitInfo, row *store.LimitRow) error {
-	holds, err := ration.HoldsIn(row.State, row.Limit)
+	holds, err := quota.HoldsIn(row.State, row.Limit)
 	for i := range holds {
 		h := &holds[i]
 		l.Held += h.N

@@ -4,7 +4,7 @@ import (
 	"context"
 	"strings"
 
-	"github.com/tasq-dev/tasq/engine/internal/ration"
+	"github.com/tasq-dev/tasq/engine/internal/quota"
 	"github.com/tasq-dev/tasq/limit"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
@@ -50,12 +50,12 @@ func (v *visit) needs(w *Wait, j *state.Job) {
 }
 
 // noRoom records that a limit has no room; false if it has.
-func (v *visit) noRoom(need *Limit, l limit.Limit, out ration.Outlook) bool {
+func (v *visit) noRoom(need *Limit, l limit.Limit, out quota.Outlook) bool {
 	if out.Wait <= 0 {
 		return false
 	}
 	need.Text = limit.Reason{Limit: l, N: need.N, Wait: out.Wait}.String()
-	need.HeldBy = ration.Cases(out.Holds)
+	need.HeldBy = quota.Cases(out.Holds)
 	if out.Wait != limit.Unknown {
 		need.Free = v.in.Now.Add(out.Wait)
 	}

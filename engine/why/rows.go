@@ -3,7 +3,7 @@ package why
 import (
 	"context"
 
-	"github.com/tasq-dev/tasq/engine/internal/ration"
+	"github.com/tasq-dev/tasq/engine/internal/quota"
 	"github.com/tasq-dev/tasq/limit"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
@@ -41,28 +41,28 @@ func (in *Input) readRows(ctx context.Context, r store.Reader) (err error) {
 
 // look returns whether a limit has room for a job by its row; false if the row does not say that. The only engine of a
 // store knows better.
-func (v *visit) look(t *store.Takes, set *store.LimitValue, j *state.Job) (out ration.Outlook, known bool) {
+func (v *visit) look(t *store.Takes, set *store.LimitValue, j *state.Job) (out quota.Outlook, known bool) {
 	l := set.Current()
 	if t.Keyed || t.Any != nil || t.N == 0 || !v.counted(l) {
 		return out, false
 	}
-	var of *ration.Hold
+	var of *quota.Hold
 	if t.Until != "" {
-		of = &ration.Hold{Case: v.c.ID, Task: j.Task, N: t.N}
+		of = &quota.Hold{Case: v.c.ID, Task: j.Task, N: t.N}
 	}
 	return v.lookAt(l, "", t.N, of)
 }
 
 // lookAt is look for one key.
-func (v *visit) lookAt(l limit.Limit, key string, n int64, of *ration.Hold) (out ration.Outlook, known bool) {
+func (v *visit) lookAt(l limit.Limit, key string, n int64, of *quota.Hold) (out quota.Outlook, known bool) {
 	if l.N == 0 || n > l.Capacity() {
 		return out, false
 	}
-	in := ration.Situation{Live: v.in.Rows.Live, Now: v.in.Rows.Now}
+	in := quota.Situation{Live: v.in.Rows.Live, Now: v.in.Rows.Now}
 	if in.Now == 0 {
 		in.Now = v.in.Now.UnixNano()
 	}
-	out, err := ration.Look(v.in.row(l.Name, key), l, n, of, in)
+	out, err := quota.Look(v.in.row(l.Name, key), l, n, of, in)
 	return out, err == nil
 }
 

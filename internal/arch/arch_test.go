@@ -59,7 +59,7 @@ func (all layerTable) of(pkg string) (int, bool) {
 // pure packages do no I/O and read no clock.
 var pure = []string{
 	"store/state", "net", "net/internal/graph", "net/internal/statespace", "net/internal/reduce", "net/verify", "net/svg", "workitem",
-	"engine/internal/kernel", "engine/internal/ration", "limit", "schedule",
+	"engine/internal/kernel", "engine/internal/quota", "limit", "schedule",
 }
 
 var impure = []string{"os", "database/sql", "log/slog", "math/rand", "math/rand/v2", "net/http"}

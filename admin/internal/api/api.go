@@ -35,7 +35,7 @@ type API struct {
 	Backend source.Backend
 	Clock   retry.Clock
 	Mask    func(u *access.User) mask.Mask // what a user may see of payloads; nil shows all
-	Past    *past.Memory                   // cache of former states
+	Past    *past.Memory                   // cache of past states
 }
 
 // Route is the handler of a pattern of the API.

@@ -74,11 +74,11 @@ func Refuse(w http.ResponseWriter, status int, code, text string) {
 	p.write(w)
 }
 
-// Everywhere is the pattern of [Nowhere].
-const Everywhere = "GET /api/"
+// FallbackPattern matches the addresses of the API that no other pattern matches, for [NotFound].
+const FallbackPattern = "GET /api/"
 
-// Nowhere writes the response for an unknown address of the API.
-func Nowhere(w http.ResponseWriter, r *http.Request) {
+// NotFound writes the response for an unknown address of the API.
+func NotFound(w http.ResponseWriter, r *http.Request) {
 	Refuse(w, http.StatusNotFound, "not-found", "the API has nothing at this address; "+Base+"openapi.json describes what it has")
 }
 
@@ -91,8 +91,8 @@ func Only(mux *http.ServeMux) http.Handler {
 		}
 		read := *r
 		read.Method = http.MethodGet
-		if _, pattern := mux.Handler(&read); pattern == Everywhere {
-			Nowhere(w, r)
+		if _, pattern := mux.Handler(&read); pattern == FallbackPattern {
+			NotFound(w, r)
 			return
 		}
 		w.Header().Set("Allow", "GET, HEAD")

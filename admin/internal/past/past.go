@@ -1,4 +1,4 @@
-// Package past reconstructs former states of cases. It keeps some states in memory, so that a nearby state is cheap.
+// Package past reconstructs past states of cases. It keeps some states in memory, so that a nearby state is cheap.
 package past
 
 import (

@@ -33,7 +33,7 @@ type actPage struct {
 	Action, Draft, Back  string
 	Hidden               []Link
 	Fields               []field
-	Seldom               []field // further options
+	Advanced             []field // further options
 	Unfolded             bool    // they are shown, since one of them is filled in
 	Do                   string
 	Danger               bool

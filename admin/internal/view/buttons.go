@@ -65,7 +65,7 @@ func (s *Site) forkButton(r *Request, c *shown) []Link {
 	if !c.c.Parent.IsZero() || c.c.State.Final() || !r.User.Allowed(string(workflow.KindFork), id) {
 		return nil
 	}
-	return []Link{{Text: "Fork from here…", Href: s.Link("/act", "kind", "fork", "case", id, "seq", strconv.FormatInt(c.film.at().Seq, 10))}}
+	return []Link{{Text: "Fork from here…", Href: s.Link("/act", "kind", "fork", "case", id, "seq", strconv.FormatInt(c.window.at().Seq, 10))}}
 }
 
 func (s *Site) itemButtons(r *Request, it *workitem.Item, incident bool) (all []Link) {

@@ -25,13 +25,13 @@ type caseHead struct {
 	Meta    []Cell
 	Buttons []Link
 	Failure string
-	Past    *former
+	Past    *pastState
 }
 
 type badge struct{ Class, Text string }
 
-// former says which past state is shown.
-type former struct {
+// pastState is the past state that a page shows: its place in the history, its time, and the link to the present one.
+type pastState struct {
 	Place string
 	Time  time.Time
 	Now   string
@@ -41,7 +41,7 @@ type former struct {
 type shown struct {
 	c      *state.Case
 	tree   *state.Tree
-	film   *film
+	window *journalWindow
 	past   bool
 	answer *why.Answer
 }
@@ -74,14 +74,14 @@ func (s *Site) show(r *Request, id workitem.CaseID) (*shown, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := readFilm(r, root)
+	f, err := readWindow(r, root)
 	if err != nil {
 		return nil, err
 	}
 	if f.earlier != nil {
 		s.Past.Prepare(s.Backend, root, f.earlier.Seq, s.Backend.Now())
 	}
-	c := &shown{film: f, past: f.past()}
+	c := &shown{window: f, past: f.past()}
 	if c.past {
 		c.tree, err = s.Past.At(r, r.R, id, f.at().Seq)
 	} else {
@@ -100,7 +100,7 @@ func (s *Site) show(r *Request, id workitem.CaseID) (*shown, error) {
 // now returns the time of the shown state.
 func (c *shown) now(r *Request) time.Time {
 	if c.past {
-		return c.film.at().At
+		return c.window.at().At
 	}
 	return r.Now
 }
@@ -108,7 +108,7 @@ func (c *shown) now(r *Request) time.Time {
 // explain returns what the case waits for in the shown state.
 func (s *Site) explain(r *Request, c *shown) (*why.Answer, error) {
 	if c.past {
-		return why.Explain(why.Input{Tree: c.tree, Case: c.c.ID, Now: c.film.at().At, Here: r.Mask.Here(why.Here{})}), nil
+		return why.Explain(why.Input{Tree: c.tree, Case: c.c.ID, Now: c.window.at().At, Here: r.Mask.Here(why.Here{})}), nil
 	}
 	return why.ReadOf(r, r.R, c.tree, c.c.ID, r.Now, r.Mask.Here(s.Backend.Here()))
 }
@@ -134,7 +134,7 @@ func (s *Site) caseTop(r *Request, c *shown) caseHead {
 		h.Meta = append(h.Meta, labeled(name, text(printable.Line(identity.Labels[name]))))
 	}
 	h.Meta = append(h.Meta, labeled("started", at(c.c.Created)))
-	if by := c.film.entries[0].By; by != "" && c.film.earlier == nil {
+	if by := c.window.entries[0].By; by != "" && c.window.earlier == nil {
 		h.Meta = append(h.Meta, labeled("by", text(by)))
 	}
 	if !c.c.Ended.IsZero() {
@@ -145,8 +145,8 @@ func (s *Site) caseTop(r *Request, c *shown) caseHead {
 	}
 	h.Failure = failureText(c.c.Failure)
 	if c.past {
-		e := c.film.at()
-		h.Past = &former{Place: c.film.place(), Time: e.At, Now: s.Link("/cases/"+id, "tab", r.Form.Get("tab"))}
+		e := c.window.at()
+		h.Past = &pastState{Place: c.window.place(), Time: e.At, Now: s.Link("/cases/"+id, "tab", r.Form.Get("tab"))}
 		h.Buttons = s.forkButton(r, c)
 		return h
 	}

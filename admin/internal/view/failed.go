@@ -79,7 +79,7 @@ func (s *Site) Refused(w http.ResponseWriter, status int, text string) {
 // codeNotAllowed is the code for what a user may not see or do.
 const codeNotAllowed = "not-allowed"
 
-// nowhere answers requests for unknown addresses.
-func (s *Site) nowhere(w http.ResponseWriter, r *http.Request) {
+// notFound answers requests for unknown addresses.
+func (s *Site) notFound(w http.ResponseWriter, r *http.Request) {
 	s.say(w, r, http.StatusNotFound, "There is no page at this address", "Use the navigation above. The address may have been truncated when it was copied.")
 }

@@ -46,7 +46,7 @@ type field struct {
 	None                     string // what an empty parameter means; "" if it means nothing
 	Error                    string // what is wrong with the value
 	Wide, Required           bool
-	Seldom                   bool // it is among the further options, which are folded
+	Advanced                 bool // it is among the further options, which are folded
 }
 
 // listing makes the page of a list.

@@ -20,18 +20,18 @@ var startFields = []field{
 	{Name: "payload", Label: "Input, as JSON", Hint: "Leave empty for no input.", Wide: true},
 	{Name: "businessKey", Label: "Business key", Hint: "Identifies the case in searches. Leave empty for the key that the workflow computes."},
 	{Name: "labels", Label: "Labels", Hint: "One per line, as in customer=ada, for searches.", Wide: true},
-	{Seldom: true, Name: "ifTaken", Label: "If a case holds the business key", Hint: "refuse the start; return the other case; replace the other case if it has not started; supersede it if it is active; queue behind it; debounce: start when no further start has come for a time.",
+	{Advanced: true, Name: "ifTaken", Label: "If a case holds the business key", Hint: "refuse the start; return the other case; replace the other case if it has not started; supersede it if it is active; queue behind it; debounce: start when no further start has come for a time.",
 		Options: []string{"", string(workflow.Refuse), string(workflow.Return), string(workflow.Replace), string(workflow.Supersede), string(workflow.Queued), string(workflow.Debounced)}},
-	{Seldom: true, Name: "per", Label: "Once per", Hint: "Allow one case with the business key in each calendar period.",
+	{Advanced: true, Name: "per", Label: "Once per", Hint: "Allow one case with the business key in each calendar period.",
 		Options: []string{"", string(workflow.Hour), string(workflow.Day), string(workflow.Week), string(workflow.Month)}},
-	{Seldom: true, Name: "zone", Label: "Time zone of the calendar", Hint: "Such as Europe/Berlin; the default is UTC. Only with a calendar period."},
-	{Seldom: true, Name: "quiet", Label: "Debounce", Hint: "90s or 5m: how long to wait for further starts with the key. Only with debounce."},
-	{Seldom: true, Name: "longest", Label: "Debounce at most", Hint: "10m or 2h since the first start; the default is no limit."},
-	{Seldom: true, Name: "throttle", Label: "Number of starts", Hint: "The most starts with the business key in the window. A further one is refused, or with return gets the last case."},
-	{Seldom: true, Name: "window", Label: "Sliding window", Hint: "30s, 5m or 1h. Only with a number of starts."},
-	{Seldom: true, Name: "after", Label: "Start after", Hint: "90s, 5m, 2h or 3d; the default is at once."},
-	{Seldom: true, Name: "priority", Label: "Priority", Hint: "A number; higher goes first."},
-	{Seldom: true, Name: "queue", Label: "Queue of its jobs", Hint: "The default is the queue of each task and function."},
+	{Advanced: true, Name: "zone", Label: "Time zone of the calendar", Hint: "Such as Europe/Berlin; the default is UTC. Only with a calendar period."},
+	{Advanced: true, Name: "quiet", Label: "Debounce", Hint: "90s or 5m: how long to wait for further starts with the key. Only with debounce."},
+	{Advanced: true, Name: "longest", Label: "Debounce at most", Hint: "10m or 2h since the first start; the default is no limit."},
+	{Advanced: true, Name: "throttle", Label: "Number of starts", Hint: "The most starts with the business key in the window. A further one is refused, or with return gets the last case."},
+	{Advanced: true, Name: "window", Label: "Sliding window", Hint: "30s, 5m or 1h. Only with a number of starts."},
+	{Advanced: true, Name: "after", Label: "Start after", Hint: "90s, 5m, 2h or 3d; the default is at once."},
+	{Advanced: true, Name: "priority", Label: "Priority", Hint: "A number; higher goes first."},
+	{Advanced: true, Name: "queue", Label: "Queue of its jobs", Hint: "The default is the queue of each task and function."},
 }
 
 // fieldError is an error about one field of a form.
@@ -69,8 +69,8 @@ func (p *actPage) fill(a *action, form url.Values, problem error) {
 			f.Error = problem.Error()
 			p.Error = "Nothing was changed: see the field " + f.Label + "."
 		}
-		if f.Seldom {
-			p.Seldom, p.Unfolded = append(p.Seldom, f), p.Unfolded || f.Value != "" || f.Error != ""
+		if f.Advanced {
+			p.Advanced, p.Unfolded = append(p.Advanced, f), p.Unfolded || f.Value != "" || f.Error != ""
 			continue
 		}
 		p.Fields = append(p.Fields, f)

@@ -31,8 +31,8 @@ func (s *Site) caseTabs(r *Request, c *shown) ([]Part, error) {
 		l := Link{Text: name, Href: s.Link("/cases/"+id, "tab", name, "at", r.Form.Get("at")), Current: name == chosen}
 		switch name {
 		case "history":
-			l.Count = thousands(int64(len(c.film.entries)))
-			if !c.film.whole() {
+			l.Count = thousands(int64(len(c.window.entries)))
+			if !c.window.whole() {
 				l.Count += "+"
 			}
 		case "children":
@@ -76,7 +76,7 @@ type caseData struct {
 func commandLines(c *shown) string {
 	id := c.c.ID.String()
 	if c.past {
-		return fmt.Sprintf("tasq show %s --at %d", id, c.film.at().Seq)
+		return fmt.Sprintf("tasq show %s --at %d", id, c.window.at().Seq)
 	}
 	return strings.Join([]string{"tasq show " + id, "tasq why " + id, "tasq history " + id}, "\n")
 }
@@ -87,7 +87,7 @@ func (s *Site) itemTab(r *Request, c *shown) ([]Part, error) {
 		Empty: &Empty{Text: "The case has no work items."}}
 	var items []*store.ItemRow
 	switch {
-	case c.past, !c.film.whole(): // reading all items of a long history to find the newest would take too long
+	case c.past, !c.window.whole(): // reading all items of a long history to find the newest would take too long
 		for _, it := range slices.Backward(c.c.Items.Slice()) {
 			items = append(items, &store.ItemRow{Item: it, Root: c.c.Root, Workflow: c.c.Workflow})
 		}
@@ -181,13 +181,13 @@ type historyEntry struct {
 func (s *Site) history(r *Request, c *shown) (historyPart, error) {
 	var p historyPart
 	st := story.New(c.tree, c.c.ID)
-	entries := c.film.entries[:c.film.n]
+	entries := c.window.entries[:c.window.n]
 	if err := findNamed(r, st, entries); err != nil {
 		return p, err
 	}
 	for n, e := range entries {
 		h := historyEntry{N: int64(n + 1), Seq: e.Seq, At: e.At, By: e.By, Person: e.By != "", Href: s.historyLink(c, e)}
-		if !c.film.whole() {
+		if !c.window.whole() {
 			h.N = e.Seq
 		}
 		for _, change := range e.Changes {
@@ -201,7 +201,7 @@ func (s *Site) history(r *Request, c *shown) (historyPart, error) {
 		}
 	}
 	slices.Reverse(p.Entries)
-	before := c.film.earlier
+	before := c.window.earlier
 	if len(p.Entries) > maxRows {
 		i := slices.IndexFunc(entries, func(e *store.Entry) bool { return e.Seq == p.Entries[maxRows].Seq })
 		before, p.Entries = entries[i], p.Entries[:maxRows]

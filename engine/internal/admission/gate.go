@@ -18,7 +18,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tasq-dev/tasq/engine/internal/ration"
+	"github.com/tasq-dev/tasq/engine/internal/quota"
 	"github.com/tasq-dev/tasq/limit"
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/workitem"
@@ -35,7 +35,7 @@ type Ticket[T any] struct {
 	Own   int    // the number of takes of the function; the takes after them are those of the step
 
 	// Holds belong to the first takes, by index. What these takes acquire belongs to the case and outlives the attempt.
-	Holds []ration.Hold
+	Holds []quota.Hold
 
 	held   []holding[T] // by take; nil while nothing is acquired
 	places []place[T]   // in the lines in which it waits; nil if it does not wait
@@ -81,7 +81,7 @@ type Options[T any] struct {
 	Again time.Duration
 	// Check is called with the lock when a hold has to wait for the holds of other cases. It must not block: it
 	// arranges that those which have ended are passed to End. Nil if there are no holds.
-	Check func(limit, key string, holds []ration.Hold)
+	Check func(limit, key string, holds []quota.Hold)
 }
 
 // Gate admits jobs. It is not safe for concurrent use: its owner has a lock.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tasq-dev/tasq/engine/internal/ration"
+	"github.com/tasq-dev/tasq/engine/internal/quota"
 	"github.com/tasq-dev/tasq/limit"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -30,24 +30,24 @@ type holdKey struct {
 
 // hold is a hold that a case has, with its line.
 type hold struct {
-	ration.Hold
+	quota.Hold
 	at lineKey
 }
 
-func keyOf(limit string, h *ration.Hold) holdKey { return holdKey{limit, h.Case, h.Task} }
+func keyOf(limit string, h *quota.Hold) holdKey { return holdKey{limit, h.Case, h.Task} }
 
 // isHold reports whether the case, and not the attempt, keeps what take i acquires.
 func (t *Ticket[T]) isHold(i int) bool { return i < len(t.Holds) }
 
 // hasHold reports whether a case is known to have a hold of a limit. A hold of an earlier activation does not count:
 // another engine may have ended it since.
-func (g *Gate[T]) hasHold(limit string, h *ration.Hold) bool {
+func (g *Gate[T]) hasHold(limit string, h *quota.Hold) bool {
 	known, ok := g.holds[keyOf(limit, h)]
 	return ok && known.Activation >= h.Activation
 }
 
 // holdIn returns the hold for which a ticket waits in a line; nil if it waits for slots of its attempt.
-func (g *Gate[T]) holdIn(t *Ticket[T], l *line[T]) *ration.Hold {
+func (g *Gate[T]) holdIn(t *Ticket[T], l *line[T]) *quota.Hold {
 	for i := range t.Holds {
 		if l.at.serves(&t.Takes[i]) && !g.hasHold(l.at.limit, &t.Holds[i]) {
 			return &t.Holds[i]
@@ -71,7 +71,7 @@ func (g *Gate[T]) waitOf(p *place[T], l *line[T], now int64) time.Duration {
 // begin records that a case has a hold, and makes the job ready that waits for it. If no job waits for it any more,
 // since it was canceled while the order was on its way, the new hold is ended. A hold that the case had before the
 // order stays.
-func (g *Gate[T]) begin(l *line[T], h ration.Hold, had bool) {
+func (g *Gate[T]) begin(l *line[T], h quota.Hold, had bool) {
 	p := l.placeForHold(&h)
 	switch {
 	case p != nil && p.hold.Activation == h.Activation:
@@ -79,13 +79,13 @@ func (g *Gate[T]) begin(l *line[T], h ration.Hold, had bool) {
 		g.remove(p.t)
 		g.o.Ready(p.t.Value)
 	case !had:
-		l.share.ended = append(l.share.ended, ration.End{Hold: h, Only: true})
+		l.share.ended = append(l.share.ended, quota.End{Hold: h, Only: true})
 	}
 }
 
 // nextHold returns the hold to order next: the preferred one, or that of the first ticket in the line. It is nil if the
 // first ticket waits for slots of its attempt.
-func (l *line[T]) nextHold() *ration.Hold {
+func (l *line[T]) nextHold() *quota.Hold {
 	h := l.share.preferred
 	l.share.preferred = nil
 	if h == nil && len(l.list) > 0 {
@@ -102,7 +102,7 @@ func (l *line[T]) nextHold() *ration.Hold {
 // next. This happens if another engine, or an earlier process, ran the previous attempt of the job. Such a ticket must
 // not wait its turn, since the tickets before it may wait for this very hold to end. The order confirms that the hold
 // still exists, and sets its activation.
-func (g *Gate[T]) prefer(l *line[T], held []ration.Hold) {
+func (g *Gate[T]) prefer(l *line[T], held []quota.Hold) {
 	for i := range held {
 		if p := l.placeForHold(&held[i]); p != nil && !g.hasHold(l.at.limit, p.hold) {
 			l.share.preferred = p.hold
@@ -113,7 +113,7 @@ func (g *Gate[T]) prefer(l *line[T], held []ration.Hold) {
 }
 
 // placeForHold returns the place of the ticket that waits for a hold; nil if there is none.
-func (l *line[T]) placeForHold(h *ration.Hold) *place[T] {
+func (l *line[T]) placeForHold(h *quota.Hold) *place[T] {
 	i := slices.IndexFunc(l.list, func(p *place[T]) bool { return p.hold != nil && p.hold.Same(h) })
 	if i < 0 {
 		return nil
@@ -123,7 +123,7 @@ func (l *line[T]) placeForHold(h *ration.Hold) *place[T] {
 
 // checkAgain is the interval at which the holds that block a line are checked. It is longer than that of orders because
 // a check reads the cases.
-const checkAgain = 5 * ration.Again
+const checkAgain = 5 * quota.Again
 
 // waitForHolds makes the first ticket of a line wait for the end of other holds.
 func (g *Gate[T]) waitForHolds(l *line[T], now int64) {
@@ -143,7 +143,7 @@ func (l *line[T]) heldBy() []workitem.CaseID {
 	if l.share == nil {
 		return nil
 	}
-	return ration.Cases(l.share.others)
+	return quota.Cases(l.share.others)
 }
 
 // forget drops what is known of the holds of a ticket whose job has ended here, if there are other engines: from now on
@@ -158,14 +158,14 @@ func (g *Gate[T]) forget(t *Ticket[T]) {
 }
 
 // HoldOf returns the hold of a limit that a task of a case is known to have.
-func (g *Gate[T]) HoldOf(name string, of workitem.CaseID, task string) (ration.Hold, bool) {
+func (g *Gate[T]) HoldOf(name string, of workitem.CaseID, task string) (quota.Hold, bool) {
 	h, ok := g.holds[holdKey{name, of, task}]
 	return h.Hold, ok
 }
 
 // End ends a hold: its slots are returned with the next order. The key is used only for a hold that this gate does not
 // know.
-func (g *Gate[T]) End(name, key string, e ration.End) {
+func (g *Gate[T]) End(name, key string, e quota.End) {
 	at, id := lineKey{name, key}, keyOf(name, &e.Hold)
 	if known, ok := g.holds[id]; ok {
 		at = known.at

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tasq-dev/tasq/engine/internal/admission"
-	"github.com/tasq-dev/tasq/engine/internal/ration"
+	"github.com/tasq-dev/tasq/engine/internal/quota"
 	"github.com/tasq-dev/tasq/internal/testsize"
 	"github.com/tasq-dev/tasq/internal/virtual"
 	"github.com/tasq-dev/tasq/limit"
@@ -55,11 +55,11 @@ func (p *port) join() {
 	e.gate = admission.New(admission.Options[int]{
 		Lock: &e.mu, Clock: p.clock, Limits: []limit.Limit{p.berths}, Before: func(a, b *int) bool { return p.cases[*a].since < p.cases[*b].since },
 		Ready: func(n int) { e.ready = append(e.ready, n) }, Wake: func() {}, Ask: func() {},
-		Shared: func(limit.Limit) bool { return true }, Again: ration.Again,
-		Check: func(name, key string, holds []ration.Hold) {
+		Shared: func(limit.Limit) bool { return true }, Again: quota.Again,
+		Check: func(name, key string, holds []quota.Hold) {
 			for _, h := range holds {
 				if s := p.cases[h.Case[0]]; s.ended >= h.Activation {
-					e.gate.End(name, key, ration.End{Hold: h})
+					e.gate.End(name, key, quota.End{Hold: h})
 				}
 			}
 		},
@@ -76,18 +76,18 @@ func (p *port) live() (ids []int64) {
 	return ids
 }
 
-func (p *port) holdOf(i int) ration.Hold {
-	return ration.Hold{Case: workitem.CaseID{byte(i)}, Task: "arrive", N: p.cases[i].n, Activation: p.cases[i].activation}
+func (p *port) holdOf(i int) quota.Hold {
+	return quota.Hold{Case: workitem.CaseID{byte(i)}, Task: "arrive", N: p.cases[i].n, Activation: p.cases[i].activation}
 }
 
 // exchange has the row answer what an engine asks. Sometimes the answer is lost.
 func (e *berthEngine) exchange() {
 	for _, o := range e.gate.Orders(10) {
-		after, _, a, err := ration.Decide(e.p.row, o.Order, ration.Situation{Self: e.id, Live: e.p.live(), Now: e.p.clock.Now().UnixNano()})
+		after, _, a, err := quota.Decide(e.p.row, o.Order, quota.Situation{Self: e.id, Live: e.p.live(), Now: e.p.clock.Now().UnixNano()})
 		require.NoError(e.p.t, err)
 		e.p.row = after
 		if e.p.r.IntN(10) == 0 {
-			a, err = ration.Answer{}, errors.New("lost")
+			a, err = quota.Answer{}, errors.New("lost")
 		}
 		e.gate.Settle(o, a, err)
 	}
@@ -110,7 +110,7 @@ func (p *port) begin(e *berthEngine, i int) {
 		s.activation, s.since = s.activation+1, p.begun
 	}
 	s.at = e
-	t := &admission.Ticket[int]{Job: workitem.JobID{byte(i)}, Value: i, Takes: []workitem.Take{{Limit: "berths", N: s.n}}, Own: 1, Holds: []ration.Hold{p.holdOf(i)}}
+	t := &admission.Ticket[int]{Job: workitem.JobID{byte(i)}, Value: i, Takes: []workitem.Take{{Limit: "berths", N: s.n}}, Own: 1, Holds: []quota.Hold{p.holdOf(i)}}
 	e.jobs[i] = t
 	if e.gate.Enter(t) {
 		s.holds = true
@@ -134,7 +134,7 @@ func (p *port) end(e *berthEngine, i int) {
 	}
 	s.holds, s.ended = false, s.activation
 	if p.r.IntN(10) > 0 { // otherwise it dies before it can say so
-		e.gate.End("berths", "", ration.End{Hold: p.holdOf(i)})
+		e.gate.End("berths", "", quota.End{Hold: p.holdOf(i)})
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tasq-dev/tasq/engine/internal/ration"
+	"github.com/tasq-dev/tasq/engine/internal/quota"
 	"github.com/tasq-dev/tasq/limit"
 )
 
@@ -100,7 +100,7 @@ type place[T any] struct {
 	line  *line[T]
 	index int          // in the line
 	n     int64        // how much of the limit the ticket takes
-	hold  *ration.Hold // the hold that it is for; nil for the attempt
+	hold  *quota.Hold // the hold that it is for; nil for the attempt
 }
 
 // placeIn finds the place of a ticket in a line; nil if it waits elsewhere.

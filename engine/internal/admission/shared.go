@@ -4,7 +4,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/tasq-dev/tasq/engine/internal/ration"
+	"github.com/tasq-dev/tasq/engine/internal/quota"
 	"github.com/tasq-dev/tasq/limit"
 )
 
@@ -33,9 +33,9 @@ type share struct {
 	next        int64         // no order before then; math.MaxInt64: not before something is returned
 	free        int64         // when the store expects room; 0 if time alone gives none
 	taken       int64         // the amount that all engines and cases have of the limit, by the last answer
-	ended       []ration.End  // ends of holds that the store does not know yet
-	others      []ration.Hold // the holds that block the first ticket
-	preferred   *ration.Hold  // to be ordered next; see prefer
+	ended       []quota.End  // ends of holds that the store does not know yet
+	others      []quota.Hold // the holds that block the first ticket
+	preferred   *quota.Hold  // to be ordered next; see prefer
 	checked     int64         // when Options.Check was last called for others
 	stop        func() bool   // stops the timer that returns what is left
 }
@@ -53,7 +53,7 @@ const (
 // Order is a request of one line to the store.
 type Order[T any] struct {
 	Limit, Key string
-	Order      ration.Order
+	Order      quota.Order
 	line       *line[T]
 }
 
@@ -192,7 +192,7 @@ func (g *Gate[T]) Orders(most int) []Order[T] {
 //	limit 1000 a minute: 1, then 2, 4, ..., at most 1000/20 = 50; for a job that needs 80 at once, 80
 func (l *line[T]) order(now int64) Order[T] {
 	s, slots := l.share, l.def.Algorithm == limit.Slots
-	o := ration.Order{Limit: *l.def}
+	o := quota.Order{Limit: *l.def}
 	o.Ended, s.ended = s.ended, nil
 	if h := l.nextHold(); h != nil {
 		o.For, o.Least, o.Want = h, h.N, h.N
@@ -236,7 +236,7 @@ func (s *share) close() {
 // Settle applies the answer of the store to an order. After an error it is unknown whether the store has executed the
 // order. So the line assumes the safe case: nothing was granted, and what the order returned of a rate stays used.
 // Slots and ends of holds are sent again, which is idempotent.
-func (g *Gate[T]) Settle(o Order[T], a ration.Answer, err error) {
+func (g *Gate[T]) Settle(o Order[T], a quota.Answer, err error) {
 	if g.stopped {
 		return
 	}
@@ -247,7 +247,7 @@ func (g *Gate[T]) Settle(o Order[T], a ration.Answer, err error) {
 	switch {
 	case err != nil:
 		s.ended = append(s.ended, o.Order.Ended...)
-		s.dirty, s.next = slots, now+int64(ration.Again)
+		s.dirty, s.next = slots, now+int64(quota.Again)
 	case o.Order.For != nil && a.Grant.N > 0:
 		s.next, s.free, s.taken, s.others = 0, 0, a.Taken, nil
 		g.begin(l, *o.Order.For, a.Had)
@@ -272,14 +272,14 @@ func (g *Gate[T]) Settle(o Order[T], a ration.Answer, err error) {
 	}
 }
 
-// pollAfter returns the time until the next order, after an answer that granted nothing. It is at most ration.Again,
+// pollAfter returns the time until the next order, after an answer that granted nothing. It is at most quota.Again,
 // since another engine may return a portion before the rate itself has room, and since the store forgets engines that
 // do not ask.
 func pollAfter(wait time.Duration, slots bool) time.Duration {
 	if slots {
 		return slotsAgain
 	}
-	return min(max(wait, 10*time.Millisecond), ration.Again)
+	return min(max(wait, 10*time.Millisecond), quota.Again)
 }
 
 // addGrant adds a granted portion or slots to the share. The time of a portion counts from its order and not from the

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tasq-dev/tasq/engine/internal/admission"
-	"github.com/tasq-dev/tasq/engine/internal/ration"
+	"github.com/tasq-dev/tasq/engine/internal/quota"
 	"github.com/tasq-dev/tasq/internal/testsize"
 	"github.com/tasq-dev/tasq/internal/virtual"
 	"github.com/tasq-dev/tasq/limit"
@@ -70,21 +70,21 @@ func (m *member) exchange() {
 	m.mu.Lock()
 	orders := m.gate.Orders(100)
 	m.mu.Unlock()
-	answers := make([]ration.Answer, len(orders))
+	answers := make([]quota.Answer, len(orders))
 	var failed error
 	for i, o := range orders {
-		in := ration.Situation{Self: m.id, Now: m.f.clock.Now().UnixNano()}
+		in := quota.Situation{Self: m.id, Now: m.f.clock.Now().UnixNano()}
 		for _, other := range m.f.members {
 			if !other.dead {
 				in.Live = append(in.Live, other.id)
 			}
 		}
 		key := o.Limit + "/" + o.Key
-		after, _, a, err := ration.Decide(m.f.rows[key], o.Order, in)
+		after, _, a, err := quota.Decide(m.f.rows[key], o.Order, in)
 		require.NoError(m.f.t, err)
 		m.f.rows[key], answers[i] = after, a
 		if m.f.r.IntN(30) == 0 {
-			failed, answers[i] = errors.New("lost"), ration.Answer{}
+			failed, answers[i] = errors.New("lost"), quota.Answer{}
 		}
 	}
 	m.f.pass(time.Duration(m.f.r.IntN(40)) * time.Millisecond)

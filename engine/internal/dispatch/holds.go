@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/tasq-dev/tasq/engine/internal/commit"
-	"github.com/tasq-dev/tasq/engine/internal/ration"
+	"github.com/tasq-dev/tasq/engine/internal/quota"
 	"github.com/tasq-dev/tasq/limit"
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/store"
@@ -24,14 +24,14 @@ import (
 
 // caseHold is what a case has to hold before a job of it can start.
 type caseHold struct {
-	ration.Hold
+	quota.Hold
 	use *workflow.Use
 }
 
 // holdsAgain returns the interval at which slots are ordered again that cases of other engines hold.
 func (s *scheduler) holdsAgain() time.Duration {
 	if s.d.o.Fleet {
-		return ration.Again
+		return quota.Again
 	}
 	return limit.Unknown
 }
@@ -43,7 +43,7 @@ func holdsOf(def *workflow.Definition, c *state.Case, t net.TaskID) (list []case
 		if h.From != t {
 			continue
 		}
-		list = append(list, caseHold{use: &h.Use, Hold: ration.Hold{
+		list = append(list, caseHold{use: &h.Use, Hold: quota.Hold{
 			Root: c.Root, Case: c.ID, Task: def.Net.TaskName(t), Activation: c.Tasks[t].Generation, After: activationsOver(&c.Tasks[h.To]),
 		}})
 	}
@@ -90,12 +90,12 @@ func (s *scheduler) taskMoved(tree *state.Tree, e *state.TaskMoved) {
 		switch {
 		case h.To == e.Task && e.To != state.TaskDisabled:
 			if !have {
-				known = ration.Hold{Root: c.Root, Case: c.ID, Task: task, Activation: activationsOver(&c.Tasks[h.From])}
+				known = quota.Hold{Root: c.Root, Case: c.ID, Task: task, Activation: activationsOver(&c.Tasks[h.From])}
 			}
-			s.endHold(c, h, ration.End{Hold: known})
+			s.endHold(c, h, quota.End{Hold: known})
 		case h.From == e.Task && e.To != state.TaskCompleted:
-			of := ration.Hold{Root: c.Root, Case: c.ID, Task: task, Activation: e.Generation}
-			s.endHold(c, h, ration.End{Hold: of, Only: true})
+			of := quota.Hold{Root: c.Root, Case: c.ID, Task: task, Activation: e.Generation}
+			s.endHold(c, h, quota.End{Hold: of, Only: true})
 		}
 	}
 }
@@ -108,13 +108,13 @@ func (s *scheduler) caseEnded(tree *state.Tree, id workitem.CaseID) {
 	}
 	for i := range def.Holds {
 		h := &def.Holds[i]
-		of := ration.Hold{Root: c.Root, Case: c.ID, Task: def.Net.TaskName(h.From), Activation: math.MaxInt}
-		s.endHold(c, h, ration.End{Hold: of})
+		of := quota.Hold{Root: c.Root, Case: c.ID, Task: def.Net.TaskName(h.From), Activation: math.MaxInt}
+		s.endHold(c, h, quota.End{Hold: of})
 	}
 }
 
 // endHold ends a hold.
-func (s *scheduler) endHold(c *state.Case, h *workflow.Hold, e ration.End) {
+func (s *scheduler) endHold(c *state.Case, h *workflow.Hold, e quota.End) {
 	if key, ok := s.keyOfHold(c, h, e.Task); ok {
 		s.limits.End(h.Limit.Name, key, e)
 	}
@@ -141,14 +141,14 @@ func (s *scheduler) keyOfHold(c *state.Case, h *workflow.Hold, task string) (key
 
 // checkHolds finds holds that have ended but are still in the row, since their engine ended before it could remove
 // them. The lock is held.
-func (s *scheduler) checkHolds(name, key string, holds []ration.Hold) {
+func (s *scheduler) checkHolds(name, key string, holds []quota.Hold) {
 	if s.stopping {
 		return
 	}
 	s.d.o.Active(1)
 	go func() {
 		defer s.d.o.Active(-1)
-		var ended []ration.Hold
+		var ended []quota.Hold
 		for i := range holds {
 			if over, err := s.d.holdEnded(name, &holds[i]); err == nil && over {
 				ended = append(ended, holds[i])
@@ -156,7 +156,7 @@ func (s *scheduler) checkHolds(name, key string, holds []ration.Hold) {
 		}
 		s.mu.Lock()
 		for i := range ended {
-			s.limits.End(name, key, ration.End{Hold: ended[i]})
+			s.limits.End(name, key, quota.End{Hold: ended[i]})
 		}
 		s.mu.Unlock()
 		s.turn()
@@ -165,7 +165,7 @@ func (s *scheduler) checkHolds(name, key string, holds []ration.Hold) {
 
 // holdEnded reports whether a hold has ended. Without the definition of its workflow, this is only known if the case
 // has ended.
-func (d *Dispatcher) holdEnded(name string, h *ration.Hold) (over bool, err error) {
+func (d *Dispatcher) holdEnded(name string, h *quota.Hold) (over bool, err error) {
 	err = d.o.Writer.Submit(d.o.Context, &commit.Request{Reads: true, Run: func(tx *commit.Tx) error {
 		u, err := tx.Open(h.Root)
 		if errors.Is(err, store.ErrNotFound) { // only an ended case can be removed
@@ -181,7 +181,7 @@ func (d *Dispatcher) holdEnded(name string, h *ration.Hold) (over bool, err erro
 	return over, err
 }
 
-func (d *Dispatcher) holdIsOver(c *state.Case, name string, h *ration.Hold) bool {
+func (d *Dispatcher) holdIsOver(c *state.Case, name string, h *quota.Hold) bool {
 	if c == nil || c.State.Final() {
 		return true
 	}

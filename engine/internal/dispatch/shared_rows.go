@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/tasq-dev/tasq/engine/internal/admission"
-	"github.com/tasq-dev/tasq/engine/internal/ration"
+	"github.com/tasq-dev/tasq/engine/internal/quota"
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store"
 )
@@ -25,8 +25,8 @@ type sharedRows struct {
 }
 
 // decide answers orders, by index. An order whose row another engine has changed meanwhile is repeated.
-func (r *sharedRows) decide(ctx context.Context, orders []admission.Order[entry]) ([]ration.Answer, error) {
-	answers := make([]ration.Answer, len(orders))
+func (r *sharedRows) decide(ctx context.Context, orders []admission.Order[entry]) ([]quota.Answer, error) {
+	answers := make([]quota.Answer, len(orders))
 	open := make([]int, len(orders))
 	for i := range open {
 		open[i] = i
@@ -34,7 +34,7 @@ func (r *sharedRows) decide(ctx context.Context, orders []admission.Order[entry]
 	for len(open) > 0 {
 		left, err := r.decideOnce(ctx, orders, open, answers)
 		if err != nil {
-			return make([]ration.Answer, len(orders)), err
+			return make([]quota.Answer, len(orders)), err
 		}
 		open = left
 	}
@@ -43,7 +43,7 @@ func (r *sharedRows) decide(ctx context.Context, orders []admission.Order[entry]
 
 // decideOnce decides the orders with the given indexes, and returns those that have to be repeated.
 func (r *sharedRows) decideOnce(
-	ctx context.Context, orders []admission.Order[entry], open []int, answers []ration.Answer,
+	ctx context.Context, orders []admission.Order[entry], open []int, answers []quota.Answer,
 ) ([]int, error) {
 	keys := make([]store.LimitKey, len(open))
 	for n, i := range open {
@@ -53,7 +53,7 @@ func (r *sharedRows) decideOnce(
 	if err != nil {
 		return nil, err
 	}
-	in := ration.Situation{Self: view.Self, Live: view.Live, Now: view.Now}
+	in := quota.Situation{Self: view.Self, Live: view.Live, Now: view.Now}
 	if in.Now == 0 {
 		in.Now = r.started.UnixNano() + int64(r.clock.Now().Sub(r.started))
 	}
@@ -62,7 +62,7 @@ func (r *sharedRows) decideOnce(
 	for n, i := range open {
 		row := view.Rows[n]
 		before := row
-		if row.State, row.Until, answers[i], err = ration.Decide(before.State, orders[i].Order, in); err != nil {
+		if row.State, row.Until, answers[i], err = quota.Decide(before.State, orders[i].Order, in); err != nil {
 			return nil, err
 		}
 		if !bytes.Equal(row.State, before.State) && (row.Until > 0 || before.Version > 0) {

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tasq-dev/tasq/engine/internal/admission"
-	"github.com/tasq-dev/tasq/engine/internal/ration"
+	"github.com/tasq-dev/tasq/engine/internal/quota"
 	"github.com/tasq-dev/tasq/internal/virtual"
 	"github.com/tasq-dev/tasq/limit"
 	"github.com/tasq-dev/tasq/store"
@@ -59,7 +59,7 @@ func newSharedRows() (*sharedRows, *limitTable, *virtual.Clock) {
 }
 
 func orderOf(l limit.Limit, least, want int64) admission.Order[entry] {
-	return admission.Order[entry]{Limit: l.Name, Order: ration.Order{Limit: l, Least: least, Want: want}}
+	return admission.Order[entry]{Limit: l.Name, Order: quota.Order{Limit: l, Least: least, Want: want}}
 }
 
 // Another engine takes slots between this one's look at the row and its writing: what is left counts, and the other rows are decided
@@ -70,7 +70,7 @@ func TestARowThatAnotherEngineHasWrittenIsDecidedAgain(t *testing.T) {
 	gpus, cpus := limit.Resource("gpus", 4), limit.Resource("cpus", 4)
 	table.read = func() {
 		key := store.LimitKey{Limit: gpus.Name}
-		state, until, a, err := ration.Decide(nil, ration.Order{Limit: gpus, Least: 3, Want: 3}, ration.Situation{Self: 2, Live: []int64{1, 2}, Now: table.now})
+		state, until, a, err := quota.Decide(nil, quota.Order{Limit: gpus, Least: 3, Want: 3}, quota.Situation{Self: 2, Live: []int64{1, 2}, Now: table.now})
 		require.NoError(t, err)
 		require.EqualValues(t, 3, a.Grant.N)
 		table.rows[key] = store.LimitRow{LimitKey: key, State: state, Until: until, Version: 1}
@@ -88,7 +88,7 @@ func TestARowThatAnotherEngineHasWrittenIsDecidedAgain(t *testing.T) {
 func TestRowsOfAStoreWithoutAClock(t *testing.T) {
 	r, _, clock := newSharedRows()
 	calls := limit.Rate("calls", 2, time.Minute, limit.FixedWindow)
-	ask := func() ration.Answer {
+	ask := func() quota.Answer {
 		answers, err := r.decide(t.Context(), []admission.Order[entry]{orderOf(calls, 2, 2)})
 		require.NoError(t, err)
 		return answers[0]
@@ -107,5 +107,5 @@ func TestNothingIsGivenByAStoreThatFails(t *testing.T) {
 	table.now, table.failed = clock.Now().UnixNano(), errors.New("the disk is full")
 	answers, err := r.decide(t.Context(), []admission.Order[entry]{orderOf(limit.Resource("gpus", 4), 1, 2)})
 	require.ErrorIs(t, err, table.failed)
-	require.Equal(t, []ration.Answer{{}}, answers)
+	require.Equal(t, []quota.Answer{{}}, answers)
 }

@@ -3,7 +3,7 @@ package dispatch
 import (
 	"github.com/tasq-dev/tasq/engine/internal/admission"
 	"github.com/tasq-dev/tasq/engine/internal/commit"
-	"github.com/tasq-dev/tasq/engine/internal/ration"
+	"github.com/tasq-dev/tasq/engine/internal/quota"
 	"github.com/tasq-dev/tasq/limit"
 )
 
@@ -72,7 +72,7 @@ func (s *scheduler) exchange() {
 
 // answer executes orders, by index. An engine that is alone does so in a request to its writer, since a second
 // transaction would have to wait for that of the writer.
-func (d *Dispatcher) answer(orders []admission.Order[entry]) (answers []ration.Answer, err error) {
+func (d *Dispatcher) answer(orders []admission.Order[entry]) (answers []quota.Answer, err error) {
 	if d.o.Fleet {
 		return d.sched.shared.rows.decide(d.o.Context, orders)
 	}
@@ -82,7 +82,7 @@ func (d *Dispatcher) answer(orders []admission.Order[entry]) (answers []ration.A
 		close(done)
 	}})
 	if !sent {
-		return make([]ration.Answer, len(orders)), d.o.Retrier.Closed()
+		return make([]quota.Answer, len(orders)), d.o.Retrier.Closed()
 	}
 	<-done
 	return answers, err

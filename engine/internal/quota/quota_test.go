@@ -1,4 +1,4 @@
-package ration_test
+package quota_test
 
 import (
 	"testing"
@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/tasq-dev/tasq/engine/internal/ration"
+	"github.com/tasq-dev/tasq/engine/internal/quota"
 	"github.com/tasq-dev/tasq/limit"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -21,16 +21,16 @@ type shelf struct {
 	now  time.Duration
 }
 
-func (s *shelf) order(engine int64, o ration.Order) ration.Answer {
+func (s *shelf) order(engine int64, o quota.Order) quota.Answer {
 	o.Limit = s.l
-	after, _, a, err := ration.Decide(s.row, o, ration.Situation{Self: engine, Live: s.live, Now: int64(s.now)})
+	after, _, a, err := quota.Decide(s.row, o, quota.Situation{Self: engine, Live: s.live, Now: int64(s.now)})
 	require.NoError(s.t, err)
 	s.row = after
 	return a
 }
 
 func (s *shelf) slots(engine, held, want int64) int64 {
-	return s.order(engine, ration.Order{Held: held, Least: min(want, 1), Want: want}).Grant.N
+	return s.order(engine, quota.Order{Held: held, Least: min(want, 1), Want: want}).Grant.N
 }
 
 func TestSlotsAreCountedForEachEngine(t *testing.T) {
@@ -45,7 +45,7 @@ func TestSlotsAreCountedForEachEngine(t *testing.T) {
 func TestSlotsOfAnEngineThatIsNotAliveAreFree(t *testing.T) {
 	s := &shelf{t: t, l: limit.Resource("gpus", 4), live: []int64{1, 2}}
 	require.EqualValues(t, 4, s.slots(1, 0, 4))
-	a := s.order(2, ration.Order{Least: 1, Want: 1})
+	a := s.order(2, quota.Order{Least: 1, Want: 1})
 	require.Zero(t, a.Grant.N)
 	require.Equal(t, limit.Unknown, a.Wait, "no passing of time gives slots back")
 	s.live = []int64{2}
@@ -56,7 +56,7 @@ func TestSlotsOfAnEngineThatIsNotAliveAreFree(t *testing.T) {
 func TestALargeOrderIsNotStarvedBySmallOnes(t *testing.T) {
 	s := &shelf{t: t, l: limit.Resource("gpus", 4), live: []int64{1, 2, 3}}
 	require.EqualValues(t, 2, s.slots(2, 0, 2))
-	all := ration.Order{Least: 4, Want: 4}
+	all := quota.Order{Least: 4, Want: 4}
 	require.Zero(t, s.order(1, all).Grant.N)
 	require.Zero(t, s.slots(3, 0, 1), "two are free, and wait for engine 1")
 	require.Zero(t, s.slots(2, 0, 0))
@@ -67,14 +67,14 @@ func TestALargeOrderIsNotStarvedBySmallOnes(t *testing.T) {
 // An engine that has not asked for three seconds waits no longer, and one that died does not either.
 func TestEngineWithoutOrdersLosesItsPlace(t *testing.T) {
 	for name, leave := range map[string]func(*shelf){
-		"silent": func(s *shelf) { s.now += 3*ration.Again + 1 },
+		"silent": func(s *shelf) { s.now += 3*quota.Again + 1 },
 		"dead":   func(s *shelf) { s.live = []int64{2, 3} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &shelf{t: t, l: limit.Resource("gpus", 4), live: []int64{1, 2, 3}}
 			require.EqualValues(t, 2, s.slots(2, 0, 2))
-			require.Zero(t, s.order(1, ration.Order{Least: 4, Want: 4}).Grant.N)
-			s.now += 3 * ration.Again
+			require.Zero(t, s.order(1, quota.Order{Least: 4, Want: 4}).Grant.N)
+			s.now += 3 * quota.Again
 			require.Zero(t, s.slots(3, 0, 1), "engine 1 still waits")
 			leave(s)
 			require.EqualValues(t, 1, s.slots(3, 0, 1))
@@ -96,57 +96,57 @@ func TestServedEngineLeavesTheQueue(t *testing.T) {
 // A limit that was made smaller keeps room only for as much as it has.
 func TestOrderAboveReducedLimit(t *testing.T) {
 	s := &shelf{t: t, l: limit.Resource("gpus", 2), live: []int64{1, 2}}
-	require.Zero(t, s.order(1, ration.Order{Least: 3, Want: 3}).Grant.N)
+	require.Zero(t, s.order(1, quota.Order{Least: 3, Want: 3}).Grant.N)
 	s.l.N = 3
 	require.EqualValues(t, 1, s.slots(2, 0, 1), "two of three wait for engine 1")
 }
 
 func TestHowLongARowSaysSomething(t *testing.T) {
 	gpus, calls := limit.Resource("gpus", 1), limit.Rate("calls", 10, time.Minute, limit.FixedWindow)
-	in := ration.Situation{Self: 1, Live: []int64{1, 2}, Now: int64(time.Hour)}
-	until := func(row []byte, o ration.Order) ([]byte, int64) {
-		after, until, _, err := ration.Decide(row, o, in)
+	in := quota.Situation{Self: 1, Live: []int64{1, 2}, Now: int64(time.Hour)}
+	until := func(row []byte, o quota.Order) ([]byte, int64) {
+		after, until, _, err := quota.Decide(row, o, in)
 		require.NoError(t, err)
 		return after, until
 	}
-	row, last := until(nil, ration.Order{Limit: gpus, Least: 1, Want: 1})
-	require.EqualValues(t, ration.Forever, last, "a slot is taken until it is given back")
-	_, last = until(row, ration.Order{Limit: gpus})
+	row, last := until(nil, quota.Order{Limit: gpus, Least: 1, Want: 1})
+	require.EqualValues(t, quota.Forever, last, "a slot is taken until it is given back")
+	_, last = until(row, quota.Order{Limit: gpus})
 	require.Zero(t, last, "nothing is taken, and no engine waits")
-	row, last = until(nil, ration.Order{Limit: calls, Least: 10, Want: 10})
+	row, last = until(nil, quota.Order{Limit: calls, Least: 10, Want: 10})
 	require.Greater(t, last, in.Now)
 	require.Less(t, last, in.Now+int64(2*time.Minute), "the window, and as long as a portion may be used")
 	paused := calls
 	paused.N = 0
-	row, last = until(row, ration.Order{Limit: paused})
-	require.EqualValues(t, ration.Forever, last, "what was taken counts when it is more again")
+	row, last = until(row, quota.Order{Limit: paused})
+	require.EqualValues(t, quota.Forever, last, "what was taken counts when it is more again")
 	in.Now += int64(2 * time.Minute)
-	_, last = until(row, ration.Order{Limit: calls})
+	_, last = until(row, quota.Order{Limit: calls})
 	require.Zero(t, last)
 	in.Self = 2
-	row, _ = until(nil, ration.Order{Limit: gpus, Held: 1})
+	row, _ = until(nil, quota.Order{Limit: gpus, Held: 1})
 	in.Self, in.Live = 1, []int64{1, 2}
-	row, _ = until(row, ration.Order{Limit: gpus, Least: 1, Want: 1})
+	row, _ = until(row, quota.Order{Limit: gpus, Least: 1, Want: 1})
 	in.Self = 2
-	_, last = until(row, ration.Order{Limit: gpus})
-	require.Equal(t, in.Now+int64(3*ration.Again), last, "engine 1 waits")
+	_, last = until(row, quota.Order{Limit: gpus})
+	require.Equal(t, in.Now+int64(3*quota.Again), last, "engine 1 waits")
 }
 
 func TestAPortionThatWasNotUsedIsGivenBack(t *testing.T) {
 	s := &shelf{t: t, l: limit.Rate("tokens", 100, time.Minute, limit.SlidingWindow), live: []int64{1, 2}}
-	portion := s.order(1, ration.Order{Least: 100, Want: 100}).Grant
+	portion := s.order(1, quota.Order{Least: 100, Want: 100}).Grant
 	require.EqualValues(t, 100, portion.N)
-	refused := s.order(2, ration.Order{Least: 1, Want: 50})
+	refused := s.order(2, quota.Order{Least: 1, Want: 50})
 	require.Zero(t, refused.Grant.N)
 	require.Positive(t, refused.Wait)
-	s.order(1, ration.Order{Back: &portion, Used: 30})
-	require.EqualValues(t, 50, s.order(2, ration.Order{Least: 1, Want: 50}).Grant.N)
+	s.order(1, quota.Order{Back: &portion, Used: 30})
+	require.EqualValues(t, 50, s.order(2, quota.Order{Least: 1, Want: 50}).Grant.N)
 }
 
 func TestARowThatCannotBeReadIsAnError(t *testing.T) {
 	for _, l := range []limit.Limit{limit.Resource("gpus", 4), limit.Rate("calls", 4, time.Minute, limit.GCRA)} {
 		for _, row := range []string{`{`, `[]`, `{"state":"AQ=="}`, `{"held":{"x":1}}`} {
-			_, _, a, err := ration.Decide([]byte(row), ration.Order{Limit: l, Least: 1, Want: 1}, ration.Situation{Self: 1, Live: []int64{1}})
+			_, _, a, err := quota.Decide([]byte(row), quota.Order{Limit: l, Least: 1, Want: 1}, quota.Situation{Self: 1, Live: []int64{1}})
 			if l.Algorithm == limit.Slots && row == `{"state":"AQ=="}` {
 				require.NoError(t, err, "slots have no state of a rate")
 				continue
@@ -174,7 +174,7 @@ func TestSlotsAreNeverGivenTwice(t *testing.T) {
 				e, least := engine(), rapid.Int64Range(1, s.l.N).Draw(t, "least")
 				want := rapid.Int64Range(least, s.l.N).Draw(t, "want")
 				free := s.l.N - total()
-				a := s.order(e, ration.Order{Held: held[e], Least: least, Want: want})
+				a := s.order(e, quota.Order{Held: held[e], Least: least, Want: want})
 				got := a.Grant.N
 				require.Equal(t, total()+got, a.Taken)
 				require.True(t, got == 0 || got >= least && got <= min(want, free), "%d of %d to %d, %d free", got, least, want, free)
@@ -186,7 +186,7 @@ func TestSlotsAreNeverGivenTwice(t *testing.T) {
 			"give back": func(t *rapid.T) {
 				e := engine()
 				held[e] = rapid.Int64Range(0, held[e]).Draw(t, "left")
-				require.Equal(t, total(), s.order(e, ration.Order{Held: held[e]}).Taken)
+				require.Equal(t, total(), s.order(e, quota.Order{Held: held[e]}).Taken)
 			},
 			"die": func(*rapid.T) {
 				if len(s.live) > 1 {
@@ -196,7 +196,7 @@ func TestSlotsAreNeverGivenTwice(t *testing.T) {
 			},
 			"come": func(*rapid.T) { s.live = append(s.live, s.live[len(s.live)-1]+1) },
 			"wait": func(t *rapid.T) {
-				s.now += time.Duration(rapid.Int64Range(0, int64(2*ration.Again)).Draw(t, "wait"))
+				s.now += time.Duration(rapid.Int64Range(0, int64(2*quota.Again)).Draw(t, "wait"))
 			},
 		})
 	})
@@ -204,22 +204,22 @@ func TestSlotsAreNeverGivenTwice(t *testing.T) {
 
 // Who looks at a row learns what an engine would that asked last, and changes nothing.
 func TestLookReturnsWait(t *testing.T) {
-	in := ration.Situation{Self: 1, Live: []int64{1, 2}, Now: 1e18}
+	in := quota.Situation{Self: 1, Live: []int64{1, 2}, Now: 1e18}
 	slots, calls := limit.Resource("db", 3).Shared(), limit.Calls(10, time.Minute).Shared()
 	wait := func(row []byte, l limit.Limit, n int64) time.Duration {
 		t.Helper()
 		before := string(row)
-		out, err := ration.Look(row, l, n, nil, in)
+		out, err := quota.Look(row, l, n, nil, in)
 		require.NoError(t, err)
 		require.Equal(t, before, string(row))
 		return out.Wait
 	}
 	require.Zero(t, wait(nil, slots, 3))
-	row, _, _, err := ration.Decide(nil, ration.Order{Limit: slots, Least: 2, Want: 2}, in)
+	row, _, _, err := quota.Decide(nil, quota.Order{Limit: slots, Least: 2, Want: 2}, in)
 	require.NoError(t, err)
 	require.Zero(t, wait(row, slots, 1))
 	require.Equal(t, limit.Unknown, wait(row, slots, 2), "the slots of the engine that looks count, too")
-	row, _, _, err = ration.Decide(nil, ration.Order{Limit: calls, Least: 8, Want: 8}, in)
+	row, _, _, err = quota.Decide(nil, quota.Order{Limit: calls, Least: 8, Want: 8}, in)
 	require.NoError(t, err)
 	require.Zero(t, wait(row, calls, 2))
 	in.Now += int64(20 * time.Second)
@@ -228,23 +228,23 @@ func TestLookReturnsWait(t *testing.T) {
 
 // Who looks learns which cases hold slots, and that a case which holds them waits for nothing.
 func TestLookReturnsHolders(t *testing.T) {
-	in := ration.Situation{Self: 1, Live: []int64{1}, Now: 1e18}
-	crane, of := limit.Resource("crane", 2), ration.Hold{Case: workitem.CaseID{1}, Task: "load", N: 2, Activation: 1}
-	row, until, _, err := ration.Decide(nil, ration.Order{Limit: crane, Least: 2, Want: 2, For: &of}, in)
+	in := quota.Situation{Self: 1, Live: []int64{1}, Now: 1e18}
+	crane, of := limit.Resource("crane", 2), quota.Hold{Case: workitem.CaseID{1}, Task: "load", N: 2, Activation: 1}
+	row, until, _, err := quota.Decide(nil, quota.Order{Limit: crane, Least: 2, Want: 2, For: &of}, in)
 	require.NoError(t, err)
-	require.EqualValues(t, ration.Forever, until)
-	require.Contains(t, string(row), ration.HasHolds)
-	out, err := ration.Look(row, crane, 1, nil, in)
+	require.EqualValues(t, quota.Forever, until)
+	require.Contains(t, string(row), quota.HasHolds)
+	out, err := quota.Look(row, crane, 1, nil, in)
 	require.NoError(t, err)
-	require.Equal(t, ration.Outlook{Wait: limit.Unknown, Taken: 2, Holds: []ration.Hold{of}}, out)
-	out, err = ration.Look(row, crane, 2, &ration.Hold{Case: of.Case, Task: "load", N: 2}, in)
+	require.Equal(t, quota.Outlook{Wait: limit.Unknown, Taken: 2, Holds: []quota.Hold{of}}, out)
+	out, err = quota.Look(row, crane, 2, &quota.Hold{Case: of.Case, Task: "load", N: 2}, in)
 	require.NoError(t, err)
 	require.Zero(t, out.Wait, "it has them")
 	require.EqualValues(t, 2, out.Taken)
 
-	row, _, _, err = ration.Decide(row, ration.Order{Limit: crane, Ended: []ration.End{{Hold: of}}}, in)
+	row, _, _, err = quota.Decide(row, quota.Order{Limit: crane, Ended: []quota.End{{Hold: of}}}, in)
 	require.NoError(t, err)
-	require.NotContains(t, string(row), ration.HasHolds)
-	_, err = ration.Look([]byte("{"), crane, 1, nil, in)
+	require.NotContains(t, string(row), quota.HasHolds)
+	_, err = quota.Look([]byte("{"), crane, 1, nil, in)
 	require.ErrorContains(t, err, "the row of limit crane cannot be read")
 }

@@ -14,12 +14,12 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// filmPart is the number of entries of a history that a page reads and its slider covers. Longer histories are shown in
+// windowSize is the number of entries of a history that a page reads and its slider covers. Longer histories are shown in
 // parts.
-const filmPart = 500
+const windowSize = 500
 
-// film is a part of the history of a tree, with the entry that is shown.
-type film struct {
+// journalWindow is a part of the history of a tree, with the entry that is shown.
+type journalWindow struct {
 	entries []*store.Entry // oldest first
 	n       int            // the index of the shown entry, from 1
 	earlier *store.Entry   // the one before the part; nil if the part begins with the first
@@ -27,22 +27,22 @@ type film struct {
 }
 
 // whole reports whether the part is the whole history, so that its entries can be numbered.
-func (f *film) whole() bool { return f.earlier == nil && f.later == nil }
+func (f *journalWindow) whole() bool { return f.earlier == nil && f.later == nil }
 
 // past reports whether the shown entry is not the newest.
-func (f *film) past() bool { return f.n < len(f.entries) || f.later != nil }
+func (f *journalWindow) past() bool { return f.n < len(f.entries) || f.later != nil }
 
-// readFilm reads the requested part of a history: the newest, the one that ends with the entry in the parameter part,
+// readWindow reads the requested part of a history: the newest, the one that ends with the entry in the parameter part,
 // or the one around a requested position.
-func readFilm(r *Request, root workitem.CaseID) (*film, error) {
+func readWindow(r *Request, root workitem.CaseID) (*journalWindow, error) {
 	q := query.Of(r.Form, r.Now)
 	seq, n, part := q.Moment().Seq, q.Number("entry"), q.Number("part")
 	if err := q.Err(); err != nil {
 		return nil, err
 	}
-	f, err := newestFilm(r, root, part)
+	f, err := newestWindow(r, root, part)
 	if err == nil && part == 0 && seq > 0 && f.earlier != nil && seq < f.entries[0].Seq {
-		f, err = filmAround(r, root, seq)
+		f, err = windowAround(r, root, seq)
 	}
 	switch {
 	case err != nil:
@@ -62,15 +62,15 @@ func readFilm(r *Request, root workitem.CaseID) (*film, error) {
 	return f, nil
 }
 
-// newestFilm reads the part that ends with the newest entry, or with the one at a position.
-func newestFilm(r *Request, root workitem.CaseID, until int64) (*film, error) {
-	entries, err := r.R.Journal(r, store.JournalFilter{Root: root, Desc: true, Until: until, Limit: filmPart + 1})
+// newestWindow reads the part that ends with the newest entry, or with the one at a position.
+func newestWindow(r *Request, root workitem.CaseID, until int64) (*journalWindow, error) {
+	entries, err := r.R.Journal(r, store.JournalFilter{Root: root, Desc: true, Until: until, Limit: windowSize + 1})
 	if err != nil {
 		return nil, err
 	}
 	slices.Reverse(entries)
-	f := &film{entries: entries}
-	if len(entries) > filmPart {
+	f := &journalWindow{entries: entries}
+	if len(entries) > windowSize {
 		f.earlier, f.entries = entries[0], entries[1:]
 	}
 	f.n = len(f.entries)
@@ -80,21 +80,21 @@ func newestFilm(r *Request, root workitem.CaseID, until int64) (*film, error) {
 	return f, err
 }
 
-// filmAround reads the part with a position in its middle.
-func filmAround(r *Request, root workitem.CaseID, seq int64) (*film, error) {
-	f, err := newestFilm(r, root, seq)
+// windowAround reads the part with a position in its middle.
+func windowAround(r *Request, root workitem.CaseID, seq int64) (*journalWindow, error) {
+	f, err := newestWindow(r, root, seq)
 	if err != nil {
 		return nil, err
 	}
-	after, err := r.R.Journal(r, store.JournalFilter{Root: root, After: seq, Limit: filmPart/2 + 1})
+	after, err := r.R.Journal(r, store.JournalFilter{Root: root, After: seq, Limit: windowSize/2 + 1})
 	if err != nil {
 		return nil, err
 	}
 	f.later = nil
-	if len(after) > filmPart/2 {
-		after, f.later = after[:filmPart/2], after[filmPart/2]
+	if len(after) > windowSize/2 {
+		after, f.later = after[:windowSize/2], after[windowSize/2]
 	}
-	if over := len(f.entries) + len(after) - filmPart; over > 0 {
+	if over := len(f.entries) + len(after) - windowSize; over > 0 {
 		f.earlier, f.entries = f.entries[over-1], f.entries[over:]
 	}
 	f.entries = slices.Concat(f.entries, after)
@@ -110,7 +110,7 @@ func next(r *Request, root workitem.CaseID, seq int64) (*store.Entry, error) {
 	return found[0], nil
 }
 
-func (f *film) at() *store.Entry { return f.entries[f.n-1] }
+func (f *journalWindow) at() *store.Entry { return f.entries[f.n-1] }
 
 // failing reports whether an entry contains a failure.
 func failing(e *store.Entry) bool {
@@ -152,7 +152,7 @@ type slider struct {
 }
 
 func (s *Site) slider(r *Request, c *shown) slider {
-	f := c.film
+	f := c.window
 	e, last := f.at(), len(f.entries)
 	id, tab := c.c.ID.String(), r.Form.Get("tab")
 	to := func(e *store.Entry) string {
@@ -197,7 +197,7 @@ func lastFailing(entries []*store.Entry) int {
 }
 
 // place says which entry is shown. The entries of a long history have no numbers, since counting them would take too long.
-func (f *film) place() string {
+func (f *journalWindow) place() string {
 	words := fmt.Sprintf("entry %d of %d", f.n, len(f.entries))
 	if !f.whole() {
 		words = fmt.Sprintf("entry %d of a part of %d", f.n, len(f.entries))

@@ -1,4 +1,4 @@
-package ration
+package quota
 
 import (
 	"time"

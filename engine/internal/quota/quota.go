@@ -1,4 +1,4 @@
-// Package ration divides a limit among the engines that share a store. The store keeps one small row per limit and key;
+// Package quota divides a limit among the engines that share a store. The store keeps one small row per limit and key;
 // [Decide] computes the next row from it, the order of an engine and the time.
 //
 //	an engine:  what it holds and needs ──────▶ Order ─┐
@@ -13,7 +13,7 @@
 //	engine 2 orders 4 ──▶ waits      held {1: 3}  waiting [2: 4]
 //	engine 1 orders 1 ──▶ waits      held {1: 3}  waiting [2: 4, 1: 1]    2 are free, but engine 2 is first
 //	engine 1 is dead  ──▶ 5 are free; engine 2 gets 4 with its next order
-package ration
+package quota
 
 import (
 	"encoding/json"
