@@ -38,7 +38,7 @@ func noOutput(t *testing.T, err error) *builder.UnsoundError {
 	return unsound
 }
 
-func TestATaskThatCanCompleteWithoutOutputFeedsNobody(t *testing.T) {
+func TestATaskThatCanCompleteWithoutOutputIsNoSourceOfAnInput(t *testing.T) {
 	own := workitem.NewPolicy("mine", func(workitem.Outcome) (workitem.Verdict, error) { return workitem.CompleteTask, nil })
 	for name, w := range map[string]builder.Work[any, Draft]{
 		"canceled in time":   {CancelAfter: time.Hour},
@@ -65,7 +65,7 @@ func TestATaskThatCanCompleteWithoutOutputFeedsNobody(t *testing.T) {
 }
 
 // Where the split sends a completion without output another way, what reads it is not reached.
-func TestAFlowWithoutOutputKeepsReadersApart(t *testing.T) {
+func TestAFlowWithoutOutputSeparatesReaders(t *testing.T) {
 	build := func(without bool) error {
 		b := builder.New[any]("w")
 		draft := builder.Task(b, "draft", builder.Work[any, Draft]{CancelAfter: time.Hour, Split: builder.Xor})

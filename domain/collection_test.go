@@ -147,7 +147,7 @@ func TestInvalidRecordIsNotWritten(t *testing.T) {
 	require.Equal(t, Address{City: "Kiel"}, got)
 }
 
-func TestRecordsOfAnOlderProgramAreReadAndMended(t *testing.T) {
+func TestRecordsOfAnOlderProgramAreReadAndUpgraded(t *testing.T) {
 	ctx, db := t.Context(), memory(t)
 	old := domain.Collection[string, map[string]any]{Name: "people"}
 	require.NoError(t, old.Put(ctx, db, "ann", map[string]any{"zip": "1", "phone": "0431"}))
@@ -430,7 +430,7 @@ func TestNoUpdateIsLostAndReadersSeeWholeRecords(t *testing.T) {
 	require.Equal(t, counter{writers * each, writers * each}, v)
 }
 
-func TestUpdateCallsAgainAfterAChangeBySomebodyElse(t *testing.T) {
+func TestUpdateCallsAgainAfterAConcurrentChange(t *testing.T) {
 	ctx, db := t.Context(), memory(t)
 	c := domain.Collection[string, int]{Name: "c"}
 	require.NoError(t, c.Put(ctx, db, "k", 1))

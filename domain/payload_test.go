@@ -140,7 +140,7 @@ func TestAnUnknownFieldIsFoundHoweverDeepItIs(t *testing.T) {
 	require.ErrorContains(t, err, `ää..."; the fields are kids`)
 }
 
-func TestALongPathIsToldByItsEnd(t *testing.T) {
+func TestALongPathIsShownByItsEnd(t *testing.T) {
 	type tree struct {
 		Kids []tree `json:"kids" validate:"dive"`
 		Name string `json:"name" validate:"required"`

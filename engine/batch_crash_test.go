@@ -42,7 +42,7 @@ func brittle() *builder.FuncRef[int, int] {
 // A process that does batches is killed at its n-th commit: every run that was started ends, each with the result of its own input.
 func TestKillAtEveryCommitOfBatches(t *testing.T) {
 	cut{first: 1, last: 60, every: 29, nightly: 1}.each(t, func(t *testing.T, path string, n int, moment string) {
-		killed(t, "TestBatchVictim", "TASQ_BATCH_VICTIM", path, n, moment, "")
+		killed(t, "TestKilledProcessWithBatches", "TASQ_BATCH_KILLED_PROCESS", path, n, moment, "")
 		f := brittle()
 		e, err := engine.Open(t.Context(), sqlite.File(path), f)
 		require.NoError(t, err)
@@ -59,9 +59,9 @@ func TestKillAtEveryCommitOfBatches(t *testing.T) {
 	})
 }
 
-// TestBatchVictim is the child process of TestKillAtEveryCommitOfBatches; on its own it does nothing.
-func TestBatchVictim(t *testing.T) {
-	path := os.Getenv("TASQ_BATCH_VICTIM")
+// TestKilledProcessWithBatches is the child process of TestKillAtEveryCommitOfBatches; on its own it does nothing.
+func TestKilledProcessWithBatches(t *testing.T) {
+	path := os.Getenv("TASQ_BATCH_KILLED_PROCESS")
 	if path == "" {
 		return
 	}

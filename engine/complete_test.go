@@ -128,7 +128,7 @@ func (x *telling) jobs(t testing.TB, f store.JobFilter) (list []string) {
 
 // Case 6: a handler is called once for success, failure and cancellation, and not for a failure with a further attempt.
 // Case 8: the status that it sees is the final one.
-func TestHandlersAreToldOnce(t *testing.T) {
+func TestCompletionHandlersAreCalledOnce(t *testing.T) {
 	x := newTelling(t)
 	both := func(who string) []workflow.Option {
 		return []workflow.Option{builder.OnComplete(x.now, note{who}), builder.OnCompleteLater(x.later, note{who})}
@@ -247,8 +247,8 @@ func TestAHandlerCleansUpAndStartsAnother(t *testing.T) {
 	require.Equal(t, 7, n)
 }
 
-// Whole workflows tell of their end, too: here a person's work, judged, failed and canceled.
-func TestAWorkflowTellsOfItsEnd(t *testing.T) {
+// The handlers of a workflow are called, too: here for a person's work that is judged, failed and canceled.
+func TestCompletionHandlersOfWorkflows(t *testing.T) {
 	var lines []string
 	h := builder.Handler("h", func(_ context.Context, c *builder.Completion[json.RawMessage], who string) error {
 		lines = append(lines, fmt.Sprintf("%s %s %s", who, c.State, c.Value))

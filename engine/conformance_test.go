@@ -133,7 +133,7 @@ func TestAChildInAnotherQueue(t *testing.T) {
 }
 
 // The handlers of a parent are called once, also if grandchildren are canceled with it.
-func TestACanceledFamilyIsToldOfOnce(t *testing.T) {
+func TestCanceledTreeCallsItsHandlersOnce(t *testing.T) {
 	var ends []string
 	h := builder.Handler("ended", func(_ context.Context, c *builder.Completion[int], who string) error {
 		ends = append(ends, fmt.Sprintf("%s %s", who, c.State))
@@ -203,7 +203,7 @@ func TestARestartWaitsForItsEventsAgain(t *testing.T) {
 
 // Everything that a worker without a claim hands in is refused: the steps that it does, and those that it begins to
 // wait for.
-func TestAZombieBeginsNoWait(t *testing.T) {
+func TestAFencedWorkerBeginsNoWait(t *testing.T) {
 	stuck, inside := make(chan struct{}), make(chan workitem.JobID, 2)
 	late := make(chan error, 4)
 	var calls atomic.Int32
@@ -391,7 +391,7 @@ func TestASleepWhileTheClockIsSetBack(t *testing.T) {
 }
 
 // An event has a value and nothing else: a failure is sent as a value, too, of which the function makes one.
-func TestAnEventCanTellOfAFailure(t *testing.T) {
+func TestAnEventCanReportAFailure(t *testing.T) {
 	type verdict struct {
 		Refused string `json:"refused"`
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/tasq-dev/tasq/internal/testsize"
 )
 
-// cut says which commits of a victim are cut: each by a kill within the transaction, and by one between the commit and
+// cut says which commits of a killed process are cut: each by a kill within the transaction, and by one between the commit and
 // its acknowledgement. The usual form leaves out two of three.
 type cut struct{ first, last, every, nightly int }
 
@@ -35,7 +35,7 @@ func (c cut) each(t *testing.T, f func(t *testing.T, path string, n int, moment 
 		for _, moment := range []string{"before", "after"} {
 			t.Run(fmt.Sprintf("%s/%d", moment, n), func(t *testing.T) {
 				t.Parallel()
-				f(t, filepath.Join(t.TempDir(), "victim.db"), n, moment)
+				f(t, filepath.Join(t.TempDir(), "killed.db"), n, moment)
 			})
 		}
 	}
@@ -51,8 +51,8 @@ func killed(t *testing.T, test, variable, path string, n int, moment, prefix str
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	err := cmd.Run()
 	var exit *exec.ExitError
-	require.ErrorAs(t, err, &exit, "the victim must not live:\n%s%s", &out, &errs)
-	require.False(t, exit.Exited(), "the victim must be killed, not fail:\n%s%s", &out, &errs)
+	require.ErrorAs(t, err, &exit, "the process must not live:\n%s%s", &out, &errs)
+	require.False(t, exit.Exited(), "the process must be killed, not fail:\n%s%s", &out, &errs)
 	for lines := bufio.NewScanner(&out); lines.Scan(); {
 		if rest, ok := strings.CutPrefix(lines.Text(), prefix); ok {
 			said = append(said, rest)

@@ -34,15 +34,15 @@ const cuts = 100
 // are cut by default, and each one in the nightly form, which CI runs of these tests.
 func TestKillAtEveryCommit(t *testing.T) {
 	cut{first: 1, last: cuts, every: 33, nightly: 1}.each(t, func(t *testing.T, path string, n int, moment string) {
-		survive(t, path, killed(t, "TestVictim", "TASQ_VICTIM", path, n, moment, "ack "))
+		survive(t, path, killed(t, "TestKilledProcess", "TASQ_KILLED_PROCESS", path, n, moment, "ack "))
 	})
 }
 
-// survive opens what the victim left.
+// survive opens what the killed process left.
 func survive(t *testing.T, path string, acknowledged []string) {
 	t.Helper()
 	ctx := t.Context()
-	w := victimWorkflow()
+	w := killedWorkflow()
 	e, err := engine.Config{Workers: 4}.Open(ctx, sqlite.File(path), w)
 	require.NoError(t, err)
 	require.NoError(t, integrity.Check(ctx, e), "just after opening")
@@ -103,9 +103,9 @@ func finishItem(ctx context.Context, t *testing.T, e *engine.Engine, row *store.
 	}
 }
 
-// victimWorkflow has jobs that fail and are tried again, work for people, and parallel branches.
-func victimWorkflow() *builder.Workflow[any] {
-	b := builder.New[any]("victim")
+// killedWorkflow has jobs that fail and are tried again, work for people, and parallel branches.
+func killedWorkflow() *builder.Workflow[any] {
+	b := builder.New[any]("killed")
 	machine := builder.Task(b, "machine", builder.Work[any, any]{
 		Split: builder.And,
 		Run: func(ctx context.Context, _ any) (any, error) {
@@ -124,26 +124,26 @@ func victimWorkflow() *builder.Workflow[any] {
 	return b.MustBuild()
 }
 
-// TestVictim is the child process of TestKillAtEveryCommit; on its own it does nothing.
-func TestVictim(t *testing.T) {
-	path := os.Getenv("TASQ_VICTIM")
+// TestKilledProcess is the child process of TestKillAtEveryCommit; on its own it does nothing.
+func TestKilledProcess(t *testing.T) {
+	path := os.Getenv("TASQ_KILLED_PROCESS")
 	if path == "" {
 		return
 	}
 	cut, err := strconv.Atoi(os.Getenv("TASQ_CUT"))
 	require.NoError(t, err)
-	w := victimWorkflow()
+	w := killedWorkflow()
 	o := &cutter{Opener: sqlite.File(path), n: cut, before: os.Getenv("TASQ_MOMENT") == "before"}
 	e, err := engine.Config{Workers: 4}.Open(t.Context(), o, w)
 	require.NoError(t, err)
 	random := rand.New(rand.NewPCG(1, 2))
 	for i := 0; ; i++ {
-		victimStep(t, e, w, random, i)
+		killedCommand(t, e, w, random, i)
 	}
 }
 
-// victimStep does one random command, and says so on standard output once it is acknowledged.
-func victimStep(t *testing.T, e *engine.Engine, w *builder.Workflow[any], random *rand.Rand, i int) {
+// killedCommand does one random command, and says so on standard output once it is acknowledged.
+func killedCommand(t *testing.T, e *engine.Engine, w *builder.Workflow[any], random *rand.Rand, i int) {
 	ctx, key := t.Context(), "k"+strconv.Itoa(i)
 	switch random.IntN(5) {
 	case 3:

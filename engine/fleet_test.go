@@ -305,7 +305,7 @@ func TestAnEngineIsReplaced(t *testing.T) {
 }
 
 // A death is noticed as soon if all was quiet until then, also if the one that notices it has no worker: the others hear of the job.
-func TestADeathAfterQuietIsNoticed(t *testing.T) {
+func TestFailureDetectionOfAnIdleFleet(t *testing.T) {
 	noticedSoon(t, func(engines map[string]*engine.Engine, began <-chan string) (id workitem.CaseID, dead string) {
 		id = startOn(t, engines["none"], "block", `0`)
 		dead = <-began
@@ -315,7 +315,7 @@ func TestADeathAfterQuietIsNoticed(t *testing.T) {
 }
 
 // So is that of an engine which dies right behind the commit that ends the quiet.
-func TestADeathRightAfterTheFirstCommitIsNoticed(t *testing.T) {
+func TestFailureDetectionAfterTheFirstCommit(t *testing.T) {
 	noticedSoon(t, func(engines map[string]*engine.Engine, _ <-chan string) (id workitem.CaseID, dead string) {
 		id = startOn(t, engines["a"], "block", `0`)
 		require.NoError(t, engines["a"].Kill())
@@ -363,7 +363,7 @@ func deathAfterQuiet(t *testing.T, kill killing) time.Duration {
 }
 
 // An engine that was declared dead, and lives, commits nothing under its old number. It rejoins and goes on.
-func TestAnEngineThatWasDeclaredDeadJoinsAnew(t *testing.T) {
+func TestAnEngineThatWasDeclaredDeadRejoins(t *testing.T) {
 	f := newFleet(t)
 	w, _ := function(t, "double", func(ctx context.Context, n int) (int, error) { return 2 * n, nil })
 	e := f.open(engine.Config{}, w)

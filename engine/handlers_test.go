@@ -23,7 +23,7 @@ import (
 
 // Case 7: a handler that fails undoes what it did, alone: the run stays as it ended. A job tells it again, with a
 // backoff.
-func TestAHandlerThatFailsIsToldAgain(t *testing.T) {
+func TestAFailedCompletionHandlerIsCalledAgain(t *testing.T) {
 	x := newTelling(t)
 	x.told.fail.Store(3)
 	run := x.run(t, "1", builder.OnComplete(x.now, note{"ann"}))

@@ -50,7 +50,7 @@ func docking(log string) *builder.Workflow[int] {
 // A process is killed at its n-th commit, while cases hold berths and others wait for them. No two cases are ever at one berth, and all end.
 func TestKillAtEveryCommitOfHolds(t *testing.T) {
 	cut{first: 1, last: 60, every: 29, nightly: 1}.each(t, func(t *testing.T, path string, n int, moment string) {
-		killed(t, "TestHoldVictim", "TASQ_HOLD_VICTIM", path, n, moment, "")
+		killed(t, "TestKilledProcessWithHolds", "TASQ_HOLD_KILLED_PROCESS", path, n, moment, "")
 		e, err := engine.Open(t.Context(), sqlite.File(path), docking(path+".log"))
 		require.NoError(t, err)
 		require.NoError(t, integrity.Check(t.Context(), e), "just after opening")
@@ -95,9 +95,9 @@ func requireOneAtEachBerth(t *testing.T, path string) {
 	}
 }
 
-// TestHoldVictim is the child process of TestKillAtEveryCommitOfHolds; on its own it does nothing.
-func TestHoldVictim(t *testing.T) {
-	path := os.Getenv("TASQ_HOLD_VICTIM")
+// TestKilledProcessWithHolds is the child process of TestKillAtEveryCommitOfHolds; on its own it does nothing.
+func TestKilledProcessWithHolds(t *testing.T) {
+	path := os.Getenv("TASQ_HOLD_KILLED_PROCESS")
 	if path == "" {
 		return
 	}

@@ -140,7 +140,7 @@ func TestAJobThatKillsItsWorkerIsGivenUp(t *testing.T) {
 	require.Equal(t, []string{"draft.1.1 started 1"}, items(t, e, id), "a person has to look")
 }
 
-func TestCanceledJobsAreToldAndTheirResultsRefused(t *testing.T) {
+func TestCanceledJobsAreInterruptedAndTheirResultsRefused(t *testing.T) {
 	running := make(chan struct{})
 	told := make(chan error, 1)
 	a := newArticle(t, builder.Work[prompt, draft]{Run: func(ctx context.Context, _ prompt) (draft, error) {

@@ -214,7 +214,7 @@ func TestNoDeadLetterWithoutGivingUp(t *testing.T) {
 }
 
 // A failure and its letter are one transaction: a letter that cannot begin leaves the work to a person.
-func TestALetterThatCannotBeginIsNotLost(t *testing.T) {
+func TestADeadLetterWhoseStartFailsIsKept(t *testing.T) {
 	var b supplier
 	d := builder.New[workflow.Letter]("letters")
 	d.Path(d.Start(), builder.Task(d, "look", builder.Work[any, any]{}), d.End())

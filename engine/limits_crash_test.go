@@ -24,7 +24,7 @@ import (
 	"github.com/tasq-dev/tasq/store/sqlite"
 )
 
-// The limits of the victims: so many calls in a second, and so many at once.
+// The limits of the killed processes: so many calls in a second, and so many at once.
 const (
 	callsPerSecond = 10
 	callsAtOnce    = 2
@@ -41,7 +41,7 @@ func limited(log string) *builder.FuncRef[int, int] {
 		builder.Takes(limit.Resource("slots", callsAtOnce).Shared(), 1)))
 }
 
-// limitedStore is the store of a victim: the database that the file path.dsn names, or a file.
+// limitedStore is the store of a killed process: the database that the file path.dsn names, or a file.
 func limitedStore(path string) store.Opener {
 	if dsn, err := os.ReadFile(path + ".dsn"); err == nil {
 		return postgres.Open(string(dsn))
@@ -59,7 +59,7 @@ func TestKillAtEveryCommitOfSharedLimits(t *testing.T) {
 				if where == "postgres" {
 					require.NoError(t, os.WriteFile(path+".dsn", []byte(pgtest.Database(t)), 0o600))
 				}
-				survivesWithLimits(t, path, killed(t, "TestLimitVictim", "TASQ_LIMIT_VICTIM", path, n, moment, "started "))
+				survivesWithLimits(t, path, killed(t, "TestKilledProcessWithLimits", "TASQ_LIMIT_KILLED_PROCESS", path, n, moment, "started "))
 			})
 		})
 	}
@@ -121,9 +121,9 @@ func requireWithinLimits(t *testing.T, path string, least int) {
 	}
 }
 
-// TestLimitVictim is the child process of TestKillAtEveryCommitOfSharedLimits; on its own it does nothing.
-func TestLimitVictim(t *testing.T) {
-	path := os.Getenv("TASQ_LIMIT_VICTIM")
+// TestKilledProcessWithLimits is the child process of TestKillAtEveryCommitOfSharedLimits; on its own it does nothing.
+func TestKilledProcessWithLimits(t *testing.T) {
+	path := os.Getenv("TASQ_LIMIT_KILLED_PROCESS")
 	if path == "" {
 		return
 	}

@@ -38,7 +38,7 @@ func TestAReviewThatTimesOutEndsTheCase(t *testing.T) {
 }
 
 // One whose task goes on without it is refused where its verdict is read.
-func TestAReviewThatMayFailFeedsNobody(t *testing.T) {
+func TestAReviewThatMayFailIsNoSourceOfAnInput(t *testing.T) {
 	b := builder.New[any]("reviewed")
 	review := builder.Task(b, "review", builder.Work[any, ruling]{Timeout: time.Hour, Policy: workitem.ContinueOnFailure()})
 	publish := builder.Task(b, "publish", builder.Work[ruling, any]{Input: builder.Output(review)})

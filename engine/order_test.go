@@ -125,7 +125,7 @@ func do(t *testing.T, e *enginetest.Engine, label string, actions ...workitem.Ac
 	}
 }
 
-func TestEventsAreToldInOrder(t *testing.T) {
+func TestCallbacksAreCalledInTheOrderOfEvents(t *testing.T) {
 	var d diary
 	root := nested(t, &d)
 	e := enginetest.New(t, root)
@@ -167,7 +167,7 @@ func TestEventsAreToldInOrder(t *testing.T) {
 	}, d.take())
 }
 
-func TestAFailureIsToldFromTheItemUpToTheRoot(t *testing.T) {
+func TestFailureCallsHandlersFromTheItemUpToTheRoot(t *testing.T) {
 	var d diary
 	root := nested(t, &d)
 	e := enginetest.New(t, root)
@@ -184,7 +184,7 @@ func TestAFailureIsToldFromTheItemUpToTheRoot(t *testing.T) {
 	}, d.take())
 }
 
-func TestACancellationIsToldFromTheBottomUp(t *testing.T) {
+func TestCancellationCallsHandlersFromTheLeavesUp(t *testing.T) {
 	var d diary
 	root := nested(t, &d)
 	e := enginetest.New(t, root)
@@ -200,7 +200,7 @@ func TestACancellationIsToldFromTheBottomUp(t *testing.T) {
 	}, d.take())
 }
 
-func TestAutomaticItemsAreToldInTheOrderOfTheirEvents(t *testing.T) {
+func TestAutomaticItemsAreProcessedInTheOrderOfTheirEvents(t *testing.T) {
 	var d diary
 	b := builder.New[any]("w")
 	d.hooks(b, "w")

@@ -35,7 +35,7 @@ func poison(path string) *builder.FuncRef[int, int] {
 
 // A job that ends every process that calls it is given up: MaxCrashes calls are borne, and the one after them is the last. Each is
 // counted, since its claim is durable before the job runs; see docs/decisions/005.
-func TestAPoisonousJobIsCalledFourTimes(t *testing.T) {
+func TestAJobThatKillsItsWorkerIsCalledFourTimes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts several processes; run without -short")
 	}
@@ -43,7 +43,7 @@ func TestAPoisonousJobIsCalledFourTimes(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "poison.db")
 	deaths := 0
 	for ; deaths < 10; deaths++ {
-		cmd := exec.Command(os.Args[0], "-test.run=^TestPoisoned$", "-test.count=1")
+		cmd := exec.Command(os.Args[0], "-test.run=^TestKilledWorkerProcess$", "-test.count=1")
 		cmd.Env = append(os.Environ(), "TASQ_POISON="+path)
 		if cmd.Run() == nil {
 			break
@@ -59,8 +59,8 @@ func TestAPoisonousJobIsCalledFourTimes(t *testing.T) {
 	require.Equal(t, calls, deaths, "it is not called again")
 }
 
-// TestPoisoned is the process of TestAPoisonousJobIsCalledFourTimes; on its own it does nothing.
-func TestPoisoned(t *testing.T) {
+// TestKilledWorkerProcess is the process of TestAJobThatKillsItsWorkerIsCalledFourTimes; on its own it does nothing.
+func TestKilledWorkerProcess(t *testing.T) {
 	path := os.Getenv("TASQ_POISON")
 	if path == "" {
 		return

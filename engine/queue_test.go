@@ -137,7 +137,7 @@ func TestAClockThatJumps(t *testing.T) {
 	}
 }
 
-func TestAReclaimedJobRefusesItsZombie(t *testing.T) {
+func TestAReclaimedJobIsFencedFromItsFormerWorker(t *testing.T) {
 	started, finish := make(chan struct{}, 2), make(chan struct{})
 	var calls atomic.Int32
 	w := single(t, builder.Work[int, int]{Run: func(_ context.Context, n int) (int, error) {

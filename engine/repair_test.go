@@ -189,7 +189,7 @@ func TestWorkIsSkippedWithAnOutput(t *testing.T) {
 var once = builder.Retry(func(p *retry.Policy) { p.Attempts = 1 })
 
 // A completion handler that was not called for the failure is called only for the end after the resume.
-func TestAResumedRunTellsItsEnd(t *testing.T) {
+func TestCompletionHandlersAfterAResume(t *testing.T) {
 	t.Parallel()
 	var ends []string
 	broken, down := true, true

@@ -32,21 +32,21 @@ const runCuts = 20
 // nightly form cuts each commit from the third on.
 func TestKillAtEveryCommitOfRuns(t *testing.T) {
 	cut{first: 3, last: 6 * runCuts, every: 39, nightly: 1}.each(t, func(t *testing.T, path string, n int, moment string) {
-		killed(t, "TestRunVictim", "TASQ_RUN_VICTIM", path, n, moment, "")
+		killed(t, "TestKilledProcessWithRuns", "TASQ_RUN_KILLED_PROCESS", path, n, moment, "")
 		surviveRuns(t, path)
 	})
 }
 
-// victims are the functions of the victim: runs of one are kept, those of the other are swept almost at once.
-type victims struct {
+// killedFuncs are the functions of the killed process: runs of one are kept, those of the other are swept almost at once.
+type killedFuncs struct {
 	long, brief *builder.FuncRef[int, int]
 	now         *builder.HandlerRef[int]
 	later       *builder.LaterRef[int]
 }
 
-func newVictims(path string) *victims {
+func newKilledFuncs(path string) *killedFuncs {
 	var calls atomic.Int64
-	v := &victims{}
+	v := &killedFuncs{}
 	v.now = builder.Handler("now", func(ctx context.Context, c *builder.Completion[int], n int) error {
 		if _, err := c.DB().ExecContext(ctx, "INSERT INTO told VALUES (?, ?)", c.Case.ID.String(), string(c.State)); err != nil {
 			return err
@@ -86,15 +86,15 @@ func appendLine(path, line string) error {
 	return errors.Join(err, f.Close())
 }
 
-// TestRunVictim is the child process of TestKillAtEveryCommitOfRuns; on its own it does nothing.
-func TestRunVictim(t *testing.T) {
-	path := os.Getenv("TASQ_RUN_VICTIM")
+// TestKilledProcessWithRuns is the child process of TestKillAtEveryCommitOfRuns; on its own it does nothing.
+func TestKilledProcessWithRuns(t *testing.T) {
+	path := os.Getenv("TASQ_RUN_KILLED_PROCESS")
 	if path == "" {
 		return
 	}
 	cut, err := strconv.Atoi(os.Getenv("TASQ_CUT"))
 	require.NoError(t, err)
-	v := newVictims(path)
+	v := newKilledFuncs(path)
 	o := &cutter{Opener: sqlite.File(path, sqlite.Window(5, time.Millisecond)), n: cut + 2, before: os.Getenv("TASQ_MOMENT") == "before"}
 	e, err := engine.Config{Workers: 4}.Open(t.Context(), o, v.long, v.brief)
 	require.NoError(t, err)
@@ -111,7 +111,7 @@ func TestRunVictim(t *testing.T) {
 }
 
 // step starts a run, noting it in the same transaction, or cancels or cleans up some earlier one.
-func (v *victims) step(t *testing.T, e *engine.Engine, runs []builder.Run[int], random *rand.Rand, n int) []builder.Run[int] {
+func (v *killedFuncs) step(t *testing.T, e *engine.Engine, runs []builder.Run[int], random *rand.Rand, n int) []builder.Run[int] {
 	ctx := t.Context()
 	if k := random.IntN(10); k < 2 && len(runs) > 0 {
 		_, err := runs[random.IntN(len(runs))].Cancel(ctx, e, nil)
@@ -141,10 +141,10 @@ func (v *victims) step(t *testing.T, e *engine.Engine, runs []builder.Run[int], 
 	return runs
 }
 
-// surviveRuns opens what the victim left, has everything done, and looks at what became of each run.
+// surviveRuns opens what the killed process left, has everything done, and looks at what became of each run.
 func surviveRuns(t *testing.T, path string) {
 	t.Helper()
-	v := newVictims(path)
+	v := newKilledFuncs(path)
 	e := enginetest.Open(t, sqlite.File(path), engine.Config{Workers: 4}, v.long, v.brief)
 	e.Check()
 	e.Advance(time.Hour)

@@ -28,8 +28,8 @@ const scheduleCuts = 40
 // each tick of each schedule has one run in the end. Eight processes are killed by default; the nightly form cuts each commit.
 func TestKillAtEveryCommitOfSchedules(t *testing.T) {
 	cut{first: 1, last: scheduleCuts, every: 13, nightly: 1}.each(t, func(t *testing.T, path string, n int, moment string) {
-		killed(t, "TestScheduleVictim", "TASQ_SCHEDULE_VICTIM", path, n, moment, "")
-		f, s := scheduleVictims()
+		killed(t, "TestKilledProcessWithSchedules", "TASQ_SCHEDULE_KILLED_PROCESS", path, n, moment, "")
+		f, s := scheduleKilled()
 		e := enginetest.Open(t, sqlite.File(path), engine.Config{}, f, s)
 		_, err := s.Serve(t.Context(), e)
 		require.NoError(t, err)
@@ -48,8 +48,8 @@ func TestKillAtEveryCommitOfSchedules(t *testing.T) {
 	})
 }
 
-// scheduleVictims are two schedules that catch up on everything; one of them begins at 01:00, one at 01:30.
-func scheduleVictims() (*builder.FuncRef[string, string], *schedules.Schedules) {
+// scheduleKilled are two schedules that catch up on everything; one of them begins at 01:00, one at 01:30.
+func scheduleKilled() (*builder.FuncRef[string, string], *schedules.Schedules) {
 	f := builder.MustFunc("digest", func(_ context.Context, s string) (string, error) { return s, nil }, builder.Keep(builder.Forever))
 	var list []workflow.Scheduled
 	for minute := 0; minute <= 30; minute += 30 {
@@ -60,15 +60,15 @@ func scheduleVictims() (*builder.FuncRef[string, string], *schedules.Schedules) 
 	return f, schedules.New(engine.Code, list...)
 }
 
-// TestScheduleVictim is the child process of TestKillAtEveryCommitOfSchedules; on its own it does nothing.
-func TestScheduleVictim(t *testing.T) {
-	path := os.Getenv("TASQ_SCHEDULE_VICTIM")
+// TestKilledProcessWithSchedules is the child process of TestKillAtEveryCommitOfSchedules; on its own it does nothing.
+func TestKilledProcessWithSchedules(t *testing.T) {
+	path := os.Getenv("TASQ_SCHEDULE_KILLED_PROCESS")
 	if path == "" {
 		return
 	}
 	cut, err := strconv.Atoi(os.Getenv("TASQ_CUT"))
 	require.NoError(t, err)
-	f, s := scheduleVictims()
+	f, s := scheduleKilled()
 	e := enginetest.Open(t, &cutter{Opener: sqlite.File(path), n: cut, before: os.Getenv("TASQ_MOMENT") == "before"}, engine.Config{}, f, s)
 	_, err = s.Serve(t.Context(), e)
 	require.NoError(t, err)

@@ -31,7 +31,7 @@ import (
 // stepCuts is how many commits of a history of steps are cut, each once before and once after it is durable.
 const stepCuts = 40
 
-// stepWorkers is how many functions of the victim run at a time: so many calls may be under way when it dies.
+// stepWorkers is how many functions of the killed process run at a time: so many calls may be under way when it dies.
 const stepWorkers = 4
 
 // TestKillAtEveryCommitOfSteps is like TestKillAtEveryCommit for functions of steps: calls with retries, sleeps,
@@ -39,15 +39,15 @@ const stepWorkers = 4
 // processes are killed by default, and eighty in the nightly form.
 func TestKillAtEveryCommitOfSteps(t *testing.T) {
 	cut{first: 2, last: 3 * stepCuts, every: 39, nightly: 3}.each(t, func(t *testing.T, path string, n int, moment string) {
-		surviveSteps(t, path, killed(t, "TestStepVictim", "TASQ_STEP_VICTIM", path, n, moment, "sent "))
+		surviveSteps(t, path, killed(t, "TestKilledProcessWithSteps", "TASQ_STEP_KILLED_PROCESS", path, n, moment, "sent "))
 	})
 }
 
-// surviveSteps opens what the victim left; sent are the values of the events that it saw acknowledged.
+// surviveSteps opens what the killed process left; sent are the values of the events that it saw acknowledged.
 func surviveSteps(t *testing.T, path string, sent []string) {
 	t.Helper()
 	ctx := t.Context()
-	parent, child := stepVictimWorkflows(path + ".calls")
+	parent, child := killedStepWorkflows(path + ".calls")
 	e, err := engine.Config{Workers: stepWorkers}.Open(ctx, sqlite.File(path), parent, child)
 	require.NoError(t, err)
 	require.NoError(t, integrity.Check(ctx, e), "just after opening")
@@ -182,27 +182,27 @@ func checkChanges(t *testing.T, e *engine.Engine, sent []string) {
 	}
 }
 
-// TestStepVictim is the child process of TestKillAtEveryCommitOfSteps; on its own it does nothing.
-func TestStepVictim(t *testing.T) {
-	path := os.Getenv("TASQ_STEP_VICTIM")
+// TestKilledProcessWithSteps is the child process of TestKillAtEveryCommitOfSteps; on its own it does nothing.
+func TestKilledProcessWithSteps(t *testing.T) {
+	path := os.Getenv("TASQ_STEP_KILLED_PROCESS")
 	if path == "" {
 		return
 	}
 	cut, err := strconv.Atoi(os.Getenv("TASQ_CUT"))
 	require.NoError(t, err)
-	parent, child := stepVictimWorkflows(path + ".calls")
+	parent, child := killedStepWorkflows(path + ".calls")
 	o := &cutter{Opener: sqlite.File(path), n: cut, before: os.Getenv("TASQ_MOMENT") == "before"}
 	e, err := engine.Config{Workers: stepWorkers}.Open(t.Context(), o, parent, child)
 	require.NoError(t, err)
 	random := rand.New(rand.NewPCG(3, 4))
 	var cases []workitem.CaseID
 	for i := 0; ; i++ {
-		cases = stepVictimStep(t, e, parent, cases, random, i)
+		cases = killedStepCall(t, e, parent, cases, random, i)
 	}
 }
 
-// stepVictimStep starts a case, sends an event, or cancels a case.
-func stepVictimStep(
+// killedStepCall starts a case, sends an event, or cancels a case.
+func killedStepCall(
 	t *testing.T, e *engine.Engine, parent *builder.Workflow[int], cases []workitem.CaseID, random *rand.Rand, i int,
 ) []workitem.CaseID {
 	ctx := t.Context()
@@ -229,8 +229,8 @@ func stepVictimStep(
 	return cases
 }
 
-// stepVictimWorkflows are functions that do everything that steps can do, in a few milliseconds.
-func stepVictimWorkflows(calls string) (parent, child *builder.Workflow[int]) {
+// killedStepWorkflows are functions that do everything that steps can do, in a few milliseconds.
+func killedStepWorkflows(calls string) (parent, child *builder.Workflow[int]) {
 	note := func(ctx context.Context, name string) error {
 		f, err := os.OpenFile(calls, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 		if err != nil {

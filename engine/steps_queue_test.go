@@ -273,7 +273,7 @@ const chainSteps = 3
 // that survives: the steps that are durable, and at most one more.
 func TestKillAtEveryCommitOfAChain(t *testing.T) {
 	cut{first: 1, last: chainSteps + 1, every: 1, nightly: 1}.each(t, func(t *testing.T, path string, n int, moment string) {
-		killed(t, "TestChainVictim", "TASQ_CHAIN_VICTIM", path, n, moment, "")
+		killed(t, "TestKilledProcessWithChain", "TASQ_CHAIN_KILLED_PROCESS", path, n, moment, "")
 		surviveChain(t, path, n, moment == "after")
 	})
 }
@@ -282,7 +282,7 @@ func surviveChain(t *testing.T, path string, n int, after bool) {
 	t.Helper()
 	ctx := t.Context()
 	called := calledOf(t, path)
-	e, err := engine.Config{Workers: -1}.Open(ctx, sqlite.File(path), chainVictim(path))
+	e, err := engine.Config{Workers: -1}.Open(ctx, sqlite.File(path), killedChain(path))
 	require.NoError(t, err)
 	recorded := len(stepsOf(t, e, store.StepFilter{}))
 	require.NoError(t, e.Close())
@@ -293,7 +293,7 @@ func surviveChain(t *testing.T, path string, n int, after bool) {
 	}
 	require.LessOrEqual(t, len(called), recorded+1, "called: %v", called)
 
-	e, err = engine.Open(ctx, sqlite.File(path), chainVictim(path))
+	e, err = engine.Open(ctx, sqlite.File(path), killedChain(path))
 	require.NoError(t, err)
 	require.NoError(t, e.Drain(ctx))
 	require.NoError(t, integrity.Check(ctx, e))
@@ -321,7 +321,7 @@ func calledOf(t *testing.T, path string) []string {
 	return strings.Fields(string(data))
 }
 
-func chainVictim(path string) *builder.FuncRef[int, int] {
+func killedChain(path string) *builder.FuncRef[int, int] {
 	return chainOf(chainSteps, func(i int) {
 		f, err := os.OpenFile(path+".calls", os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 		if err == nil {
@@ -334,9 +334,9 @@ func chainVictim(path string) *builder.FuncRef[int, int] {
 	})
 }
 
-// TestChainVictim is the child process of TestKillAtEveryCommitOfAChain; on its own it does nothing.
-func TestChainVictim(t *testing.T) {
-	path := os.Getenv("TASQ_CHAIN_VICTIM")
+// TestKilledProcessWithChain is the child process of TestKillAtEveryCommitOfAChain; on its own it does nothing.
+func TestKilledProcessWithChain(t *testing.T) {
+	path := os.Getenv("TASQ_CHAIN_KILLED_PROCESS")
 	if path == "" {
 		return
 	}
@@ -357,7 +357,7 @@ func TestChainVictim(t *testing.T) {
 			}
 		}
 	}
-	chain := chainVictim(path)
+	chain := killedChain(path)
 	e, err := engine.Open(t.Context(), w, chain)
 	require.NoError(t, err)
 	_, err = chain.Run(t.Context(), e, 1)

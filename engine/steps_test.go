@@ -347,7 +347,7 @@ func TestBranchesWaitTogether(t *testing.T) {
 	require.Equal(t, `completed: "late"`, outcome(t, e, late))
 }
 
-func TestABroadcastReachesEverybodyOnce(t *testing.T) {
+func TestABroadcastIsDeliveredOnce(t *testing.T) {
 	var started atomic.Int32
 	waiter, _ := function(t, "waiter", func(ctx context.Context, _ int) (string, error) {
 		return step.Await[string](ctx, "news", step.Topic())

@@ -189,7 +189,7 @@ func TestADeadlineEndsTheWait(t *testing.T) {
 	})
 }
 
-func TestReleaseAsOftenAsOneLikes(t *testing.T) {
+func TestReleaseIsIdempotent(t *testing.T) {
 	s := newSet(t, limit.Resource("a", 1), limit.Resource("b", 2), limit.Resource("c", 3))
 	lease := acquire(t, s)
 	second := acquire(t, s, limit.Take("a", 0))

@@ -246,7 +246,7 @@ func TestOrJoinRivalsAgainstEnumeration(t *testing.T) {
 
 // The or-join is looked at again when something changes that matters only because a region asks whether a member is
 // enabled: here x, from which X starts, which can take q away from M.
-func TestOrJoinIsToldOfSensitiveCells(t *testing.T) {
+func TestOrJoinIsWatchedOverItsSensitiveCells(t *testing.T) {
 	n := MustCompile(notation(strings.Replace(strings.Replace(rivals, "task J", "task X\ntask Y\ntask J", 1),
 		"condition p", "condition x p", 1) + "\nS -> x\nx -> X\nq -> X\nX -> o\nS -> Y\nY -> q"))
 	join, _ := n.TaskByName("J")

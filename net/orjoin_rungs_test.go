@@ -277,7 +277,7 @@ J -> o`)
 	return d
 }
 
-func TestOrJoinIsToldOfItsSliceAlone(t *testing.T) {
+func TestOrJoinIsWatchedOnlyOverItsSlice(t *testing.T) {
 	n := MustCompile(notation(`
 start i
 end o

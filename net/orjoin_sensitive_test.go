@@ -156,7 +156,7 @@ func requireDistinct(t *testing.T, sets [][]int32, want int) {
 }
 
 // An or-join is looked at again whenever something of its slice changes, also what belongs to it for its sensitive cells alone.
-func TestAnOrJoinIsToldOfAllOfItsSlice(t *testing.T) {
+func TestOrJoinIsWatchedOverItsWholeSlice(t *testing.T) {
 	with := func(net, tasks, flows string) string {
 		return strings.Replace(net, "task J", tasks+"task J", 1) + flows
 	}

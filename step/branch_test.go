@@ -80,7 +80,7 @@ func TestABranchGoesOnWhileAnotherWorks(t *testing.T) {
 	})
 }
 
-func TestAllTellsTheFirstErrorAsSoonAsItIsKnown(t *testing.T) {
+func TestAllReturnsTheFirstErrorAtOnce(t *testing.T) {
 	job, count := steptest.New(), calls{}
 	fn := func(ctx context.Context) error {
 		long := sleeps(ctx, "long", 1000*time.Hour, 1)
@@ -115,11 +115,8 @@ func TestAllOfNothingOrOfSuccessesIsNotRecorded(t *testing.T) {
 	require.Len(t, job.Steps(), 2)
 }
 
-// The one that lost can't resume the job any more, and takes no event from those who come later. Between its choice
-// and the crash, the loser was in the middle of a charge. The next run must not charge. In the next attempt of the
-// job, what had failed is done again: so the choice of a failed branch is made again too. But who lost against one
-// that succeeded stays out.
-func TestABranchThatNobodyAsksIsWaitedFor(t *testing.T) {
+// A run ends when its branches have ended, also those that its function does not wait for, and their errors count.
+func TestAFunctionWaitsForItsBranches(t *testing.T) {
 	job := steptest.New()
 	fn := func(ctx context.Context) error {
 		sleeps(ctx, "a", time.Hour, 1)

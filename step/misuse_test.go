@@ -142,7 +142,7 @@ func TestAMistakeWaitsForNothing(t *testing.T) {
 
 // A result that could not be remembered, whatever it is, is told of before anything is done: not after the customer was
 // charged, and then once for each attempt.
-func TestAResultThatCannotBeRememberedIsToldOfBefore(t *testing.T) {
+func TestAResultThatCannotBeStoredIsAnErrorBeforeTheCall(t *testing.T) {
 	done := 0
 	type open struct{ Body fmt.Stringer }
 	for text, f := range map[string]func(context.Context) error{

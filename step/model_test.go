@@ -167,7 +167,7 @@ func TestRandomProgramsDoWhatTheModelSays(t *testing.T) {
 
 // With workers that are away, functions that take their time, and leases that are lost, no model says what comes first.
 // But every run sees the same, each function is called once for each attempt, and every job comes to its end.
-func TestRandomProgramsHoldTogetherInChaos(t *testing.T) {
+func TestRandomProgramsWithFaults(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := &generator{t: t, chaos: true}
 		ops := g.sequence(2, 5)

@@ -133,7 +133,7 @@ func TestLoserOfRaceDoesNothingNewOnReplay(t *testing.T) {
 	}
 }
 
-func TestRaceTellsTheErrorOfTheFirst(t *testing.T) {
+func TestRaceReturnsTheErrorOfTheFirst(t *testing.T) {
 	job, count := steptest.New(), calls{}
 	fn := func(ctx context.Context) error {
 		bad := step.Go(ctx, func(ctx context.Context) (int, error) { return 0, count.fails(ctx, "bad", errFlaky) })
@@ -149,7 +149,7 @@ func TestRaceTellsTheErrorOfTheFirst(t *testing.T) {
 	require.Equal(t, calls{"bad": 1}, count)
 }
 
-func TestAnyTellsTheFirstSuccess(t *testing.T) {
+func TestAnyReturnsTheFirstSuccess(t *testing.T) {
 	job, count := steptest.New(), calls{}
 	fn := func(ctx context.Context) error {
 		bad := step.Go(ctx, func(ctx context.Context) (int, error) { return 0, count.fails(ctx, "bad", errFlaky) })
@@ -174,7 +174,7 @@ func TestAnyTellsTheFirstSuccess(t *testing.T) {
 	require.Equal(t, calls{"bad": 1}, count)
 }
 
-func TestAnyTellsAllErrorsIfNoneSucceeds(t *testing.T) {
+func TestAnyReturnsAllErrorsIfNoneSucceeds(t *testing.T) {
 	job := steptest.New()
 	out := job.Run(t.Context(), func(ctx context.Context) error {
 		one := step.Go(ctx, func(ctx context.Context) (int, error) { return 0, errors.New("one") })

@@ -43,7 +43,7 @@ func TestANameIsUsedOnce(t *testing.T) {
 }
 
 // A job whose steps are mixed up doesn't complete, even if its function ignores that.
-func TestAMistakeCantBeSwallowed(t *testing.T) {
+func TestAMisuseOfStepsCannotBeIgnored(t *testing.T) {
 	out := steptest.New().Run(t.Context(), func(ctx context.Context) error {
 		_ = calls{}.fails(ctx, "x", nil)
 		_ = calls{}.fails(ctx, "x", nil)
@@ -157,7 +157,7 @@ func TestChangedCodeIsNoticed(t *testing.T) {
 	}
 }
 
-func TestAMistakeIsToldBesideTheFunctionsError(t *testing.T) {
+func TestAMisuseOfStepsIsReportedWithTheFunctionsError(t *testing.T) {
 	out := steptest.New().Run(t.Context(), func(ctx context.Context) error {
 		_ = calls{}.fails(ctx, "x", nil)
 		_ = calls{}.fails(ctx, "x", nil)
@@ -236,7 +236,7 @@ func TestHistoryThatIsLeftOverIsNoticed(t *testing.T) {
 	require.ErrorIs(t, out.Err, errFlaky, "a function that fails need not come so far")
 }
 
-func TestAFunctionThatSwallowsTheSuspensionIsSuspendedAndTold(t *testing.T) {
+func TestAFunctionThatIgnoresItsSuspensionIsSuspendedAndGetsAnError(t *testing.T) {
 	var log strings.Builder
 	job := steptest.New()
 	job.Info.Log = slog.New(slog.NewTextHandler(&log, nil))

@@ -249,7 +249,7 @@ func TestTheFirstDeadlineHolds(t *testing.T) {
 	require.ErrorIs(t, job.Run(t.Context(), fn).Err, step.ErrTimeout)
 }
 
-func TestABroadcastReachesThoseWhoWait(t *testing.T) {
+func TestABroadcastIsDeliveredToWaitingCases(t *testing.T) {
 	job := steptest.New()
 	require.NoError(t, job.Broadcast("prices", 1), "nobody waits, and none is kept")
 	fn := func(ctx context.Context) error {

@@ -85,7 +85,7 @@ type Fleet interface {
 
 	// Tick sends a heartbeat, releases the jobs of engines that have died, and returns what has changed. The error wraps
 	// ErrFenced, once, if this engine was declared dead since the previous call.
-	Tick(ctx context.Context, s Standing) (News, error)
+	Tick(ctx context.Context, s EngineState) (News, error)
 
 	// Hints returns a channel that reports changes earlier than the next Tick. Hints may be lost. The channel is
 	// closed with the store.
@@ -100,8 +100,8 @@ type TakeFilter struct {
 	Max     int      // the most jobs to take
 }
 
-// Standing is the state of an engine at a Tick.
-type Standing struct {
+// EngineState is the state of an engine at a Tick.
+type EngineState struct {
 	Busy  bool                      // it needs to learn of changes soon
 	Roots map[workitem.CaseID]int64 // root cases whose changes it needs to know, with the last position that it knows
 	Clock time.Time                 // the engine's time
@@ -109,7 +109,7 @@ type Standing struct {
 
 // News is the result of a Tick: what has changed since the previous one.
 type News struct {
-	Changed  []workitem.CaseID // the root cases of the Standing that have changed
+	Changed  []workitem.CaseID // those of EngineState.Roots that have changed
 	Head     int64             // position of the last entry of the journal
 	Settled  bool              // no entry will appear before Head; see JournalFilter
 	Free     bool              // there are jobs that no engine holds

@@ -112,7 +112,7 @@ func TestSoundPassesAndFails(t *testing.T) {
 
 // The failure names the run, the places and the remedy; the log has the scenario. Nets of composite tasks are looked at
 // too.
-func TestSoundTellsWhatIsWrong(t *testing.T) {
+func TestSoundReportsWhatIsWrong(t *testing.T) {
 	child := claims(builder.Xor, builder.AllowUnsound(verify.ImproperCompletion)).MustBuild()
 	child.Verification.Allowed = nil // as if it were made in another way than by Build
 	b := builder.New[any]("outer")

@@ -158,7 +158,7 @@ func TestProblemsNameTheOwnerOfAStrayRegion(t *testing.T) {
 	require.Empty(t, parse(t, everything)[0].Problems())
 }
 
-func TestParseNotationCountsLinesFromWhereTheTextStands(t *testing.T) {
+func TestParseNotationCountsLinesOfTheWholeFile(t *testing.T) {
 	_, err := scenario.ParseNotation(net.Pos{File: "dir/a.txt", Line: 40}, "workflow w\n\ntask A B")
 	var bad *scenario.SyntaxError
 	require.True(t, errors.As(err, &bad))

@@ -15,8 +15,8 @@ func gap(a, b *vertex) int {
 	return 12
 }
 
-// apart returns the minimum distance between the heights of two neighbors in a layer.
-func apart(above, under *vertex) int { return above.down + gap(above, under) + under.up }
+// minDistance returns the minimum distance between the heights of two neighbors in a layer.
+func minDistance(above, under *vertex) int { return above.down + gap(above, under) + under.up }
 
 // bond is the minimum distance of a block below another. A block is named by its root.
 type bond struct{ above, under, distance int }
@@ -88,7 +88,7 @@ func (v *view) blocks() *blocks {
 	for _, layer := range v.f.layers {
 		for i := 1; i < len(layer); i++ {
 			x, y := layer[i-1], layer[i]
-			d := apart(&v.f.vs[x], &v.f.vs[y]) + v.shift[x] - v.shift[y]
+			d := minDistance(&v.f.vs[x], &v.f.vs[y]) + v.shift[x] - v.shift[y]
 			k := bond{above: v.root[x], under: v.root[y], distance: d}
 			b.above[k.under] = append(b.above[k.under], len(b.bonds))
 			b.under[k.above] = append(b.under[k.above], len(b.bonds))

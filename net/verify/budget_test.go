@@ -69,7 +69,7 @@ func requireNoContradiction(t *testing.T, n *net.Net, want truth, rep verify.Rep
 }
 
 // A run in which tokens pile up beyond counting ends before the move that would be too much.
-func TestGrowthBeyondCountingIsToldAsItIs(t *testing.T) {
+func TestRunEndsBeforeTokensOverflow(t *testing.T) {
 	n := wild(2022)
 	rep := verify.Net(n, verify.Options{States: 10})
 	require.Contains(t, strings.Join(codesOf(rep), " "), "unbounded")

@@ -125,7 +125,7 @@ func TestACustomerWhoPaysLaterKeepsTheSubscription(t *testing.T) {
 	require.Equal(t, state.CaseCompleted, ended)
 }
 
-func TestABankThatCannotBeReachedIsAskedAgainAfterSeconds(t *testing.T) {
+func TestACallToAnUnreachableBankIsRetried(t *testing.T) {
 	items, ended := charge(t, 3*time.Second, errors.New("no line"), errors.New("no line"), nil)
 	require.Equal(t, []string{"charge.1.1 failed", "charge.1.2 failed", "charge.1.3 completed"}, items)
 	require.Equal(t, state.CaseCompleted, ended)

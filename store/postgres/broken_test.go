@@ -152,7 +152,7 @@ func breakTicks(t *testing.T, fault pgproxy.Fault, texts []string) {
 	fleet := w.Store.(store.Fleet)
 	require.NoError(t, fleet.Announce(t.Context(), []string{"fp-article"}))
 	exchange := func() error {
-		_, err := fleet.Tick(t.Context(), store.Standing{Busy: true, Clock: time.Now(), Roots: map[workitem.CaseID]int64{id: 1}})
+		_, err := fleet.Tick(t.Context(), store.EngineState{Busy: true, Clock: time.Now(), Roots: map[workitem.CaseID]int64{id: 1}})
 		_, taken := fleet.Take(t.Context(), store.TakeFilter{Max: 1})
 		return errors.Join(err, taken)
 	}
@@ -216,7 +216,7 @@ func TestACommitOfUnknownOutcomeFreesItsJobs(t *testing.T) {
 	fleet := w.Store.(store.Fleet)
 	require.NoError(t, fleet.Announce(t.Context(), []string{"fp-article", "fp-issue"}))
 	tick := func() error {
-		_, err := fleet.Tick(t.Context(), store.Standing{Clock: time.Now()})
+		_, err := fleet.Tick(t.Context(), store.EngineState{Clock: time.Now()})
 		return err
 	}
 	require.NoError(t, tick())

@@ -40,7 +40,7 @@ func TestOneEngineAtATime(t *testing.T) {
 	w.Check()
 }
 
-func TestWithoutATableItIsReadByNobody(t *testing.T) {
+func TestOpenWithoutTablesOrServer(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.Database(t)
 	for _, o := range []store.Options{{ReadOnly: true}, {}} {

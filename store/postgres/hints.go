@@ -118,7 +118,7 @@ func (h *hints) notify() {
 	if over {
 		return
 	}
-	_ = h.s.onSide(context.Background(), func(c *conn, self int64) error {
+	_ = h.s.onFleetConn(context.Background(), func(c *conn, self int64) error {
 		for _, text := range texts16(roots) {
 			if err := notify(c, self, "c", text); err != nil {
 				return err

@@ -20,7 +20,7 @@ import (
 func (s *Store) ReadLimits(ctx context.Context, keys []store.LimitKey) (view store.LimitView, err error) {
 	found := make(map[store.LimitKey]store.LimitRow, len(keys))
 	names, of := columnsOf(keys)
-	err = s.onSide(ctx, func(c *conn, self int64) error {
+	err = s.onFleetConn(ctx, func(c *conn, self int64) error {
 		view = store.LimitView{Self: self}
 		at, _, err := c.number("SELECT " + now)
 		if err != nil {
@@ -113,7 +113,7 @@ func (s *Store) WriteLimits(ctx context.Context, rows []store.LimitRow, at int64
 		names, of, states = append(names, r.Limit), append(of, r.Key), append(states, string(r.State))
 		old, until = append(old, r.Version), append(until, r.Until)
 	}
-	err = s.onSide(ctx, func(c *conn, _ int64) error {
+	err = s.onFleetConn(ctx, func(c *conn, _ int64) error {
 		if err := c.each(writeLimits, []any{names, of, old, states, until, at}, func(r *tables.Row) error {
 			written = append(written, store.LimitKey{Limit: r.Text(), Key: r.Text()})
 			return r.Err

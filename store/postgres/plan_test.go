@@ -271,7 +271,7 @@ func TestFreeingTheJobsOfADeadEngineReadsEachOnce(t *testing.T) {
 	require.NoError(t, err)
 	fleet, ok := w.Store.(store.Fleet)
 	require.True(t, ok)
-	news, err := fleet.Tick(t.Context(), store.Standing{})
+	news, err := fleet.Tick(t.Context(), store.EngineState{})
 	require.NoError(t, err)
 	require.Equal(t, 1, news.Died)
 	require.True(t, news.Free)

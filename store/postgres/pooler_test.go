@@ -163,7 +163,7 @@ func TestAStoppedEngineBehindAPoolerKeepsNoLock(t *testing.T) {
 			return err
 		}
 		execute(t, dsn, "UPDATE tasq.pulses SET beat = clock_timestamp(), pace = '-2 s' WHERE process IN (SELECT id FROM tasq.processes WHERE pid IS NULL)")
-		news, err := b.Store.(store.Fleet).Tick(t.Context(), store.Standing{Clock: time.Now()})
+		news, err := b.Store.(store.Fleet).Tick(t.Context(), store.EngineState{Clock: time.Now()})
 		require.NoError(t, err)
 		require.Equal(t, 1, news.Died)
 		require.Zero(t, number(t, dsn, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state = 'idle in transaction'"))

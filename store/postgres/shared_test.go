@@ -157,7 +157,7 @@ func TestTheFirstCommitAfterQuietNotifies(t *testing.T) {
 	o := sharedOpener{postgres.Open(prepared.Database(t))}
 	a, b := storetest.NewWorld(t, o, 1), storetest.NewWorld(t, o, 2)
 	dying, other := fleetOf(t, a), fleetOf(t, b)
-	news, err := dying.Tick(t.Context(), store.Standing{})
+	news, err := dying.Tick(t.Context(), store.EngineState{})
 	require.NoError(t, err)
 	require.Equal(t, 1, news.Others)
 	var root workitem.CaseID

@@ -25,11 +25,11 @@ const maxReaders = 4
 // callbacks:
 //
 //	Store.mu        the writer's connection, and the state for the next commit
-//	Store.sideMu    the second connection, for the fleet
+//	Store.fleetMu   the second connection, for the fleet
 //	conn.mu         one call of the driver
 //	hints.mu        changes to notify other engines of; not held during calls of the server
 //
-// A Tick takes sideMu without mu, so that an update that waits two seconds for a lock of the server does not delay the
+// A Tick takes fleetMu without mu, so that an update that waits two seconds for a lock of the server does not delay the
 // heartbeat of this engine. Code that needs both takes mu first.
 //
 // Locks of the server, in the order in which a transaction takes them:
@@ -72,12 +72,12 @@ type Store struct {
 	revs revisions
 	last lastEntry // the entry that this engine appended last; zero if there is none
 
-	prints atomic.Pointer[[]string] // the fingerprints of this engine's definitions
-	number atomic.Int64             // self, for the goroutine that listens
-	others atomic.Int64             // number of other engines at the last Tick
-	hints  *hints
-	sideMu sync.Mutex // guards side; taken after mu
-	side   side
+	prints    atomic.Pointer[[]string] // the fingerprints of this engine's definitions
+	number    atomic.Int64             // self, for the goroutine that listens
+	others    atomic.Int64             // number of other engines at the last Tick
+	hints     *hints
+	fleetMu   sync.Mutex // guards fleetConn; taken after mu
+	fleetConn fleetConn
 
 	appended tables.Appended // memory for the next update
 	buf      []byte
@@ -343,12 +343,12 @@ func (s *Store) shut(how func(*conn) error) error {
 	// The presence is closed last, since its session has the lock that shows that this engine is live. While the
 	// writer's connection is open, other engines must not treat its commit as that of a dead engine.
 	errs := []error{s.readers.Close()}
-	s.sideMu.Lock()
-	s.side.closed = true
-	if s.side.c != nil && !s.side.c.gone() {
-		errs = append(errs, how(s.side.c))
+	s.fleetMu.Lock()
+	s.fleetConn.closed = true
+	if s.fleetConn.c != nil && !s.fleetConn.c.gone() {
+		errs = append(errs, how(s.fleetConn.c))
 	}
-	s.sideMu.Unlock()
+	s.fleetMu.Unlock()
 	if s.w != nil && !s.w.gone() {
 		errs = append(errs, how(s.w))
 	}

@@ -22,13 +22,13 @@ const (
 	settled = 10 * time.Second
 )
 
-// side is a second connection, for heartbeats, taking jobs, failure detection and notifications. Its methods are called
-// with Store.sideMu locked.
+// fleetConn is a second connection, for heartbeats, taking jobs, failure detection and notifications. Its methods are called
+// with Store.fleetMu locked.
 //
 // These cannot use the writer's connection: it may be in a transaction in which the user's SQL runs for minutes, and an
 // engine that sent no heartbeat for so long would be declared dead.
-type side struct {
-	c          *conn             // nil while there is no connection; guarded by Store.sideMu, as all below
+type fleetConn struct {
+	c          *conn             // nil while there is no connection; guarded by Store.fleetMu, as all below
 	since      int64             // when it was created again, in microseconds of the server; 0 for the first one
 	ever       bool              // whether there was a connection before
 	suspects   map[int64]suspect // engines whose session has ended
@@ -40,26 +40,26 @@ type side struct {
 // suspect is an engine whose session was found ended.
 type suspect struct{ beat, seen int64 }
 
-// onSide runs f on the second connection, with the number of this engine. It connects first if necessary.
-func (s *Store) onSide(ctx context.Context, f func(c *conn, self int64) error) error {
-	s.sideMu.Lock() // not mu, which an Update holds while it runs
-	defer s.sideMu.Unlock()
-	if s.side.closed {
+// onFleetConn runs f on the second connection, with the number of this engine. It connects first if necessary.
+func (s *Store) onFleetConn(ctx context.Context, f func(c *conn, self int64) error) error {
+	s.fleetMu.Lock() // not mu, which an Update holds while it runs
+	defer s.fleetMu.Unlock()
+	if s.fleetConn.closed {
 		return errClosed
 	}
-	if s.side.c == nil || s.side.c.gone() {
+	if s.fleetConn.c == nil || s.fleetConn.c.gone() {
 		c, err := s.db.connectFor(ctx, s.db.set.attention, writerNeeds...)
 		if err != nil {
 			return s.db.explain(err)
 		}
-		if s.side.c, s.side.since = c, 0; s.side.ever {
+		if s.fleetConn.c, s.fleetConn.since = c, 0; s.fleetConn.ever {
 			// After a restart of the server all engines have lost their sessions, and the first one to reconnect would
 			// judge all others dead.
-			s.side.since, _, _ = c.number("SELECT " + now) // on an error it stays 0, and others are judged immediately
+			s.fleetConn.since, _, _ = c.number("SELECT " + now) // on an error it stays 0, and others are judged immediately
 		}
-		s.side.ever = true
+		s.fleetConn.ever = true
 	}
-	return s.db.explain(f(s.side.c, s.number.Load()))
+	return s.db.explain(f(s.fleetConn.c, s.number.Load()))
 }
 
 // Shared implements [store.Fleet].
@@ -69,7 +69,7 @@ func (s *Store) Shared() bool { return s.shared }
 func (s *Store) Announce(ctx context.Context, prints []string) error {
 	prints = append([]string{}, prints...)
 	s.prints.Store(&prints)
-	return s.onSide(ctx, func(c *conn, self int64) error {
+	return s.onFleetConn(ctx, func(c *conn, self int64) error {
 		_, err := c.run("UPDATE @.processes SET prints = $2 WHERE id = $1", self, prints)
 		return err
 	})
@@ -77,7 +77,7 @@ func (s *Store) Announce(ctx context.Context, prints []string) error {
 
 // Knows implements [store.Fleet].
 func (s *Store) Knows(ctx context.Context, fingerprint string) (known bool, err error) {
-	err = s.onSide(ctx, func(c *conn, _ int64) (err error) {
+	err = s.onFleetConn(ctx, func(c *conn, _ int64) (err error) {
 		_, known, err = c.number("SELECT 1 FROM @.processes WHERE state = 'live' AND $1 = ANY (prints) LIMIT 1", fingerprint)
 		return err
 	})
@@ -116,8 +116,8 @@ func (s *Store) Take(ctx context.Context, f store.TakeFilter) (jobs []*state.Job
 	if without == nil {
 		without = []string{}
 	}
-	err = s.onSide(ctx, func(c *conn, self int64) error {
-		if jobs, err = s.side.confirm(c, self); err != nil {
+	err = s.onFleetConn(ctx, func(c *conn, self int64) error {
+		if jobs, err = s.fleetConn.confirm(c, self); err != nil {
 			return err
 		}
 		var taken []*state.Job
@@ -132,7 +132,7 @@ func (s *Store) Take(ctx context.Context, f store.TakeFilter) (jobs []*state.Job
 		// Not dropped: a job that the database gives to this engine is done by no other. The next Take asks which they
 		// are.
 		for _, j := range slices.Concat(jobs, taken) { // the commit may have happened
-			s.side.unsure = append(s.side.unsure, j.ID)
+			s.fleetConn.unsure = append(s.fleetConn.unsure, j.ID)
 		}
 		jobs = nil
 		return err
@@ -142,7 +142,7 @@ func (s *Store) Take(ctx context.Context, f store.TakeFilter) (jobs []*state.Job
 
 // confirm returns the jobs that this engine took in a commit whose outcome it does not know. It waits for the end of a
 // commit that still runs: no other engine would do those jobs as long as this one lives.
-func (d *side) confirm(c *conn, self int64) ([]*state.Job, error) {
+func (d *fleetConn) confirm(c *conn, self int64) ([]*state.Job, error) {
 	if len(d.unsure) == 0 {
 		return nil, nil
 	}
@@ -195,16 +195,16 @@ const exchange = "WITH o AS MATERIALIZED (SELECT p.id, (extract(epoch FROM u.bea
 const asked = "(extract(epoch FROM statement_timestamp()) * 1000000)::bigint"
 
 // Tick implements [store.Fleet].
-func (s *Store) Tick(ctx context.Context, on store.Standing) (news store.News, err error) {
+func (s *Store) Tick(ctx context.Context, on store.EngineState) (news store.News, err error) {
 	fenced := false
-	err = s.onSide(ctx, func(c *conn, self int64) error {
+	err = s.onFleetConn(ctx, func(c *conn, self int64) error {
 		// The writer has rejoined under a new number since the last Tick. The engine learns this from one error, here
 		// or in its next commit.
-		if fenced = s.side.lastNumber != 0 && s.side.lastNumber != self; fenced {
-			s.side.lastNumber = self
+		if fenced = s.fleetConn.lastNumber != 0 && s.fleetConn.lastNumber != self; fenced {
+			s.fleetConn.lastNumber = self
 			return nil
 		}
-		s.side.lastNumber = self
+		s.fleetConn.lastNumber = self
 		live := false
 		if news, live, err = s.tick(c, self, on); err == nil && !live {
 			fenced = true
@@ -228,9 +228,9 @@ func (s *Store) fencedNow(ctx context.Context) error {
 	_, live, err := s.w.number("SELECT 1 FROM @.processes WHERE id = $1 AND state = 'live'", s.self)
 	if err == nil && !live {
 		err = s.fencedOut(nil)
-		s.sideMu.Lock()
-		s.side.lastNumber = s.self
-		s.sideMu.Unlock()
+		s.fleetMu.Lock()
+		s.fleetConn.lastNumber = s.self
+		s.fleetMu.Unlock()
 		return err
 	}
 	if err != nil {
@@ -243,7 +243,7 @@ func (s *Store) fencedNow(ctx context.Context) error {
 // after its own heartbeat succeeded: an engine that was itself declared dead must not judge others.
 //
 // declare compares the heartbeat that was seen, so two engines that were both paused do not declare each other dead.
-func (s *Store) tick(c *conn, self int64, on store.Standing) (news store.News, live bool, err error) {
+func (s *Store) tick(c *conn, self int64, on store.EngineState) (news store.News, live bool, err error) {
 	var all []other
 	at := int64(0)
 	err = c.each(exchange, []any{self, on.Busy, state.Micros(on.Clock), s.pace(true).Microseconds(), s.pace(false).Microseconds()}, func(r *tables.Row) error {
@@ -258,7 +258,7 @@ func (s *Store) tick(c *conn, self int64, on store.Standing) (news store.News, l
 	if err != nil || !live {
 		return news, live, err
 	}
-	if news.Died, err = s.adopt(c, s.side.dead(all, at)); err != nil {
+	if news.Died, err = s.adopt(c, s.fleetConn.dead(all, at)); err != nil {
 		return news, live, err
 	}
 	news.Others, news.Soon, news.Free = len(all)-news.Died, s.pace(true), news.Free || news.Died > 0
@@ -320,7 +320,7 @@ type other struct {
 //
 // Engine 4 loses its connection at 10.2 s and reconnects at 10.4 s, which takes the lock of its session again: at 10.5
 // s it is no suspect.
-func (d *side) dead(all []other, at int64) (dead []other) {
+func (d *fleetConn) dead(all []other, at int64) (dead []other) {
 	if d.since > 0 && at-d.since < settled.Microseconds() {
 		return nil
 	}
@@ -343,11 +343,11 @@ func (d *side) dead(all []other, at int64) (dead []other) {
 // areMissed reports whether a suspected engine holds a job that is due soon, so that the second Tick must follow
 // quickly. In an idle fleet the next Tick would otherwise be ten seconds away.
 func (s *Store) areMissed(c *conn) (missed bool, err error) {
-	if len(s.side.suspects) == 0 {
+	if len(s.fleetConn.suspects) == 0 {
 		return false, nil
 	}
 	_, missed, err = c.number("SELECT 1 FROM @.jobs WHERE holder = ANY ($1) AND "+liveJob+" AND due < "+now+" + $2 LIMIT 1",
-		slices.Collect(maps.Keys(s.side.suspects)), idlePace.Microseconds())
+		slices.Collect(maps.Keys(s.fleetConn.suspects)), idlePace.Microseconds())
 	return missed, err
 }
 

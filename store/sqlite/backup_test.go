@@ -21,7 +21,7 @@ func backup(t *testing.T, s store.Store, to string, o store.BackupOptions) error
 }
 
 // A copy holds what was acknowledged when it began, also while the owner writes: commits between its steps change nothing.
-func TestABackupIsACopyOfOneMoment(t *testing.T) {
+func TestABackupIsConsistent(t *testing.T) {
 	t.Parallel()
 	path, w := opened(t)
 	edit(t, path, "CREATE TABLE large (x); INSERT INTO large SELECT zeroblob(30000000)") // several steps

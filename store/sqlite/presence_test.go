@@ -123,7 +123,7 @@ func TestVacuumIsNoDamage(t *testing.T) {
 	w.Check()
 }
 
-func TestALockFileThatIsRemovedIsMadeAnew(t *testing.T) {
+func TestARemovedLockFileIsCreatedAgain(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "cases.db")
 	var log bytes.Buffer

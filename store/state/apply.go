@@ -28,11 +28,11 @@ func (t *Tree) Apply(e Change) error {
 	}
 	switch e := e.(type) {
 	case *CaseBegun:
-		before := c.Stands()
+		before := c.ItemState()
 		c.Begun = true
-		t.recount(c, before, c.Stands())
+		t.recount(c, before, c.ItemState())
 	case *CaseEnded:
-		t.recount(c, c.Stands(), e.State.stands())
+		t.recount(c, c.ItemState(), e.State.stands())
 		c.State, c.Output, c.Failure, c.Ended, c.KeepUntil = e.State, e.Output, e.Failure, e.At, e.KeepUntil
 		c.Suspended, c.Unique = nil, c.Unique && !e.FreesKey
 	case *CaseResumed:
@@ -108,7 +108,7 @@ func (t *Tree) openCase(given *Case) error {
 	}
 	t.saved.add(c.ID, nil)
 	t.put(&c)
-	t.recount(&c, workitem.None, c.Stands())
+	t.recount(&c, workitem.None, c.ItemState())
 	return nil
 }
 
@@ -132,9 +132,9 @@ func (t *Tree) resume(c *Case) error {
 	if c.State != CaseFailed && c.State != CaseCanceled {
 		return fmt.Errorf("case %s is resumed, and it is %s; only a case that has failed can be", c.ID, c.State)
 	}
-	before := c.Stands()
+	before := c.ItemState()
 	c.State, c.Output, c.Failure, c.Ended, c.KeepUntil = CaseStarted, nil, nil, time.Time{}, time.Time{}
-	t.recount(c, before, c.Stands())
+	t.recount(c, before, c.ItemState())
 	return nil
 }
 

@@ -252,7 +252,7 @@ func TestARollbackOfManyCases(t *testing.T) {
 		}
 		tree.Rollback()
 		for _, id := range ids {
-			require.Equal(t, workitem.Initialized, tree.Case(id).Stands())
+			require.Equal(t, workitem.Initialized, tree.Case(id).ItemState())
 		}
 	}
 	require.Empty(t, tree.End(8).Items)
@@ -312,18 +312,18 @@ func TestTheWordsOfStates(t *testing.T) {
 }
 
 // Busy tasks are those that are started; a case stands as an item would.
-func TestBusyAndStands(t *testing.T) {
+func TestBusyTasksAndItemStateOfACase(t *testing.T) {
 	tree := one(t)
 	c := func() *state.Case { return tree.Case(caseID) }
-	require.Equal(t, workitem.Initialized, c().Stands())
+	require.Equal(t, workitem.Initialized, c().ItemState())
 	apply(t, tree, enabled(0, 1), enabled(1, 1), &state.TaskMoved{Case: caseID, Task: 1, To: state.TaskStarted, Generation: 1}, &state.CaseBegun{Case: caseID})
 	require.Equal(t, []bool{false, true}, []bool{c().Busy().Has(0), c().Busy().Has(1)})
-	require.Equal(t, workitem.Started, c().Stands())
+	require.Equal(t, workitem.Started, c().ItemState())
 	require.False(t, tree.Ended())
 	for to, want := range map[state.CaseState]workitem.State{state.CaseCompleted: workitem.Completed, state.CaseFailed: workitem.Failed,
 		state.CaseCanceled: workitem.Canceled} {
 		apply(t, tree, &state.CaseEnded{Case: caseID, State: to})
-		require.Equal(t, want, c().Stands())
+		require.Equal(t, want, c().ItemState())
 		require.True(t, tree.Ended())
 	}
 }

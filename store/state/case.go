@@ -203,8 +203,8 @@ func (c *Case) Busy() net.Bits {
 	return b
 }
 
-// Stands returns the state of the case as that of a work item: its composite task treats it as one.
-func (c *Case) Stands() workitem.State {
+// ItemState returns the state of the case as that of a work item: its composite task treats it as one.
+func (c *Case) ItemState() workitem.State {
 	if c.State.Final() {
 		return c.State.stands()
 	}

@@ -40,10 +40,10 @@ func (t *Tree) restore() {
 	for _, s := range t.saved.list {
 		now := t.Case(s.id)
 		if s.was == nil {
-			t.recount(now, now.Stands(), workitem.None)
+			t.recount(now, now.ItemState(), workitem.None)
 			t.drop(s.id)
 		} else {
-			t.recount(now, now.Stands(), s.was.Stands())
+			t.recount(now, now.ItemState(), s.was.ItemState())
 			t.put(s.was)
 		}
 	}

@@ -73,7 +73,7 @@ func (t *Tree) ChildTally(parent workitem.CaseID, task string, generation int) w
 	}
 	var tally workitem.Tally
 	for c := range t.Children(parent, task, generation) {
-		tally.Add(c.Stands(), false)
+		tally.Add(c.ItemState(), false)
 	}
 	if tally.Total() > few {
 		if t.tallies == nil {

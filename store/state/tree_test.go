@@ -100,7 +100,7 @@ func (f *forest) check() {
 			want[c.Parent] = make(map[int]workitem.Tally)
 		}
 		tally := want[c.Parent][c.Generation]
-		tally.Add(c.Stands(), false)
+		tally.Add(c.ItemState(), false)
 		want[c.Parent][c.Generation] = tally
 	}
 	for _, id := range f.cases {

@@ -89,7 +89,7 @@ func (s *sharing) Take(ctx context.Context, f store.TakeFilter) ([]*state.Job, e
 }
 
 // Tick implements store.Fleet.
-func (s *sharing) Tick(ctx context.Context, on store.Standing) (store.News, error) {
+func (s *sharing) Tick(ctx context.Context, on store.EngineState) (store.News, error) {
 	news, err := s.Fleet.Tick(ctx, on)
 	if s.tick != nil {
 		return s.tick(news, err)

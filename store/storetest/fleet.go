@@ -209,7 +209,7 @@ func settled(a, b *World) {
 		})
 		require.Less(b.T, early, late)
 		require.NotContains(b.T, positions(), late, "an entry can appear before it")
-		news, err := b.fleet().Tick(context.Background(), store.Standing{Busy: true, Clock: b.clock})
+		news, err := b.fleet().Tick(context.Background(), store.EngineState{Busy: true, Clock: b.clock})
 		require.NoError(b.T, err)
 		require.False(b.T, news.Settled)
 	})

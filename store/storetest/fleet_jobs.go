@@ -86,7 +86,7 @@ func leaveFree(a, b *World) {
 func (w *World) awaitNews(done func(store.News) bool) {
 	w.T.Helper()
 	require.Eventually(w.T, func() bool {
-		news, err := w.fleet().Tick(context.Background(), store.Standing{Busy: true, Clock: w.clock})
+		news, err := w.fleet().Tick(context.Background(), store.EngineState{Busy: true, Clock: w.clock})
 		require.NoError(w.T, err)
 		return done(news)
 	}, time.Minute, 100*time.Millisecond)
@@ -102,7 +102,7 @@ func adoptDead(a, b *World) {
 	require.NoError(a.T, k.Kill())
 	require.Empty(b.T, b.taken(store.TakeFilter{}))
 	died := false
-	for quiet := (store.Standing{Clock: b.clock}); !died; {
+	for quiet := (store.EngineState{Clock: b.clock}); !died; {
 		news, err := b.fleet().Tick(context.Background(), quiet)
 		require.NoError(b.T, err)
 		require.Positive(b.T, news.Soon)
@@ -133,7 +133,7 @@ func fencedStore(a, b *World) {
 	announce(a, b)
 	id, _ := two(a, b)
 	j := a.startJob(false)
-	_, err := a.fleet().Tick(context.Background(), store.Standing{Clock: a.clock})
+	_, err := a.fleet().Tick(context.Background(), store.EngineState{Clock: a.clock})
 	require.NoError(a.T, err)
 	require.NoError(a.T, f.Fence(context.Background()))
 	err = a.TryUpdate(func(b *Batch) error {
@@ -143,13 +143,13 @@ func fencedStore(a, b *World) {
 	require.ErrorIs(a.T, err, store.ErrFenced)
 	require.ErrorIs(a.T, err, store.ErrConflict, "the same may be tried again")
 	agree(a, b)
-	_, err = a.fleet().Tick(context.Background(), store.Standing{Clock: a.clock})
+	_, err = a.fleet().Tick(context.Background(), store.EngineState{Clock: a.clock})
 	require.ErrorIs(a.T, err, store.ErrFenced)
-	_, err = a.fleet().Tick(context.Background(), store.Standing{Clock: a.clock})
+	_, err = a.fleet().Tick(context.Background(), store.EngineState{Clock: a.clock})
 	require.NoError(a.T, err, "it gets the error once")
 	a.Update(func(b *Batch) { b.Send(id, id, `2`, nil) })
 	require.Contains(a.T, a.taken(store.TakeFilter{}), j.ID, "what it held is free")
-	_, err = b.fleet().Tick(context.Background(), store.Standing{Clock: a.clock})
+	_, err = b.fleet().Tick(context.Background(), store.EngineState{Clock: a.clock})
 	require.ErrorIs(b.T, err, store.ErrFenced, "it finds out by itself")
 	agree(a, b)
 }
@@ -158,7 +158,7 @@ func newsOfTick(a, b *World) {
 	id, other := two(a, b)
 	known := make(map[workitem.CaseID]int64)
 	look := func() store.News {
-		news, err := a.fleet().Tick(context.Background(), store.Standing{Roots: known, Clock: a.clock})
+		news, err := a.fleet().Tick(context.Background(), store.EngineState{Roots: known, Clock: a.clock})
 		require.NoError(a.T, err)
 		require.Equal(a.T, 1, news.Others)
 		return news

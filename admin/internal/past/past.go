@@ -17,10 +17,10 @@ import (
 
 // The bounds of the memory.
 const (
-	maxRoots = 8      // histories in memory
-	maxMarks = 64     // states of one history
-	maxCases = 20_000 // cases in all states of one history
-	apart    = 250    // entries between two states; doubled each time there are too many states
+	maxRoots    = 8      // histories in memory
+	maxMarks    = 64     // states of one history
+	maxCases    = 20_000 // cases in all states of one history
+	minInterval = 250    // entries between two states; doubled each time there are too many states
 )
 
 // The bounds of Prepare.
@@ -67,7 +67,7 @@ func (m *Memory) At(ctx context.Context, r store.Reader, id workitem.CaseID, seq
 	tree := state.NewTree(m.before(root, seq)...)
 	since := 0
 	err = store.Replay(ctx, r, root, tree, store.Moment{Seq: seq}, func(e *store.Entry) error {
-		if since++; since >= apart && m.keep(root, e.Seq, since, tree) {
+		if since++; since >= minInterval && m.keep(root, e.Seq, since, tree) {
 			since = 0
 		}
 		return ctx.Err()
@@ -106,7 +106,7 @@ func (m *Memory) Prepare(v store.Viewer, root workitem.CaseID, until int64, now 
 func (m *Memory) prepare(ctx context.Context, v store.Viewer, root workitem.CaseID, until int64) {
 	tree, since, read := state.NewTree(m.before(root, until)...), 0, 0
 	step := func(e *store.Entry) error {
-		if since++; since >= apart && m.keep(root, e.Seq, since, tree) {
+		if since++; since >= minInterval && m.keep(root, e.Seq, since, tree) {
 			since = 0
 		}
 		if read++; read%preparePart == 0 {
@@ -169,7 +169,7 @@ func (h *history) thin() {
 // history returns the history of a root case, creates it if necessary, and drops the least recently used one.
 func (m *Memory) history(root workitem.CaseID) *history {
 	i := slices.IndexFunc(m.roots, func(h *history) bool { return h.root == root })
-	h := &history{root: root, interval: apart}
+	h := &history{root: root, interval: minInterval}
 	if i >= 0 {
 		h = m.roots[i]
 		m.roots = slices.Delete(m.roots, i, i+1)

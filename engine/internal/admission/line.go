@@ -98,8 +98,8 @@ func (g *Gate[T]) forgetIdle() {
 type place[T any] struct {
 	t     *Ticket[T]
 	line  *line[T]
-	index int          // in the line
-	n     int64        // how much of the limit the ticket takes
+	index int         // in the line
+	n     int64       // how much of the limit the ticket takes
 	hold  *quota.Hold // the hold that it is for; nil for the attempt
 }
 

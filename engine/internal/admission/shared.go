@@ -18,26 +18,26 @@ import (
 
 // share is what this engine has of a limit. Times are those of Gate.now.
 type share struct {
-	portion     limit.Grant   // the current portion of a rate
-	left        int64         // the amount of the portion, or the slots, that no job has taken
-	used        int64         // the slots that jobs have
-	fresh       int64         // jobs may take what is left until then
-	end         int64         // jobs have to begin until then
-	back        *limit.Grant  // a portion to return with the next order
-	spent       int64         // the amount of back that was used
-	nextSize    int64         // the least size of the next portion
-	early       int64         // the amount that a job needs here while it waits in another line
-	corrections []correction  // of portions whose jobs used more or less than they took
-	dirty       bool          // slots were returned that the store still counts
-	orderedAt   int64         // when the outstanding order was made; 0 if there is none
-	next        int64         // no order before then; math.MaxInt64: not before something is returned
-	free        int64         // when the store expects room; 0 if time alone gives none
-	taken       int64         // the amount that all engines and cases have of the limit, by the last answer
+	portion     limit.Grant  // the current portion of a rate
+	left        int64        // the amount of the portion, or the slots, that no job has taken
+	used        int64        // the slots that jobs have
+	fresh       int64        // jobs may take what is left until then
+	end         int64        // jobs have to begin until then
+	back        *limit.Grant // a portion to return with the next order
+	spent       int64        // the amount of back that was used
+	nextSize    int64        // the least size of the next portion
+	early       int64        // the amount that a job needs here while it waits in another line
+	corrections []correction // of portions whose jobs used more or less than they took
+	dirty       bool         // slots were returned that the store still counts
+	orderedAt   int64        // when the outstanding order was made; 0 if there is none
+	next        int64        // no order before then; math.MaxInt64: not before something is returned
+	free        int64        // when the store expects room; 0 if time alone gives none
+	taken       int64        // the amount that all engines and cases have of the limit, by the last answer
 	ended       []quota.End  // ends of holds that the store does not know yet
 	others      []quota.Hold // the holds that block the first ticket
 	preferred   *quota.Hold  // to be ordered next; see prefer
-	checked     int64         // when Options.Check was last called for others
-	stop        func() bool   // stops the timer that returns what is left
+	checked     int64        // when Options.Check was last called for others
+	stop        func() bool  // stops the timer that returns what is left
 }
 
 const (

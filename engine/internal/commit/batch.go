@@ -29,8 +29,8 @@ var ErrDefer = errors.New("a completion handler took its transaction with it")
 func (w *Writer) commit(first *Request) {
 	batch, err := w.transact(append(w.batch, first), true)
 	all := batch
-	apart := w.settle(batch, err)
-	for _, r := range apart { // each in a transaction of its own, in which it locks what it opens
+	separate := w.settle(batch, err)
+	for _, r := range separate { // each in a transaction of its own, in which it locks what it opens
 		one, err := w.transact([]*Request{r}, false)
 		for len(one) > 0 {
 			one = w.settle(one, err)
@@ -47,48 +47,48 @@ func (w *Writer) commit(first *Request) {
 // settle answers the requests of a transaction that has ended, with or without an error. Requests that were rolled back
 // because of another request or another engine are run again at once; those that must be run again in separate
 // transactions are returned.
-func (w *Writer) settle(batch []*Request, err error) (apart []*Request) {
+func (w *Writer) settle(batch []*Request, err error) (separate []*Request) {
 	for len(batch) > 0 {
 		switch {
 		case endedTransaction(batch):
 			var victim *Request
 			if batch, victim = w.answerLast(batch); victim != nil {
-				apart = append(apart, victim)
+				separate = append(separate, victim)
 			}
 			err = nil
 		case isStale(err):
 			var locks []*Request
 			batch, locks = w.splitStale(batch, err)
-			apart, err = append(apart, locks...), nil
+			separate, err = append(separate, locks...), nil
 		case errors.Is(err, store.ErrRefused) && len(batch) > 1:
-			return append(apart, w.isolate(batch, err)...)
+			return append(separate, w.isolate(batch, err)...)
 		default:
 			w.answerAll(batch, err)
-			return apart
+			return separate
 		}
 		if len(batch) > 0 {
 			batch, err = w.transact(batch, false)
 		}
 	}
-	return apart
+	return separate
 }
 
 // isolate handles the requests of a transaction whose commit the database rejected. One of them is the cause; running
 // each again in a separate transaction shows which. A request that must not run twice gets the error.
-func (w *Writer) isolate(batch []*Request, err error) (apart []*Request) {
+func (w *Writer) isolate(batch []*Request, err error) (separate []*Request) {
 	for _, r := range batch {
 		if r.err == nil {
 			w.trees.forget(r.tx)
 			if !r.Once {
 				r.endExtension(err)
-				apart = append(apart, r)
+				separate = append(separate, r)
 				continue
 			}
 			r.err = refusedBy(err)
 		}
 		w.deliver(r)
 	}
-	return apart
+	return separate
 }
 
 // answerAll answers requests of a transaction that is over.

@@ -10,7 +10,7 @@ type queue struct {
 	list   []*Request
 	taken  int // the number of requests already taken from the front of list
 	closed bool
-	ready  chan struct{} // has a token if the list may no longer be empty, or a request was hurried
+	ready  chan struct{} // has a token if the list may no longer be empty, or a request became urgent
 }
 
 func (q *queue) init() { q.ready = make(chan struct{}, 1) }

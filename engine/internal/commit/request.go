@@ -18,7 +18,7 @@ type Request struct {
 	Accepted func(*Tx)
 	// Ended is called by the writer with the outcome, once it is durable; may be nil.
 	Ended func(error)
-	// Lazy requests may wait briefly so that others share their commit, until [Writer.Hurry] is called.
+	// Lazy requests may wait briefly so that others share their commit, until [Writer.MakeUrgent] is called.
 	Lazy bool
 	// Once says that Run must not be called again, since it calls the function of an Update.
 	Once bool
@@ -33,7 +33,7 @@ type Request struct {
 	deferred bool       // completion handlers are called by jobs
 	done     chan error // receives the outcome, once durable; may be nil
 	stage    atomic.Int32
-	urgent   atomic.Bool // it was hurried, and is no longer lazy
+	urgent   atomic.Bool // MakeUrgent was called, so it is no longer lazy
 	now      time.Time   // the time of its first run, which repeated runs keep
 	err      error
 	tx       *Tx
@@ -128,8 +128,8 @@ func (w *Writer) Send(r *Request) bool {
 	return w.enqueue(r)
 }
 
-// Hurry makes a queued lazy request urgent, because a caller waits for its outcome.
-func (w *Writer) Hurry(r *Request) {
+// MakeUrgent makes a queued lazy request urgent, because a caller waits for its outcome.
+func (w *Writer) MakeUrgent(r *Request) {
 	r.urgent.Store(true)
 	w.queue.wake()
 }

@@ -38,7 +38,7 @@ func isStale(err error) bool {
 // splitStale handles the requests of a transaction that was refused because another engine has changed a case. It
 // returns the requests to run again together, and those to run again each in its own transaction. A request that must
 // not run twice gets the error.
-func (w *Writer) splitStale(batch []*Request, err error) (again, apart []*Request) {
+func (w *Writer) splitStale(batch []*Request, err error) (again, separate []*Request) {
 	var stale *store.StaleError
 	errors.As(err, &stale)
 	if errors.Is(err, store.ErrFenced) {
@@ -68,13 +68,13 @@ func (w *Writer) splitStale(batch []*Request, err error) (again, apart []*Reques
 		default:
 			r.err = nil
 			if r.separate = r.separate || r.tx.openedAny(repeated); r.separate {
-				apart = append(apart, r)
+				separate = append(separate, r)
 			} else {
 				again = append(again, r)
 			}
 		}
 	}
-	return again, apart
+	return again, separate
 }
 
 // conflict returns the error of a request that must not run again.

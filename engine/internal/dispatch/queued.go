@@ -39,7 +39,7 @@ func (j *journal) Queue(steps ...*workitem.Step) func() ([]*workitem.Step, error
 		q.done <- j.d.o.Retrier.Closed()
 	}
 	return func() ([]*workitem.Step, error) {
-		j.d.o.Writer.Hurry(r)
+		j.d.o.Writer.MakeUrgent(r)
 		if err := <-q.done; err != nil {
 			j.setLatest(nil) // the function gets the error, and the settlement must not wait for this record
 			return nil, lostBy(err)

@@ -9,9 +9,9 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// What a run records may have ended before its goroutine has the answer: the writer tells of both in the order of their
-// commits, and the answer must not have the run wait for what it has been told.
-func TestTheEndOfAStepIsToldBeforeItsRecordIsAnswered(t *testing.T) {
+// What a run records may have ended before its goroutine has the answer: the writer reports both in the order of their
+// commits, and the answer must not make the run wait for a step whose end was reported already.
+func TestTheEndOfAStepIsReportedBeforeItsRecordIsAcknowledged(t *testing.T) {
 	s := &workitem.Step{ID: workitem.StepID{1}, Name: "ship", Kind: workitem.StepCase, State: workitem.StepWaiting}
 	j := &journal{waits: make(map[workitem.StepID]*workitem.Step)}
 	var told []workitem.StepState

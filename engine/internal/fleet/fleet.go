@@ -296,7 +296,7 @@ func (m *Member) tick(ctx context.Context) (time.Duration, error) {
 	m.mu.Unlock()
 	busy := m.pause.others || len(roots) > 0 || m.o.Work.Busy()
 	m.pause = pause{}
-	news, err := m.o.Store.Tick(ctx, store.Standing{Busy: busy, Roots: roots, Clock: m.o.Now()})
+	news, err := m.o.Store.Tick(ctx, store.EngineState{Busy: busy, Roots: roots, Clock: m.o.Now()})
 	if errors.Is(err, store.ErrFenced) {
 		m.setFree(true)
 		return 0, nil

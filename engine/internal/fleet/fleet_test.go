@@ -28,7 +28,7 @@ type world struct {
 	mu    sync.Mutex
 	news  []store.News // of the ticks; the last one goes on
 	errs  []error      // of the ticks
-	ticks []store.Standing
+	ticks []store.EngineState
 	hints chan store.Hint
 	free  []*state.Job
 	took  int
@@ -70,7 +70,7 @@ func (w *world) locked(f func()) {
 	f()
 }
 
-func (w *world) Tick(_ context.Context, s store.Standing) (store.News, error) {
+func (w *world) Tick(_ context.Context, s store.EngineState) (store.News, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.ticks = append(w.ticks, s)
@@ -179,7 +179,7 @@ func TestThePaceIsThatOfTheStore(t *testing.T) {
 
 // While all is quiet, what this engine begins has it tick at once, and what another one does within a moment, and once
 // more after that. No more than one tick in that time comes of it.
-func TestTheQuietEnds(t *testing.T) {
+func TestAnIdleEngineTicksAfterAChange(t *testing.T) {
 	w := &world{news: []store.News{{Next: 10 * time.Second, Soon: time.Second, Others: 1, Settled: true}}}
 	run(t, w, func(m *fleet.Member) {
 		ticked := func(n int) {
@@ -217,7 +217,7 @@ func TestTheQuietEnds(t *testing.T) {
 }
 
 // An engine that is alone ticks as the store says, whatever it does.
-func TestOneAloneIsNotHastened(t *testing.T) {
+func TestAnEngineAloneTicksAtThePaceOfTheStore(t *testing.T) {
 	w := &world{news: []store.News{{Next: 10 * time.Second, Soon: time.Second}}}
 	run(t, w, func(m *fleet.Member) {
 		n := len(w.ticks)
@@ -253,7 +253,7 @@ func TestFreeJobsAreTaken(t *testing.T) {
 }
 
 // An engine that was declared dead takes what is free, which may be what it held.
-func TestAFencedEngineTakesAnew(t *testing.T) {
+func TestAFencedEngineTakesFreeJobs(t *testing.T) {
 	w := &world{news: []store.News{{Next: time.Second}}}
 	run(t, w, func(*fleet.Member) {
 		w.errs, w.free = []error{store.ErrFenced}, make([]*state.Job, 2)
@@ -354,7 +354,7 @@ func TestUnwatchedCasesAreForgotten(t *testing.T) {
 		w.roots = nil
 		w.await(time.Second)
 		require.Empty(t, w.ticks[len(w.ticks)-1].Roots)
-		require.True(t, slices.ContainsFunc(w.ticks, func(s store.Standing) bool { return s.Busy }), "it was busy while it watched one")
+		require.True(t, slices.ContainsFunc(w.ticks, func(s store.EngineState) bool { return s.Busy }), "it was busy while it watched one")
 		require.False(t, w.ticks[len(w.ticks)-1].Busy)
 	})
 }

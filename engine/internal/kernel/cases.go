@@ -192,7 +192,7 @@ func (m *Machine) endCase(id workitem.CaseID, to state.CaseState, failure *worki
 			m.ending = make(map[workitem.CaseID]bool)
 		}
 		m.ending[id] = true
-		before, reason := c.Stands(), lostBy(to, failure)
+		before, reason := c.ItemState(), lostBy(to, failure)
 		steps := make([]step, 0, 8)
 		for t := range c.Tasks {
 			switch c.Tasks[t].State {
@@ -271,7 +271,7 @@ func (m *Machine) closeCase(
 		}
 		delete(m.ending, id)
 		delete(m.touched, id)
-		m.push(hook, m.releaseRequested, m.childMoved(id, before, m.tree.Case(id).Stands(), !teardown))
+		m.push(hook, m.releaseRequested, m.childMoved(id, before, m.tree.Case(id).ItemState(), !teardown))
 		return nil
 	}
 }

@@ -362,7 +362,7 @@ func (m *Machine) childOutputs(c *state.Case, task string) []activities.ChildOut
 func Info(c *state.Case) activities.CaseInfo {
 	return activities.CaseInfo{
 		ID: c.ID, Root: c.Root, Parent: c.Parent, ParentTask: c.ParentTask, Workflow: c.Workflow, Version: c.Version,
-		Fingerprint: c.Fingerprint, Input: c.Input, Options: c.Options, Predecessor: c.Predecessor, Key: c.Key, Labels: c.Labels, State: c.Stands(),
+		Fingerprint: c.Fingerprint, Input: c.Input, Options: c.Options, Predecessor: c.Predecessor, Key: c.Key, Labels: c.Labels, State: c.ItemState(),
 		Output: c.Output, Failure: c.Failure,
 		Outputs: func(task string) json.RawMessage {
 			if t, ok := c.Net.TaskByName(task); ok {

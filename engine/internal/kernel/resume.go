@@ -152,7 +152,7 @@ func (m *Machine) resumeCase(id workitem.CaseID, r *resumption) step {
 		if err := m.mayHold(c); err != nil {
 			return fmt.Errorf("case %s cannot be resumed: %w", id, err)
 		}
-		before := c.Stands()
+		before := c.ItemState()
 		if err := m.emit(&state.CaseResumed{Case: id, At: m.now}); err != nil {
 			return err
 		}
@@ -163,7 +163,7 @@ func (m *Machine) resumeCase(id workitem.CaseID, r *resumption) step {
 		if err := m.resolve(c.Parent, func(j *state.Job) bool { return j.Name == state.IncidentCase && ofCase(j) == id }); err != nil {
 			return err
 		}
-		steps := []step{m.childMoved(id, before, c.Stands(), false)}
+		steps := []step{m.childMoved(id, before, c.ItemState(), false)}
 		for t := range c.Tasks {
 			task := &c.Tasks[t]
 			if !task.Resumable() {
@@ -280,7 +280,7 @@ func (m *Machine) lostCases(c *state.Case, t net.TaskID, generation int, failed 
 		if failed && child.State == state.CaseFailed || child.State == state.CaseCanceled && isLost(child.Failure) {
 			steps = append(steps, m.resumeCase(child.ID, r))
 		} else if child.State == state.CaseFailed { // an incident, if its policy kept the task active
-			steps = append(steps, m.judgeChild(child.ID, c.ID, t, child.Stands()))
+			steps = append(steps, m.judgeChild(child.ID, c.ID, t, child.ItemState()))
 		}
 	}
 	slices.Reverse(steps)

@@ -116,7 +116,7 @@ func TestRule18AFailureInOtherWords(t *testing.T) {
 
 // Rule 21: a callback of a teardown may schedule work that outlives its element. What owned that owns it, and it ends with that
 // one; what the end of the case itself schedules is owned by nothing.
-func TestRule21WorkThatATeardownSchedules(t *testing.T) {
+func TestRule21JobsScheduledDuringTeardown(t *testing.T) {
 	clean := activities.NewJob{Name: "clean", Input: json.RawMessage(`7`)}
 	d := calls(define(t, "w", "i>a i>b a>e b>e", tasks("a b")...), "clean")
 	with(d, "a", workflow.Task{Inputs: items(2), ItemHooks: activities.ItemHooks{

@@ -205,7 +205,7 @@ func TestATimerThatIsNotDefined(t *testing.T) {
 }
 
 // A reset takes the timers of an item with it, and has its work done once more from now.
-func TestAResetBeginsAnew(t *testing.T) {
+func TestAResetReplacesTimersAndJobs(t *testing.T) {
 	w := timed(t, workflow.Task{Run: run, Queue: "q", Priority: 4}, activities.Timeout(time.Hour))
 	w.jobs = true
 	w.must("begin a.1.1")

@@ -101,7 +101,7 @@ func TestOrderAboveReducedLimit(t *testing.T) {
 	require.EqualValues(t, 1, s.slots(2, 0, 1), "two of three wait for engine 1")
 }
 
-func TestHowLongARowSaysSomething(t *testing.T) {
+func TestExpiryOfARow(t *testing.T) {
 	gpus, calls := limit.Resource("gpus", 1), limit.Rate("calls", 10, time.Minute, limit.FixedWindow)
 	in := quota.Situation{Self: 1, Live: []int64{1, 2}, Now: int64(time.Hour)}
 	until := func(row []byte, o quota.Order) ([]byte, int64) {

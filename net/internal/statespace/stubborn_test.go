@@ -33,7 +33,7 @@ func TestStubbornSetsKeepShortestRuns(t *testing.T) {
 }
 
 // Moves whose effect on others does not show in their arcs are never left out.
-func TestStubbornSetsAskForPlainMoves(t *testing.T) {
+func TestStubbornSetsRequirePlainMoves(t *testing.T) {
 	plain := Move{OrJoin: -1, In: []Arc{{Place: 0, Weight: 1}}, Out: []Arc{{Place: 1, Weight: 1}}}
 	for name, change := range map[string]func(*Move){
 		"an or-join":           func(m *Move) { m.OrJoin = 0 },

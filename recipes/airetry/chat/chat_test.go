@@ -238,7 +238,7 @@ func TestCutConnection(t *testing.T) {
 	}
 }
 
-func TestNobodyListens(t *testing.T) {
+func TestServerThatRefusesConnections(t *testing.T) {
 	s := httptest.NewServer(nil)
 	s.Close()
 	e := failure(t, &chat.Client{BaseURL: s.URL + "?key=" + key, Model: "m", Key: key})

@@ -180,7 +180,7 @@ func TestTheTextBelongsToThePrompt(t *testing.T) {
 	require.NotEmpty(t, again.Text("Zebra xylophone"), "nothing of it is known")
 }
 
-func TestScriptThenHealthyThenMore(t *testing.T) {
+func TestScriptsOneAfterAnother(t *testing.T) {
 	s, c := start(t, fakechat.Options{Faults: faults(t, "error, ok, drop")})
 	require.Equal(t, 500, ask(t, c, "one").Status)
 	require.Nil(t, ask(t, c, "two"))

@@ -130,7 +130,7 @@ func TestAnInterruptedRunOfScenarios(t *testing.T) {
 }
 
 // A reader that goes away, as head does, ends a listing with an error and not with a panic.
-func TestOutputThatNobodyReads(t *testing.T) {
+func TestOutputWithoutReader(t *testing.T) {
 	t.Parallel()
 	path, _, _ := stuck(t)
 	for _, args := range [][]string{{"cases"}, {"cases", "-o", "json"}, {"items"}, {"jobs"}, {"items", "--counts"}} {

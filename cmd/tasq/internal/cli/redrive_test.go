@@ -65,7 +65,7 @@ func TestDeadLettersAreRedrivenByCommand(t *testing.T) {
 }
 
 // With --queue the letters are redriven by the next program that has their functions.
-func TestAllDeadLettersAreLeftForTheNextOwner(t *testing.T) {
+func TestRedriveOfAllDeadLettersByTheNextOwner(t *testing.T) {
 	t.Parallel()
 	var up atomic.Bool
 	charge := builder.MustFunc("charge", func(_ context.Context, n int) (int, error) {

@@ -82,7 +82,7 @@ func disable(t *testing.T, o store.Opener, id workitem.CaseID) {
 // The doctor finds from outside, on a file and on a server, whether a program is open or none: work of a definition that no process has, and
 // an or-join that is not decided once nothing else can act. What a person can go on with is no case for it. The usual form has the file, as each
 // look at the or-join uses its whole budget.
-func TestTheDoctorSeesFromOutside(t *testing.T) {
+func TestTheDoctorFindsStrandedCasesWithoutAProgram(t *testing.T) {
 	t.Parallel()
 	for name, open := range map[string]func(*testing.T) (store.Opener, string){
 		"file": func(t *testing.T) (store.Opener, string) {

@@ -43,7 +43,7 @@ func TestABankChargesOnceForEachKey(t *testing.T) {
 	require.Equal(t, []int{3, 2}, []int{called, did}, "what the other process wrote is read, too")
 }
 
-func TestABusyPartyRefusesItsFirstCalls(t *testing.T) {
+func TestCallsToABusyPartyAreRetried(t *testing.T) {
 	t.Parallel()
 	b := open(t, filepath.Join(t.TempDir(), "calls"))
 	var did []bool
@@ -58,7 +58,7 @@ func TestABusyPartyRefusesItsFirstCalls(t *testing.T) {
 	require.Equal(t, "busy", c.Says, "each order is counted for itself")
 }
 
-func TestALineThatAKillToreIsNoCall(t *testing.T) {
+func TestATruncatedLineOfAKilledProcessIsNoCall(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "calls")
 	b := open(t, path)

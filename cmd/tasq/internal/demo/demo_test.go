@@ -65,7 +65,7 @@ func stable(output string) string {
 	return output
 }
 
-func TestAnUnattendedRunTellsEveryEvent(t *testing.T) {
+func TestAnUnattendedRunReportsEveryEvent(t *testing.T) {
 	t.Parallel()
 	o := options(t)
 	o.Faults = ""
@@ -213,7 +213,7 @@ func TestAPersonReviewsOnATerminal(t *testing.T) {
 	require.NotContains(t, text, "\x1b[31m", "without colors, as asked")
 }
 
-func TestAReviewThatNobodyAnswersWaits(t *testing.T) {
+func TestAnUnansweredReviewWaits(t *testing.T) {
 	t.Parallel()
 	o := options(t)
 	o.Ask, o.In = true, strings.NewReader("perhaps\n")

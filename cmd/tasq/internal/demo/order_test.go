@@ -184,7 +184,7 @@ func TestAKilledOrderGoesOn(t *testing.T) {
 // may have fewer.
 func killedAt(t *testing.T, db string, n int, moment string) bool {
 	t.Helper()
-	cmd := exec.Command(os.Args[0], "-test.run=^TestOrderVictim$", "-test.count=1")
+	cmd := exec.Command(os.Args[0], "-test.run=^TestKilledProcessWithOrders$", "-test.count=1")
 	cmd.Env = append(os.Environ(), "TASQ_ORDER="+db, "TASQ_CUT="+strconv.Itoa(n), "TASQ_MOMENT="+moment)
 	out, err := cmd.CombinedOutput()
 	if err == nil {
@@ -197,8 +197,8 @@ func killedAt(t *testing.T, db string, n int, moment string) bool {
 	return true
 }
 
-// TestOrderVictim is the process that TestAKilledOrderGoesOn kills; on its own it does nothing.
-func TestOrderVictim(t *testing.T) {
+// TestKilledProcessWithOrders is the process that TestAKilledOrderGoesOn kills; on its own it does nothing.
+func TestKilledProcessWithOrders(t *testing.T) {
 	t.Parallel()
 	db := os.Getenv("TASQ_ORDER")
 	if db == "" {

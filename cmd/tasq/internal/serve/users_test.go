@@ -140,7 +140,7 @@ func TestUsersOfAFileSignIn(t *testing.T) {
 }
 
 // Without the right of the server to act, no user has one.
-func TestUsersLookOnly(t *testing.T) {
+func TestNoUserActsWithoutTheServersRight(t *testing.T) {
 	d := newDesk(t, false, line(t, "ann", "correct horse", ":act"))
 	code, text := d.as("ann", "correct horse", http.MethodGet, "", nil)
 	require.Equal(t, http.StatusOK, code)
