@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -22,7 +20,6 @@ import (
 	"github.com/tasq-dev/tasq/limit"
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store"
-	"github.com/tasq-dev/tasq/store/sqlite"
 	"github.com/tasq-dev/tasq/workflow"
 )
 
@@ -44,8 +41,9 @@ func TestKillAtEveryCommitOfBatches(t *testing.T) {
 	cut{first: 1, last: 60, every: 29, nightly: 1}.each(t, func(t *testing.T, path string, n int, moment string) {
 		killed(t, "TestKilledProcessWithBatches", "TASQ_BATCH_KILLED_PROCESS", path, n, moment, "")
 		f := brittle()
-		e, err := engine.Open(t.Context(), sqlite.File(path), f)
+		e, err := engine.Open(t.Context(), storeOfKilled(path), f)
 		require.NoError(t, err)
+		awaitDeath(t, path)
 		require.NoError(t, integrity.Check(t.Context(), e), "just after opening")
 		require.NoError(t, e.Drain(t.Context()))
 		for c, err := range store.AllCases(t.Context(), e, store.CaseFilter{}) {
@@ -61,14 +59,11 @@ func TestKillAtEveryCommitOfBatches(t *testing.T) {
 
 // TestKilledProcessWithBatches is the child process of TestKillAtEveryCommitOfBatches; on its own it does nothing.
 func TestKilledProcessWithBatches(t *testing.T) {
-	path := os.Getenv("TASQ_BATCH_KILLED_PROCESS")
-	if path == "" {
+	_, o := toBeKilled(t, "TASQ_BATCH_KILLED_PROCESS", 2, smallWindow)
+	if o == nil {
 		return
 	}
-	cut, err := strconv.Atoi(os.Getenv("TASQ_CUT"))
-	require.NoError(t, err)
 	f := brittle()
-	o := &cutter{Opener: sqlite.File(path, sqlite.Window(5, time.Millisecond)), n: cut + 2, before: os.Getenv("TASQ_MOMENT") == "before"}
 	e, err := engine.Config{Workers: 2}.Open(t.Context(), o, f)
 	require.NoError(t, err)
 	for n := 1; ; n++ {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"strconv"
 	"testing"
 	"time"
@@ -19,7 +18,6 @@ import (
 	"github.com/tasq-dev/tasq/internal/integrity"
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store"
-	"github.com/tasq-dev/tasq/store/sqlite"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
@@ -29,7 +27,7 @@ import (
 const cuts = 100
 
 // TestKillAtEveryCommit runs a random history in a child process that kills itself, with SIGKILL, at its n-th commit: for
-// every n, once inside the transaction and once between the commit and its acknowledgement. Whatever the moment, the file
+// every n, once inside the transaction and once between the commit and its acknowledgement. Whatever the moment, the database
 // is whole, every command that was acknowledged is there, and every case can be brought to its end. Four commits
 // are cut by default, and each one in the nightly form, which CI runs of these tests.
 func TestKillAtEveryCommit(t *testing.T) {
@@ -43,8 +41,9 @@ func survive(t *testing.T, path string, acknowledged []string) {
 	t.Helper()
 	ctx := t.Context()
 	w := killedWorkflow()
-	e, err := engine.Config{Workers: 4}.Open(ctx, sqlite.File(path), w)
+	e, err := engine.Config{Workers: 4}.Open(ctx, storeOfKilled(path), w)
 	require.NoError(t, err)
+	awaitDeath(t, path)
 	require.NoError(t, integrity.Check(ctx, e), "just after opening")
 	keys := make(map[string]bool)
 	for entry, err := range store.AllEntries(ctx, e, store.JournalFilter{}) {
@@ -126,14 +125,11 @@ func killedWorkflow() *builder.Workflow[any] {
 
 // TestKilledProcess is the child process of TestKillAtEveryCommit; on its own it does nothing.
 func TestKilledProcess(t *testing.T) {
-	path := os.Getenv("TASQ_KILLED_PROCESS")
-	if path == "" {
+	_, o := toBeKilled(t, "TASQ_KILLED_PROCESS", 0)
+	if o == nil {
 		return
 	}
-	cut, err := strconv.Atoi(os.Getenv("TASQ_CUT"))
-	require.NoError(t, err)
 	w := killedWorkflow()
-	o := &cutter{Opener: sqlite.File(path), n: cut, before: os.Getenv("TASQ_MOMENT") == "before"}
 	e, err := engine.Config{Workers: 4}.Open(t.Context(), o, w)
 	require.NoError(t, err)
 	random := rand.New(rand.NewPCG(1, 2))

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -19,7 +18,6 @@ import (
 	"github.com/tasq-dev/tasq/limit"
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store"
-	"github.com/tasq-dev/tasq/store/sqlite"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -51,7 +49,7 @@ func docking(log string) *builder.Workflow[int] {
 func TestKillAtEveryCommitOfHolds(t *testing.T) {
 	cut{first: 1, last: 60, every: 29, nightly: 1}.each(t, func(t *testing.T, path string, n int, moment string) {
 		killed(t, "TestKilledProcessWithHolds", "TASQ_HOLD_KILLED_PROCESS", path, n, moment, "")
-		e, err := engine.Open(t.Context(), sqlite.File(path), docking(path+".log"))
+		e, err := engine.Open(t.Context(), storeOfKilled(path), docking(path+".log"))
 		require.NoError(t, err)
 		require.NoError(t, integrity.Check(t.Context(), e), "just after opening")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -97,14 +95,11 @@ func requireOneAtEachBerth(t *testing.T, path string) {
 
 // TestKilledProcessWithHolds is the child process of TestKillAtEveryCommitOfHolds; on its own it does nothing.
 func TestKilledProcessWithHolds(t *testing.T) {
-	path := os.Getenv("TASQ_HOLD_KILLED_PROCESS")
-	if path == "" {
+	path, o := toBeKilled(t, "TASQ_HOLD_KILLED_PROCESS", 2, smallWindow)
+	if o == nil {
 		return
 	}
-	cut, err := strconv.Atoi(os.Getenv("TASQ_CUT"))
-	require.NoError(t, err)
 	w := docking(path + ".log")
-	o := &cutter{Opener: sqlite.File(path, sqlite.Window(5, time.Millisecond)), n: cut + 2, before: os.Getenv("TASQ_MOMENT") == "before"}
 	e, err := engine.Config{Workers: 4}.Open(t.Context(), o, w)
 	require.NoError(t, err)
 	for n := 1; ; n++ {

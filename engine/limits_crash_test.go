@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -17,11 +16,8 @@ import (
 	"github.com/tasq-dev/tasq/builder"
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/internal/integrity"
-	"github.com/tasq-dev/tasq/internal/pgtest"
 	"github.com/tasq-dev/tasq/limit"
 	"github.com/tasq-dev/tasq/store"
-	"github.com/tasq-dev/tasq/store/postgres"
-	"github.com/tasq-dev/tasq/store/sqlite"
 )
 
 // The limits of the killed processes: so many calls in a second, and so many at once.
@@ -41,33 +37,18 @@ func limited(log string) *builder.FuncRef[int, int] {
 		builder.Takes(limit.Resource("slots", callsAtOnce).Shared(), 1)))
 }
 
-// limitedStore is the store of a killed process: the database that the file path.dsn names, or a file.
-func limitedStore(path string) store.Opener {
-	if dsn, err := os.ReadFile(path + ".dsn"); err == nil {
-		return postgres.Open(string(dsn))
-	}
-	return sqlite.File(path, sqlite.Window(5, time.Millisecond))
-}
-
 // A process is killed at its n-th commit, while runs hold shared slots, take of a shared rate and wait for both. All runs that it has acknowledged
 // end, no second sees more calls than the rate admits, not the one of the kill either, and the rows say that no slot is taken.
 func TestKillAtEveryCommitOfSharedLimits(t *testing.T) {
 	t.Parallel() // it waits for engines to notice that one is dead
-	for _, where := range []string{"sqlite", "postgres"} {
-		t.Run(where, func(t *testing.T) {
-			cut{first: 25, last: 60, every: 12, nightly: 1}.each(t, func(t *testing.T, path string, n int, moment string) {
-				if where == "postgres" {
-					require.NoError(t, os.WriteFile(path+".dsn", []byte(pgtest.Database(t)), 0o600))
-				}
-				survivesWithLimits(t, path, killed(t, "TestKilledProcessWithLimits", "TASQ_LIMIT_KILLED_PROCESS", path, n, moment, "started "))
-			})
-		})
-	}
+	cut{first: 25, last: 60, every: 12, nightly: 1}.each(t, func(t *testing.T, path string, n int, moment string) {
+		survivesWithLimits(t, path, killed(t, "TestKilledProcessWithLimits", "TASQ_LIMIT_KILLED_PROCESS", path, n, moment, "started "))
+	})
 }
 
 func survivesWithLimits(t *testing.T, path string, acknowledged []string) {
 	f := limited(path + ".log")
-	e, err := engine.Config{Workers: 4}.Open(t.Context(), limitedStore(path), f)
+	e, err := engine.Config{Workers: 4}.Open(t.Context(), storeOfKilled(path, smallWindow), f)
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -123,14 +104,11 @@ func requireWithinLimits(t *testing.T, path string, least int) {
 
 // TestKilledProcessWithLimits is the child process of TestKillAtEveryCommitOfSharedLimits; on its own it does nothing.
 func TestKilledProcessWithLimits(t *testing.T) {
-	path := os.Getenv("TASQ_LIMIT_KILLED_PROCESS")
-	if path == "" {
+	path, o := toBeKilled(t, "TASQ_LIMIT_KILLED_PROCESS", 2, smallWindow)
+	if o == nil {
 		return
 	}
-	at, err := strconv.Atoi(os.Getenv("TASQ_CUT"))
-	require.NoError(t, err)
 	f := limited(path + ".log")
-	o := &cutter{Opener: limitedStore(path), n: at + 2, before: os.Getenv("TASQ_MOMENT") == "before", fleet: true}
 	e, err := engine.Config{Workers: 4}.Open(t.Context(), o, f)
 	require.NoError(t, err)
 	for n := 0; ; n++ {

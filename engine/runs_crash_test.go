@@ -5,7 +5,6 @@ import (
 	"errors"
 	"math/rand/v2"
 	"os"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -14,11 +13,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tasq-dev/tasq/builder"
+	"github.com/tasq-dev/tasq/domain"
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/engine/enginetest"
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store"
-	"github.com/tasq-dev/tasq/store/sqlite"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -48,7 +47,7 @@ func newKilledFuncs(path string) *killedFuncs {
 	var calls atomic.Int64
 	v := &killedFuncs{}
 	v.now = builder.Handler("now", func(ctx context.Context, c *builder.Completion[int], n int) error {
-		if _, err := c.DB().ExecContext(ctx, "INSERT INTO told VALUES (?, ?)", c.Case.ID.String(), string(c.State)); err != nil {
+		if _, err := c.DB().ExecContext(ctx, "INSERT INTO told VALUES ($1, $2)", c.Case.ID.String(), string(c.State)); err != nil {
 			return err
 		}
 		if calls.Add(1)%4 == 0 {
@@ -88,18 +87,15 @@ func appendLine(path, line string) error {
 
 // TestKilledProcessWithRuns is the child process of TestKillAtEveryCommitOfRuns; on its own it does nothing.
 func TestKilledProcessWithRuns(t *testing.T) {
-	path := os.Getenv("TASQ_RUN_KILLED_PROCESS")
-	if path == "" {
+	path, o := toBeKilled(t, "TASQ_RUN_KILLED_PROCESS", 2, smallWindow)
+	if o == nil {
 		return
 	}
-	cut, err := strconv.Atoi(os.Getenv("TASQ_CUT"))
-	require.NoError(t, err)
 	v := newKilledFuncs(path)
-	o := &cutter{Opener: sqlite.File(path, sqlite.Window(5, time.Millisecond)), n: cut + 2, before: os.Getenv("TASQ_MOMENT") == "before"}
 	e, err := engine.Config{Workers: 4}.Open(t.Context(), o, v.long, v.brief)
 	require.NoError(t, err)
 	require.NoError(t, e.Update(t.Context(), func(tx *engine.Tx) error {
-		_, err := tx.DB().ExecContext(t.Context(), "CREATE TABLE started (id TEXT, action TEXT, later INTEGER); "+
+		_, err := tx.DB().ExecContext(t.Context(), "CREATE TABLE started (id TEXT, action TEXT, later BOOLEAN); "+
 			"CREATE TABLE told (id TEXT, state TEXT)")
 		return err
 	}))
@@ -135,7 +131,7 @@ func (v *killedFuncs) step(t *testing.T, e *engine.Engine, runs []builder.Run[in
 			return err
 		}
 		runs = append(runs, run)
-		_, err = tx.DB().ExecContext(ctx, "INSERT INTO started VALUES (?, ?, ?)", run.ID.String(), a.Name, later)
+		_, err = tx.DB().ExecContext(ctx, "INSERT INTO started VALUES ($1, $2, $3)", run.ID.String(), a.Name, later)
 		return err
 	}))
 	return runs
@@ -145,7 +141,8 @@ func (v *killedFuncs) step(t *testing.T, e *engine.Engine, runs []builder.Run[in
 func surviveRuns(t *testing.T, path string) {
 	t.Helper()
 	v := newKilledFuncs(path)
-	e := enginetest.Open(t, sqlite.File(path), engine.Config{Workers: 4}, v.long, v.brief)
+	e := enginetest.Open(t, storeOfKilled(path), engine.Config{Workers: 4}, v.long, v.brief)
+	awaitDeath(t, path)
 	e.Check()
 	e.Advance(time.Hour)
 	lines, err := os.ReadFile(path + ".later")
@@ -154,11 +151,15 @@ func surviveRuns(t *testing.T, path string) {
 	}
 	require.NoError(t, e.View(t.Context(), func(r store.Reader) error {
 		var none int
-		if err := r.DB().QueryRowContext(t.Context(), "SELECT count(*) FROM sqlite_schema WHERE name = 'told'").Scan(&none); err != nil || none == 0 {
+		tables := "sqlite_schema WHERE name = 'told'"
+		if domain.DialectOf(r.DB()) == domain.Postgres {
+			tables = "pg_tables WHERE tablename = 'told'"
+		}
+		if err := r.DB().QueryRowContext(t.Context(), "SELECT count(*) FROM "+tables).Scan(&none); err != nil || none == 0 {
 			return err // it died before there was anything to tell
 		}
 		rows, err := r.DB().QueryContext(t.Context(), "SELECT s.id, s.action, s.later, count(t.id), COALESCE(max(t.state), '') "+
-			"FROM started s LEFT JOIN told t ON t.id = s.id GROUP BY s.id")
+			"FROM started s LEFT JOIN told t ON t.id = s.id GROUP BY s.id, s.action, s.later")
 		require.NoError(t, err)
 		for rows.Next() {
 			var id, action, state string

@@ -2,7 +2,6 @@ package engine_test
 
 import (
 	"context"
-	"os"
 	"strconv"
 	"testing"
 	"time"
@@ -17,7 +16,6 @@ import (
 	"github.com/tasq-dev/tasq/internal/virtual"
 	"github.com/tasq-dev/tasq/schedule"
 	"github.com/tasq-dev/tasq/store"
-	"github.com/tasq-dev/tasq/store/sqlite"
 	"github.com/tasq-dev/tasq/workflow"
 )
 
@@ -30,7 +28,8 @@ func TestKillAtEveryCommitOfSchedules(t *testing.T) {
 	cut{first: 1, last: scheduleCuts, every: 13, nightly: 1}.each(t, func(t *testing.T, path string, n int, moment string) {
 		killed(t, "TestKilledProcessWithSchedules", "TASQ_SCHEDULE_KILLED_PROCESS", path, n, moment, "")
 		f, s := scheduleKilled()
-		e := enginetest.Open(t, sqlite.File(path), engine.Config{}, f, s)
+		e := enginetest.Open(t, storeOfKilled(path), engine.Config{}, f, s)
+		awaitDeath(t, path)
 		_, err := s.Serve(t.Context(), e)
 		require.NoError(t, err)
 		e.Advance(24 * time.Hour)
@@ -62,15 +61,13 @@ func scheduleKilled() (*builder.FuncRef[string, string], *schedules.Schedules) {
 
 // TestKilledProcessWithSchedules is the child process of TestKillAtEveryCommitOfSchedules; on its own it does nothing.
 func TestKilledProcessWithSchedules(t *testing.T) {
-	path := os.Getenv("TASQ_SCHEDULE_KILLED_PROCESS")
-	if path == "" {
+	_, o := toBeKilled(t, "TASQ_SCHEDULE_KILLED_PROCESS", 0)
+	if o == nil {
 		return
 	}
-	cut, err := strconv.Atoi(os.Getenv("TASQ_CUT"))
-	require.NoError(t, err)
 	f, s := scheduleKilled()
-	e := enginetest.Open(t, &cutter{Opener: sqlite.File(path), n: cut, before: os.Getenv("TASQ_MOMENT") == "before"}, engine.Config{}, f, s)
-	_, err = s.Serve(t.Context(), e)
+	e := enginetest.Open(t, o, engine.Config{}, f, s)
+	_, err := s.Serve(t.Context(), e)
 	require.NoError(t, err)
 	for {
 		e.Advance(time.Hour)

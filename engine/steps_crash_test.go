@@ -22,7 +22,6 @@ import (
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/step"
 	"github.com/tasq-dev/tasq/store"
-	"github.com/tasq-dev/tasq/store/sqlite"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
@@ -48,8 +47,9 @@ func surviveSteps(t *testing.T, path string, sent []string) {
 	t.Helper()
 	ctx := t.Context()
 	parent, child := killedStepWorkflows(path + ".calls")
-	e, err := engine.Config{Workers: stepWorkers}.Open(ctx, sqlite.File(path), parent, child)
+	e, err := engine.Config{Workers: stepWorkers}.Open(ctx, storeOfKilled(path), parent, child)
 	require.NoError(t, err)
+	awaitDeath(t, path)
 	require.NoError(t, integrity.Check(ctx, e), "just after opening")
 	finishSteps(t, e)
 	require.NoError(t, integrity.Check(ctx, e), "at the end")
@@ -184,14 +184,11 @@ func checkChanges(t *testing.T, e *engine.Engine, sent []string) {
 
 // TestKilledProcessWithSteps is the child process of TestKillAtEveryCommitOfSteps; on its own it does nothing.
 func TestKilledProcessWithSteps(t *testing.T) {
-	path := os.Getenv("TASQ_STEP_KILLED_PROCESS")
-	if path == "" {
+	path, o := toBeKilled(t, "TASQ_STEP_KILLED_PROCESS", 0)
+	if o == nil {
 		return
 	}
-	cut, err := strconv.Atoi(os.Getenv("TASQ_CUT"))
-	require.NoError(t, err)
 	parent, child := killedStepWorkflows(path + ".calls")
-	o := &cutter{Opener: sqlite.File(path), n: cut, before: os.Getenv("TASQ_MOMENT") == "before"}
 	e, err := engine.Config{Workers: stepWorkers}.Open(t.Context(), o, parent, child)
 	require.NoError(t, err)
 	random := rand.New(rand.NewPCG(3, 4))

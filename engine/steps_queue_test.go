@@ -282,7 +282,7 @@ func surviveChain(t *testing.T, path string, n int, after bool) {
 	t.Helper()
 	ctx := t.Context()
 	called := calledOf(t, path)
-	e, err := engine.Config{Workers: -1}.Open(ctx, sqlite.File(path), killedChain(path))
+	e, err := engine.Config{Workers: -1}.Open(ctx, storeOfKilled(path), killedChain(path))
 	require.NoError(t, err)
 	recorded := len(stepsOf(t, e, store.StepFilter{}))
 	require.NoError(t, e.Close())
@@ -293,8 +293,9 @@ func surviveChain(t *testing.T, path string, n int, after bool) {
 	}
 	require.LessOrEqual(t, len(called), recorded+1, "called: %v", called)
 
-	e, err = engine.Open(ctx, sqlite.File(path), killedChain(path))
+	e, err = engine.Open(ctx, storeOfKilled(path), killedChain(path))
 	require.NoError(t, err)
+	awaitDeath(t, path)
 	require.NoError(t, e.Drain(ctx))
 	require.NoError(t, integrity.Check(ctx, e))
 	again := calledOf(t, path)
@@ -342,7 +343,7 @@ func TestKilledProcessWithChain(t *testing.T) {
 	}
 	cut, err := strconv.Atoi(os.Getenv("TASQ_CUT"))
 	require.NoError(t, err)
-	w := &durables{Opener: sqlite.File(path)}
+	w := &durables{Opener: storeOfKilled(path)}
 	if os.Getenv("TASQ_MOMENT") == "before" {
 		w.before = func(n int) error {
 			if n == cut {
