@@ -64,6 +64,8 @@ type Report struct {
 	Progress
 	Breaches []*Breach // the first [MaxBreaches]
 	More     int       // number of further breaches
+
+	looked int64 // how often something was compared with its case, item or steps after an entry
 }
 
 // MaxBreaches limits the breaches in a report, since a damaged table may violate a rule with each of its rows.
@@ -216,5 +218,5 @@ func (c *checker) entry(f *family, e *store.Entry) {
 		return
 	}
 	f.add(d)
-	c.states(e, f.tree, d)
+	c.states(e, f, d)
 }

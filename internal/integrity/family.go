@@ -18,6 +18,12 @@ type family struct {
 	steps    map[workitem.StepID]*workitem.Step
 	messages map[workitem.MessageID]*state.Message
 
+	// What is live after the last entry, by what it belongs to.
+	live    map[workitem.CaseID]map[workitem.CaseID]bool          // child cases, by parent
+	jobsOf  map[workitem.ID]map[workitem.JobID]bool               // jobs, by item
+	waiting map[workitem.JobID]map[workitem.StepID]*workitem.Step // waiting steps, by job
+	callers map[workitem.CaseID]*workitem.Step                    // waiting steps, by the child case that each one runs
+
 	stored struct {
 		cases    []*state.Case
 		items    []*workitem.Item
@@ -30,24 +36,57 @@ type family struct {
 func newFamily(root workitem.CaseID) *family {
 	f := &family{tree: state.NewTree(), items: make(map[workitem.ID]*workitem.Item),
 		jobs: make(map[workitem.JobID]*state.Job), steps: make(map[workitem.StepID]*workitem.Step),
-		messages: make(map[workitem.MessageID]*state.Message)}
+		messages: make(map[workitem.MessageID]*state.Message),
+		live:     make(map[workitem.CaseID]map[workitem.CaseID]bool), jobsOf: make(map[workitem.ID]map[workitem.JobID]bool),
+		waiting: make(map[workitem.JobID]map[workitem.StepID]*workitem.Step), callers: make(map[workitem.CaseID]*workitem.Step)}
 	f.tree.Root = root
 	return f
 }
 
 // add adds the changes of an entry.
 func (f *family) add(d state.Dirty) {
+	for _, k := range d.Cases {
+		if !k.Parent.IsZero() {
+			keep(f.live, k.Parent, k.ID, true, !k.State.Final())
+		}
+	}
 	for _, it := range d.Items {
 		f.items[it.ID] = it
 	}
 	for _, j := range d.Jobs {
 		f.jobs[j.ID] = j
+		if !j.Item.IsZero() {
+			keep(f.jobsOf, j.Item, j.ID, true, j.State.Live())
+		}
 	}
 	for _, s := range d.Steps {
 		f.steps[s.ID] = s
+		waits := s.State == workitem.StepWaiting
+		keep(f.waiting, s.Job, s.ID, s, waits)
+		if waits && !s.Child.IsZero() {
+			f.callers[s.Child] = s
+		} else {
+			delete(f.callers, s.Child)
+		}
 	}
 	for _, m := range d.Messages {
 		f.messages[m.ID] = m
+	}
+}
+
+// keep adds an entry to an index, or removes it.
+func keep[O, K comparable, V any](index map[O]map[K]V, of O, key K, v V, there bool) {
+	switch m := index[of]; {
+	case there && m == nil:
+		index[of] = map[K]V{key: v}
+	case there:
+		m[key] = v
+	case len(m) == 1:
+		if _, last := m[key]; last {
+			delete(index, of)
+		}
+	default:
+		delete(m, key)
 	}
 }
 

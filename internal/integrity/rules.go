@@ -5,7 +5,6 @@ import (
 
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
-	"github.com/tasq-dev/tasq/workitem"
 )
 
 // rules checks an event before it is applied.
@@ -79,91 +78,4 @@ func (c *checker) taskMove(e *store.Entry, k *state.Case, m *state.TaskMoved) {
 			c.breach("I6", "journal entry %d: task %s of case %s consumes %v instead of %v", e.Seq, name, k.ID, m.Consumed, want)
 		}
 	}
-}
-
-// states checks the invariants between two commands, for the cases that the last one changed, and for their children.
-func (c *checker) states(e *store.Entry, tree *state.Tree, d state.Dirty) {
-	for _, k := range d.Cases {
-		c.state(e, k)
-		c.under(e, tree, k)
-		for _, id := range k.Children {
-			if child := tree.Case(id); child != nil {
-				c.under(e, tree, child)
-			}
-		}
-	}
-}
-
-// state checks the invariants of a single case.
-func (c *checker) state(e *store.Entry, k *state.Case) {
-	for it := range k.Items.All() {
-		t, _ := k.Net.TaskByName(it.Task) // a tree refuses items of unknown tasks
-		task := k.Tasks[t]
-		live := it.State.Live()
-		if live && (it.Generation != task.Generation || !task.State.Active() || k.State.Final()) {
-			c.breach("I5", "journal entry %d: item %s (%s) of case %s is %s, its task is %s in activation %d, its case %s",
-				e.Seq, it.Label(), it.ID, k.ID, it.State, task.State, task.Generation, k.State)
-		}
-		if it.State == workitem.Started && (task.State != state.TaskStarted || !k.Begun) {
-			c.breach("I10", "journal entry %d: item %s of case %s is started, its task is %s", e.Seq, it.Label(), k.ID, task.State)
-		}
-	}
-	for j := range k.Jobs.All() {
-		if k.State.Final() && !j.Detached {
-			c.breach("I5", "journal entry %d: job %s of case %s is %s, and the case is %s", e.Seq, j.ID, k.ID, j.State, k.State)
-		}
-		if it := k.Item(j.Item); it != nil && it.State.Final() && j.Kind != state.JobIncident {
-			c.breach("I5", "journal entry %d: job %s is %s, and its item %s is %s", e.Seq, j.ID, j.State, it.Label(), it.State)
-		}
-	}
-	c.waits(e, k)
-}
-
-// under checks the invariants between a child case and its parent.
-func (c *checker) under(e *store.Entry, tree *state.Tree, k *state.Case) {
-	parent := tree.Case(k.Parent)
-	if parent == nil {
-		return
-	}
-	if !k.Caller.IsZero() {
-		c.called(e, parent, k)
-		return
-	}
-	t, _ := parent.Net.TaskByName(k.ParentTask)
-	if k.State == state.CaseStarted && (!parent.Tasks[t].State.Active() || parent.Tasks[t].Generation != k.Generation) {
-		c.breach("I5", "journal entry %d: case %s is started, and its task %s is %s in activation %d",
-			e.Seq, k.ID, k.ParentTask, parent.Tasks[t].State, parent.Tasks[t].Generation)
-	}
-	if k.Begun && !parent.Begun {
-		c.breach("I10", "journal entry %d: case %s has begun, and the case above it has not", e.Seq, k.ID)
-	}
-}
-
-// waits checks the invariants of steps between two commands.
-func (c *checker) waits(e *store.Entry, k *state.Case) {
-	waiting := make(map[workitem.JobID]bool)
-	for s := range k.Steps.All() {
-		waiting[s.Job] = true
-		if k.Job(s.Job) == nil {
-			c.breach("S1", "journal entry %d: step %q of case %s waits, and its job %s has ended", e.Seq, s.Name, k.ID, s.Job)
-		}
-	}
-	for j := range k.Jobs.All() {
-		if j.State == state.JobWaiting && !waiting[j.ID] && j.Kind != state.JobIncident && j.Kind != state.JobStart {
-			c.breach("S1", "journal entry %d: job %s of case %s waits for nothing", e.Seq, j.ID, k.ID)
-		}
-	}
-}
-
-// called checks a child case that a step runs.
-func (c *checker) called(e *store.Entry, parent, k *state.Case) {
-	if k.State.Final() {
-		return
-	}
-	for s := range parent.Steps.All() {
-		if s.Child == k.ID {
-			return
-		}
-	}
-	c.breach("S3", "journal entry %d: case %s is live, and no step of case %s waits for it", e.Seq, k.ID, k.Parent)
 }
