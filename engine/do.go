@@ -34,6 +34,8 @@ func (e *Engine) do(ctx context.Context, c workflow.Command) (workflow.Result, e
 }
 
 // startIfRoom executes a start, if the queues of its jobs have room.
+// A start that has waited is executed from the beginning: what it depends on, such as the holder of its business key,
+// may have changed.
 func (e *Engine) startIfRoom(ctx context.Context, c *workflow.Command) (workflow.Result, error) {
 	for {
 		var a dispatch.Admission

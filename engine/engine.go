@@ -103,6 +103,8 @@ func (cfg Config) Open(ctx context.Context, o store.Opener, workflows ...Workflo
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
+	// What can be refused without the store is checked before it is opened, so that a mistake in the program leaves
+	// no file and no lock.
 	definitions, err := definitionsOf(cfg.Logger, workflows)
 	if err != nil {
 		return nil, err
@@ -116,6 +118,7 @@ func (cfg Config) Open(ctx context.Context, o store.Opener, workflows ...Workflo
 	}
 	e := &Engine{cfg: cfg, wrap: wrapped(cfg.Wrap), log: cfg.Logger, ids: workitem.NewGenerator(cfg.Random), definitions: definitions, limits: limits,
 		closing: make(chan struct{})}
+	// If the source of random bits has failed, the ids of this engine may not be unique.
 	if err := e.ids.Failed(); err != nil {
 		return nil, fmt.Errorf("Config.Random: %w", err)
 	}
@@ -144,6 +147,7 @@ func definitionsOf(log *slog.Logger, workflows []Workflow) (*registry.Registry, 
 	return registry.New(log, all)
 }
 
+// A typed nil in an interface is not nil; registry.New refuses both with an error that says which argument it is.
 func isNilPointer(w Workflow) bool {
 	v := reflect.ValueOf(w)
 	return v.Kind() == reflect.Pointer && v.IsNil()

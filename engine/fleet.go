@@ -94,6 +94,7 @@ func (e *Engine) refresh(root workitem.CaseID) {
 	var tree *state.Tree
 	var steps map[workitem.JobID][]*workitem.Step
 	r := &commit.Request{Reads: true, Run: func(tx *commit.Tx) error {
+		// Run is called again after a conflict with another engine, and must not keep what it read before.
 		tree, steps = nil, make(map[workitem.JobID][]*workitem.Step)
 		u, err := tx.Open(root)
 		if errors.Is(err, ErrNotFound) {

@@ -96,6 +96,7 @@ func (x executor) ask(ctx context.Context, s *mailCommand) (wait func() error, e
 // wrapped is like ask within the middleware of the engine, which runs on a separate goroutine. Commands are queued in
 // their order nevertheless.
 func (x executor) wrapped(ctx context.Context, left store.Request, c workflow.Command) (wait func() error, err error) {
+	// Both have room for their one value, so the goroutine ends even if the caller has stopped waiting.
 	queued, over := make(chan error, 1), make(chan error, 1)
 	go func() {
 		var failed error // of the store
@@ -187,6 +188,7 @@ func (e *Engine) serve(tx *commit.Tx, s *mailCommand) error {
 		var lacks *NotLoadedError
 		err = e.commands.NotLoaded(tx, &c)
 		if errors.As(err, &lacks) && (c.WaitForOwner || e.otherEngineHas(tx.Context(), lacks.Fingerprint)) {
+			// Without an answer the request stays in the inbox, for the program that has the definition.
 			tx.Rollback()
 			return nil
 		}

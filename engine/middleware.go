@@ -48,6 +48,8 @@ type Commander func(ctx context.Context, c workflow.Command) (workflow.Result, e
 var errNotCalled = errors.New("a middleware of Config.Wrap returned nil and did not call next: call it, or return an error")
 
 // wrapped combines middleware into one; a function is nil if none of it has one.
+// The last one of the list is the innermost, so the first sees a command before all others, and its result after
+// them.
 func wrapped(all []Middleware) (m Middleware) {
 	for i := len(all) - 1; i >= 0; i-- {
 		m = all[i].around(m)
@@ -126,6 +128,7 @@ func (m Middleware) surroundCommand(ctx context.Context, c workflow.Command, nex
 		return err
 	}, func(ctx context.Context, next func(context.Context) error) error {
 		result, err := m.Command(ctx, c, func(ctx context.Context, changed workflow.Command) (workflow.Result, error) {
+			// The middleware may have changed the command, such as its actor; next executes what it was given.
 			c = changed
 			err := next(ctx)
 			return done, err
@@ -138,6 +141,8 @@ func (m Middleware) surroundCommand(ctx context.Context, c workflow.Command, nex
 
 // surround calls next within a middleware. It returns an error if next failed or was not called, whatever the
 // middleware returns.
+// Otherwise a middleware could report a command as done that was rolled back, or a function as completed that did not
+// run.
 func surround(ctx context.Context, next func(context.Context) error, middleware func(context.Context, func(context.Context) error) error) error {
 	var failed error
 	called := false

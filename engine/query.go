@@ -64,6 +64,7 @@ func (e *Engine) Item(ctx context.Context, id workitem.ID) (*store.ItemRow, erro
 
 // rootOf returns the root case of an item, a case or a job. The writer knows those of the trees in memory, which are
 // most of those that callers ask for.
+// The root of an id never changes, so an answer from memory is as good as one from the store.
 func (e *Engine) rootOf(ctx context.Context, id [16]byte) (workitem.CaseID, error) {
 	if root, ok := e.writer.RootOf(id); ok {
 		return root, nil

@@ -30,7 +30,9 @@ func (c *controls) setQueue(tx *commit.Tx, cmd *workflow.Command) error {
 	} else {
 		err = setJSON(tx.Context(), tx.Store(), store.QueueSetting+cmd.Queue, v)
 	}
+	// If storing failed, the request fails. The read that change queues behind it then restores what is stored.
 	c.change(func() {
+		// A new map, since the dispatcher has the one before and may be reading it.
 		if c.queues = maps.Clone(c.queues); c.queues == nil {
 			c.queues = make(map[string]store.QueueValue)
 		}

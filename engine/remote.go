@@ -40,6 +40,8 @@ var codes = []struct {
 	{"not-failed", workflow.ErrNotFailed},
 	{"suspended", workflow.ErrSuspended},
 	{"dead-end", workflow.ErrDeadEnd},
+	// Two codes of one kind. [Code] finds this one by the kind, and the next by the type of the error. Both are
+	// listed, since [RemoteError.Is] looks up the kind of each.
 	{"unknown-workflow", ErrUnknown},
 	{"not-loaded", ErrUnknown},
 	{"definition-changed", ErrDrift},

@@ -88,6 +88,7 @@ func removeExpired(tx *commit.Tx, root workitem.CaseID) (removed bool, err error
 		return false, err
 	}
 	err = tx.Internal(u, "case sweep", (*kernel.Machine).Remove)
+	// The case was resumed since, or has a job that outlives it.
 	if errors.Is(err, ErrUnfinished) {
 		return false, nil
 	}

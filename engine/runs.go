@@ -94,6 +94,7 @@ func runInfo(c *state.Case, now time.Time) workflow.RunInfo {
 	for it := range c.Items.All() {
 		last = it
 	}
+	// Only the run of a single function has attempts of its own; those of a workflow belong to its items.
 	action := command.OneJob(c)
 	if last != nil && action {
 		info.Attempt = attemptOf(last)
@@ -103,6 +104,7 @@ func runInfo(c *state.Case, now time.Time) workflow.RunInfo {
 		return info
 	}
 	info.State = workflow.RunRunning
+	// The failure of a live run is why it makes another attempt, and belongs to the attempt before.
 	if last != nil && last.Attempt > 1 {
 		if before := c.Item(last.Predecessor); before != nil {
 			info.Failure = before.Failure
@@ -136,6 +138,7 @@ func attemptOf(it *workitem.Item) int {
 }
 
 // soonest returns the job that describes a live case best: a running one, or else the one that is due first.
+// Timers, calls and incidents do not count: a run that waits for a person is not pending because its timeout is due.
 func soonest(c *state.Case) *state.Job {
 	rank := func(j *state.Job) int {
 		if j.State == state.JobRunning {

@@ -57,6 +57,8 @@ func Replay(ctx context.Context, r Reader, root workitem.CaseID, tree *state.Tre
 			return err
 		}
 		for _, e := range entries {
+			// The first later entry ends the replay. If the clock was set back, entries behind it may have an earlier
+			// time; they depend on this one, so they are not applied either.
 			if m.passed(e) {
 				return nil
 			}
@@ -78,6 +80,8 @@ func Replay(ctx context.Context, r Reader, root workitem.CaseID, tree *state.Tre
 
 // apply applies an entry of the journal to a tree.
 func apply(tree *state.Tree, e *Entry) error {
+	// Begin and End enclose the entry as they enclosed its command: End gives the root case the position of the
+	// entry, at which a later replay continues.
 	tree.Begin()
 	for _, c := range e.Changes {
 		if err := tree.Apply(c); err != nil {

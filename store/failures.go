@@ -43,6 +43,7 @@ func Failures(ctx context.Context, v Viewer, f FailureFilter) (groups []FailureG
 	type key struct{ workflow, task, code string }
 	at := make(map[key]int)
 	seen := 0
+	// One more than are examined, which shows whether there are more.
 	items := ItemFilter{Page: Page{Desc: true, Limit: most + 1}, Workflow: f.Workflow, Task: f.Task, Code: f.Code, Since: f.Since, Before: f.Before,
 		States: []workitem.State{workitem.Failed}}
 	for it, err := range AllItems(ctx, v, items) {
@@ -52,6 +53,7 @@ func Failures(ctx context.Context, v Viewer, f FailureFilter) (groups []FailureG
 		if seen++; seen > most {
 			break
 		}
+		// A failed attempt that another one follows is not the failure of the work.
 		if !it.Successor.IsZero() || it.Failure == nil {
 			continue
 		}
@@ -64,6 +66,7 @@ func Failures(ctx context.Context, v Viewer, f FailureFilter) (groups []FailureG
 		}
 		groups[i].add(it)
 	}
+	// Groups of the same size have a fixed order, so that a page that is read again does not change.
 	slices.SortStableFunc(groups, func(a, b FailureGroup) int {
 		return cmp.Or(cmp.Compare(b.N, a.N), cmp.Compare(a.Workflow, b.Workflow), cmp.Compare(a.Task, b.Task), cmp.Compare(a.Code, b.Code))
 	})

@@ -44,6 +44,8 @@ func Find(ctx context.Context, r Reader, word string, shown func(*state.Case) *s
 		return nil, nil
 	}
 	f := &finding{ctx: ctx, r: r, shown: shown}
+	// From the surest match to the vaguest. Only an id ends the search: a word may be the business key of a case and
+	// the beginning of the name of a workflow.
 	for _, find := range []func(string) error{f.id, f.key, f.label, f.command, f.workflow, f.part} {
 		if err := find(word); err != nil || f.whole {
 			return f.found, err
@@ -67,6 +69,7 @@ func (f *finding) id(word string) error {
 	if err != nil || id.IsZero() { // a filter takes the zero id for none
 		return nil
 	}
+	// An id does not say what it is of, so each kind is asked for it.
 	cases, err := f.r.Cases(f.ctx, CaseFilter{ID: workitem.CaseID(id)})
 	if err != nil {
 		return err
@@ -131,6 +134,7 @@ func (f *finding) workflow(word string) error {
 	defs, err := f.r.Definitions(f.ctx)
 	var names []string
 	for _, d := range defs {
+		// Each version of a workflow has a definition; the name is listed once.
 		if strings.HasPrefix(strings.ToLower(d.Name), strings.ToLower(word)) && !slices.Contains(names, d.Name) {
 			names = append(names, d.Name)
 			f.found = append(f.found, Match{Kind: "workflow", By: "name", Workflow: d.Name})
@@ -142,6 +146,8 @@ func (f *finding) workflow(word string) error {
 // part finds the newest cases and items by the end of their ids, which the pages show, or by the beginning.
 func (f *finding) part(word string) error {
 	word = strings.TrimPrefix(strings.ToLower(word), "…")
+	// The ellipsis is what pages put before the end of an id, and it is copied with the id. A word with any other
+	// character is no part of an id, so no rows are read for it.
 	if len(word) < leastSuffix || strings.Trim(word, "0123456789abcdef-") != "" {
 		return nil
 	}
@@ -165,6 +171,8 @@ func (f *finding) part(word string) error {
 }
 
 // addShown adds the cases of which the user sees that they match.
+// The test is repeated on what the user sees: if a masked key were found, a user could learn by trying which keys
+// there are.
 func (f *finding) addShown(cases []*state.Case, by string, matches func(*state.Case) bool) {
 	for _, c := range cases {
 		seen := c

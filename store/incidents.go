@@ -47,6 +47,7 @@ func Incidents(ctx context.Context, v Viewer, f IncidentFilter) iter.Seq2[*Incid
 		jobs.Task = *f.Task
 	}
 	return func(yield func(*Incident, error) bool) {
+		// With a limit of 0 the first incident makes it -1, and it is never 0 again: all are listed.
 		left := f.Limit
 		for j, err := range AllJobs(ctx, v, jobs) {
 			if err != nil {
@@ -66,6 +67,8 @@ func Incidents(ctx context.Context, v Viewer, f IncidentFilter) iter.Seq2[*Incid
 	}
 }
 
+// matches tests what a filter of jobs cannot express. That includes the task: an empty name selects jobs of any task
+// there, and those without a task here.
 func (f *IncidentFilter) matches(j *state.Job) bool {
 	code := ""
 	if j.Failure != nil {

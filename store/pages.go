@@ -65,6 +65,7 @@ func AllEntries(ctx context.Context, v Viewer, f JournalFilter) iter.Seq2[*Entry
 	return func(yield func(*Entry, error) bool) {
 		left := first.Limit
 		if left == 0 {
+			// No limit: it counts down from -1, and is never 0.
 			left = -1
 		}
 		f = first // the caller may range over the entries again
@@ -121,6 +122,7 @@ func pages[T any](
 		}
 		*page = first // the caller may range over the rows again
 		page.Limit = DefaultLimit
+		// A listing of ten rows does not read a thousand.
 		if left > 0 {
 			page.Limit = min(left, DefaultLimit)
 		}
@@ -137,6 +139,8 @@ func pages[T any](
 				page.After = key(row)
 				left--
 			}
+			// A page that is not full is the last. If the number of rows is a multiple of the page, one empty page
+			// follows.
 			if len(rows) < page.Limit || left == 0 {
 				return
 			}
@@ -145,6 +149,8 @@ func pages[T any](
 }
 
 // read reads pages until the caller has enough.
+// A page is one view: a view that stays open keeps a snapshot, and with it the log of SQLite or the dead rows of
+// PostgreSQL, for as long as the caller takes for its rows. Rows that are created meanwhile may be listed or not.
 func read[T any](ctx context.Context, v Viewer, query func(Reader) ([]T, error)) iter.Seq2[[]T, error] {
 	return func(yield func([]T, error) bool) {
 		for {

@@ -91,6 +91,7 @@ type rateCounts struct {
 // histogram is the number of durations by class.
 type histogram map[int]int64
 
+// An item that waited a minute and then completed is in two counts: its wait has the state started.
 func (g rateGroup) add(k rateKey, e Ended) {
 	c := g[k]
 	if c == nil {
@@ -128,6 +129,8 @@ func (h histogram) sum() (n int64) {
 }
 
 // percentile is the middle of the lowest class up to which so many of a hundred are, of the given sum.
+// The rank is rounded up: of ten durations, the 95th percentile is the tenth, and the 50th is the fifth. It is at
+// least 1, so that one duration is each of its percentiles.
 func (h histogram) percentile(of, sum int64) time.Duration {
 	wanted := max((sum*of+99)/100, 1)
 	for _, class := range slices.Sorted(maps.Keys(h)) {

@@ -73,6 +73,14 @@ func SearchItems(ctx context.Context, v Viewer, f ItemFilter, s Search, shown fu
 		})
 }
 
+// search reads one page of rows after the other, and examines each row. With a limit of 2 and at most 1,000 rows, of
+// which one has the text:
+//
+//	page 1   500 rows   1 match
+//	page 2   500 rows   none: 1,000 rows were examined, so a CutError with After at row 1,000
+//
+// A call with that After continues there. With the same Spent it has reached its bound already; with a new one it may
+// examine 1,000 rows more.
 func search[T any](
 	ctx context.Context, v Viewer, s Search, page *Page, query func(Reader) ([]T, error), key func(T) string, matches func(T) bool,
 ) (found []T, err error) {
@@ -89,6 +97,8 @@ func search[T any](
 	within, cancel := s.within(ctx, spent)
 	defer cancel()
 	page.Limit = min(searchPage, most-spent.Rows)
+	// Without a text each row matches. This is then an ordinary listing, which reads no more than it returns and has
+	// no bounds.
 	if s.Payload == "" {
 		page.Limit, most, spent = wanted, wanted, new(SearchSpent)
 	}
@@ -112,6 +122,8 @@ func search[T any](
 		if len(rows) < page.Limit {
 			break
 		}
+		// The bounds are compared after a page and not before it, so each call makes progress. They come after the
+		// test for the last page: a search that has examined all rows is complete, however long it took.
 		if spent.Rows == most || within.Err() != nil {
 			return found, &CutError{page.After, spent.Rows}
 		}
@@ -121,6 +133,7 @@ func search[T any](
 }
 
 // within ends when the time of a listing is up.
+// Queries do not get this context: one that is cut off returns no rows, and the search could not say how far it got.
 func (s Search) within(ctx context.Context, spent *SearchSpent) (context.Context, context.CancelFunc) {
 	if !spent.Until.IsZero() {
 		return context.WithDeadline(ctx, spent.Until)
@@ -149,6 +162,8 @@ func (s Search) in(f *workitem.Failure, payloads ...json.RawMessage) bool {
 		payloads = append(payloads, f.Details)
 	}
 	for _, p := range payloads {
+		// The bytes come first: most payloads have no escapes, and to decode JSON takes much longer than to search
+		// it.
 		if bytes.Contains(p, []byte(s.Payload)) || inTexts(p, s.Payload) {
 			return true
 		}

@@ -128,6 +128,8 @@ func (v LimitValue) CurrentOf() map[string]limit.Limit {
 }
 
 // with is a limit with another number.
+// Each is lowered with it: an acquisition of more than there is would wait without end. A limit of 0 is paused, and
+// admits nothing whatever Each is.
 func with(l limit.Limit, n int64) limit.Limit {
 	if l.N = n; l.Each > n && n > 0 {
 		l.Each = n
@@ -137,6 +139,8 @@ func with(l limit.Limit, n int64) limit.Limit {
 
 // SettingsDigest returns a digest that changes whenever a setting does: the SHA-256, in hexadecimal, of a line "name=value" for each
 // setting, sorted by name.
+// PostgreSQL computes the same digest in the statement of each Tick, and an engine reads the settings only if it
+// differs from that of the settings in force. So both must produce the same bytes.
 func SettingsDigest(all []Setting) string {
 	h := sha256.New()
 	for _, s := range all {

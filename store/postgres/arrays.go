@@ -14,6 +14,10 @@ import (
 //
 //	dimensions  has NULL  type of the values  length  first index  value 1          value 2
 //	1           0 or 1    oid                 2       1            length, bytes    -1, for NULL
+//
+// The bigints 7 and NULL are 36 bytes, here as numbers of 4 bytes and the value of 8 bytes:
+//
+//	1   1   20   2   1     8   7   -1
 type (
 	uuidArray     []byte
 	textArray     []byte
@@ -31,6 +35,7 @@ const (
 )
 
 // newArray begins an array of n values with room for the given number of bytes.
+// Whether there is a NULL is known only when all values were added: addNull sets it.
 func newArray(n int, of uint32, bytes int) []byte {
 	b := make([]byte, 0, arrayHeader+n*lengthLength+bytes)
 	b = binary.BigEndian.AppendUint32(b, 1)
@@ -40,6 +45,7 @@ func newArray(n int, of uint32, bytes int) []byte {
 	return binary.BigEndian.AppendUint32(b, 1)
 }
 
+// A NULL has a length and no bytes.
 func addNull(b []byte) []byte {
 	b[hasNull] = 1
 	return binary.BigEndian.AppendUint32(b, nullLength)
@@ -71,6 +77,7 @@ func optionalTexts[T any, S ~string | ~[]byte](list []T, of func(T) S) textArray
 	return optionalEncoded(list, lengths(list, of), func(b []byte, v T) []byte { return append(b, of(v)...) })
 }
 
+// The array is then allocated once, at the size that it will have.
 func lengths[T any, S ~string | ~[]byte](list []T, of func(T) S) (bytes int) {
 	for _, v := range list {
 		bytes += len(of(v))
@@ -79,6 +86,7 @@ func lengths[T any, S ~string | ~[]byte](list []T, of func(T) S) (bytes int) {
 }
 
 // encoded encodes the texts that a function appends, with room for the given number of bytes.
+// The room is an estimate: a text that needs more makes the array grow.
 func encoded[T any](list []T, bytes int, add func(b []byte, v T) []byte) textArray {
 	b := newArray(len(list), pgtype.TextOID, bytes)
 	for _, v := range list {
@@ -109,6 +117,7 @@ func addText[T any](b []byte, v T, add func([]byte, T) []byte) []byte {
 	return b
 }
 
+// Numbers have a fixed length, so the size of the array is known.
 func numbers[T any](list []T, of func(T) int64) bigintArray {
 	b := newArray(len(list), pgtype.Int8OID, 8*len(list))
 	for _, v := range list {
@@ -117,6 +126,8 @@ func numbers[T any](list []T, of func(T) int64) bigintArray {
 	return b
 }
 
+// These fit into 32 bits: a priority is checked when it is given, and a count such as a generation is bounded by what
+// one case can do.
 func integers[T any](list []T, of func(T) int) integerArray {
 	b := newArray(len(list), pgtype.Int4OID, 4*len(list))
 	for _, v := range list {
@@ -149,6 +160,7 @@ func optionalNumbers[T any](list []T, of func(T) int64) bigintArray {
 }
 
 // times encodes times that are never NULL.
+// Times are microseconds in a bigint, the same numbers as in SQLite.
 func times[T any](list []T, of func(T) time.Time) bigintArray {
 	return numbers(list, func(v T) int64 { return state.Micros(of(v)) })
 }
@@ -166,6 +178,7 @@ func optionalTimes[T any](list []T, of func(T) time.Time) bigintArray {
 	return b
 }
 
+// A boolean is a value of one byte.
 func flags[T any](list []T, of func(T) bool) boolArray {
 	b := newArray(len(list), pgtype.BoolOID, len(list))
 	for _, v := range list {
@@ -183,6 +196,8 @@ func flags[T any](list []T, of func(T) bool) boolArray {
 type value []byte
 
 // onlyValues returns the values of arrays of length one; nil for NULL.
+// It reads them out of the encoded arrays, so each column is encoded by one function, whether there is one row or
+// many.
 func onlyValues(columns []any) []any {
 	all := make([]any, len(columns))
 	for i, column := range columns {
@@ -224,6 +239,8 @@ type asIs struct{}
 // Encode implements [pgtype.EncodePlan].
 func (asIs) Encode(v any, b []byte) ([]byte, error) { return append(b, bytesOf(v)...), nil }
 
+// bytesOf returns the bytes of what this file encodes; nil for any other value, which the codecs of the driver
+// encode.
 func bytesOf(v any) []byte {
 	switch v := v.(type) {
 	case uuidArray:

@@ -12,6 +12,7 @@ import (
 
 func nullable(s string) pgtype.Text { return pgtype.Text{String: s, Valid: s != ""} }
 
+// A case without labels has NULL, and not an empty object.
 func addLabels(b []byte, c *state.Case) []byte {
 	if len(c.Labels) == 0 {
 		return b
@@ -23,6 +24,8 @@ func addLabels(b []byte, c *state.Case) []byte {
 const someTokens = 40
 
 // failures encodes failures; nil is NULL.
+// The text has no JSON type in the database: a failure may have a \u0000 in it, which the type jsonb refuses. See
+// codeOf.
 func failures[T any](list []T, of func(T) *workitem.Failure) textArray {
 	return optionalEncoded(list, 0, func(b []byte, v T) []byte {
 		if f := of(v); f != nil {
@@ -33,6 +36,15 @@ func failures[T any](list []T, of func(T) *workitem.Failure) textArray {
 }
 
 // row is a value with the columns that are not part of it.
+// Each function below returns the columns of a list of rows, one array for each column, in the order of the table:
+//
+//	rows                           columns
+//	case 1, started, no failure    id       {1, 2}
+//	case 2, failed, {"code":"x"}   state    {started, failed}
+//	                               failure  {NULL, {"code":"x"}}
+//
+// The i-th value of each array belongs to the i-th row. PostgreSQL checks only the types of the arrays: two columns
+// of one type that are exchanged are not an error of the server.
 type row[T comparable] struct {
 	v, was   T // was is the value in the database; nil if it has no row
 	root     workitem.CaseID
@@ -43,6 +55,8 @@ type row[T comparable] struct {
 type caseRow = row[*state.Case]
 
 // The settled and the changing columns of cases are in the order of [tables.Cases]. The same holds for items and jobs.
+// They never change after the row was inserted, so an UPDATE leaves them out. An input may be large, and a case
+// changes with each of its commands.
 func caseSettled(l []caseRow) []any {
 	return []any{
 		ids(l, func(r caseRow) workitem.CaseID { return r.v.ID }),
@@ -65,6 +79,8 @@ func caseSettled(l []caseRow) []any {
 	}
 }
 
+// An UPDATE writes all of them, also those that this command has not changed: there is one statement for each kind of
+// row, whatever was changed.
 func caseChanges(l []caseRow) []any {
 	return []any{
 		flags(l, func(r caseRow) bool { return r.v.Unique }),
@@ -81,6 +97,7 @@ func caseChanges(l []caseRow) []any {
 	}
 }
 
+// Nothing is appended for a case that is not suspended, which makes the column NULL.
 func addSuspension(b []byte, r caseRow) []byte {
 	if r.v.Suspended == nil {
 		return b
@@ -90,6 +107,7 @@ func addSuspension(b []byte, r caseRow) []byte {
 
 type itemRow = row[*workitem.Item]
 
+// Each retry of an item is an item of its own, so its attempt and its due time do not change.
 func itemSettled(l []itemRow) []any {
 	return []any{
 		ids(l, func(r itemRow) workitem.ID { return r.v.ID }),
@@ -121,6 +139,7 @@ func itemChanges(l []itemRow) []any {
 
 type jobRow = row[*state.Job]
 
+// A job is retried as the same row: its attempt and due time are among the changes.
 func jobSettled(l []jobRow) []any {
 	return []any{
 		ids(l, func(r jobRow) workitem.JobID { return r.v.ID }),
@@ -156,6 +175,8 @@ func jobChanges(l []jobRow) []any {
 type stepRow = row[*workitem.Step]
 
 // stepColumns are in the order of [tables.Steps], followed by the root.
+// A step does not name its root case, with which the key of each table begins: see row.root. There is one list and
+// not two, since most steps are written once.
 func stepColumns(l []stepRow) []any {
 	return []any{
 		ids(l, func(r stepRow) workitem.StepID { return r.v.ID }),
@@ -185,6 +206,7 @@ func stepColumns(l []stepRow) []any {
 type messageRow = row[*state.Message]
 
 // messageColumns are in the order of [tables.Messages], followed by the root.
+// A message changes once, when a step takes it.
 func messageColumns(l []messageRow) []any {
 	return []any{
 		ids(l, func(r messageRow) workitem.MessageID { return r.v.ID }),

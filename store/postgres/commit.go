@@ -155,6 +155,8 @@ func (tx *transaction) commit() error {
 }
 
 // queueFence adds the fence, which is the first statement of a transaction, to its first part.
+// Later parts need none: the row of this engine stays locked until the transaction ends, and an engine that would
+// declare this one dead waits for it.
 func (tx *transaction) queueFence(b *batch) {
 	if tx.parts.n == 0 {
 		b.queue(fenced, tx.s.self, tx.s.epoch)

@@ -77,6 +77,7 @@ func (c *conn) close() error { return c.raw.Close() }
 func (c *conn) cut() error { return c.pg.PgConn().Conn().Close() }
 
 // gone reports whether the connection was lost.
+// The driver closes the connection after an error that leaves the protocol in an unknown state.
 func (c *conn) gone() bool { return c.pg.IsClosed() }
 
 // within runs f, which calls the server, and closes the connection if the server does not answer.
@@ -167,6 +168,7 @@ func (c *conn) last(ctx context.Context, query string) (*pgconn.Result, error) {
 
 // The simple protocol takes several statements in one round trip and prepares none. BEGIN, SAVEPOINT and SET use it.
 func (c *conn) simple(ctx context.Context, query string) (results []*pgconn.Result, err error) {
+	// The results of what was sent behind the last commit come first on the connection.
 	c.catchUp()
 	err = c.within(func() error {
 		results, err = c.pg.PgConn().Exec(ctx, c.sql.text(query)).ReadAll()

@@ -34,6 +34,7 @@ const (
 )
 
 // code returns the SQLSTATE of an error of the server, "" for any other error.
+// An error that the driver itself has made, such as that of a lost connection, has no code.
 func code(err error) string {
 	var e *pgconn.PgError
 	if errors.As(err, &e) {
@@ -43,6 +44,7 @@ func code(err error) string {
 }
 
 // fault is an error with the name of the database, which prevents a second prefix.
+// An error passes through several functions that could add the name: explain and at leave out those that have it.
 type fault struct {
 	name string
 	err  error
@@ -63,6 +65,8 @@ func (db database) refusal(err error) error {
 	switch c := code(err); {
 	case c == "" || c == divisionByZero:
 		return err
+	// The class is the first two characters; a division by zero is what the store's own checks use to fail a commit,
+	// and no fault of the data.
 	case c[:2] == "22", c[:2] == "23", c[:2] == "54": // data, constraints, limits of the server
 		return db.at("%w: %w", store.ErrRefused, err)
 	}

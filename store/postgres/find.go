@@ -13,6 +13,7 @@ import (
 )
 
 // Load implements [store.Tx]. Cases that this transaction has appended are taken from memory.
+// The rows are read outside of a snapshot if the transaction has not begun: see loadTree for why this is safe.
 func (tx *transaction) Load(_ context.Context, root workitem.CaseID) (*state.Tree, error) {
 	if err := tx.readable(); err != nil {
 		return nil, err
@@ -45,6 +46,8 @@ func (tx *transaction) findRoot(id [16]byte) (workitem.CaseID, error) {
 	if c := tx.appended.Case(id); c != nil {
 		return c.Root, nil
 	}
+	// Nothing is asked of the server for what this transaction has opened: the connection may still be busy with a
+	// part of it (see landed).
 	if it := tx.appended.Item(id); it != nil { // its case changed with it
 		return tx.appended.Case(it.Case).Root, nil
 	}
@@ -90,6 +93,7 @@ func (tx *transaction) Steps(_ context.Context, owner [16]byte) ([]*workitem.Ste
 	if err != nil {
 		return nil, tx.met(err)
 	}
+	// The rows are those from before the transaction, whose own steps replace them.
 	return tx.appended.Steps(all, owner), nil
 }
 
@@ -110,6 +114,7 @@ func (tx *transaction) KeyHolders(_ context.Context, workflow, key string) ([]wo
 		ids = append(ids, tables.ID[workitem.CaseID](r))
 		return r.Err
 	})
+	// A row may be that of a case which this transaction has ended; its newer value decides.
 	holders := tables.HoldersOf(workflow, key, ids, tx.appended.Case)
 	return slices.DeleteFunc(holders, tx.appended.Removed), tx.met(err)
 }
@@ -143,6 +148,8 @@ func (tx *transaction) KeyStarts(_ context.Context, workflow, key string, after 
 	if err := tx.readable(); err != nil {
 		return nil, err
 	}
+	// Locked as for the holders: two engines that count at the same time would each miss the start of the other, and
+	// admit one too many.
 	if err := tx.lockKey(workflow, key); err != nil {
 		return nil, err
 	}
@@ -165,12 +172,14 @@ func (tx *transaction) Answered(_ context.Context, key string) (*store.Entry, er
 	return e, tx.met(err)
 }
 
+// The places where a key may be, from the nearest: this transaction, what it knows to be unused, the table.
 func (tx *transaction) answered(key string) (*store.Entry, error) {
 	for i := range tx.appended {
 		if e := tx.appended[i].Entry; e.Key == key && !tx.appended.Removed(e.Root) {
 			return e, nil
 		}
 	}
+	// PrefetchKeys has looked it up with the other keys of the batch, in one round trip.
 	if tx.unused[key] {
 		return nil, unknownKey(key)
 	}
@@ -209,6 +218,8 @@ func (tx *transaction) PrefetchKeys(_ context.Context, keys []string) error {
 		hashes[i] = keyHash(key)
 	}
 	err := tx.w.each(usedKeys, []any{hashes}, func(r *tables.Row) error {
+		// What is found is not kept: it is read again, with its entry, by the command with that key. A key is in use
+		// only if a caller repeats its command.
 		used[r.Number()-1] = true
 		return r.Err
 	})

@@ -17,15 +17,19 @@ import (
 func allowed(query string) error {
 	for _, words := range beginnings(query) {
 		first, second, _ := strings.Cut(words, " ")
+		// The first group ends the transaction, or changes the state of the session on which the store relies: its
+		// prepared statements, its settings, the channel that it listens to.
 		switch first {
 		case "BEGIN", "START", "COMMIT", "END", "ROLLBACK", "ABORT", "SAVEPOINT", "RELEASE", "DISCARD", "LISTEN", "UNLISTEN", "RESET",
 			"DEALLOCATE":
 			return sqlkit.Refusal(first)
 		case "PREPARE":
+			// A prepared transaction would outlive the command, and keep its locks until a person ends it.
 			if second == "TRANSACTION" {
 				return sqlkit.Refusal(words)
 			}
 		case "SET":
+			// Both end with the transaction.
 			if second != "LOCAL" && second != "CONSTRAINTS" {
 				return sqlkit.Refusal(words)
 			}
@@ -35,6 +39,7 @@ func allowed(query string) error {
 }
 
 // beginnings returns the first two words of each statement, in capitals.
+// For example, "SET x = 1; -- COMMIT" and, in a second line, "SELECT 'ROLLBACK'" begin with SET X and with SELECT.
 func beginnings(query string) []string {
 	var all []string
 	s := scanner{rest: query}
@@ -86,6 +91,7 @@ func (s *scanner) next() (word string, end bool) {
 	return "", false
 }
 
+// A byte of 0x80 or more is part of a letter in UTF-8, and the server takes all of these for letters of a name.
 func isLetter(c byte) bool {
 	return c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80
 }
@@ -158,6 +164,7 @@ func (s *scanner) skipDollar() {
 	for n < len(s.rest) && isWord(s.rest[n]) && s.rest[n] != '$' {
 		n++
 	}
+	// A tag does not begin with a digit: $1$ is a parameter, followed by a dollar sign.
 	if n < len(s.rest) && s.rest[n] == '$' && (n == 1 || isLetter(s.rest[1])) {
 		s.skipTo(n+1, s.rest[:n+1])
 	} else {

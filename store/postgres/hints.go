@@ -51,6 +51,7 @@ func (s *Store) Hints() <-chan store.Hint { return s.hints.in }
 
 // queue adds the notification to the statements of a commit, if there are other engines and this one has not notified
 // them for a busy pace.
+// The commit costs more with it, and is known to the others as soon as it has happened.
 func (h *hints) queue(tx *transaction, b *batch) {
 	h.mu.Lock()
 	// At most one commit in a busy pace pays for NOTIFY.
@@ -69,6 +70,12 @@ func (h *hints) queue(tx *transaction, b *batch) {
 }
 
 // committed collects the changes of a commit that its own notification did not report, if there are other engines.
+// For example, after a quiet second:
+//
+//	0 ms   a commit, with its own notification
+//	2 ms   a commit: its root case is collected, and the timer is set
+//	4 ms   another one: collected; the timer stays as it is
+//	7 ms   one notification for both
 func (h *hints) committed(tx *transaction) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -93,6 +100,8 @@ func (h *hints) committed(tx *transaction) {
 
 // noteNotified records that the other engines were notified, and so are at the busy pace for a while. The lock
 // is held.
+// While they are at the busy pace, a lost notification delays them by that pace only, so the next one need not be
+// part of a commit.
 func (h *hints) noteNotified() {
 	if h.notified = true; h.quiet != nil {
 		h.quiet.Reset(busyPace)
@@ -144,6 +153,11 @@ func notify(c *conn, from int64, kind, text string) error {
 }
 
 // payload is what [hints.take] reads.
+// For engine 7:
+//
+//	7:c:qrvM...   it has changed these root cases
+//	7:f:          it has offered jobs that are free
+//	7:s:          it has changed settings
 func payload(from int64, kind, text string) string { return fmt.Sprintf("%d:%s:%s", from, kind, text) }
 
 // texts16 encodes ids in base64, in as many payloads as they need.
@@ -160,6 +174,7 @@ func texts16(roots map[workitem.CaseID]struct{}) (texts []string) {
 }
 
 // take decodes a notification and passes it to the engine. It is dropped if the channel is full.
+// What cannot be decoded is dropped, as a lost notification: it may be that of an engine of a later version.
 func (h *hints) take(payload string) {
 	from, rest, _ := strings.Cut(payload, ":")
 	kind, text, ok := strings.Cut(rest, ":")
@@ -196,6 +211,7 @@ func (h *hints) close() {
 	if h.closed {
 		return
 	}
+	// The lock is held, so no send is under way when the channel is closed.
 	h.closed = true
 	for _, timer := range []*time.Timer{h.timer, h.quiet} {
 		if timer != nil {

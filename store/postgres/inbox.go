@@ -15,6 +15,7 @@ func (tx *transaction) Requests(_ context.Context, after int64, max int) ([]stor
 	if err := tx.readable(); err != nil {
 		return nil, err
 	}
+	// Replies are written at the commit, so the table does not show yet which requests this transaction has answered.
 	answered := make(map[int64]bool, len(tx.replies))
 	for _, r := range tx.replies {
 		answered[r.id] = true
@@ -36,6 +37,8 @@ func (tx *transaction) Reply(_ context.Context, id int64, a store.Answer) error 
 	if err := tx.readable(); err != nil {
 		return err
 	}
+	// It is not locked here. The commit checks again that the request is there and has no reply, as another engine
+	// may be faster.
 	_, found, err := tx.w.number("SELECT id FROM @.requests WHERE id = $1 AND replied IS NULL", id)
 	if err != nil {
 		return tx.met(err)
@@ -48,6 +51,7 @@ func (tx *transaction) Reply(_ context.Context, id int64, a store.Answer) error 
 }
 
 // Reachable implements [store.Watcher].
+// Any process that can connect to the server can leave a command.
 func (s *Store) Reachable() bool { return true }
 
 // Changed implements [store.Watcher]. It makes no query, since a process that leaves a command notifies the engine. So

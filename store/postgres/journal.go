@@ -11,6 +11,11 @@ import (
 )
 
 // Journal implements [store.Reader].
+// How the entries are found:
+//
+//	of one root case        by revision, a part of the primary key: no other entry is read
+//	of several root cases   all entries of each, which are then sorted by position
+//	of all                  by the index of positions
 func (r *reader) Journal(_ context.Context, f store.JournalFilter) ([]*store.Entry, error) {
 	w := newConditions()
 	desc := ""
@@ -28,6 +33,7 @@ func (r *reader) Journal(_ context.Context, f store.JournalFilter) ([]*store.Ent
 	}
 	w.AddEntries(f)
 	if f.Settled {
+		// Below the horizon no transaction is in progress, so no entry can appear there any more.
 		w.Plain("j.seq < " + horizon)
 	}
 	order := "j.seq"
@@ -60,6 +66,7 @@ func boundRevisions(w *tables.Conditions, f store.JournalFilter) {
 	}
 }
 
+// The driver encodes arrays of this type; that of case ids it does not know.
 func uuids(list []workitem.CaseID) [][16]byte {
 	all := make([][16]byte, len(list))
 	for i, id := range list {
@@ -71,6 +78,8 @@ func uuids(list []workitem.CaseID) [][16]byte {
 // Counts implements [store.Reader].
 func (r *reader) Counts(context.Context) ([]store.Count, error) {
 	var all []store.Count
+	// Both tables are read by one statement, and so in one snapshot: Idle moves rows from one to the other, and they
+	// would be counted twice or not at all.
 	err := r.c.each("SELECT what, workflow, task, state, sum(n)::bigint FROM (SELECT * FROM @.counts UNION ALL "+
 		"SELECT * FROM @.count_deltas) c GROUP BY 1, 2, 3, 4 HAVING sum(n) > 0 ORDER BY 1, 2, 3, 4", nil,
 		func(row *tables.Row) error {
@@ -109,6 +118,7 @@ func (r *reader) Backlog(_ context.Context, now time.Time) ([]store.QueueBacklog
 
 // Answered implements [store.Reader].
 func (r *reader) Answered(_ context.Context, key string) (*store.Entry, error) {
+	// A reader sees what is committed, and no cases in the memory of an engine.
 	found, err := keyedEntries(r.c, r.nets, tables.NothingNewer, key)
 	if err == nil && len(found) == 0 {
 		err = unknownKey(key)

@@ -46,6 +46,7 @@ func (s *Store) ReadLimits(ctx context.Context, keys []store.LimitKey) (view sto
 }
 
 // LimitRows implements [store.Reader].
+// UNION and not UNION ALL: a row may have a key that is asked for and also the text.
 func (r *reader) LimitRows(_ context.Context, f store.LimitFilter) (view store.LimitView, err error) {
 	at, _, err := r.c.number("SELECT " + now)
 	if err != nil {
@@ -78,6 +79,7 @@ func limitRow(r *tables.Row) store.LimitRow {
 	return store.LimitRow{LimitKey: store.LimitKey{Limit: r.Text(), Key: r.Text()}, State: r.JSON(), Until: r.Number(), Version: r.Number()}
 }
 
+// A list of rows is passed as one array for each column, see columns.go.
 func columnsOf(keys []store.LimitKey) (names, of []string) {
 	for _, key := range keys {
 		names, of = append(names, key.Limit), append(of, key.Key)

@@ -14,6 +14,8 @@ import (
 
 // The conditions of the partial indexes.
 const (
+	// The server uses a partial index for a query whose conditions imply that of the index. It recognizes this
+	// reliably only if the text is the same.
 	liveItem = "state IN ('initialized', 'started')"
 	liveJob  = "state IN ('pending', 'running', 'waiting')"
 	liveStep = "state = 'waiting'"
@@ -70,6 +72,7 @@ func loadTree(
 }
 
 // loadTrees reads the trees of root cases from the tables, in their order.
+// It is for readers, so no case is newer in memory.
 func loadTrees(c *conn, nets *tables.Nets, roots []workitem.CaseID) ([]*state.Tree, error) {
 	stored, err := loadCases(c, nets, someRoots(roots))
 	if err != nil {
@@ -90,6 +93,7 @@ func oneRoot(root workitem.CaseID) ofRoots { return ofRoots{" = $1", uuid(root)}
 func someRoots(roots []workitem.CaseID) ofRoots { return ofRoots{" = ANY($1)", uuids(roots)} }
 
 // loadCases reads all cases of root cases, oldest first, with what they hold in memory except for their children.
+// Rows of all root cases are read by one statement for each kind, and assigned to their cases in memory.
 func loadCases(c *conn, nets *tables.Nets, of ofRoots) ([]*state.Case, error) {
 	var all []*state.Case
 	err := c.each("SELECT "+tables.Cases.List("")+" FROM @.cases WHERE root"+of.is+" ORDER BY id", []any{of.arg},
@@ -180,6 +184,7 @@ func loadHeld(c *conn, roots ofRoots, cases []*state.Case) (map[workitem.CaseID]
 }
 
 // latestActivations lists the activations that may have items.
+// The three lists are the columns of one table of activations, which the query joins: see unnest in loadHeld.
 func latestActivations(cases []*state.Case) (ids []pgtype.UUID, names []string, generations []int64) {
 	ids, names, generations = []pgtype.UUID{}, []string{}, []int64{}
 	for _, c := range cases {
@@ -195,6 +200,8 @@ func latestActivations(cases []*state.Case) (ids []pgtype.UUID, names []string, 
 }
 
 // findRoot finds the root case of a case, item or job in the tables.
+// An id is in one of the three tables. LIMIT 1 ends the search at the first row, and the tables are listed by how
+// often commands name what is in them.
 func findRoot(c *conn, any16 [16]byte) (workitem.CaseID, error) {
 	var root workitem.CaseID
 	if any16 == ([16]byte{}) {
@@ -212,6 +219,7 @@ func findRoot(c *conn, any16 [16]byte) (workitem.CaseID, error) {
 }
 
 // ownedSteps reads the steps of an owner, oldest first.
+// These are all steps, with those that have ended, from which a function continues.
 func ownedSteps(c *conn, owner [16]byte) ([]*workitem.Step, error) {
 	var all []*workitem.Step
 	err := c.each("SELECT "+tables.Steps.List("")+" FROM @.steps WHERE owner = $1 ORDER BY id", []any{owner},

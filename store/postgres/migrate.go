@@ -43,6 +43,8 @@ func (s *Store) migrate(ctx context.Context, c *conn) error {
 	return err
 }
 
+// It is for a role that may not make tables: the schema is made by another program, and an engine that would not find
+// its tables is refused when it is opened.
 func (s *Store) mustBeMigrated(c *conn) error {
 	there, err := hasSchema(c)
 	if err != nil {
@@ -60,6 +62,7 @@ func (s *Store) mustBeMigrated(c *conn) error {
 
 // upToDate reports whether no migration is missing. It needs no lock: in most cases nothing is missing, and the lock of
 // migrations would serialize engines that start at the same time.
+// If none is missing, mustBeWhole looks for a table that was dropped, before a statement needs it.
 func (s *Store) upToDate(c *conn) (bool, error) {
 	there, err := hasSchema(c)
 	if err != nil || !there {
@@ -79,6 +82,8 @@ func hasSchema(c *conn) (bool, error) {
 }
 
 // lockKey is the key of an advisory lock of the schema; its argument distinguishes the uses.
+// A lock of the server is a number of 64 bits. Two texts may have the same hash; then one waits for the other without
+// need.
 const lockKey = "hashtextextended('tasq ' || $1 || ' @', 0)"
 
 // applyMigrations runs in one transaction, since PostgreSQL can roll back changes of a schema: a crash leaves the old
@@ -122,6 +127,8 @@ func (s *Store) applyMigrations(ctx context.Context, c *conn) error {
 		return err
 	}
 	for _, m := range pending {
+		// By the simple protocol: a migration has several statements. It is not passed through c.exec, which replaces
+		// the sign that stands for the schema: the names are found by search_path instead.
 		if _, err := c.pg.PgConn().Exec(ctx, m.SQL).ReadAll(); err != nil {
 			return s.notMigrated(m, err)
 		}
@@ -134,6 +141,8 @@ func (s *Store) applyMigrations(ctx context.Context, c *conn) error {
 }
 
 // pendingMigrations lists the migrations that the schema lacks.
+// The list of versions and the checksums are compared: a schema of a later version, or one whose migrations were
+// other texts, is an error.
 func pendingMigrations(c *conn) ([]sqlkit.Migration, error) {
 	folder, err := fs.Sub(schemaFiles, "schema")
 	if err != nil {

@@ -49,6 +49,8 @@ func newSender(c *conn) *sender {
 	return s
 }
 
+// After an error the server refuses the other statements of the transaction, so they are not sent. The batches are
+// taken out of the channel all the same, or send would block.
 func (s *sender) work() {
 	defer close(s.over)
 	for b := range s.queued {
@@ -61,6 +63,8 @@ func (s *sender) work() {
 	}
 }
 
+// It blocks while maxQueued batches wait: this process may encode faster than the server works, and would keep all of
+// it in memory.
 func (s *sender) send(b *batch) {
 	s.pending.Add(1)
 	s.queued <- b
@@ -97,6 +101,7 @@ func (p *parts) wait() {
 }
 
 // part sends what was queued since the last part.
+// The statements are moved to a new batch, since the caller goes on to fill the given one while these are sent.
 func (tx *transaction) part(b *batch) {
 	if len(b.b.QueuedQueries) == 0 {
 		return
@@ -188,6 +193,8 @@ func (tx *transaction) landedLocked() error {
 func (p *parts) isCheck(statement int) bool { return slices.Contains(p.checks, statement) }
 
 // mark describes an appended entry.
+// An entry of a case that has ended is sent once there are enough of them; that of a removed one is never sent, since
+// nothing of it is to be written but its removal.
 type mark struct {
 	over  bool // its tree has ended, or was removed
 	ended bool // it has ended
@@ -233,6 +240,8 @@ func (tx *transaction) sendEnded() {
 	}
 	tx.endings = 0
 	b := &batch{sql: tx.w.sql}
+	// As a commit does, the part begins with the fence and the check of its trees: if this engine was declared dead,
+	// or another one has changed a tree, the first statements fail and nothing is written.
 	tx.queueFence(b)
 	roots, last := inOrder(before(entries))
 	tx.queueCheck(b, roots, last)
@@ -249,6 +258,8 @@ func (tx *transaction) sendEnded() {
 }
 
 // maySendEarly reports whether a part is sent before the commit.
+// Not after the user's SQL has had the connection, nor within a savepoint: what is sent then could not be rolled back
+// alone.
 func (tx *transaction) maySendEarly() bool {
 	tx.w.mu.Lock()
 	defer tx.w.mu.Unlock()

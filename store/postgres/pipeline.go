@@ -47,6 +47,7 @@ func (x *pipeline) send(b *batch) {
 }
 
 // do calls f unless there was an error.
+// The first error is kept and ends the pipeline: the server would refuse the statements that follow.
 func (x *pipeline) do(f func() error) {
 	if x.err != nil {
 		return
@@ -112,6 +113,7 @@ func (x *pipeline) add(b *batch) error {
 var binaryResults = []int16{pgx.BinaryFormatCode}
 
 // read reads the results up to the next Sync.
+// Only the last row of the last statement is kept: the number of the next transaction. No other result is needed.
 func (x *pipeline) read() error {
 	for ; x.n > 0; x.n-- {
 		answer, err := x.p.GetResults()
@@ -159,6 +161,7 @@ func (x *pipeline) prepare(batches ...*batch) error {
 			if err := x.pause(); err != nil {
 				return err
 			}
+			// Statements are never dropped, so their number names the next one. There are a few dozen texts.
 			name := "tasq_" + strconv.Itoa(len(x.c.prepared))
 			s, err := x.c.pg.PgConn().Prepare(context.Background(), name, q.SQL, nil)
 			if err != nil {
@@ -179,6 +182,7 @@ func (x *pipeline) prepare(batches ...*batch) error {
 }
 
 // pause reads the results of what was sent. The transaction continues.
+// Sync outside of a transaction would commit what was sent; here there is a transaction, which goes on: see send.
 func (x *pipeline) pause() error {
 	if x.p == nil {
 		return nil

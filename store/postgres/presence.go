@@ -69,6 +69,7 @@ func (s *Store) openPresence(ctx context.Context) (p *presence, err error) {
 }
 
 // poll requests, at each interval, a check for commands of other programs.
+// It only sets the flag that Changed returns, after which the engine reads the table.
 func (p *presence) poll(ctx context.Context) {
 	defer close(p.done)
 	again := time.NewTicker(p.s.db.set.poll)
@@ -167,6 +168,7 @@ func (p *presence) listen(ctx context.Context) {
 		n, err := p.next(ctx)
 		switch {
 		case err == nil && n == nil:
+		// Notifications of commands have no payload, and those of other engines always have one.
 		case err == nil && n.Payload != "":
 			p.s.hints.take(n.Payload)
 		case err == nil:
@@ -213,6 +215,7 @@ func (p *presence) again(ctx context.Context) bool {
 			return false
 		}
 		select {
+		// The server may be restarting; each attempt before it accepts connections fails at once.
 		case <-time.After(reconnect):
 		case <-ctx.Done():
 			return false
@@ -221,6 +224,7 @@ func (p *presence) again(ctx context.Context) bool {
 }
 
 // check returns an error that wraps [store.ErrLost] once another engine has the lock.
+// The goroutine that lost the lock cannot stop the engine; the next call of the store does, through this error.
 func (p *presence) check() error {
 	if err, ok := p.lostLock.Load().(error); ok {
 		return p.s.db.taken(err)

@@ -43,6 +43,7 @@ func addID[T any](w *conditions, term string, id workitem.Key[T]) {
 }
 
 // addRoots selects the rows of root cases, unless there are no root cases.
+// Nil means any root case; an empty list means none, and finds nothing.
 func (w *conditions) addRoots(column string, roots []workitem.CaseID) {
 	if roots != nil {
 		w.Add(column+" = ANY(?)", uuids(roots))
@@ -76,6 +77,8 @@ func codeOf(prefix string) string {
 }
 
 // codeText is the text of a code within the JSON of a failure.
+// The expression returns the code as it is written in the text, with its escapes. So the code that is searched is
+// written the same way, by the same function.
 func codeText(code string) string {
 	text := string(state.AppendFailure(nil, &workitem.Failure{Code: code}))
 	return strings.TrimSuffix(strings.TrimPrefix(text, `{"retryable":false,"code":"`), `"}`)
@@ -248,6 +251,7 @@ func (r *reader) Jobs(_ context.Context, f store.JobFilter) ([]*state.Job, error
 	}
 	if !f.Due.IsZero() {
 		w.Add("j.due <= ?", state.Micros(f.Due))
+		// A job that is not started by time, such as one that waits for an event, has the zero time.
 		w.Add("j.due > ?", state.Micros(time.Time{}))
 	}
 	var end string
@@ -266,9 +270,12 @@ func (r *reader) Jobs(_ context.Context, f store.JobFilter) ([]*state.Job, error
 }
 
 // Steps implements [store.Reader].
+// Steps have no index by workflow or task, as they are asked for by their owner or their case.
 func (r *reader) Steps(_ context.Context, f store.StepFilter) ([]*workitem.Step, error) {
 	w := newConditions()
 	addID(&w, "s.owner = ?", f.Item)
+	// The root is looked up first: it begins the key of each table, and a job or a case is found by its own index on
+	// id.
 	addID(&w, "s.root = (SELECT root FROM @.jobs WHERE id = ?) AND s.job = ?", f.Job)
 	addID(&w, "s.root = (SELECT root FROM @.cases WHERE id = ?) AND s.case_id = ?", f.Case)
 	addID(&w, "s.root = ?", f.Root)

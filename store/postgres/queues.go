@@ -10,6 +10,7 @@ import (
 
 // queuesOf lists the queues of a table that have live rows. It skips from one name to the next in the index, whatever
 // the number of rows in between; the last row is NULL.
+// With the queues a and b, q has the rows a, b and NULL: three lookups in the index.
 func queuesOf(table, live string) string {
 	next := func(after string) string {
 		return "(SELECT queue FROM @." + table + " WHERE " + live + after + " ORDER BY queue LIMIT 1)"
@@ -36,6 +37,7 @@ func (r *reader) Queues(_ context.Context, most int) ([]store.QueueCount, bool, 
 	if err != nil {
 		return nil, false, err
 	}
+	// One name more than are returned was asked for, which shows whether there are more.
 	q.More = q.More || len(queues) > store.MaxQueues
 	const named = liveJob + " AND queue <> ''"
 	seen := make(map[string]bool)

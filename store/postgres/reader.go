@@ -19,6 +19,7 @@ type reader struct {
 }
 
 // Tree implements [store.Reader].
+// A view has one snapshot, so the queries of a tree need no check against each other, as those of a transaction do.
 func (r *reader) Tree(_ context.Context, root workitem.CaseID) (*state.Tree, error) {
 	return loadTree(r.c, r.nets, root, tables.NothingNewer)
 }
@@ -74,8 +75,10 @@ func (r *reader) Do(statement string, f func() error) error {
 }
 
 // Met implements [sqlkit.Scope].
+// Do has rolled back to its savepoint already, so the error concerns only its statement.
 func (r *reader) Met(err error) error { return err }
 
+// Handles that the user has kept fail from then on: the connection goes back to the pool, and may be in another view.
 func (r *reader) end() {
 	r.ended = true
 	if r.user != nil {

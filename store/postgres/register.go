@@ -17,6 +17,7 @@ func (s *Store) Register(ctx context.Context, defs []*store.Definition) error {
 	if err := s.ready(ctx); err != nil {
 		return err
 	}
+	// The connection may be in a transaction that was begun ahead, of which this must not become a part.
 	s.dropAhead()
 	return s.db.explain(s.w.transaction(ctx, func() error { return s.register(defs) }))
 }
@@ -27,6 +28,8 @@ func (s *Store) register(defs []*store.Definition) error {
 		if err != nil {
 			return err
 		}
+		// Compiled as a reader would: a document that does not compile would otherwise be found when a case of it is
+		// loaded.
 		if _, err := tables.Compile(string(doc)); err != nil {
 			return fmt.Errorf("register workflow %s: %w", d.Name, err)
 		}

@@ -17,6 +17,7 @@ func (tx *transaction) queueRemoved(b *batch) map[workitem.CaseID]bool {
 	if len(gone) == 0 {
 		return gone
 	}
+	// Sorted, as all rows that a transaction locks: see write.
 	roots := ids(sorted(maps.Keys(gone)), func(id workitem.CaseID) workitem.CaseID { return id })
 	for _, query := range removals {
 		b.queue(query, roots)

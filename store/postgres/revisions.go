@@ -40,6 +40,7 @@ func (tx *transaction) appendedTo(roots map[workitem.CaseID]*place) {
 		tx.revs = make(map[workitem.CaseID]revision, len(roots))
 	}
 	for root, p := range roots {
+		// The server looks the revision up.
 		if p.known == unknown {
 			delete(tx.revs, root)
 		} else {
@@ -56,6 +57,7 @@ func (tx *transaction) keepRevisions() {
 	}
 	for i, m := range tx.marks {
 		if m.over {
+			// A tree that has ended, or was removed, hardly gets another entry.
 			delete(known, tx.appended[i].Entry.Root)
 		}
 	}

@@ -27,6 +27,12 @@ func (all rowsOf[K, T]) put(id K, r row[T]) {
 }
 
 // queueTables adds the statements that write the changed rows, and counts the changes.
+// A transaction with two commands:
+//
+//	command 1 opens case A and item a    cases {A: was nil}   items {a: was nil}
+//	command 2 starts item a              cases {A: was nil}   items {a: was nil}, both in their newer state
+//	written                              INSERT of A and of a, with what command 2 has left
+//	counted                              one more started case, one more started item
 func (tx *transaction) queueTables(b *batch, entries []tables.Command) {
 	cases := make(rowsOf[workitem.CaseID, *state.Case])
 	items := make(rowsOf[workitem.ID, *workitem.Item])
@@ -39,6 +45,8 @@ func (tx *transaction) queueTables(b *batch, entries []tables.Command) {
 		clear(was)
 		// Later commands of the transaction may change the same row: put keeps the state from before the
 		// first of them.
+		// Cases come before items and jobs of the same command: these take the workflow and the state before the
+		// command from their case, which changes whenever one of them does.
 		for i, v := range c.Dirty.Cases {
 			was[v.ID] = c.Dirty.Was[i]
 			cases.put(v.ID, caseRow{v: v, was: c.Dirty.Was[i], root: root, workflow: v.Workflow})
@@ -57,6 +65,8 @@ func (tx *transaction) queueTables(b *batch, entries []tables.Command) {
 			}
 			jobs.put(v.ID, r)
 		}
+		// A step that the transaction opens has no row yet, and is inserted. Any other is written by an upsert, which
+		// costs more.
 		opened := openedSteps(c)
 		for _, v := range c.Dirty.Steps {
 			if _, is := fresh[v.ID]; is || opened[v.ID] {
@@ -124,6 +134,7 @@ func write[K ~[16]byte, T comparable](tx *transaction, b *batch, how written[T],
 }
 
 // sorted sorts rows by their keys.
+// The root comes first, as in the primary keys: the rows of one tree are adjacent, in the table and in the index.
 func (w written[T]) sorted(l []row[T]) []row[T] {
 	slices.SortFunc(l, func(a, b row[T]) int {
 		x, y := w.id(a), w.id(b)
@@ -133,6 +144,7 @@ func (w written[T]) sorted(l []row[T]) []row[T] {
 }
 
 // values returns the values of a map in the order of their ids.
+// A map has no order, and the order of the rows is that in which the server locks them.
 func values[K interface {
 	comparable
 	~[16]byte
@@ -185,6 +197,7 @@ func (t *tally) items(r itemRow) {
 	}
 }
 
+// Jobs have no histogram of durations: how long work takes is counted with its items.
 func (t *tally) jobs(r jobRow) {
 	if r.was != nil {
 		t.counts[store.Count{What: "job", Workflow: r.workflow, Task: r.v.Task, State: r.was.State.String()}]--
@@ -208,6 +221,10 @@ type deltas struct {
 }
 
 // newDeltas returns the statements for a table with the given columns and types.
+// For a table t with the columns what and n:
+//
+//	many     INSERT INTO @.t (what, n) SELECT * FROM unnest($1::text[], $2::bigint[])
+//	few[2]   INSERT INTO @.t (what, n) VALUES ($1::text, $2::bigint), ($3::text, $4::bigint)
 func newDeltas(table string, columns ...string) (d deltas) {
 	var names, types, arrays []string
 	for i, c := range columns {
@@ -229,6 +246,7 @@ func newDeltas(table string, columns ...string) (d deltas) {
 }
 
 // queue adds the statement for n rows: row returns a single row, columns returns all as columns.
+// Only one of both functions is called, since each encodes all values.
 func (d deltas) queue(b *batch, n int, row func(i int) []any, columns func() []any) {
 	switch {
 	case n == 0:
@@ -269,6 +287,8 @@ func (t *tally) queue(b *batch) {
 func hourOf(e store.Ended) int64 { return e.Hour.Unix() / 3600 }
 
 // changedCounts lists the changed counts with their changes.
+// A transaction in which one item starts and another one ends leaves the number of started ones as it was, and
+// inserts no row for it.
 func changedCounts[C comparable](all map[C]int64, set func(*C, int64)) (list []C) {
 	for c, n := range all {
 		if n != 0 {

@@ -23,6 +23,8 @@ func (tx *transaction) Setting(_ context.Context, name string) (value json.RawMe
 	if err := tx.readable(); err != nil {
 		return nil, err
 	}
+	// A command changes a part of a setting and writes all of it: without the lock, two engines could each write what
+	// they read, and lose the part of the other.
 	if err := tx.lockKey("settings/", name); err != nil {
 		return nil, err
 	}
@@ -39,6 +41,7 @@ func (tx *transaction) Setting(_ context.Context, name string) (value json.RawMe
 }
 
 // queueSettings adds the statements that write settings to a commit.
+// They are written in their order, so the last value of a name counts.
 func (tx *transaction) queueSettings(b *batch) {
 	for _, s := range tx.settings {
 		if s.Value == nil {

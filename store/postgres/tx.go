@@ -61,6 +61,7 @@ type transaction struct {
 	ended   bool
 }
 
+// A reply is written to the row of its request, from which the process that left the request takes it.
 type reply struct {
 	id     int64
 	answer store.Answer
@@ -72,6 +73,7 @@ func (tx *transaction) usable() error {
 	return tx.usableLocked()
 }
 
+// The lock is that of the connection, since a callback that has overrun its time may ask while the transaction ends.
 func (tx *transaction) usableLocked() error {
 	if tx.ended {
 		return sqlkit.ErrOver
@@ -120,10 +122,14 @@ func (tx *transaction) Append(_ context.Context, e *store.Entry, t *state.Tree) 
 		if !ok {
 			continue
 		}
+		// An entry is decoded with the net of its case. Without its definition in the database it could not be read
+		// again.
 		if _, err := tx.s.nets.Get(tx, opened.Case.Fingerprint); err != nil {
 			return fmt.Errorf("append %q: register workflow %s first: %w", e.Command, opened.Case.Workflow, tx.met(err))
 		}
 	}
+	// A key is that of one entry for good. The answer to a repeated command would otherwise depend on which entry is
+	// found.
 	if e.Key != "" {
 		if _, err := tx.answered(e.Key); !errors.Is(err, store.ErrNotFound) {
 			return errors.Join(tx.met(err), fmt.Errorf("append %q: key %q is taken: %w", e.Command, e.Key, store.ErrConflict))
@@ -165,6 +171,7 @@ func (tx *transaction) DB() domain.DB {
 		return sqlkit.DeadDB()
 	}
 	tx.gave = true
+	// One value for the whole transaction, which its end makes unusable.
 	if tx.user == nil {
 		tx.user = sqlkit.NewUserDB(userConn{tx.w.raw}, tx, domain.Postgres)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/tasq-dev/tasq/store/internal/tables"
 )
 
+// The names are taken from the migrations, so that no list of tables can be forgotten.
 var createTable = regexp.MustCompile(`(?m)^CREATE TABLE (?:IF NOT EXISTS )?(\w+)`)
 
 // tableNames are the tables that the migrations make.

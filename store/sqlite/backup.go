@@ -55,6 +55,7 @@ func (s *Store) Backup(ctx context.Context, to string, o store.BackupOptions) (e
 	if err := syncPath(part); err != nil {
 		return at(to, "the copy cannot be written: %w", err)
 	}
+	// Rename replaces a file without a question, and the copy may have taken minutes.
 	if err := s.mayWrite(to, o.Overwrite); err != nil { // it may have been created meanwhile
 		return err
 	}
@@ -109,7 +110,6 @@ func (s *Store) copyTo(ctx context.Context, to string, progress func(pages, of i
 	}
 	// The connection has a read transaction, begun by snapshot. Without one, SQLite restarts the copy whenever another
 	// connection commits between two steps, and with a busy engine the copy never ends.
-	// connection commits between two steps, and with a busy engine never ends.
 	err = copyPages(ctx, c, to, progress)
 	return errors.Join(err, c.exec("ROLLBACK"), s.stillFrozen(c))
 }
@@ -134,6 +134,7 @@ func copyPages(ctx context.Context, c *conn, to string, progress func(pages, of 
 	if err != nil {
 		return err
 	}
+	// The context is compared between two steps, since a step cannot be interrupted.
 	for more := true; more && err == nil; {
 		if err = ctx.Err(); err == nil {
 			more, err = b.Step(backupPages)
@@ -147,6 +148,8 @@ func copyPages(ctx context.Context, c *conn, to string, progress func(pages, of 
 }
 
 // verifyCopy makes SQLite check the pages of a copy, and calls verify for the rest.
+// A faulty copy is found when it is made, and not when it is needed. quick_check does not compare the indexes with
+// their tables, which would take much longer.
 func verifyCopy(ctx context.Context, path string, verify func(context.Context, store.Store) error) error {
 	// Immutable: SQLite creates no log and no locks for a copy that no other process has open.
 	c, err := connect(ctx, dsn(path, immutable))
@@ -171,6 +174,7 @@ func verifyCopy(ctx context.Context, path string, verify func(context.Context, s
 	return errors.Join(verify(ctx, s), s.Close())
 }
 
+// The pages were written without a sync, each of which would be a wait: the file is synced once, as a whole.
 func syncPath(path string) error {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {

@@ -37,6 +37,8 @@ type conn struct {
 	frozen *stamp // of a reader that trusts the file not to change; see freeze
 }
 
+// rawConn is what the package uses of the driver's connection. All calls can take a context; see conn.ctx for those
+// that do.
 type rawConn interface {
 	driver.Conn
 	driver.ConnPrepareContext
@@ -48,6 +50,7 @@ type rawConn interface {
 // forms, each with its own text.
 const maxStmts = 200
 
+// The pragmas are run in their order, before any other statement: some have no effect later, such as page_size.
 func connect(ctx context.Context, dsn string, pragmas ...string) (*conn, error) {
 	connector, err := sqlite3.NewConnector(dsn)
 	if err != nil {
@@ -79,6 +82,7 @@ func adopt(given driver.Conn, pragmas ...string) (*conn, error) {
 	return c, nil
 }
 
+// The guard ends after the connection, so that no statement runs without it.
 func (c *conn) close() error {
 	c.forget()
 	defer c.unprotect()
@@ -86,6 +90,7 @@ func (c *conn) close() error {
 }
 
 // forget drops the prepared statements.
+// It may be called at any time at which no query is open: a statement that is needed again is prepared again.
 func (c *conn) forget() {
 	for _, s := range c.stmts {
 		_ = s.raw.Close() // the same error as that of the last run
@@ -94,6 +99,7 @@ func (c *conn) forget() {
 }
 
 // exec runs statements without preparing them.
+// For statements that are run once or seldom, and for several in one text, which cannot be prepared together.
 func (c *conn) exec(query string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -107,6 +113,7 @@ func (c *conn) execLocked(query string) error {
 }
 
 // stmt is a prepared statement.
+// The values to bind are kept with it, so that a call does not allocate a list for them.
 type stmt struct {
 	raw  rawStmt
 	args []driver.NamedValue
@@ -140,6 +147,7 @@ func (c *conn) prepare(query string) (*stmt, error) {
 	return s, nil
 }
 
+// The memory of the last call is used again, which is safe since a statement is not used twice at a time: see each.
 func (s *stmt) bind(args []driver.Value) []driver.NamedValue {
 	s.args = s.args[:0]
 	for i, a := range args {
@@ -161,6 +169,7 @@ func (c *conn) change(query string, args ...driver.Value) (int64, error) {
 	return c.changeLocked(query, args...)
 }
 
+// The driver reports the rows that the statement itself has changed, without those of triggers.
 func (c *conn) changeLocked(query string, args ...driver.Value) (int64, error) {
 	s, err := c.prepare(query)
 	if err != nil {
@@ -174,11 +183,16 @@ func (c *conn) changeLocked(query string, args ...driver.Value) (int64, error) {
 }
 
 // each calls f with every row of a query. f must not run the same query.
+// A prepared statement has one cursor, and statements are found by their texts: a second query with the same text
+// would need the cursor that the first is using. Queries with other texts may be nested, and c.open keeps their
+// statements.
 func (c *conn) each(query string, args []driver.Value, f func(*tables.Row) error) (err error) {
 	rows, err := c.query(query, args)
 	if err != nil {
 		return err
 	}
+	// Close resets the statement. Until then it is active for SQLite, also if f returned an error before the last
+	// row.
 	defer func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -219,6 +233,8 @@ func (c *conn) query(query string, args []driver.Value) (driver.Rows, error) {
 }
 
 // inTransactionLocked reports whether the connection is in a transaction, by trying to begin one.
+// Within a transaction BEGIN is an error that changes nothing. If it succeeds there was none, and the new one is
+// ended; should even that fail, the connection is in a transaction.
 func (c *conn) inTransactionLocked() bool {
 	if c.execLocked("BEGIN") != nil {
 		return true
@@ -229,6 +245,7 @@ func (c *conn) inTransactionLocked() bool {
 // number returns the first column of the only row; found is false if there is no row, or if it is NULL.
 func (c *conn) number(query string, args ...driver.Value) (n int64, found bool, err error) {
 	err = c.each(query, args, func(r *tables.Row) error {
+		// NULL is nil, which is no int64.
 		n, found = r.Values[0].(int64)
 		return nil
 	})
@@ -239,6 +256,8 @@ func (c *conn) number(query string, args ...driver.Value) (n int64, found bool, 
 
 // textOf returns an id as it is bound. Ids are texts of 36 bytes and not blobs of 16, so that they can be read and
 // typed in sqlite3. The order is the same.
+// A zero id is NULL: a root case has no parent, and a job of a case has no item. The partial indexes on child cases
+// leave out rows with NULL.
 func textOf[T any](k workitem.Key[T]) driver.Value {
 	if k.IsZero() {
 		return nil
@@ -249,6 +268,8 @@ func textOf[T any](k workitem.Key[T]) driver.Value {
 }
 
 // nullable returns NULL for an empty text.
+// Columns that are looked up by a value, such as the business key, have NULL for none, and no entry in a partial
+// index.
 func nullable(s string) driver.Value {
 	if s == "" {
 		return nil
@@ -256,6 +277,7 @@ func nullable(s string) driver.Value {
 	return s
 }
 
+// As text and not as a blob, so that the JSON functions of SQLite, and people with sqlite3, can read it.
 func jsonOf(data json.RawMessage) driver.Value {
 	if len(data) == 0 {
 		return nil
@@ -263,6 +285,8 @@ func jsonOf(data json.RawMessage) driver.Value {
 	return string(data)
 }
 
+// The encoding is that of the journal, with the code before the message: indexes and filters read the code by its
+// path.
 func failureOf(f *workitem.Failure) driver.Value {
 	if f == nil {
 		return nil
@@ -270,6 +294,7 @@ func failureOf(f *workitem.Failure) driver.Value {
 	return string(state.AppendFailure(nil, f))
 }
 
+// Times are numbers of microseconds, which compare and subtract as they are. NULL is a time that has not come.
 func timeOf(t time.Time) driver.Value {
 	if t.IsZero() {
 		return nil
@@ -277,6 +302,7 @@ func timeOf(t time.Time) driver.Value {
 	return state.Micros(t)
 }
 
+// SQLite has no type for it; 0 and 1 are its usual form.
 func boolOf(b bool) driver.Value {
 	if b {
 		return int64(1)

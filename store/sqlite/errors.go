@@ -16,6 +16,7 @@ import (
 var errClosed = fmt.Errorf("the store is closed: %w", fs.ErrClosed)
 
 // code returns the primary result code of an error of SQLite, 0 for any other.
+// The extended codes, such as those of an I/O error by operation, have the primary code in their lowest byte.
 func code(err error) int {
 	var e *driver.Error
 	if errors.As(err, &e) {
@@ -25,6 +26,7 @@ func code(err error) int {
 }
 
 // fault is an error with the name of the database, which prevents a second prefix.
+// An error passes through several functions that could add the name: explain and at leave out those that have it.
 type fault struct {
 	path string
 	err  error
@@ -66,6 +68,7 @@ func explain(path string, err error) error {
 	case sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_INTERRUPT, sqlite3.SQLITE_PROTOCOL:
 		return at(path, "%w, so nothing of this happened: %w", store.ErrUnavailable, err)
 	}
+	// Errors of decoding a row are not errors of SQLite: the file is readable, and its content is damaged.
 	switch {
 	case errors.Is(err, store.ErrCorrupt) && !errors.Is(err, sqlkit.ErrChanged):
 		return at(path, "%s: %w", cure, err)

@@ -14,6 +14,8 @@ import (
 )
 
 // Load implements [store.Tx]. Cases that are newer than the tables are taken from memory.
+// The tree is the caller's to change: values from the window are shared with readers, and are copied before their
+// first change (see state.Tree).
 func (tx *transaction) Load(_ context.Context, root workitem.CaseID) (*state.Tree, error) {
 	if err := tx.usable(); err != nil {
 		return nil, err
@@ -77,6 +79,8 @@ func (tx *transaction) Item(_ context.Context, id workitem.ID) (*store.ItemRow, 
 	return row, tx.met(err)
 }
 
+// An item in memory has no root and no workflow of its own, so its case is needed too, from wherever its newest value
+// is. These two never change, so a row that is older serves as well.
 func (tx *transaction) findItem(id workitem.ID) (*store.ItemRow, error) {
 	it := cmp.Or(tx.appended.Item(id), tx.s.window.items[id])
 	if it == nil {
@@ -103,6 +107,8 @@ func (tx *transaction) Steps(_ context.Context, owner [16]byte) ([]*workitem.Ste
 	if err != nil {
 		return nil, tx.met(err)
 	}
+	// From the oldest source to the newest, so that the newest value of a step replaces the others: the table, the
+	// window, this transaction.
 	for _, id := range tx.s.window.owned[owner] {
 		all = tables.PutStep(all, tx.s.window.steps[id])
 	}
@@ -160,6 +166,7 @@ func (tx *transaction) Answered(_ context.Context, key string) (*store.Entry, er
 }
 
 func (tx *transaction) answered(key string) (*store.Entry, error) {
+	// A key that was used earlier in this transaction is in no table yet.
 	for i := range tx.appended {
 		if e := tx.appended[i].Entry; e.Key == key && !tx.gone(e.Root) {
 			return e, nil

@@ -62,6 +62,8 @@ func (tx *transaction) Reply(_ context.Context, id int64, a store.Answer) error 
 	return nil
 }
 
+// They are written with the entries at the commit, so a command that was rolled back leaves its request without a
+// reply.
 func (tx *transaction) writeReplies() error {
 	for _, r := range tx.replies {
 		a := r.answer
@@ -75,6 +77,7 @@ func (tx *transaction) writeReplies() error {
 }
 
 // Reachable implements [store.Watcher].
+// No other process can leave a command in a database in memory.
 func (s *Store) Reachable() bool { return s.memory == nil }
 
 // Changed implements [store.Watcher], using SQLite's counter of the commits of other connections.

@@ -99,6 +99,8 @@ func (w *walk) has(f store.JournalFilter) bool {
 
 // forward reads a page of entries of one root case, oldest first.
 func (r *reader) forward(f store.JournalFilter) ([]*store.Entry, error) {
+	// The walk has all positions of the history, and a page takes some of them: with the positions 1, 3, 4 and 6,
+	// After 3 and a limit of 1, the page is 4.
 	limit := cmp.Or(max(f.Limit, 0), store.DefaultLimit)
 	if !r.walked.has(f) {
 		if err := r.walkTo(f, limit); err != nil {
@@ -130,6 +132,7 @@ func (r *reader) forward(f store.JournalFilter) ([]*store.Entry, error) {
 
 // walkTo walks back to the beginning of a page: from a waypoint shortly after its end, or from the newest entry.
 func (r *reader) walkTo(f store.JournalFilter, limit int) error {
+	// With an upper bound the walk begins there, if it is an entry of the case; only an open page needs a waypoint.
 	if f.Until == 0 {
 		if near := r.ways.beyond(f.Root, f.After, limit); near > 0 {
 			part := f
@@ -174,6 +177,7 @@ func (r *reader) walkBack(f store.JournalFilter) (seqs []int64, err error) {
 		}
 		return row.Err
 	})
+	// The order in which group_concat gets its rows is not defined.
 	slices.Sort(seqs)
 	return seqs, err
 }
@@ -233,6 +237,7 @@ func (r *reader) Answered(_ context.Context, key string) (*store.Entry, error) {
 }
 
 // Ended implements [store.Reader].
+// A row may be 0 or, in the overlay of a reader, negative; only the sum counts.
 func (r *reader) Ended(_ context.Context, f store.RateFilter) ([]store.Ended, error) {
 	w := newConditions()
 	w.Ended(f)

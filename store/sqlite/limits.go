@@ -37,8 +37,11 @@ func (s *Store) ReadLimits(ctx context.Context, keys []store.LimitKey) (store.Li
 }
 
 // LimitRows implements [store.Reader]. There is only one engine, the one that has the file open.
+// UNION and not UNION ALL: a row may have a key that is asked for and also the text.
 func (r *reader) LimitRows(_ context.Context, f store.LimitFilter) (store.LimitView, error) {
 	view := store.LimitView{Live: []int64{self}}
+	// Both lists are one parameter, as arrays of equal length that are joined by their positions: a key of a limit
+	// may have any character, so no separator is safe.
 	names, of := make([]string, len(f.Keys)), make([]string, len(f.Keys))
 	for i, key := range f.Keys {
 		names[i], of[i] = key.Limit, key.Key
@@ -57,12 +60,15 @@ func (r *reader) LimitRows(_ context.Context, f store.LimitFilter) (store.LimitV
 	return view, err
 }
 
+// The columns are in the order in which all queries of limits list them.
 func limitRow(r *tables.Row) store.LimitRow {
 	return store.LimitRow{LimitKey: store.LimitKey{Limit: r.Text(), Key: r.Text()}, State: r.JSON(), Until: r.Number(), Version: r.Number()}
 }
 
 // WriteLimits implements [store.Limits]. No other engine writes, so all rows are written.
 func (s *Store) WriteLimits(ctx context.Context, rows []store.LimitRow, now int64) (written []store.LimitKey, err error) {
+	// It is an update without entries: the rows of limits are not part of the journal, which would grow with each
+	// acquisition.
 	err = s.Update(ctx, func(store.Tx) error {
 		for _, row := range rows {
 			if err := s.w.run("INSERT INTO limits (name, key, state, until, version) VALUES (?, ?, ?, ?, ?) ON CONFLICT (name, key) "+

@@ -14,6 +14,8 @@ import (
 
 // The conditions of the partial indexes.
 const (
+	// SQLite uses a partial index only for a query that has the condition of the index. So the queries repeat these
+	// texts as they are in the schema.
 	liveItem = "state IN ('initialized', 'started')"
 	liveJob  = "state IN ('pending', 'running', 'waiting')"
 	liveStep = "state = 'waiting'"
@@ -45,6 +47,7 @@ func loadTree(
 ) (*state.Tree, error) {
 	l := loader{c: c, nets: nets, newer: newer}
 	first := newer(root)
+	// A root case from the window lists all its child cases; otherwise these are the rows that name it.
 	fresh := first != nil
 	if !fresh {
 		var err error
@@ -60,6 +63,7 @@ func loadTree(
 }
 
 // stored reads a case with its items and jobs from the tables, but without its children.
+// A case in the window needs no query: it has its items, jobs, steps and messages with it.
 func (l *loader) stored(id workitem.CaseID) (*state.Case, error) {
 	c, err := loadCase(l.c, l.nets, id)
 	if err != nil {
@@ -82,11 +86,21 @@ func loadCase(c *conn, nets *tables.Nets, id workitem.CaseID) (*state.Case, erro
 }
 
 // descendants adds the child cases of a root case to it.
+// With the cases of the example above, where 1 and 2 are rows, 3 is a row and newer in the window, and 4 is only in
+// the window:
+//
+//	all        2, 3      the rows of child cases, in the order of their creation
+//	byID       1, 2      as they were read; 3 from the window
+//	old        2         its items, jobs, steps and messages are read
+//	stored     1, 2      their children are the rows that name them: 2 and 3 for 1
+//	Assemble   4         is in no row: found by the list of children of 3
 func (l *loader) descendants(root *state.Case, fresh bool) (*state.Tree, error) {
 	all, err := l.children(root.ID)
 	if err != nil {
 		return nil, err
 	}
+	// A case from the window lists its children itself, and a row has no list: its children are those rows that name
+	// it as their parent. Only those of rows are added below, or the children of a newer case would be listed twice.
 	byID := make(map[workitem.CaseID]*state.Case, len(all)+1)
 	stored := make(map[workitem.CaseID]bool, len(all)+1) // those whose children are in the tables
 	byID[root.ID], stored[root.ID] = root, !fresh
@@ -165,6 +179,8 @@ func (l *loader) fill(c *state.Case) error {
 }
 
 // fillWaits reads the waiting steps of a case, and its mail.
+// A step that has ended and a message that was taken are not part of a tree: no command looks at them, and a case may
+// have a million of them.
 func (l *loader) fillWaits(c *state.Case) error {
 	var steps []*workitem.Step
 	err := l.c.each("SELECT "+tables.Steps.List("")+" FROM steps WHERE case_id = ? AND "+liveStep+" ORDER BY id",
@@ -188,6 +204,8 @@ func (l *loader) fillWaits(c *state.Case) error {
 }
 
 // ownedSteps reads the steps of an owner, oldest first.
+// These are all steps, with those that have ended, from which a function continues. The owner is the item, or the job
+// of a function without an item: see workitem.Step.Owner.
 func ownedSteps(c *conn, owner [16]byte) ([]*workitem.Step, error) {
 	var all []*workitem.Step
 	err := c.each("SELECT "+tables.Steps.List("")+" FROM steps WHERE owner = ? ORDER BY id", args(textOf(workitem.ID(owner))),
@@ -200,6 +218,7 @@ func ownedSteps(c *conn, owner [16]byte) ([]*workitem.Step, error) {
 }
 
 // latestActivations lists the tasks that may have items, as {"task":generation}; "" if there are none.
+// The items of earlier activations have ended. They stay in the table, and are not part of the tree.
 func latestActivations(c *state.Case) (string, error) {
 	latest := make(map[string]int)
 	for t := range c.Tasks {
@@ -241,6 +260,7 @@ func findRoot(c *conn, any [16]byte) (workitem.CaseID, error) {
 }
 
 // findItem reads a work item.
+// The row of an item has no workflow; the query joins its case for it.
 func findItem(c *conn, id workitem.ID) (*store.ItemRow, error) {
 	rows, err := queryItems(c, store.ItemFilter{ID: id})
 	if err == nil && len(rows) == 0 {
@@ -263,6 +283,7 @@ type storedEntry struct {
 
 const entryColumns = "j.seq, j.prev, j.root, j.at, j.command, j.actor, j.key, j.answer, j.events"
 
+// The list is complete when it returns, so the connection is free for the query of a net: see storedEntry.
 func readEntries(c *conn, query string, values ...any) ([]storedEntry, error) {
 	var all []storedEntry
 	bound := args()
@@ -280,6 +301,7 @@ func readEntries(c *conn, query string, values ...any) ([]storedEntry, error) {
 	return all, err
 }
 
+// All entries of a listing share one cache of the nets of their cases.
 func decodeEntries(all []storedEntry, nets *tables.EntryNets) ([]*store.Entry, error) {
 	entries := make([]*store.Entry, len(all))
 	for i := range all {

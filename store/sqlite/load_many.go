@@ -20,8 +20,15 @@ type held struct {
 
 // loadTrees reads the trees of root cases from the tables, in the given order. It has one statement for each kind of
 // row, while [loadTree] has one for each case.
+// The ids are bound as one list in JSON, so the text of a statement does not depend on their number, and is prepared
+// once.
+//
+//	cases       2 statements: the root cases, and their descendants
+//	the rest    4 statements: items, jobs, steps, messages
 func loadTrees(c *conn, nets *tables.Nets, roots []workitem.CaseID) ([]*state.Tree, error) {
 	var all []*state.Case
+	// The descendants are read by the index cases_children, which has no root cases: one condition for both would
+	// scan the table.
 	for _, where := range []string{"id IN " + bound + " AND parent IS NULL", "root IN " + bound + " AND parent IS NOT NULL"} {
 		err := c.each("SELECT "+tables.Cases.List("")+" FROM cases WHERE "+where+" ORDER BY id", args(idList(roots)), func(r *tables.Row) error {
 			k, err := tables.ReadCase(r, func(f string) (*net.Net, error) { return nets.Get(c, f) })
@@ -45,12 +52,14 @@ func fillAll(c *conn, all []*state.Case) error {
 	if len(all) == 0 {
 		return nil
 	}
+	// Each row below is selected by the id of one of these cases, so byCase has an entry for it.
 	byCase := make(map[workitem.CaseID]*held, len(all))
 	ids := make([]workitem.CaseID, len(all))
 	var latest [][3]any // case, task and generation
 	for i, k := range all {
 		ids[i], byCase[k.ID] = k.ID, new(held)
 		for t := range k.Tasks {
+			// A task that was never enabled, or is not atomic, has no items.
 			if k.Tasks[t].Generation > 0 && k.Net.Task(net.TaskID(t)).Kind == net.Atomic {
 				latest = append(latest, [3]any{k.ID.String(), k.Net.TaskName(net.TaskID(t)), k.Tasks[t].Generation})
 			}
@@ -61,11 +70,15 @@ func fillAll(c *conn, all []*state.Case) error {
 		return err
 	}
 	cases := args(idList(ids))
+	// The kinds of rows are read one after the other, and each is assigned to its case by the map. Within a case they
+	// are in the order of their ids, in which a tree keeps them.
 	for _, part := range []struct {
 		query string
 		args  []driver.Value
 		read  func(*tables.Row) error
 	}{
+		// CROSS JOIN makes the list of activations the outer loop: each is one lookup in work_items_case, whatever a
+		// task in a loop has done before.
 		{"SELECT " + tables.Items.List("w.") + " FROM json_each(?) t CROSS JOIN work_items w WHERE w.case_id = t.value ->> 0 AND w.task = t.value ->> 1 " +
 			"AND w.generation = t.value ->> 2 ORDER BY w.id", args(string(activations)), func(r *tables.Row) error {
 			it, err := tables.ReadItem(r)

@@ -45,6 +45,7 @@ func (m *memory) Open(_ context.Context, o store.Options) (store.Store, error) {
 		}
 		m.c = c
 	}
+	// The one connection is that of the writer; views use it too, and take the lock of the store.
 	s.memory, s.w, m.open = m, m.c, true
 	if err := s.prepare(); err != nil {
 		m.open = false
@@ -76,6 +77,7 @@ var memoryTemplate = sync.OnceValues(func() (*conn, error) {
 })
 
 // emptyMemory creates a database in memory as a copy of the template, and returns its connection.
+// The times of its migrations are those of the clock of its store, which a test may have set.
 func emptyMemory(now time.Time) (*conn, error) {
 	copied, err := copyTemplate()
 	if err != nil {
@@ -96,6 +98,7 @@ func copyTemplate() (driver.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	// All databases in memory of this process are copied from it, by any number of goroutines.
 	template.mu.Lock()
 	defer template.mu.Unlock()
 	b, err := template.backup(":memory:")

@@ -52,6 +52,7 @@ func Window(commands int, age time.Duration) Option {
 	}
 }
 
+// A later option wins over an earlier one.
 func newSettings(opts []Option) settings {
 	set := settings{synchronous: "FULL", window: DefaultWindow, age: DefaultAge}
 	for _, o := range opts {
@@ -100,6 +101,7 @@ func newStore(path string, set settings, o store.Options) *Store {
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
+	// The timer is stopped before it can fire, and is set when the window gets its first command.
 	s.timer = time.AfterFunc(time.Hour, s.onAge)
 	s.timer.Stop()
 	return s
@@ -162,6 +164,8 @@ func (s *Store) mustBeWAL() error {
 }
 
 // prepare migrates the schema and replays the entries that the tables lack.
+// An owner that crashed has left entries which the tables lack; recover writes these before the first command, so the
+// window begins empty.
 func (s *Store) prepare() error {
 	migrated, err := migrate(s.w, s.now())
 	if err != nil {
@@ -215,6 +219,7 @@ func migrate(c *conn, now time.Time) (bool, error) {
 	return changed, nil
 }
 
+// They are part of the program, so each version of it knows exactly its own schema and those before.
 func migrations() ([]sqlkit.Migration, error) {
 	folder, err := fs.Sub(schemaFiles, "schema")
 	if err != nil {

@@ -33,6 +33,7 @@ func resolve(path string) (string, error) {
 	case strings.HasPrefix(path, "file:"):
 		return "", fmt.Errorf("%s is a URI: give the path alone, and options as those of sqlite.File", path)
 	}
+	// A path may have :// behind a directory; a URL has it behind its first word.
 	if scheme, _, is := strings.Cut(path, "://"); is && !strings.ContainsAny(scheme, `/\`) {
 		return "", fmt.Errorf("the path of the database begins with %s://, as the URL of a server: give the path of a file, or "+
 			"the URL of a PostgreSQL server, which begins with postgres://", scheme)
@@ -45,6 +46,8 @@ func resolve(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	// The lock file lies beside the target, so programs that name a file by different links must all find the same
+	// name.
 	real, err := filepath.EvalSymlinks(path)
 	if err == nil {
 		return real, mustBeFile(real)
@@ -59,6 +62,7 @@ func resolve(path string) (string, error) {
 	return path, nil // it does not exist yet, or opening it reports the error
 }
 
+// SQLite would open a pipe or a device, and block or fail in a way that does not say why.
 func mustBeFile(path string) error {
 	info, err := os.Stat(path)
 	switch {
@@ -168,12 +172,14 @@ func (o *ownedFiles) add(path string) error {
 }
 
 // has reports whether this process owns a file.
+// The path is that which resolve returns: links are resolved, so equal files have equal paths except for hard links.
 func (o *ownedFiles) has(path string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.paths[path]
 }
 
+// It is also called if the file could not be opened after it was added.
 func (o *ownedFiles) remove(path string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -181,6 +187,8 @@ func (o *ownedFiles) remove(path string) {
 }
 
 // owner describes the owner of a file, and what to do.
+// The lock file has the number of the process that took the lock. It is only text for the error: the lock itself
+// decides.
 func owner(path string) string {
 	data, err := os.ReadFile(path + ".lock")
 	who := "another process"

@@ -73,6 +73,7 @@ func addID[T any](w *conditions, term string, id workitem.Key[T]) {
 }
 
 // addRoots adds the term, followed by a list of ids, unless there are no root cases.
+// Nil means any root case; an empty list means none, and finds nothing.
 func (w *conditions) addRoots(term string, roots []workitem.CaseID) {
 	if roots != nil {
 		w.Add(term, idList(roots))
@@ -80,12 +81,15 @@ func (w *conditions) addRoots(term string, roots []workitem.CaseID) {
 }
 
 // idList returns a list of ids as JSON.
+// One parameter for any number of ids: a statement with a parameter for each would be another text, to be prepared,
+// for each number.
 func idList(ids []workitem.CaseID) string {
 	text, _ := json.Marshal(ids) // an id is always valid text
 	return string(text)
 }
 
 // values returns the values of the statement in the type that the driver takes.
+// The conditions are shared with PostgreSQL, whose driver takes other types.
 func (w *conditions) values() []driver.Value {
 	list := make([]driver.Value, len(w.Args))
 	for i, v := range w.Args {
@@ -194,6 +198,7 @@ const rareItems = 5000
 
 // rareWorkflow reports whether the filter's workflow has so few items that they are looked up by case.
 func rareWorkflow(c *conn, f store.ItemFilter) (bool, error) {
+	// Another condition with an index of its own finds fewer rows than the workflow.
 	narrow := !f.ID.IsZero() || !f.Case.IsZero() || !f.Root.IsZero() || f.Roots != nil || f.Queue != nil
 	if f.Workflow == "" || narrow || c.overlaid {
 		return false, nil
@@ -301,9 +306,12 @@ func (r *reader) Jobs(_ context.Context, f store.JobFilter) ([]*state.Job, error
 }
 
 // Steps implements [store.Reader].
+// Steps have no index by workflow or task, as they are asked for by their owner or their case.
 func (r *reader) Steps(_ context.Context, f store.StepFilter) ([]*workitem.Step, error) {
 	w := newConditions()
 	addID(&w, "s.owner = ?", f.Item)
+	// The owner of a step is the item of its job, if it has one, and else the job itself. Steps are indexed by owner;
+	// an item may have had several jobs.
 	addID(&w, "s.owner IN (?, (SELECT item FROM jobs WHERE id = ?)) AND s.job = ?", f.Job)
 	addID(&w, "s.case_id = ?", f.Case)
 	addID(&w, "s.case_id"+ofTree, f.Root)
@@ -325,6 +333,7 @@ func (r *reader) Steps(_ context.Context, f store.StepFilter) ([]*workitem.Step,
 }
 
 // Messages implements [store.Reader].
+// Unread messages are in a partial index; those that were taken are read by case only.
 func (r *reader) Messages(_ context.Context, f store.MessageFilter) ([]*state.Message, error) {
 	w := newConditions()
 	addID(&w, "m.case_id = ?", f.Case)

@@ -90,6 +90,7 @@ func (s *Store) connectReader() (*conn, error) {
 		}
 		return c, err
 	}
+	// An error is that of a file that is gone, which the next line reports.
 	before, _ := stampOf(s.path)
 	if err := s.checkOurs(); err != nil { // before a connection with write access, even if it only deletes a log
 		// An owner that started meanwhile writes the first page before the file has the size that the page says, which
@@ -143,6 +144,8 @@ type stamp struct {
 	noLog   bool
 }
 
+// A reader without locks cannot notice a writer in another way. A change that keeps the size and the time is not
+// found.
 func stampOf(path string) (stamp, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -152,6 +155,7 @@ func stampOf(path string) (stamp, error) {
 }
 
 // freeze opens a connection that takes no locks and assumes that the file does not change. It is used for one view.
+// The stamp is compared at the end of the view: see stillFrozen.
 func (s *Store) freeze() (*conn, error) {
 	before, err := stampOf(s.path)
 	if err != nil {
@@ -189,6 +193,7 @@ func (s *Store) checkSchema(c *conn) error {
 	if err != nil {
 		return err
 	}
+	// A file with the right application and no table is empty, and not damaged: the next owner migrates it.
 	if tables == 0 { // its creator crashed before the first migration
 		return emptyFile(s.path)
 	}
@@ -270,6 +275,8 @@ func makeOverlay(c *conn) error {
 	if err != nil {
 		return err
 	}
+	// The views of the schema name the tables by the names that the temporary views have now, so copies of them in
+	// temp read those.
 	var views []string
 	err = c.each("SELECT sql FROM main.sqlite_schema WHERE type = 'view'", nil, func(r *tables.Row) error {
 		views = append(views, r.Text())

@@ -43,6 +43,7 @@ func (s *Store) register(defs []*store.Definition) error {
 		if _, err := tables.Compile(string(doc)); err != nil {
 			return fmt.Errorf("register workflow %s: %w", d.Name, err)
 		}
+		// A definition that is copied from another database keeps its time.
 		created := d.Created
 		if created.IsZero() {
 			created = s.now()

@@ -44,6 +44,7 @@ func (w *window) remove(root workitem.CaseID, seq int64) {
 			delete(w.messages, id)
 		}
 	}
+	// The lists by key keep the ids of removed cases. Their readers look up each case, and skip an id without one.
 	for id, c := range w.cases {
 		if c.Root == root {
 			delete(w.cases, id)

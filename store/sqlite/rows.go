@@ -36,6 +36,7 @@ type rowWriter struct {
 }
 
 // The texts are made once, since the connection finds its prepared statements by them.
+// The temporary tables of a reader have the same columns, so both kinds differ only in the prefix.
 func newRowWriter(c *conn, prefix string) *rowWriter {
 	return &rowWriter{
 		c:       c,
@@ -52,8 +53,11 @@ func newRowWriter(c *conn, prefix string) *rowWriter {
 	}
 }
 
+// The values are in the order of tables.Cases.Columns, on which upsert relies: first those that never change, then
+// those that do. The same holds for the other kinds.
 func (w *rowWriter) writeCase(c *state.Case) error {
 	w.buf = state.AppendMarking(w.buf[:0], c.Net, c.Marking)
+	// A copy, since the buffer is used again for the tasks.
 	marking := string(w.buf)
 	w.buf = state.AppendTasks(w.buf[:0], c.Net, c.Tasks)
 	return w.c.run(w.cases,
@@ -97,6 +101,7 @@ func (w *rowWriter) writeMessage(m *state.Message) error {
 		textOf(m.Step), timeOf(m.Taken))
 }
 
+// The number is a difference. It is added to that of the row, which is inserted with the first one of its kind.
 func (w *rowWriter) writeCount(kind store.Count, n int64) error {
 	return w.c.run(w.counts, kind.What, kind.Workflow, kind.Task, kind.State, n)
 }
@@ -105,6 +110,8 @@ func (w *rowWriter) writeCount(kind store.Count, n int64) error {
 func (w *rowWriter) writeEnded(kind store.Ended, n int64) error {
 	hour, state := tables.Hour(kind.Hour), kind.State.String()
 	err := w.c.run(w.ended, hour, kind.Workflow, kind.Task, state, int64(kind.Took), n)
+	// The rows of an overlay are differences, to which those of the tables are added: a row that is 0 or negative is
+	// as needed as another.
 	if n > 0 || w.overlay || err != nil {
 		return err
 	}
@@ -112,6 +119,7 @@ func (w *rowWriter) writeEnded(kind store.Ended, n int64) error {
 		hour, kind.Workflow, kind.Task, state, int64(kind.Took))
 }
 
+// Nil, and so NULL, is a case that is not suspended: the filter for suspended cases tests the column alone.
 func suspensionOf(s *state.Suspension) driver.Value {
 	if s == nil {
 		return nil
@@ -119,6 +127,7 @@ func suspensionOf(s *state.Suspension) driver.Value {
 	return string(state.AppendSuspension(nil, s))
 }
 
+// The text has the labels in the order of their names, so equal labels are equal texts.
 func labelsOf(labels map[string]string) driver.Value {
 	if len(labels) == 0 {
 		return nil

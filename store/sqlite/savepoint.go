@@ -79,6 +79,7 @@ func (tx *transaction) leave(level int, user *sqlkit.UserDB, keep bool) error {
 	return tx.broken
 }
 
+// ROLLBACK TO leaves the savepoint open, so both cases end with RELEASE.
 func (tx *transaction) leaveSavepoint(keep bool) error {
 	if !keep {
 		if _, err := tx.s.w.changeLocked("ROLLBACK TO tasq"); err != nil {
@@ -123,6 +124,7 @@ func (tx *transaction) Lock() { tx.s.w.mu.Lock() }
 func (tx *transaction) Unlock() { tx.s.w.mu.Unlock() }
 
 // Do implements [sqlkit.Scope].
+// The guard is on during f alone: it refuses what the statements of this package are allowed to do.
 func (tx *transaction) Do(_ string, f func() error) error {
 	if err := tx.before(); err != nil {
 		return err

@@ -14,6 +14,7 @@ func (tx *transaction) Set(_ context.Context, name string, value json.RawMessage
 	if err := tx.usable(); err != nil {
 		return err
 	}
+	// Kept until the commit, as entries are: a savepoint that is rolled back cuts the list.
 	tx.settings = append(tx.settings, store.Setting{Name: name, Value: value})
 	return nil
 }
@@ -23,6 +24,7 @@ func (tx *transaction) Setting(_ context.Context, name string) (value json.RawMe
 	if err := tx.usable(); err != nil {
 		return nil, err
 	}
+	// The last value that this transaction has set counts; nil is one that it has removed.
 	for _, s := range slices.Backward(tx.settings) {
 		if s.Name == name {
 			return s.Value, nil

@@ -34,6 +34,7 @@ type transaction struct {
 	ended  bool
 }
 
+// A reply is written to the row of its request, from which the process that left the request takes it.
 type reply struct {
 	id     int64
 	answer store.Answer
@@ -45,6 +46,8 @@ func (tx *transaction) usable() error {
 	return tx.usableLocked()
 }
 
+// After an error that undoes the transaction, each use returns that error: the caller cannot go on by accident in a
+// transaction that SQLite has ended.
 func (tx *transaction) usableLocked() error {
 	// A callback that exceeds its deadline may call this in its goroutine while the transaction ends, hence the lock.
 	if tx.ended {

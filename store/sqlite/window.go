@@ -106,6 +106,7 @@ func (w *window) add(seq int64, events []state.Change, d state.Dirty) {
 	}
 }
 
+// The maps keep their memory: the next window has about as many values.
 func (w *window) clear() {
 	w.commands, w.seq = 0, 0
 	clear(w.born)
@@ -232,6 +233,7 @@ func (t *tally) countCase(c *state.Case, n int64) {
 	t.ended.AddCase(c, n)
 }
 
+// A job has no duration to count, so only its state before is read.
 func (t *tally) addJob(workflow string, j *state.Job) error {
 	kind := store.Count{What: "job", Workflow: workflow, Task: j.Task, State: j.State.String()}
 	t.n[kind]++

@@ -44,6 +44,8 @@ func (m *Machine) createCase(c *state.Case, d *workflow.Definition, input json.R
 		}
 		input = accepted
 	}
+	// The case keeps the fingerprint of its definition for its life: a program with another version does not change
+	// what it does.
 	c.Workflow, c.Version, c.Fingerprint, c.Net = d.Name, d.Version, d.Fingerprint, d.Net
 	c.State, c.Input, c.Created = state.CaseStarted, input, m.now
 	if err := m.identify(c, d); err != nil {
@@ -57,6 +59,8 @@ func (m *Machine) createCase(c *state.Case, d *workflow.Definition, input json.R
 }
 
 // firstTasks tries the tasks behind the start condition.
+// It is a step of its own, and not part of createCase, since a case may begin later: at a time, or after the cases
+// before it with its business key. Until then no task is enabled.
 func (m *Machine) firstTasks(id workitem.CaseID) step {
 	return func() error {
 		n := m.tree.Case(id).Net
@@ -188,10 +192,13 @@ func (m *Machine) endCase(id workitem.CaseID, to state.CaseState, failure *worki
 		if c.State.Final() || m.ending[id] {
 			return nil
 		}
+		// The tree does not record that a case is ending: after a command it has either ended, or the command was
+		// rolled back.
 		if m.ending == nil {
 			m.ending = make(map[workitem.CaseID]bool)
 		}
 		m.ending[id] = true
+		// The hook of the parent gets the change from this state, and is called after the case has moved.
 		before, reason := c.ItemState(), lostBy(to, failure)
 		steps := make([]step, 0, 8)
 		for t := range c.Tasks {
@@ -297,6 +304,8 @@ func attached(c *state.Case) []*state.Job {
 }
 
 // leftover lists the marked conditions of a completed case, other than its end.
+// One token in the end condition is what a completed case has. More than one, or a token elsewhere, is what only an
+// unsound definition leaves, and the journal records it.
 func leftover(c *state.Case) []net.ConditionID {
 	var left []net.ConditionID
 	for p, tokens := range c.Marking {

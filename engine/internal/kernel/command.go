@@ -22,6 +22,7 @@ func (m *Machine) Act(id workitem.ID, a workitem.Action, payload json.RawMessage
 	if _, ok := workitem.Next(it.State, a); !ok {
 		return &workitem.TransitionError{Item: id, Label: c.Workflow + "/" + it.Label(), From: it.State, Action: a}
 	}
+	// Nothing of a suspended case begins. What has begun may end, as its result would be lost otherwise.
 	if a == workitem.Start {
 		if err := m.mayBegin(c, "work item "+it.Label()); err != nil {
 			return err
@@ -56,6 +57,8 @@ func (m *Machine) OpenItem(at workitem.CaseID, task string, n activities.NewItem
 	if err != nil {
 		return nil, err
 	}
+	// Callbacks of the new item may have requested actions. No change has moved it, behind whose hooks these would be
+	// released.
 	m.push(m.releaseRequested)
 	return it, m.run(0)
 }

@@ -94,6 +94,8 @@ func (e *effects) OpenCase(_ context.Context, at activities.Place, n activities.
 		return workitem.CaseID{}, fmt.Errorf("child cases of task %q of workflow %s, which is no composite task: %w",
 			at.Task, c.Workflow, ErrNotFound)
 	}
+	// What is on the agenda already belongs to the command that called the callback, and waits until the callback
+	// returns.
 	m, base := e.m(), len(e.agenda)
 	id, begin, err := m.openChild(at.Case, t, at.Generation, n)
 	if err != nil {
@@ -118,6 +120,8 @@ func (e *effects) Ask(it *workitem.Item, a workitem.Action, payload json.RawMess
 		return err
 	}
 	defer e.host.Gate().Out()
+	// The caller may be a hook with other hooks of the same change behind it, which would see the consequences before
+	// the change.
 	e.requested = append(e.requested, e.m().requestedAct(it.Case, it.ID, move{do: a, payload: payload}))
 	return nil
 }

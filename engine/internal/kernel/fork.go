@@ -62,10 +62,13 @@ func (m *Machine) Fork(of workitem.CaseID, entries []*store.Entry, seq int64) er
 }
 
 // name makes the new id of what a change opens, in the same order.
+// The order matters, since ids increase and lists are sorted by id: what the other tree opened first comes first in
+// the fork.
 func (f *fork) name(c state.Change) {
 	ids, now := f.m.host.IDs(), f.m.now
 	switch c := c.(type) {
 	case *state.CaseOpened:
+		// The root has its new id already, that of the tree.
 		if c.Case.ID != f.of {
 			f.ids[c.Case.ID] = ids.NewCaseID(now)
 		}
@@ -170,6 +173,7 @@ func (f *fork) ofCase(c state.Change) (state.Change, error) {
 }
 
 // opened translates a case. The root does not hold its business key, and its creation time is now.
+// A key has one holder, and that may still be the other case.
 func (f *fork) opened(given *state.Case) *state.Case {
 	c := *given
 	c.ID, c.Root, c.Parent, c.Caller, c.Predecessor = as(f, c.ID), f.m.tree.Root, as(f, c.Parent), as(f, c.Caller), as(f, c.Predecessor)
@@ -180,6 +184,8 @@ func (f *fork) opened(given *state.Case) *state.Case {
 }
 
 // jobOpened translates a job. The subject of an incident is translated too.
+// It names the child case or the job that a person decides about: with the old id the decision would concern the
+// other tree.
 func (f *fork) jobOpened(given *state.Job) (state.Change, error) {
 	j := *given
 	j.ID, j.Case, j.Root, j.Item = as(f, j.ID), as(f, j.Case), f.m.tree.Root, as(f, j.Item)
@@ -231,6 +237,7 @@ func (f *fork) begin(then time.Time) (err error) {
 		return due
 	}
 	m.tree.Each(func(c *state.Case) {
+		// A fork that this engine could not continue is refused here, and not at its first job.
 		if _, missing := m.definition(c); missing != nil && err == nil && !c.State.Final() {
 			err = missing
 		}

@@ -71,12 +71,15 @@ func (m *Machine) hold(c *state.Case, t net.TaskID, generation int, o workitem.O
 			return err
 		}
 	}
+	// The task may only be enabled, as when its item is canceled before it has started. An enabled task could be
+	// withdrawn, and the incident with it.
 	m.push(m.ensureStarted(c.ID, t, generation))
 	return m.openIncident(c.ID, t, j, fmt.Sprintf("%s is %s, and its policy holds the task open: %s", what, o.State, f))
 }
 
 // jobIncident opens the incident of a job that was given up, unless its owner has ended.
 func (m *Machine) jobIncident(c *state.Case, given *state.Job, f *workitem.Failure) error {
+	// A start that is given up fails its case, and work of a case that has ended can no longer be repaired.
 	if given.Kind == state.JobStart || m.tree.Case(c.ID).State.Final() && !given.Detached {
 		return nil
 	}
@@ -88,6 +91,8 @@ func (m *Machine) jobIncident(c *state.Case, given *state.Job, f *workitem.Failu
 	if err != nil {
 		return err
 	}
+	// A crash is named by its cause and not by the kind of the job: the person has to look at the program, and not at
+	// the work.
 	switch {
 	case f != nil && f.Code == workitem.CodeCrash:
 		j.Name = state.IncidentCrash
@@ -147,6 +152,7 @@ func (m *Machine) orJoinIncident(c *state.Case, t net.TaskID, undecided bool) er
 
 // resolve ends the matching incidents of a case, because what they are about continues. A case that does not exist has
 // none.
+// It iterates over a copy, since an incident that ends leaves the list of jobs.
 func (m *Machine) resolve(id workitem.CaseID, matches func(*state.Job) bool) error {
 	c := m.tree.Case(id)
 	if c == nil || c.Jobs.Len() == 0 {

@@ -97,6 +97,13 @@ func (m *Machine) runAction(
 // newItem returns a new work item. What its activity does not set comes from the task, and a priority that neither sets
 // from the case, so that the items of an urgent case are urgent. An item that replaces another one is its next attempt,
 // from which the backoff is computed.
+// The number continues over the items of the activation that have ended, so a label such as a.1.2 means one item of a
+// case for good.
+// For the task a, which is retried once in its first activation, and enabled again by a loop:
+//
+//	a.1.1   attempt 1   fails
+//	a.1.2   attempt 2   its predecessor is a.1.1; the number counts on
+//	a.2.1   attempt 1   the next activation begins with number 1
 func (m *Machine) newItem(
 	c *state.Case, t net.TaskID, generation int, spec *workflow.Task, n activities.NewItem,
 ) *workitem.Item {
@@ -159,6 +166,8 @@ func (m *Machine) openItemJobs(id workitem.CaseID, spec *workflow.Task, it *work
 }
 
 // itemPlace says where an item is, as callbacks see it.
+// The item of a place may have ended when the callback uses it, so each effect checks it: see mustBeActive and
+// openCall.
 func itemPlace(it *workitem.Item) activities.Place {
 	return activities.Place{Case: it.Case, Task: it.Task, Generation: it.Generation, Item: it.ID}
 }
@@ -360,6 +369,7 @@ func (m *Machine) rerun(id workitem.CaseID, item workitem.ID, spec *workflow.Tas
 }
 
 // failureIn decodes the payload of a fail or a cancel, which may also be plain text.
+// A payload that is no failure becomes the details of one, so that nothing of what a worker reported is lost.
 func failureIn(payload json.RawMessage) *workitem.Failure {
 	if len(payload) == 0 || string(payload) == "null" {
 		return nil

@@ -40,6 +40,7 @@ func taskOf(c *state.Case, j *state.Job) net.TaskID {
 }
 
 // moveJob changes a job; fields that are not set keep their values.
+// The change has all fields that can change, and not only those that do, so applying it needs no rules.
 func (m *Machine) moveJob(id workitem.CaseID, j *state.Job, set func(*state.JobMoved)) error {
 	e := &state.JobMoved{
 		Case: id, Job: j.ID, To: j.State, Due: j.Due, Attempt: j.Attempt, Crashes: j.Crashes, Fence: j.Fence,
@@ -59,6 +60,7 @@ func (m *Machine) endJob(id workitem.CaseID, j *state.Job, set func(*state.JobMo
 }
 
 // cancelJobs cancels live jobs of a case.
+// The list must be a copy of that of the case, from which jobs that end are removed.
 func (m *Machine) cancelJobs(id workitem.CaseID, jobs []*state.Job) error {
 	for _, j := range jobs {
 		if err := m.endJob(id, j, func(e *state.JobMoved) { e.To = state.JobCanceled }); err != nil {

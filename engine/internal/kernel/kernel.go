@@ -187,6 +187,7 @@ func (m *Machine) run(base int) error {
 				return err
 			}
 		}
+		// A sweep puts the joins that it has to try on the agenda; when none is left, the command is complete.
 		if base > 0 || !m.sweepAll() {
 			return nil
 		}
@@ -211,7 +212,7 @@ func (m *Machine) mayEnable(c *state.Case, t net.TaskID, generation int) error {
 }
 
 // push pushes steps so that the first is executed first, before everything on the agenda. It skips nil steps, so that a
-// hook that is not set costs nothing. Several calls push in reverse order: then(c); then(a, b) executes a, b, c.
+// hook that is not set costs nothing. Several calls push in reverse order: push(c), push(a, b) executes a, b, c.
 func (m *Machine) push(steps ...step) {
 	for i := len(steps) - 1; i >= 0; i-- {
 		if steps[i] != nil {

@@ -114,6 +114,7 @@ func (m *Machine) Publish(topic string, message *state.Message) (int, error) {
 	})
 	for _, s := range waits {
 		mail := *message
+		// Each wait gets a message of its own: the history of its case shows the value and who sent it.
 		mail.ID, mail.Case, mail.Name, mail.Topic, mail.Sent = m.host.IDs().NewMessageID(m.now), s.Case, topic, true, m.now
 		if err := m.emit(&state.MessageSent{Message: &mail}); err != nil {
 			return 0, err
@@ -128,6 +129,7 @@ func (m *Machine) Publish(topic string, message *state.Message) (int, error) {
 // Redeem sends the event of a token, once. The error wraps [ErrNotFound] if the token does not exist, was used, or its
 // job has ended.
 func (m *Machine) Redeem(token string, message *state.Message) error {
+	// The steps are compared by their results, which have the text as JSON.
 	text, err := json.Marshal(token)
 	if err != nil {
 		return err
@@ -143,6 +145,8 @@ func (m *Machine) Redeem(token string, message *state.Message) error {
 	if found == nil {
 		return fmt.Errorf("token: %w: it was never made, was used before, or the job that made it has ended", ErrNotFound)
 	}
+	// The token is used up with this change, and is not found again, not even by a second event in the same
+	// transaction.
 	if err := m.moveStep(found, func(e *state.StepMoved) { e.To = workitem.StepDone }); err != nil {
 		return err
 	}

@@ -59,12 +59,15 @@ func (m *Machine) Move(id workitem.CaseID, from, to string, force bool) error {
 				next = append(next, m.try(id, u))
 			}
 		}
+		// The token may have been put into the end condition.
 		m.push(append(next, m.endCheck(id))...)
 		return nil
 	})...)
 	if err := m.run(0); err != nil || force {
 		return err
 	}
+	// The way to the end is searched after the move, from the state that it has led to. An error rolls the command
+	// back, and the move with it.
 	return m.canEnd(id)
 }
 

@@ -69,6 +69,7 @@ func (m *Machine) replace(c *state.Case, it *workitem.Item, input json.RawMessag
 			At: m.now}); err != nil {
 			return it.ID, err
 		}
+		// The incident is resolved below, when the item has its successor.
 		others := slices.DeleteFunc(c.Jobs.Of(it.ID), isIncident)
 		if err := m.cancelJobs(c.ID, others); err != nil {
 			return it.ID, err
@@ -99,6 +100,7 @@ func (m *Machine) replace(c *state.Case, it *workitem.Item, input json.RawMessag
 }
 
 // givenUp reports whether a started item is the work of a function and has no live job.
+// A started item of a function has the job that runs it, unless that was given up.
 func (m *Machine) givenUp(c *state.Case, it *workitem.Item) bool {
 	t, _ := c.Net.TaskByName(it.Task)
 	spec, err := m.spec(c, t)
@@ -142,6 +144,7 @@ func (m *Machine) Skip(id workitem.ID, output json.RawMessage, route []string) (
 		return id, nil // an automatic item, which has completed by itself
 	}
 	t, _ := c.Net.TaskByName(it.Task)
+	// The route is for the split of this task alone, if this item is what completes it.
 	if route != nil {
 		m.choice = &choice{at: c.ID, t: t, to: route}
 	}

@@ -40,6 +40,8 @@ func (m *Machine) Start(
 //
 //	old run     charge done    pack done    ship failed
 //	new run     charge done    pack done    ship is called
+//
+// The steps are taken once: none are left for another item, also if this one has no run.
 func (m *Machine) takeOver(id workitem.CaseID, it *workitem.Item) error {
 	steps := m.copied
 	m.copied = nil

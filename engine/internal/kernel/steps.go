@@ -20,6 +20,8 @@ func (m *Machine) RecordSteps(id workitem.JobID, fence int64, steps []*workitem.
 		return nil, err
 	}
 	if j.Crashes > 0 && len(steps) > 0 {
+		// Crashes are counted to give up a job that kills its process each time. One that records steps between two
+		// crashes gets further each time.
 		if err := m.moveJob(c.ID, j, func(e *state.JobMoved) { e.Crashes = 0 }); err != nil {
 			return nil, err
 		}
@@ -44,6 +46,7 @@ func (m *Machine) RecordSteps(id workitem.JobID, fence int64, steps []*workitem.
 
 // refresh replaces waiting steps that ended later in the same command, as that of a child case that never waits. It
 // searches the changes of the command, since the store does not have them yet.
+// The caller would wait for the end of such a step, which was reported before the step itself.
 func (m *Machine) refresh(id workitem.CaseID, stored []*workitem.Step) {
 	c := m.tree.Case(id)
 	for i, s := range stored {
@@ -126,6 +129,7 @@ func (m *Machine) endedStep(given *workitem.Step) (*workitem.Step, error) {
 }
 
 // moveStep changes a waiting step; fields that set does not assign keep their values.
+// The tree replaces the step, so s keeps the state from before the change.
 func (m *Machine) moveStep(s *workitem.Step, set func(*state.StepMoved)) error {
 	e := &state.StepMoved{Case: s.Case, Job: s.Job, Step: s.ID, To: s.State, Attempt: s.Attempt, Due: s.Due,
 		Failure: s.Failure, At: m.now}

@@ -34,6 +34,8 @@ func (m *Machine) try(id workitem.CaseID, t net.TaskID) step {
 			return nil
 		}
 		var busy net.Bits
+		// Only an or-join depends on tasks that are under way: they have consumed tokens, and may produce others that
+		// reach it.
 		if c.Net.Task(t).Join == net.Or {
 			busy = c.Busy()
 		}
@@ -125,6 +127,7 @@ func (m *Machine) inputs(c *state.Case, t net.TaskID, generation int, spec *work
 
 // populateCases creates all child cases before the first of them runs, so that the policy sees all of them even if one
 // ends at once.
+// Each child case raises the bound on the steps of the command: a task with a thousand cases is no endless loop.
 func (m *Machine) populateCases(c *state.Case, t net.TaskID, generation int, spec *workflow.Task) error {
 	cases := []activities.NewCase{{}}
 	if spec.Cases != nil {
@@ -185,6 +188,8 @@ func (m *Machine) start(id workitem.CaseID, t net.TaskID, generation int) step {
 		if err != nil {
 			return err
 		}
+		// The tokens are determined at the start and not when the task was enabled: an or-join may have got more of
+		// them since.
 		consumed := c.Net.Consumes(nil, t, c.Marking)
 		err = m.emit(&state.TaskMoved{
 			Case: id, Task: t, To: state.TaskStarted, Generation: generation, Consumed: consumed,
@@ -203,6 +208,7 @@ func (m *Machine) start(id workitem.CaseID, t net.TaskID, generation int) step {
 
 // withdrawals returns the steps that withdraw the enabled tasks behind the conditions whose joins are no longer
 // satisfied.
+// A task that several of the conditions lead to is tried once.
 func (m *Machine) withdrawals(c *state.Case, conditions []net.ConditionID) []step {
 	var steps []step
 	seen := net.NewBits(len(c.Tasks))
@@ -273,6 +279,8 @@ func (m *Machine) leave(
 		}
 		m.touchBusy(c, t)
 		m.push(rest(c, spec)...)
+		// What a failed task cancels is marked, so that a resume opens it again. What a completed one cancels was not
+		// needed.
 		var reason *workitem.Failure
 		if to == state.TaskFailed {
 			reason = lost
@@ -343,6 +351,7 @@ func (m *Machine) cancelOwned(id workitem.CaseID, t net.TaskID, generation int, 
 			}
 		}
 		m.push(steps...)
+		// An incident of an item is canceled here too: its item has ended, and nothing else would end it.
 		var jobs []*state.Job
 		for j := range c.Jobs.All() {
 			if (j.Item.IsZero() || j.Kind == state.JobIncident) && j.Owned(name, generation) {

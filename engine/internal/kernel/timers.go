@@ -96,6 +96,7 @@ func (m *Machine) Fire(id workitem.JobID) error {
 	if err := m.moveJob(c.ID, j, func(e *state.JobMoved) { e.To, e.Attempt = state.JobDone, j.Attempt+1 }); err != nil {
 		return err
 	}
+	// A wake job needs no case here: its end is the change that watchers are notified of.
 	switch j.Kind {
 	case state.JobStart:
 		m.push(m.firstTasks(c.ID))
