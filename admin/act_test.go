@@ -199,7 +199,7 @@ func TestIncidentsOfACauseAreRetriedTogether(t *testing.T) {
 	}})
 	refused := post(notThese, "/bulk", fields...)
 	require.Equal(t, http.StatusForbidden, refused.Code)
-	require.Contains(t, refused.Body.String(), "You may not do this to all of them")
+	require.Contains(t, refused.Body.String(), "You may not do this to any of them")
 	w := post(h, "/bulk", fields...)
 	require.Equal(t, http.StatusSeeOther, w.Code, w.Body)
 	o.Drain()

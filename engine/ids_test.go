@@ -75,7 +75,7 @@ func TestAnIDOfAnotherKindIsNotFound(t *testing.T) {
 			}
 			entries["At"] = func(ctx context.Context) error { _, err := store.At(ctx, e, id, store.Moment{Seq: 1}); return err }
 			entries["TreeOf"] = func(ctx context.Context) error { _, err := store.TreeOf(ctx, e, id); return err }
-			entries["ProgressOf"] = func(ctx context.Context) error { _, err := bulk.ProgressOf(ctx, e, id); return err }
+			entries["InfoOf"] = func(ctx context.Context) error { _, err := bulk.InfoOf(ctx, e, id); return err }
 			entries["Update"] = func(ctx context.Context) error {
 				return e.Update(ctx, func(tx *engine.Tx) error { _, err := tx.Do(ctx, workflow.Cancel(id, nil)); return err })
 			}

@@ -2,8 +2,8 @@ package step
 
 import "context"
 
-// Yield releases the worker of the job if the engine wants it back: because the engine closes, the hours of the function are over, or
-// its queue is paused. It then returns ErrYielded, which the function must return at once, wrapped or not. The job becomes due again
+// Yield releases the worker of the job if the engine wants it back: because the engine closes, the hours of the function are over, its
+// queue is paused, or its case is suspended. It then returns ErrYielded, which the function must return at once, wrapped or not. The job becomes due again
 // for any engine, and the function is called from its first line; completed steps are not repeated, and the attempt does not count. If
 // the worker is not wanted back, Yield returns nil at once, and nothing is recorded.
 //

@@ -1,6 +1,6 @@
 // Package bulk repairs many cases or work items with one durable function, a case of its own workflow that sends one
 // command for each target. Its progress is recorded for each target, so it resumes after a crash, and its case
-// can be watched and canceled like any other.
+// can be watched, suspended, resumed and canceled like any other. A suspended action stops before its next target.
 //
 //	repairs := bulk.New(engine.Code)
 //	e, err := engine.Open(ctx, store, order, repairs)
@@ -159,6 +159,9 @@ func (b *Bulk) run(ctx context.Context, in Input) (Result, error) {
 	}
 	w, _ := builder.WorkFrom(ctx)
 	for _, target := range in.Targets {
+		if err := step.Yield(ctx); err != nil { // the action is paused, or the engine closes
+			return result, err
+		}
 		o, err := step.Do(ctx, target, func(ctx context.Context) (outcome, error) {
 			c, err := in.Command(target, fmt.Sprintf("%s %s %s", Name, w.Case.ID, target))
 			if err == nil {
@@ -182,53 +185,6 @@ func (b *Bulk) run(ctx context.Context, in Input) (Result, error) {
 		}
 	}
 	return result, nil
-}
-
-// Progress is the progress of an action.
-type Progress struct {
-	Of    int  // the number of targets
-	Done  int  // targets with an answer, also with a refusal
-	Ended bool // the action has completed, failed or was canceled
-}
-
-// ProgressOf returns the progress of the action of a case. The error wraps store.ErrNotFound if there is no such case.
-func ProgressOf(ctx context.Context, v store.Viewer, id workitem.CaseID) (Progress, error) {
-	var p Progress
-	tree, err := store.TreeOf(ctx, v, id)
-	if err != nil {
-		return p, err
-	}
-	var in Input
-	c := tree.Case(id)
-	if c.Workflow != Name {
-		return p, fmt.Errorf("case %s is of workflow %s, and no bulk action: %w", id, c.Workflow, store.ErrNotFound)
-	}
-	if err := json.Unmarshal(c.Input, &in); err != nil {
-		return p, err
-	}
-	p.Of, p.Ended = len(in.Targets), c.State.Final()
-	p.Done, err = doneSteps(ctx, v, id)
-	return p, err
-}
-
-// doneSteps counts the targets with a recorded step, each once, since the next attempt of the job takes over the steps
-// of the one before.
-func doneSteps(ctx context.Context, v store.Viewer, id workitem.CaseID) (int, error) {
-	done := make(map[string]bool)
-	err := v.View(ctx, func(r store.Reader) error {
-		f := store.StepFilter{Case: id, States: []workitem.StepState{workitem.StepDone}}
-		for {
-			steps, err := r.Steps(ctx, f)
-			for _, s := range steps {
-				done[s.Name] = true
-				f.After = s.ID.String()
-			}
-			if err != nil || len(steps) < store.DefaultLimit {
-				return err
-			}
-		}
-	})
-	return len(done), err
 }
 
 // Failed returns the root cases that failed with a code, or with any for "", as targets of a resume. It leaves out the

@@ -80,9 +80,10 @@ func TestIncidentsThatAreAlikeAreRetriedTogether(t *testing.T) {
 	require.Len(t, result.Refused, 1)
 	require.Equal(t, targets[0], result.Refused[0].Target)
 	require.Equal(t, "not-failed", result.Refused[0].Code)
-	p, err := bulk.ProgressOf(t.Context(), e, run.ID)
+	i, err := bulk.InfoOf(t.Context(), e, run.ID)
 	require.NoError(t, err)
-	require.Equal(t, bulk.Progress{Of: 40, Done: 40, Ended: true}, p)
+	require.Equal(t, &bulk.Info{ID: run.ID, Kind: workflow.KindRetry, State: "completed", Actor: "ann", Reason: "it is back", Started: i.Started, Ended: i.Ended,
+		Targets: 40, Done: 39, Refused: 1, Refusals: result.Refused}, i)
 	for _, id := range ids {
 		c, err := e.Case(t.Context(), id)
 		require.NoError(t, err)
@@ -117,11 +118,11 @@ func TestAnActionGoesOnAfterACrash(t *testing.T) {
 	<-stop
 	repairs = bulk.New(engine.Code)
 	e.Crash(o, repairs)
-	p, err := bulk.ProgressOf(t.Context(), e, run.ID)
+	i, err := bulk.InfoOf(t.Context(), e, run.ID)
 	require.NoError(t, err)
-	require.False(t, p.Ended)
-	require.Equal(t, 20, p.Of)
-	require.LessOrEqual(t, p.Done, 6)
+	require.Equal(t, "started", i.State)
+	require.Equal(t, 20, i.Targets)
+	require.LessOrEqual(t, i.Done, 6)
 	repairs.Serve(e)
 	e.Advance(time.Hour)
 	result, err := repairs.Of(run.ID).Result(t.Context(), e)

@@ -17,6 +17,7 @@ import (
 	"github.com/tasq-dev/tasq/admin/internal/past"
 	"github.com/tasq-dev/tasq/admin/internal/query"
 	"github.com/tasq-dev/tasq/admin/internal/source"
+	"github.com/tasq-dev/tasq/engine/bulk"
 	"github.com/tasq-dev/tasq/internal/record"
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store"
@@ -36,6 +37,7 @@ type API struct {
 	Clock   retry.Clock
 	Mask    func(u *access.User) mask.Mask // what a user may see of payloads; nil shows all
 	Past    *past.Memory                   // cache of past states
+	Bulk    *bulk.Bulk                     // starts bulk actions; nil if the engine has none
 }
 
 // Route is the handler of a pattern of the API.
@@ -88,6 +90,10 @@ func (a *API) Routes() map[string]Route {
 		"GET /api/v1/schedules":          route(a.schedules, "", "Schedules, with their last and next starts."),
 		"GET /api/v1/schedules/{name}":   route(a.oneSchedule, "", "A schedule."),
 		"POST /api/v1/schedules/{name}":  route(a.onSchedule, "", "Pause, resume, run, backfill or remove a schedule."),
+		"GET /api/v1/bulk":               route(a.bulkList, strings.TrimSuffix(paging, " format"), "Bulk actions, newest first, without the single refusals."),
+		"POST /api/v1/bulk":              route(a.startBulk, "", "Start a bulk action on the targets that a filter selects, or count them. Targets for which the user does not have the right are left out."),
+		"GET /api/v1/bulk/{id}":          route(a.oneBulk, "", "A bulk action, with its progress and what was refused so far."),
+		"POST /api/v1/bulk/{id}":         route(a.onBulk, "", "Pause, resume or cancel a bulk action."),
 		"GET /api/v1/stream":             route(a.stream, "root after", "The entries of the journal as server-sent events, from a position on and without end."),
 		"POST /api/v1/commands":          route(a.command, "", "Execute a command. The user of the request is its actor, whatever the body says."),
 	}

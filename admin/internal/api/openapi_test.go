@@ -18,6 +18,7 @@ import (
 
 	"github.com/tasq-dev/tasq/admin/internal/query"
 	"github.com/tasq-dev/tasq/admin/internal/source"
+	"github.com/tasq-dev/tasq/engine/bulk"
 	"github.com/tasq-dev/tasq/engine/schedules"
 	"github.com/tasq-dev/tasq/engine/why"
 	"github.com/tasq-dev/tasq/internal/record"
@@ -72,6 +73,9 @@ func (s *schemas) ref(t reflect.Type) object {
 	if t.PkgPath() == reflect.TypeFor[why.Answer]().PkgPath() {
 		name = "Why" + name
 	}
+	if t.PkgPath() == reflect.TypeFor[bulk.Info]().PkgPath() {
+		name = "Bulk" + name
+	}
 	if t.PkgPath() == reflect.TypeFor[schedules.Description]().PkgPath() {
 		name = "Schedule" + name
 	}
@@ -111,8 +115,10 @@ var answers = map[string]struct {
 	"/api/v1/doctor": {reflect.TypeFor[why.StrandedCase](), true}, "/api/v1/stats": {reflect.TypeFor[rates](), false},
 	"/api/v1/queues": {reflect.TypeFor[source.Queue](), true}, "/api/v1/limits": {reflect.TypeFor[workflow.LimitInfo](), true},
 	"/api/v1/schedules": {reflect.TypeFor[schedules.Description](), true}, "/api/v1/schedules/{name}": {reflect.TypeFor[schedules.Description](), false},
-	"/api/v1/search": {reflect.TypeFor[store.Match](), true},
-	exportPath:       {}, "/api/v1/stream": {reflect.TypeFor[entryRow](), false}, "/api/v1/openapi.json": {},
+	"/api/v1/bulk": {reflect.TypeFor[bulk.Info](), true}, "POST /api/v1/bulk": {reflect.TypeFor[bulkStarted](), false},
+	"/api/v1/bulk/{id}": {reflect.TypeFor[bulk.Info](), false},
+	"/api/v1/search":    {reflect.TypeFor[store.Match](), true},
+	exportPath:          {}, "/api/v1/stream": {reflect.TypeFor[entryRow](), false}, "/api/v1/openapi.json": {},
 }
 
 const exportPath = "/api/v1/export"
@@ -202,6 +208,7 @@ func parametersOf(t *testing.T, path string, names []string) (all []object) {
 // bodies are the types of what requests bring along.
 var bodies = map[string]reflect.Type{
 	"/api/v1/commands": reflect.TypeFor[workflow.Command](), "/api/v1/schedules/{name}": reflect.TypeFor[scheduleCommand](),
+	"/api/v1/bulk": reflect.TypeFor[bulkStart](), "/api/v1/bulk/{id}": reflect.TypeFor[bulkCommand](),
 }
 
 func document(t *testing.T) []byte {
@@ -210,7 +217,7 @@ func document(t *testing.T) []byte {
 	paths := object{}
 	for pattern, route := range (&API{}).Routes() {
 		method, path, _ := strings.Cut(pattern, " ")
-		call := object{"summary": route.Summary, "responses": object{"200": s.answerOf(t, path, route.Params), "default": fault}}
+		call := object{"summary": route.Summary, "responses": object{"200": s.answerOf(t, method, path, route.Params), "default": fault}}
 		parameters := parametersOf(t, path, route.Params)
 		if method == http.MethodPost {
 			parameters = append(parameters, object{"name": "Idempotency-Key", "in": "header", "schema": object{"type": "string"},
@@ -236,8 +243,11 @@ func document(t *testing.T) []byte {
 }
 
 // answerOf describes what a path answers with.
-func (s *schemas) answerOf(t *testing.T, path string, names []string) object {
-	known, ok := answers[path]
+func (s *schemas) answerOf(t *testing.T, method, path string, names []string) object {
+	known, ok := answers[method+" "+path]
+	if !ok {
+		known, ok = answers[path]
+	}
 	require.True(t, ok, "%s has no type", path)
 	schema := object{"type": "object"}
 	if known.of != nil {

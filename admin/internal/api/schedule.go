@@ -2,10 +2,8 @@ package api
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"time"
 
@@ -108,24 +106,10 @@ type scheduleCommand struct {
 // errMore is the error of a body with more than one value.
 var errMore = errors.New("unexpected data after it; send one command at a time")
 
-// readScheduleCommand parses the body of a request. It refuses unknown fields, since a misspelled period would be
-// ignored.
-func readScheduleCommand(w http.ResponseWriter, r *http.Request) (c scheduleCommand, err error) {
-	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, MaxBody))
-	d.DisallowUnknownFields()
-	if err = d.Decode(&c); err != nil {
-		return c, err
-	}
-	if _, err = d.Token(); !errors.Is(err, io.EOF) {
-		return c, errMore
-	}
-	return c, nil
-}
-
 func (a *API) onSchedule(w http.ResponseWriter, r *http.Request) {
-	c, err := readScheduleCommand(w, r)
-	if err != nil {
-		Problem(w, fmt.Errorf("the body is not a schedule command: %w: %w", err, workflow.ErrBadCommand))
+	var c scheduleCommand
+	if err := readBody(w, r, "a schedule command", &c); err != nil {
+		Problem(w, err)
 		return
 	}
 	u, name := access.UserOf(r.Context()), r.PathValue("name")

@@ -130,6 +130,8 @@ func (s *Site) allowed(w http.ResponseWriter, r *http.Request, kind, target stri
 func (s *Site) after(r *http.Request, c *workflow.Command, result workflow.Result) string {
 	word := r.Form.Get("kind")
 	switch {
+	case r.Form.Get("back") == backToBulk:
+		return s.Link("/bulk/"+c.Case.String(), "done", word)
 	case c.Kind == workflow.KindRemove:
 		return s.Link("/cases", "done", word)
 	case c.Kind == workflow.KindPause, c.Kind == workflow.KindUnpause, c.Kind == workflow.KindSetWorkers, c.Kind == workflow.KindForgetWorkers,
@@ -195,6 +197,9 @@ func (s *Site) showForm(w http.ResponseWriter, r *http.Request, status int, prob
 		Hidden: []Link{{Text: "kind", Href: word}, {Text: "key", Href: r.Form.Get("key")}}, fresh: r.Method == http.MethodGet && !r.Form.Has("payload")}
 	if a.target != "" {
 		p.Hidden = append(p.Hidden, Link{Text: a.target, Href: id})
+	}
+	if r.Form.Get("back") == backToBulk {
+		p.Hidden, p.Back = append(p.Hidden, Link{Text: "back", Href: backToBulk}), s.Link("/bulk/"+id)
 	}
 	p.Crumbs = []Link{{Text: capital(orElse(a.target, "events")), Href: p.Back}, {Text: a.title}}
 	p.fill(&a, r.Form, problem)

@@ -12,9 +12,8 @@ import (
 
 	"github.com/tasq-dev/tasq/admin/internal/access"
 	"github.com/tasq-dev/tasq/admin/internal/api"
+	"github.com/tasq-dev/tasq/admin/internal/selection"
 	"github.com/tasq-dev/tasq/engine/bulk"
-	"github.com/tasq-dev/tasq/store"
-	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -30,9 +29,7 @@ func (s *Site) bulkForm(w http.ResponseWriter, r *http.Request) {
 // is answered.
 func (s *Site) bulkAction(w http.ResponseWriter, r *http.Request) (action, bool) {
 	a := actions[r.Form.Get("kind")]
-	switch a.kind {
-	case workflow.KindRetry, workflow.KindRetryIncident, workflow.KindSkip, workflow.KindGiveUp, workflow.KindResume, workflow.KindSuspend, workflow.KindCancel, workflow.KindRedrive:
-	default:
+	if !selection.Bulk(a.kind) {
 		s.say(w, r, http.StatusNotFound, "There is no such action", "")
 		return a, false
 	}
@@ -55,11 +52,15 @@ func (s *Site) showBulk(w http.ResponseWriter, r *http.Request, status int, prob
 	}
 	sel, err := s.choose(r, &a, r.Form.Get("until"))
 	switch {
-	case errors.Is(err, errSelection):
+	case errors.Is(err, selection.ErrTooLarge):
 		s.say(w, r, http.StatusBadRequest, "The selection is invalid", err.Error())
 		return
 	case err != nil:
 		s.answer(w, r, s.failed(&Request{Context: r.Context(), Request: r}, err))
+		return
+	}
+	if len(sel.Targets) == 0 && sel.Denied > 0 {
+		s.deniedAll(w, r, &a, sel)
 		return
 	}
 	if len(sel.Targets) == 0 {
@@ -79,8 +80,11 @@ func (s *Site) showBulk(w http.ResponseWriter, r *http.Request, status int, prob
 	}
 	p.Hidden = append(p.Hidden, Link{Text: "until", Href: sel.Until})
 	fields := slices.Clone(a.fields)
-	if ofCases(a.kind) {
+	if selection.OfCases(a.kind) {
 		p.About += " Only root cases are selected, since an action on a case includes its child cases, and no bulk actions."
+	}
+	if sel.Denied > 0 {
+		p.About += fmt.Sprintf(" Left out: %s more, since you do not have the right %q there.", counted(sel.Denied, sel.What), a.kind)
 	}
 	if len(sel.Targets) > 1 { // one target needs only the button, as on its own page
 		fields = append(fields, field{Name: "confirm", Label: "Type the number " + n + " to confirm", Required: true})
@@ -102,7 +106,7 @@ func confirmed(targets int, typed string) bool {
 	return typed == strconv.Itoa(targets) && targets > 0 || typed == "" && targets == 1
 }
 
-// startBulk starts a bulk action. The user's permission for each target is checked before.
+// startBulk starts a bulk action on the selected targets for which the user has the right.
 func (s *Site) startBulk(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	if err := r.ParseForm(); err != nil {
@@ -115,6 +119,10 @@ func (s *Site) startBulk(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	sel, err := s.choose(r, &a, r.Form.Get("until"))
+	if err == nil && len(sel.Targets) == 0 && sel.Denied > 0 {
+		s.deniedAll(w, r, &a, sel)
+		return
+	}
 	if err == nil && !confirmed(len(sel.Targets), r.Form.Get("confirm")) {
 		err = fmt.Errorf("%s match now; type that number to confirm", counted(len(sel.Targets), sel.What))
 	}
@@ -123,11 +131,6 @@ func (s *Site) startBulk(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	u := access.UserOf(r.Context())
-	for _, target := range sel.Targets {
-		if !s.allowedOn(w, r, string(a.kind), target) {
-			return
-		}
-	}
 	template, err := a.command(url.Values{a.target: {sel.Targets[0]}, "payload": {r.Form.Get("payload")}}, u.Name)
 	var run workitem.CaseID
 	if err == nil {
@@ -146,40 +149,33 @@ func (s *Site) toBulk(w http.ResponseWriter, r *http.Request, run workitem.CaseI
 	http.Redirect(w, r, s.Link("/bulk/"+run.String(), "done", "bulk"), http.StatusSeeOther)
 }
 
-// formLabel is the label of a bulk action with the idempotency key of its form.
-const formLabel = "form"
-
 // refusedBulk answers with the form and its error, unless the form was sent twice: the first request may have changed
 // what matches, so the answer is its action.
 func (s *Site) refusedBulk(w http.ResponseWriter, r *http.Request, status int, problem error) {
-	var begun []*state.Case
+	var begun workitem.CaseID
 	once := r.Form.Get("once")
-	err := s.bounded(r, func(ctx context.Context) error {
-		return s.Backend.View(ctx, func(v store.Reader) (err error) {
-			begun, err = v.Cases(ctx, store.CaseFilter{Workflow: bulk.Name, Labels: map[string]string{formLabel: once}, RootOnly: true})
-			return err
-		})
+	err := s.bounded(r, func(ctx context.Context) (err error) {
+		begun, err = selection.Begun(ctx, s.Backend, once)
+		return err
 	})
-	if once != "" && err == nil && len(begun) > 0 {
-		s.toBulk(w, r, begun[0].ID)
+	if once != "" && err == nil && !begun.IsZero() {
+		s.toBulk(w, r, begun)
 		return
 	}
 	s.showBulk(w, r, status, problem)
 }
 
-func (s *Site) allowedOn(w http.ResponseWriter, r *http.Request, kind, target string) bool {
-	if access.UserOf(r.Context()).Allowed(kind, target) {
-		return true
-	}
-	s.Log.Warn("tasq pages: a command is refused", "kind", kind, "target", target)
-	s.say(w, r, http.StatusForbidden, "You may not do this to all of them", fmt.Sprintf("You do not have the right %q for %s.", kind, target))
-	return false
+// deniedAll answers that the user has the right for none of the targets.
+func (s *Site) deniedAll(w http.ResponseWriter, r *http.Request, a *action, sel *chosen) {
+	s.Log.Warn("tasq pages: a command is refused", "kind", a.kind, "targets", sel.Denied, "user", access.UserOf(r.Context()).Name)
+	s.say(w, r, http.StatusForbidden, "You may not do this to any of them",
+		fmt.Sprintf("%s match, and you do not have the right %q for any.", counted(sel.Denied, sel.What), a.kind))
 }
 
 func (s *Site) runBulk(r *http.Request, a bulk.Action, targets []string) (workitem.CaseID, error) {
 	opts := []workflow.Option{workflow.By(a.Actor)}
 	if once := r.Form.Get("once"); once != "" {
-		opts = append(opts, workflow.Key(once), workflow.Label(formLabel, once))
+		opts = append(opts, workflow.Key(once), workflow.Label(selection.OnceLabel, once))
 	}
 	run, err := s.Bulk.Start(r.Context(), s.Backend, a, targets, opts...)
 	return run.ID, err

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"strconv"
 
+	"github.com/tasq-dev/tasq/admin/internal/selection"
 	"github.com/tasq-dev/tasq/engine/bulk"
 	"github.com/tasq-dev/tasq/engine/why"
 	"github.com/tasq-dev/tasq/internal/printable"
@@ -207,7 +208,7 @@ func (s *Site) groupButtons(r *Request, g *group, within url.Values) (all []Link
 }
 
 // listButtons returns the bulk actions on all cases that match the filter of the list.
-func (s *Site) listButtons(r *Request, f *caseQuery) (all []Link) {
+func (s *Site) listButtons(r *Request, f *selection.Cases) (all []Link) {
 	if s.Bulk == nil || f.Workflow == bulk.Name || len(f.States) > 1 {
 		return nil
 	}
@@ -217,7 +218,7 @@ func (s *Site) listButtons(r *Request, f *caseQuery) (all []Link) {
 	}
 	add := func(word, text string) {
 		if a := actions[word]; r.User.Allowed(string(a.kind), "") {
-			all = append(all, Link{Text: text, Danger: a.danger, Href: s.bulkLink(word, filterOf(r.Form, f.names))})
+			all = append(all, Link{Text: text, Danger: a.danger, Href: s.bulkLink(word, filterOf(r.Form, f.Names))})
 		}
 	}
 	switch {

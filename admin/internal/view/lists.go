@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/tasq-dev/tasq/admin/internal/query"
+	"github.com/tasq-dev/tasq/admin/internal/selection"
 	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
@@ -21,7 +22,7 @@ var (
 func (s *Site) cases(r *Request) (*Page, error) {
 	l := s.listing(r, "/cases", "Cases", "case", "key", "workflow", "state", "created", "ended", "part of", "input", "failure")
 	q := query.Of(r.Form, r.Now)
-	f := readCases(q)
+	f := selection.ReadCases(q)
 	counts, err := r.R.Counts(r)
 	if err != nil {
 		return nil, err
@@ -43,7 +44,7 @@ func (s *Site) cases(r *Request) (*Page, error) {
 		if none(f.States, count) {
 			return nil, nil
 		}
-		return f.page(r, r.R, p, r.Mask)
+		return f.Read(r, r.R, p, r.Mask)
 	}, func(c *state.Case) string { return c.ID.String() }, func(c *state.Case) error {
 		c = r.Mask.Case(c)
 		part := text("")

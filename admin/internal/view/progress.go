@@ -1,77 +1,86 @@
 package view
 
 import (
-	"encoding/json"
 	"fmt"
 
+	"github.com/tasq-dev/tasq/admin/internal/selection"
 	"github.com/tasq-dev/tasq/engine/bulk"
 	"github.com/tasq-dev/tasq/store"
-	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// bulkPage is the progress of an action on many things.
+// bulkPage is the progress of a bulk action.
 type bulkPage struct {
-	Crumbs      []Link
-	Title, Text string
-	State       Cell
-	Of, Done    int
-	Case        string
-	Refused     *Table
+	Crumbs        []Link
+	Title         string
+	Lines         []string
+	State         Cell
+	Targets, Done int
+	Case          string
+	Buttons       []Link
+	Refused       *Table
 }
 
-// bulk shows an action on many things: how far it is, and what was refused.
+// bulk shows a bulk action: its progress, and what was refused so far.
 func (s *Site) bulk(r *Request) (*Page, error) {
 	var id workitem.CaseID
 	if err := pathID(r, "action", &id); err != nil {
 		return nil, err
 	}
-	p, err := bulk.ProgressOf(r, store.ViewerOf(r.R), id)
+	i, err := bulk.InfoOf(r, store.ViewerOf(r.R), id)
 	if err != nil {
 		return nil, err
 	}
-	found, err := r.R.Cases(r, store.CaseFilter{ID: id})
-	if err != nil || len(found) == 0 {
-		return nil, orMissing(err, "action", id.String())
+	d := bulkPage{Title: fmt.Sprintf("%s %d", i.Kind, i.Targets), State: stateOf(i.State), Targets: i.Targets, Done: i.Answered(),
+		Case: s.Link("/cases/" + id.String()), Crumbs: []Link{{Text: "Incidents", Href: s.Link("/incidents")}, {Text: "Action"}},
+		Buttons: s.bulkButtons(r, i), Refused: s.refusals(i)}
+	text := fmt.Sprintf("%d of %d are done, and %d refused.", i.Done, i.Targets, i.Refused)
+	if i.Actor != "" {
+		text += " Asked for by " + i.Actor + "."
 	}
-	c := found[0]
-	var in bulk.Input
-	if err := json.Unmarshal(c.Input, &in); err != nil {
-		return nil, err
+	if i.Reason != "" {
+		text += " Reason: " + i.Reason
 	}
-	d := bulkPage{Title: fmt.Sprintf("%s %d", in.Kind, p.Of), State: stateOf(c.State.String()), Of: p.Of, Done: p.Done, Case: s.Link("/cases/" + id.String()),
-		Crumbs: []Link{{Text: "Incidents", Href: s.Link("/incidents")}, {Text: "Action"}}, Text: fmt.Sprintf("%d of %d are done or refused.", p.Done, p.Of)}
-	if in.Actor != "" {
-		d.Text += " Asked for by " + in.Actor + "."
-	}
-	if in.Reason != "" {
-		d.Text += " Reason: " + in.Reason
-	}
-	if c.State == state.CaseCompleted {
-		if d.Refused, err = s.refusals(c, in); err != nil {
-			return nil, err
-		}
+	d.Lines = append(d.Lines, text)
+	if i.State == bulk.Paused {
+		d.Lines = append(d.Lines, "It is paused: a command that has begun may still end, and no other one begins until it is resumed.")
 	}
 	return &Page{Title: "Action", Nav: "Incidents", Live: true, Parts: []Part{{ID: "bulk", Template: "bulk", Data: d}}}, nil
 }
 
-// refusals lists what an action could not do.
-func (s *Site) refusals(c *state.Case, in bulk.Input) (*Table, error) {
-	var result bulk.Result
-	if err := json.Unmarshal(c.Output, &result); err != nil {
-		return nil, err
+// bulkButtons returns the commands on an action that is not over.
+func (s *Site) bulkButtons(r *Request, i *bulk.Info) (all []Link) {
+	switch {
+	case !i.Ended.IsZero():
+		return nil
+	case i.State == bulk.Paused:
+		all = s.button(r, all, "Resume…", "resume", i.ID.String())
+	default:
+		all = s.button(r, all, "Pause…", "suspend", i.ID.String())
 	}
-	t := &Table{ID: "refused", Title: counted(len(result.Refused), "refusal"), Head: []string{"target", "code", "error"}, Empty: &Empty{Text: "Nothing was rejected."}}
+	all = s.button(r, all, "Cancel…", "cancel", i.ID.String())
+	for n := range all {
+		all[n].Href += "&back=" + backToBulk
+	}
+	return all
+}
+
+// backToBulk is the value of the parameter "back" of a form that returns to the page of a bulk action.
+const backToBulk = "bulk"
+
+// refusals lists what an action could not do so far.
+func (s *Site) refusals(i *bulk.Info) *Table {
+	t := &Table{ID: "refused", Title: counted(i.Refused, "refusal"), Head: []string{"target", "code", "error"}, Empty: &Empty{Text: "Nothing was rejected."}}
 	path := "/items/"
-	if ofCases(in.Kind) {
+	if selection.OfCases(i.Kind) {
 		path = "/cases/"
 	}
-	for i, f := range result.Refused {
-		if i == maxRows {
-			t.Note = fmt.Sprintf("and %d more; the output of the case has all", len(result.Refused)-maxRows)
+	for n, f := range i.Refusals {
+		if n == maxRows {
+			t.Note = fmt.Sprintf("and %d more; tasq bulk show %s has all", len(i.Refusals)-maxRows, i.ID)
 			break
 		}
 		t.row("", idLink(f.Target, s.Link(path+f.Target)), text(f.Code), text(f.Error))
 	}
-	return t, nil
+	return t
 }

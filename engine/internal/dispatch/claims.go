@@ -26,6 +26,7 @@ type running struct {
 	lease  time.Time
 	cancel context.CancelCauseFunc
 	steps  *journal // receives the changes of the job's steps
+	held   bool     // its case, or one above it, is suspended: its function releases the worker when it yields
 }
 
 // noFence is a fence that no claim has.
@@ -46,6 +47,19 @@ func newClaims() claims {
 
 // of returns the run of a job; nil if no worker has the job.
 func (c *claims) of(id workitem.JobID) *running { return c.running[id] }
+
+// hold records which runs of a tree are those of suspended cases. Detached work is not part of a case any more.
+func (c *claims) hold(tree *state.Tree) {
+	for id, r := range c.running {
+		if r.root != tree.Root {
+			continue
+		}
+		if of, j := tree.Job(id); j != nil {
+			_, by := tree.SuspendedBy(of)
+			r.held = by != nil && !j.Detached && !of.State.Final()
+		}
+	}
+}
 
 // snapshot returns the runs, for use without the lock.
 func (c *claims) snapshot() map[workitem.JobID]*running { return maps.Clone(c.running) }
@@ -149,6 +163,9 @@ func (c *claims) owners(root workitem.CaseID) map[workitem.JobID][16]byte {
 // compare updates the runs of a root case after changes of other engines: a run that no longer holds its job is
 // canceled, and any other receives the steps that have ended. tree is nil if the case was removed.
 func (c *claims) compare(root workitem.CaseID, tree *state.Tree, steps map[workitem.JobID][]*workitem.Step) {
+	if tree != nil {
+		c.hold(tree)
+	}
 	for id, r := range c.running {
 		if r.root != root {
 			continue

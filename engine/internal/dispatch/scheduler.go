@@ -124,7 +124,9 @@ func (s *scheduler) committed(tree *state.Tree, changes []state.Change) {
 			changed = s.opened(tree, e.Job) || changed
 		case *state.CaseSuspended:
 			s.parkSuspended(tree)
+			s.claims.hold(tree)
 		case *state.CaseContinued:
+			s.claims.hold(tree)
 			changed = s.resumeParked(tree) || changed
 		case *state.JobMoved:
 			changed = s.moved(tree, e) || changed
@@ -291,7 +293,8 @@ func (s *scheduler) mustRelease(n entry) bool {
 	now := s.d.o.Now().UnixMicro()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.stopping || s.hours.isClosed(&n, now) || n.queue != nil && s.paused[n.queue.name]
+	r := s.claims.of(n.job)
+	return s.stopping || s.hours.isClosed(&n, now) || n.queue != nil && s.paused[n.queue.name] || r != nil && r.held
 }
 
 // hold records that a worker runs a job.
