@@ -2,16 +2,11 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/engine/bulk"
 	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/store"
@@ -46,8 +41,7 @@ func (a *app) incidentAction(kind workflow.Kind, short, what, say string) *cobra
 		Use: string(kind) + " [ITEM]", Short: short,
 		Long: paragraph("Act on one incident, by the id of its work item" + also[kind] + ", or on those that the flags select. " + say + " Without --all, the incidents are only " +
 			"counted." + alsoMany[kind] + " With --all, each gets its own command; a refusal is " +
-			"reported and does not affect the others. If no process owns the database, the action is a case of the workflow " + bulk.Name + ", which resumes with the next such " +
-			"action after an interruption."),
+			"reported and does not affect the others. " + helpOfBulk),
 		Example: "  tasq incident " + string(kind) + " --code no-funds --older 1h\n  tasq incident " + string(kind) +
 			" --code no-funds --older 1h --all --reason 'the account is filled'",
 		Args: cobra.MaximumNArgs(1),
@@ -161,120 +155,4 @@ func (a *app) countFirst(ctx context.Context, q *asking, all bool, targets []str
 		return a.say("there is no %s that matches", what)
 	}
 	return a.many(ctx, q, targets, what)
-}
-
-// many acts on every target: with --queue by commands for the next owner of the database; otherwise by a durable bulk action if this process can own the database, and otherwise by one
-// command each. what is the noun for one.
-func (a *app) many(ctx context.Context, q *asking, targets []string, what string) error {
-	if err := q.complete(); err != nil {
-		return err
-	}
-	o := owning{a: a}
-	action := bulk.Action{Kind: q.command.Kind, Payload: q.command.Payload, Reason: q.reason, Actor: q.command.Actor}
-	if q.queue {
-		return o.leaveAll(ctx, action, targets)
-	}
-	result, err := o.bulk(ctx, action, targets)
-	if errors.Is(err, store.ErrOwned) {
-		result, err = o.each(ctx, q, action, targets)
-	}
-	if err != nil {
-		return err
-	}
-	for _, r := range result.Refused {
-		a.remark("%s: %s", r.Target, r.Error)
-	}
-	if a.output == "json" {
-		err = a.object(result)
-	} else {
-		err = a.say("%s done, %d refused", printable.Plural(result.Done, what), len(result.Refused))
-	}
-	if err == nil && len(result.Refused) > 0 {
-		err = &exitError{ExitRefused, errors.New("")}
-	}
-	return err
-}
-
-// bulk executes the action in this process. The error wraps store.ErrOwned if another process owns the database.
-func (o *owning) bulk(ctx context.Context, action bulk.Action, targets []string) (result bulk.Result, err error) {
-	if o.db, err = o.a.database(); err != nil {
-		return result, err
-	}
-	err = o.read(ctx, func(r store.Reader) error {
-		known, err := namesOf(ctx, r)
-		if err != nil {
-			return err
-		}
-		code, err := o.a.codeFor(ctx, r)
-		if err != nil {
-			return err
-		}
-		return o.gatherAll(known.defs, code)
-	})
-	if err != nil {
-		return result, err
-	}
-	repairs := bulk.New(engine.Code)
-	e, err := engine.Config{Workers: -1, Queues: map[string]int{bulk.Name: 1}, Logger: slog.New(slog.NewTextHandler(o.a.Err,
-		&slog.HandlerOptions{Level: slog.LevelError}))}.Open(ctx, o.db.Opener(), append(o.defs, repairs)...)
-	if err != nil {
-		return result, err
-	}
-	repairs.Serve(e)
-	run, err := repairs.Start(ctx, e, action, targets)
-	if err == nil {
-		result, err = run.Result(ctx, e)
-	}
-	return result, errors.Join(err, e.Close())
-}
-
-// leaveAll leaves a command for each target to the process that owns the database next.
-func (o *owning) leaveAll(ctx context.Context, action bulk.Action, targets []string) (err error) {
-	if o.db, err = o.a.database(); err != nil {
-		return err
-	}
-	for i, target := range targets {
-		c, err := action.Command(target, "")
-		if err != nil {
-			return err
-		}
-		command, err := json.Marshal(c)
-		if err != nil {
-			return err
-		}
-		if err := o.db.Inbox().Leave(ctx, command); err != nil {
-			return &exitError{ExitDatabase, fmt.Errorf("%s of %d left: %w", printable.Plural(i, "command"), len(targets), err)}
-		}
-	}
-	o.a.remark("%s left in %s for the program that owns it next", printable.Plural(len(targets), "command"), o.db.Name())
-	return nil
-}
-
-// each leaves a command for each target to the process that owns the database.
-func (o *owning) each(ctx context.Context, q *asking, action bulk.Action, targets []string) (result bulk.Result, err error) {
-	for _, target := range targets {
-		c, err := action.Command(target, "")
-		if err != nil {
-			return result, err
-		}
-		command, err := json.Marshal(c)
-		if err != nil {
-			return result, err
-		}
-		limited, cancel := context.WithTimeout(ctx, q.timeout)
-		_, err = o.post(limited, command)
-		for errors.Is(err, context.DeadlineExceeded) && limited.Err() == nil {
-			_, err = o.post(limited, command)
-		}
-		cancel()
-		switch remote := (*engine.RemoteError)(nil); {
-		case err == nil:
-			result.Done++
-		case errors.As(err, &remote):
-			result.Refused = append(result.Refused, bulk.Refusal{Target: target, Code: remote.Code, Error: remote.Text})
-		default:
-			return result, err
-		}
-	}
-	return result, nil
 }

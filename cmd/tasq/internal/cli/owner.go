@@ -80,7 +80,7 @@ func (o *owning) prepare(ctx context.Context, q *asking) (err error) {
 		if err != nil {
 			return err
 		}
-		return o.gather(known.defs, o.a.withSchedules(code, q.command), on)
+		return o.gather(known.defs, o.a.withBulk(o.a.withSchedules(code, q.command), on), on)
 	})
 }
 

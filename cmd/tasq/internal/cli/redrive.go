@@ -22,8 +22,8 @@ func (a *app) redrive() *cobra.Command {
 	cmd.Long = paragraph("Start the original of a dead letter again: a work item gets another attempt, a run starts afresh, a case of " +
 		"several tasks resumes where it failed. A letter is a case, and is identified by its id; tasq cases --label " +
 		workflow.LabelLetter + "=yes lists all. Redriving cancels the letter. Without a LETTER, the active letters that the flags select " +
-		"are only counted. With --all, each gets its own command; a refusal is reported and does not affect the others. If no " +
-		"process owns the database, the action is a case of the workflow " + bulk.Name + ", which resumes after an interruption.")
+		"are only counted. With --all, each gets its own command; a refusal is reported and does not affect the others. " +
+		helpOfBulk)
 	cmd.Example = "  tasq redrive 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071 --reason 'the account is filled'\n" +
 		"  tasq redrive --of charge --code no-funds --older 1h\n" +
 		"  tasq redrive --of charge --code no-funds --older 1h --all --reason 'the accounts are filled'"

@@ -1,0 +1,206 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/tasq-dev/tasq/builder"
+	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/engine/bulk"
+	"github.com/tasq-dev/tasq/internal/printable"
+	"github.com/tasq-dev/tasq/retry"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workflow"
+)
+
+// many acts on every target: with --queue by commands for the next owner of the database; otherwise by a durable bulk action, in this process if it can own the
+// database, and otherwise in its owner, or by one command each if that has no bulk actions. what is the noun for one.
+func (a *app) many(ctx context.Context, q *asking, targets []string, what string) error {
+	if err := q.complete(); err != nil {
+		return err
+	}
+	o := owning{a: a}
+	action := bulk.Action{Kind: q.command.Kind, Payload: q.command.Payload, Reason: q.reason, Actor: q.command.Actor}
+	if q.queue {
+		return o.leaveAll(ctx, action, targets)
+	}
+	result, err := o.bulk(ctx, func(ctx context.Context, b *bulk.Bulk, e workflow.Doer) (bulkRun, error) {
+		return b.Start(ctx, e, action, targets)
+	})
+	if errors.Is(err, store.ErrOwned) {
+		result, err = o.atOwner(ctx, q, action, targets)
+	}
+	if err != nil {
+		return err
+	}
+	for _, r := range result.Refused {
+		a.remark("%s: %s", r.Target, r.Error)
+	}
+	if a.output == "json" {
+		err = a.object(result)
+	} else {
+		err = a.say("%s done, %d refused", printable.Plural(result.Done, what), len(result.Refused))
+	}
+	if err == nil && len(result.Refused) > 0 {
+		err = &exitError{ExitRefused, errors.New("")}
+	}
+	return err
+}
+
+// bulkRun is the handle of a bulk action.
+type bulkRun = builder.Run[bulk.Result]
+
+// bulk executes the action that begin starts or names in this process. The error wraps store.ErrOwned if another process owns the database.
+func (o *owning) bulk(ctx context.Context, begin func(context.Context, *bulk.Bulk, workflow.Doer) (bulkRun, error)) (result bulk.Result, err error) {
+	if o.db, err = o.a.database(); err != nil {
+		return result, err
+	}
+	err = o.read(ctx, func(r store.Reader) error {
+		known, err := namesOf(ctx, r)
+		if err != nil {
+			return err
+		}
+		code, err := o.a.codeFor(ctx, r)
+		if err != nil {
+			return err
+		}
+		return o.gatherAll(known.defs, code)
+	})
+	if err != nil {
+		return result, err
+	}
+	repairs := bulk.New(engine.Code)
+	e, err := engine.Config{Workers: -1, Queues: map[string]int{bulk.Name: 1}, Logger: slog.New(slog.NewTextHandler(o.a.Err,
+		&slog.HandlerOptions{Level: slog.LevelError}))}.Open(ctx, o.db.Opener(), append(o.defs, repairs)...)
+	if err != nil {
+		return result, err
+	}
+	repairs.Serve(e)
+	run, err := begin(ctx, repairs, e)
+	if err == nil {
+		result, err = run.Result(ctx, e)
+	}
+	return result, errors.Join(err, e.Close())
+}
+
+// atOwner has the process that owns the database execute the action, and waits for its end.
+func (o *owning) atOwner(ctx context.Context, q *asking, action bulk.Action, targets []string) (result bulk.Result, err error) {
+	has := false
+	err = o.read(ctx, func(r store.Reader) error {
+		known, err := namesOf(ctx, r)
+		has = known.newest(bulk.Name) != nil
+		return err
+	})
+	if err != nil || !has {
+		return o.orEach(ctx, q, action, targets, err)
+	}
+	limited, cancel := context.WithTimeout(ctx, q.timeout)
+	defer cancel()
+	run, err := bulk.New(engine.Code).Start(limited, posting{o}, action, targets, workflow.By(action.Actor))
+	switch {
+	case errors.Is(err, engine.ErrUnknown), errors.Is(err, engine.ErrTooLarge), errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
+		return o.orEach(ctx, q, action, targets, nil)
+	case err != nil:
+		return result, err
+	}
+	o.a.remark("bulk action %s is started in the program that owns %s; it continues there after Ctrl-C (tasq bulk show)", run.ID, o.db.Name())
+	return o.a.endOf(ctx, run)
+}
+
+// orEach sends one command for each target, unless there was an error.
+func (o *owning) orEach(ctx context.Context, q *asking, action bulk.Action, targets []string, err error) (bulk.Result, error) {
+	if err != nil {
+		return bulk.Result{}, err
+	}
+	return o.each(ctx, q, action, targets)
+}
+
+// endOf waits until an action of another process has ended.
+func (a *app) endOf(ctx context.Context, run bulkRun) (result bulk.Result, err error) {
+	err = a.withStore(ctx, func(s store.Store) error {
+		for _, err := range moves(ctx, s, retry.SystemClock, 0) {
+			if err != nil {
+				return err
+			}
+			i, err := bulk.InfoOf(ctx, s, run.ID)
+			if err != nil {
+				return err
+			}
+			if i.Ended.IsZero() {
+				continue
+			}
+			result = bulk.Result{Done: i.Done, Refused: i.Refusals}
+			if i.State != state.CaseCompleted.String() {
+				return exit(ExitRefused, "bulk action %s is %s: %d of %d done, %d refused", i.ID, i.State, i.Done, i.Targets, i.Refused)
+			}
+			return nil
+		}
+		return ctx.Err()
+	})
+	return result, err
+}
+
+// posting sends commands to the process that owns the database.
+type posting struct{ o *owning }
+
+// Do implements workflow.Doer.
+func (p posting) Do(ctx context.Context, c workflow.Command) (workflow.Result, error) {
+	command, err := json.Marshal(c)
+	if err != nil {
+		return workflow.Result{}, err
+	}
+	for {
+		result, err := p.o.post(ctx, command)
+		if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
+			return result, err
+		}
+	}
+}
+
+// leaveAll leaves a command for each target to the process that owns the database next.
+func (o *owning) leaveAll(ctx context.Context, action bulk.Action, targets []string) (err error) {
+	if o.db, err = o.a.database(); err != nil {
+		return err
+	}
+	for i, target := range targets {
+		c, err := action.Command(target, "")
+		if err != nil {
+			return err
+		}
+		command, err := json.Marshal(c)
+		if err != nil {
+			return err
+		}
+		if err := o.db.Inbox().Leave(ctx, command); err != nil {
+			return &exitError{ExitDatabase, fmt.Errorf("%s of %d left: %w", printable.Plural(i, "command"), len(targets), err)}
+		}
+	}
+	o.a.remark("%s left in %s for the program that owns it next", printable.Plural(len(targets), "command"), o.db.Name())
+	return nil
+}
+
+// each leaves a command for each target to the process that owns the database.
+func (o *owning) each(ctx context.Context, q *asking, action bulk.Action, targets []string) (result bulk.Result, err error) {
+	for _, target := range targets {
+		c, err := action.Command(target, "")
+		if err != nil {
+			return result, err
+		}
+		limited, cancel := context.WithTimeout(ctx, q.timeout)
+		_, err = posting{o}.Do(limited, c)
+		cancel()
+		switch remote := (*engine.RemoteError)(nil); {
+		case err == nil:
+			result.Done++
+		case errors.As(err, &remote):
+			result.Refused = append(result.Refused, bulk.Refusal{Target: target, Code: remote.Code, Error: remote.Text})
+		default:
+			return result, err
+		}
+	}
+	return result, nil
+}
