@@ -256,8 +256,6 @@ func TestRandomHistoriesOfSharedLimits(t *testing.T) {
 				break
 			}
 		}
-		if left() > 0 {
-		}
 		require.Zero(t, left(), "seed %d", seed)
 		f.check()
 	}
