@@ -124,6 +124,8 @@ func (g *Gate[T]) now() int64 { return epoch + int64(g.o.Clock.Now().Sub(g.start
 
 // Enter acquires everything that a ticket needs. If there is no room, or an earlier ticket waits, it queues the ticket,
 // and Ready is called when there may be room.
+// An earlier ticket that waits is not overtaken, even if this one would fit: a ticket that needs much would otherwise
+// wait as long as smaller ones come.
 func (g *Gate[T]) Enter(t *Ticket[T]) bool {
 	now := g.now()
 	held, wait := g.choose(t, func(l *line[T], n int64) bool { return l.hasEarlier(g, t) || l.wait(now, n) > 0 })
@@ -173,6 +175,8 @@ func (g *Gate[T]) Begin(t *Ticket[T]) bool {
 	now := g.now()
 	for i := range t.held {
 		l := t.held[i].line
+		// The store counts a portion within its time. A start after that would be in a window to which it was not
+		// charged.
 		if l.share != nil && l.def.Algorithm != limit.Slots && now > t.held[i].end {
 			return false
 		}
@@ -256,6 +260,8 @@ func (g *Gate[T]) Split(t *Ticket[T], from int) *Ticket[T] {
 	if t == nil || t.held == nil || from >= len(t.Takes) {
 		return nil
 	}
+	// The takes are cloned, and those of the ticket are cut with their capacity, so that neither can append over the
+	// other.
 	rest := &Ticket[T]{Job: t.Job, Step: t.Step, Takes: slices.Clone(t.Takes[from:]), Value: t.Value, held: slices.Clone(t.held[from:])}
 	t.Takes, t.held = t.Takes[:from:from], t.held[:from:from]
 	return rest
@@ -295,6 +301,7 @@ func (g *Gate[T]) Stop() {
 			l.share.stop()
 		}
 	}
+	// The tickets keep their places in lines that are gone: Withdraw does nothing once the gate has stopped.
 	clear(g.parked)
 	clear(g.toOrder)
 	g.stopped = true
@@ -338,6 +345,8 @@ func (g *Gate[T]) Change(to limit.Limit, keys map[string]limit.Limit) bool {
 			continue
 		}
 		l.def = g.definition(at)
+		// The wait was computed from the old definition. A shared limit is ordered again at once, as the new one may
+		// have room.
 		if l.disarm(); l.share != nil {
 			l.share.next = 0
 		}

@@ -41,6 +41,7 @@ func (t *Ticket[T]) isHold(i int) bool { return i < len(t.Holds) }
 
 // hasHold reports whether a case is known to have a hold of a limit. A hold of an earlier activation does not count:
 // another engine may have ended it since.
+// Only this process knows what is in g.holds; another engine learns of a hold by its own order.
 func (g *Gate[T]) hasHold(limit string, h *quota.Hold) bool {
 	known, ok := g.holds[keyOf(limit, h)]
 	return ok && known.Activation >= h.Activation
@@ -94,6 +95,7 @@ func (l *line[T]) nextHold() *quota.Hold {
 	if h == nil {
 		return nil
 	}
+	// A copy, since the ticket may be withdrawn while the order is on its way.
 	of := *h
 	return &of
 }
@@ -132,6 +134,8 @@ func (g *Gate[T]) waitForHolds(l *line[T], now int64) {
 	if g.o.Again != limit.Unknown {
 		s.next = now + int64(g.o.Again)
 	}
+	// The first refusal is checked at once: the engine that was to end the hold may have died before this one was
+	// opened.
 	if len(s.others) > 0 && (s.checked == 0 || now-s.checked >= int64(checkAgain)) {
 		s.checked = now
 		g.o.Check(l.at.limit, l.at.key, slices.Clone(s.others))

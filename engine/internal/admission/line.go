@@ -56,6 +56,7 @@ func (l *line[T]) Pop() any {
 }
 
 // hasEarlier reports whether an earlier ticket waits for the limit.
+// The first of the heap is the earliest. The ticket itself may be in the list, and is not before itself.
 func (l *line[T]) hasEarlier(g *Gate[T], t *Ticket[T]) bool {
 	return len(l.list) > 0 && g.o.Before(&l.list[0].t.Value, &t.Value)
 }
@@ -66,6 +67,7 @@ func (g *Gate[T]) lineOf(at lineKey) *line[T] {
 	if l == nil {
 		g.forgetIdle()
 		l = &line[T]{def: g.definition(at), at: at, before: g.o.Before}
+		// Whether engines share a limit is a property of its definition, and does not change while it has lines.
 		if g.o.Shared != nil && g.o.Shared(*l.def) {
 			l.share = new(share)
 		}
@@ -85,6 +87,7 @@ func (g *Gate[T]) forgetIdle() {
 	}
 	now := g.now()
 	for at, l := range g.lines {
+		// A line with a ticket that holds something must stay, since the ticket refers to it.
 		if l.held == 0 && len(l.list) == 0 && l.share.idle() && l.def.Idle(&l.state, now) {
 			l.disarm()
 			delete(g.lines, at)
@@ -149,6 +152,7 @@ func (l *line[T]) amount(t *Ticket[T]) (n int64) {
 }
 
 // remove removes a ticket from all lines in which it waits.
+// A ticket that leaves one line leaves all: it waits in several only to be admitted by the first that has room.
 func (g *Gate[T]) remove(t *Ticket[T]) {
 	for i := range t.places {
 		p := &t.places[i]
@@ -173,11 +177,14 @@ func (g *Gate[T]) advance(l *line[T], now int64) {
 		l.disarm()
 		return
 	}
+	// Ready tickets acquire later, so what they will take is counted on a copy: without it, one free slot would make
+	// all of the line ready.
 	free := l.copy()
 	next := g.advanceOne(l, free, now)
 	if len(next) == 0 {
 		return
 	}
+	// The map is made only if a ticket of a pool was made ready, which is rare.
 	left := map[*line[T]]*line[T]{l: free} // what each line has left for further ready tickets
 	for ; len(next) > 0; next = next[1:] {
 		l := next[0]
@@ -197,6 +204,7 @@ func (g *Gate[T]) advanceOne(l, free *line[T], now int64) (others []*line[T]) {
 			g.startWait(l, now, wait)
 			return others
 		}
+		// The slots of a hold were granted to its case, and are not taken from the line.
 		if first.hold == nil {
 			free.take(now, first.n)
 		}
@@ -241,6 +249,7 @@ func (l *line[T]) copy() *line[T] {
 }
 
 // startWait makes the first ticket of a line wait for the given time, or for the store if engines share the limit.
+// The time for which a shared limit is waited is that of its next order: see orderRoom.
 func (g *Gate[T]) startWait(l *line[T], now int64, wait time.Duration) {
 	if l.share != nil {
 		g.orderRoom(l, now)
@@ -257,6 +266,7 @@ func (g *Gate[T]) arm(l *line[T], now int64, wait time.Duration) {
 		return
 	}
 	due := now + int64(wait)
+	// Most calls find the timer as it has to be, since only the first ticket decides.
 	if l.stop != nil && l.due == due {
 		return
 	}
@@ -274,6 +284,7 @@ func (g *Gate[T]) timerFired(l *line[T], due int64) {
 		g.advance(l, g.now())
 	}
 	g.o.Lock.Unlock()
+	// Without the lock: the owner takes it to let the ready jobs enter.
 	g.o.Wake()
 }
 

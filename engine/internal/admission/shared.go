@@ -64,6 +64,8 @@ func (s *share) idle() bool {
 }
 
 // room returns the amount that jobs may take now.
+// After half of its time nothing more is taken of a portion: a job that is admitted then may begin too late to use
+// it.
 func (s *share) room(now int64) int64 {
 	if now > s.fresh {
 		return 0
@@ -79,6 +81,7 @@ func (s *share) wait(now int64) time.Duration {
 	return time.Duration(max(1, s.free-now))
 }
 
+// The grant keeps the mark of its portion, by which the store finds the entry that a correction concerns.
 func (s *share) take(slots bool, n int64) grant {
 	s.left -= n
 	if slots {
@@ -90,8 +93,10 @@ func (s *share) take(slots bool, n int64) grant {
 // give returns the grant of a job. unused says that its work did not start.
 func (s *share) give(slots bool, grant grant, now int64, unused bool) {
 	switch {
+	// Slots are not returned one by one: the next order has the number of those in use, and dirty makes it due.
 	case slots:
 		s.used, s.dirty = s.used-grant.N, true
+	// Another job of this engine can use it, without an order.
 	case unused && s.portion.N > 0 && s.portion.Mark == grant.Mark && now <= s.fresh:
 		s.left += grant.N
 	case unused: // its portion is closed, so the amount goes back to the store
@@ -114,6 +119,7 @@ func (s *share) correct(g *grant, used int64) bool {
 	}
 	fix := correction{g.Grant, used}
 	g.N, g.overused = used, g.overused || used > g.N
+	// Corrections of one portion are one for the store, which has counted the portion as a whole.
 	if last := len(s.corrections) - 1; last >= 0 && s.corrections[last].took.Mark == fix.took.Mark {
 		s.corrections[last].took.N += fix.took.N
 		s.corrections[last].used += fix.used
@@ -150,6 +156,7 @@ func (g *Gate[T]) orderRoom(l *line[T], now int64) {
 }
 
 // orderNow makes an order of a line due.
+// The line is noted and not its order: until the orders are sent, further jobs may wait, and are included.
 func (g *Gate[T]) orderNow(l *line[T]) {
 	if !g.stopped {
 		g.toOrder[l] = struct{}{}
@@ -160,6 +167,7 @@ func (g *Gate[T]) orderNow(l *line[T]) {
 // orderEarly orders what a ticket needs of line l while it waits in another line. Otherwise it would order one limit
 // after the other, and the first grant could expire before the last arrives.
 func (g *Gate[T]) orderEarly(l *line[T], n, now int64) {
+	// A line with waiting tickets has an order for these already.
 	if s := l.share; s != nil && len(l.list) == 0 && n > s.room(now) {
 		s.early = max(s.early, n)
 		if s.orderedAt == 0 && now >= s.next {
@@ -194,6 +202,8 @@ func (l *line[T]) order(now int64) Order[T] {
 	s, slots := l.share, l.def.Algorithm == limit.Slots
 	o := quota.Order{Limit: *l.def}
 	o.Ended, s.ended = s.ended, nil
+	// Kept slots of the engine are given up, as the slots of a hold belong to the case: o.Held below no longer has
+	// them.
 	if h := l.nextHold(); h != nil {
 		o.For, o.Least, o.Want = h, h.N, h.N
 		s.left = 0
@@ -209,12 +219,14 @@ func (l *line[T]) order(now int64) Order[T] {
 		o.Held, s.dirty = s.used+s.left, false
 	} else if o.Least > 0 {
 		most := max(o.Least, l.def.N/parts)
+		// It was used up in time, so this engine needs more than that.
 		if s.portion.N > 0 && s.left == 0 {
 			s.nextSize = min(2*s.portion.N, most)
 		}
 		o.Want = max(o.Least, min(max(l.wanted, s.nextSize), most))
 		s.close()
 	}
+	// An order returns one portion, or corrects one. What is left makes the next order due: see Settle.
 	if s.back == nil && len(s.corrections) > 0 {
 		first := s.corrections[0]
 		s.back, s.spent, s.corrections = &first.took, first.used, s.corrections[1:]
@@ -257,6 +269,7 @@ func (g *Gate[T]) Settle(o Order[T], a quota.Answer, err error) {
 	case a.Grant.N > 0:
 		s.next, s.free, s.taken = 0, 0, a.Taken
 		g.addGrant(l, a.Grant, asked, now)
+	// Nothing was granted, although something was asked for.
 	case o.Order.Least > 0:
 		s.taken, s.next, s.free = a.Taken, now+int64(pollAfter(a.Wait, slots)), 0
 		if a.Wait != limit.Unknown {
@@ -305,6 +318,8 @@ func (g *Gate[T]) addGrant(l *line[T], grant limit.Grant, asked, now int64) {
 }
 
 // returnUnused returns what no job has taken in time.
+// Each grant has a timer of its own, which the next grant stops. If it fires all the same, s.fresh is another time
+// and it does nothing.
 func (g *Gate[T]) returnUnused(l *line[T], fresh int64) {
 	g.o.Lock.Lock()
 	defer g.o.Lock.Unlock()
@@ -315,6 +330,7 @@ func (g *Gate[T]) returnUnused(l *line[T], fresh int64) {
 	if l.def.Algorithm == limit.Slots {
 		s.left, s.dirty = 0, true
 	} else {
+		// The next portion is as large as what was used of this one.
 		s.nextSize = s.portion.N - s.left
 		s.close()
 	}

@@ -39,6 +39,11 @@ func (g *Gate[T]) EachWait(f func(value *T, t *Ticket[T], waits func() []Wait)) 
 }
 
 // why returns what a ticket waits for; for the takes of a pool, those of the key that is expected to have room first.
+// The takes of a group are granted by one key, so the waits are computed for each key as a whole, and those of the
+// best key are returned. With a pool of the keys a and b, and two takes of it:
+//
+//	key a    30 s for calls    5 s for tokens    ends after 30 s
+//	key b    10 s for calls    20 s for tokens   ends after 20 s: returned
 func (g *Gate[T]) why(t *Ticket[T]) (waits []Wait) {
 	now, seen := g.now(), make([]bool, len(t.Takes))
 	for i := range t.Takes {
@@ -67,15 +72,18 @@ func (g *Gate[T]) waitsFor(t *Ticket[T], i int, key string, now int64) (waits []
 		}
 		p := &t.Takes[k]
 		l := g.lineOf(lineKey{p.Limit, key})
+		// The line is created if it does not exist, as a new one has the state of a key that was not used.
 		w := Wait{Reason: limit.Reason{Limit: *l.def, N: p.N}, Key: key, Any: p.Any}
 		if !t.isHold(k) {
 			w.Wait = l.wait(now, p.N)
+			// A hold that the case has already needs no room.
 		} else if !g.hasHold(l.at.limit, &t.Holds[k]) {
 			w.Wait, w.HeldBy = limit.Unknown, l.heldBy()
 		}
 		if t.placeIn(l) != nil {
 			w.Ahead = l.aheadOf(t)
 		}
+		// If time alone gives no key room, it cannot be said which one will have it first.
 		if len(w.Any) > 0 && w.Wait == limit.Unknown {
 			w.Key = ""
 		}
@@ -88,6 +96,7 @@ func (g *Gate[T]) waitsFor(t *Ticket[T], i int, key string, now int64) (waits []
 
 // later reports whether the waits a, of one key, are expected to end after the waits b of another. A paused key comes
 // last.
+// A key without a wait comes first. Between equal times, the shorter line decides.
 func later(a, b []Wait) bool {
 	longest := func(waits []Wait) (paused int, wait time.Duration, ahead int) {
 		for _, w := range waits {
@@ -134,6 +143,7 @@ func (g *Gate[T]) Usage() []Usage {
 	all := make(map[string]*Usage, len(g.limits))
 	for name, def := range g.limits {
 		u := &Usage{Limit: *def}
+		// A limit that is paused may have no line yet, so it is not left to the lines.
 		if def.N == 0 {
 			u.Next = limit.Unknown
 		}
@@ -176,6 +186,8 @@ func (p *place[T]) isFirst() bool {
 }
 
 // used returns how much of the line's limit is acquired, by all engines if they share it.
+// With a shared limit that is the number of the last answer of the store, which may be older than what this engine
+// has used since.
 func (l *line[T]) used(now int64) int64 {
 	if l.share != nil {
 		return l.share.taken

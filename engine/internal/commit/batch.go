@@ -30,6 +30,7 @@ func (w *Writer) commit(first *Request) {
 	batch, err := w.transact(append(w.batch, first), true)
 	all := batch
 	separate := w.settle(batch, err)
+	// They come after the batch: the requests that could be run together do not wait for the locks of these.
 	for _, r := range separate { // each in a transaction of its own, in which it locks what it opens
 		one, err := w.transact([]*Request{r}, false)
 		for len(one) > 0 {
@@ -56,6 +57,8 @@ func (w *Writer) settle(batch []*Request, err error) (separate []*Request) {
 				separate = append(separate, victim)
 			}
 			err = nil
+		// A stale commit is a conflict as well, but with a list of the cases that have changed, so only their trees
+		// are read again.
 		case isStale(err):
 			var locks []*Request
 			batch, locks = w.splitStale(batch, err)
@@ -93,6 +96,7 @@ func (w *Writer) isolate(batch []*Request, err error) (separate []*Request) {
 
 // answerAll answers requests of a transaction that is over.
 func (w *Writer) answerAll(batch []*Request, err error) {
+	// The error may say that another process has the database now; all callers then get ErrClosed.
 	err = w.o.Lost(err)
 	if err == nil {
 		w.measure(batch)
@@ -152,6 +156,8 @@ func (w *Writer) transact(batch []*Request, more bool) ([]*Request, error) {
 		if w.o.Shared {
 			shared, _ = s.(store.SharedTx)
 		}
+		// Errors of the store are marked as such here, in one place, so that they are never taken for errors of a
+		// callback.
 		s = fault.Tx(s)
 		keys := keyPrefetch{w: w, tx: shared}
 		for i := 0; ; i++ {
@@ -172,6 +178,8 @@ func (w *Writer) transact(batch []*Request, more bool) ([]*Request, error) {
 			case errors.Is(r.err, store.ErrUndone):
 				batch = append(slices.Delete(batch, i, i+1), r) // last in the batch: in a repeated batch, requests after it have not run yet
 				return r.err
+			// Its function has had its effect outside of the transaction too, so nothing may follow it that could
+			// roll it back.
 			case r.Once && r.err == nil:
 				more = false
 			}
@@ -234,6 +242,7 @@ func (w *Writer) next(batch []*Request) *Request {
 	if r != nil || over || !canWait(batch) {
 		return r
 	}
+	// The timer of idle is used again: the writer waits either for a batch to begin or for a batch to grow.
 	w.lazyTimer.Reset(lazyWait)
 	defer w.lazyTimer.Stop()
 	for {

@@ -45,6 +45,8 @@ func (h host) KeyStarts(c *state.Case, after time.Time) ([]store.KeyStart, error
 }
 
 // IsLive implements [kernel.BusinessKeys].
+// It opens the tree, so that the commit depends on the case: if another engine ends it meanwhile, the request runs
+// again.
 func (h host) IsLive(root workitem.CaseID) (bool, error) {
 	u, err := h.tx.Open(root)
 	if errors.Is(err, store.ErrNotFound) { // only an ended case can be removed

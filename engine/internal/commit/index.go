@@ -26,6 +26,7 @@ func (x index) get(id workitem.ID) (workitem.CaseID, bool) {
 	return root, ok
 }
 
+// An item never moves to another root case, so an entry needs no update.
 func (x index) put(id workitem.ID, root workitem.CaseID) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -48,6 +49,8 @@ func (x index) hasJob(root workitem.CaseID) bool {
 }
 
 // committed updates the index after a commit to a tree in memory.
+// Only what is committed is live here: a caller that waits for the end of a case must not wait for one whose start is
+// rolled back.
 func (x index) committed(tree *state.Tree) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -72,6 +75,7 @@ func hasJob(c *state.Case) bool {
 }
 
 // drop removes a tree that leaves memory, with its items.
+// After that the root case is unknown and not known to have ended, so callers ask the store.
 func (x index) drop(tree *state.Tree) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

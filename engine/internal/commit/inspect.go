@@ -23,6 +23,7 @@ func (w *Writer) Queued(key any) (n int) {
 }
 
 // InMemory returns the number of root cases in memory, and the number of cached steps.
+// A request reads them, since they belong to the goroutine of the writer.
 func (w *Writer) InMemory(ctx context.Context) (cases, steps int, err error) {
 	err = w.Submit(ctx, &Request{Reads: true, Run: func(*Tx) error {
 		cases, steps = len(w.trees.byRoot), w.trees.steps
@@ -50,6 +51,8 @@ func (w *Writer) CheckSteps(ctx context.Context) (n int, err error) {
 	}})
 }
 
+// The owner is the item for a run, which may have had earlier jobs: their steps are left out, as those of the claim
+// were.
 func compareSteps(tx *Tx, j *state.Job, steps []*workitem.Step) error {
 	owner := [16]byte(j.ID)
 	if j.Kind == state.JobRun {

@@ -21,6 +21,7 @@ func (tx *Tx) offer(u *TreeWrite) {
 			continue
 		}
 		c, j := u.Tree.Job(id)
+		// A running job has an owner, and one that has ended is no work.
 		if j != nil && (j.State == state.JobPending || j.State == state.JobWaiting) && tx.w.o.Holder.Offers(c, j) {
 			tx.offered = append(tx.offered, id)
 			tx.shared.Offer(id)

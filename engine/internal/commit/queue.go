@@ -23,6 +23,7 @@ func (q *queue) push(r *Request) bool {
 		return false
 	}
 	q.list = append(q.list, r)
+	// Only the first one signals: the writer takes all that follow before it waits again.
 	if len(q.list)-q.taken == 1 {
 		q.signal()
 	}
@@ -46,6 +47,7 @@ func (q *queue) pop() (r *Request, over bool) {
 	if q.taken == len(q.list) {
 		return nil, q.closed
 	}
+	// The slot is cleared, or the memory of the request would be kept until the list is used up.
 	r, q.list[q.taken] = q.list[q.taken], nil
 	q.taken++
 	if q.taken == len(q.list) {
@@ -55,6 +57,7 @@ func (q *queue) pop() (r *Request, over bool) {
 }
 
 // keys returns the idempotency keys of the requests that wait, at most n.
+// It looks ahead: the keys of requests that will be in the batch are looked up with those of the current one.
 func (q *queue) keys(n int) (all []string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -28,6 +28,7 @@ type point struct {
 // Savepoint runs f. If f fails, everything that it did in the transaction is rolled back, and nothing else.
 func (tx *Tx) Savepoint(f func() error) error {
 	tx.savepoints = append(tx.savepoints, savepoint{writes: len(tx.writes.list)})
+	// The store has its own savepoint, for the user's SQL and the appended entries; both are rolled back together.
 	err := tx.s.Savepoint(tx.ctx, f)
 	if err != nil {
 		tx.undo()

@@ -41,6 +41,7 @@ func isStale(err error) bool {
 func (w *Writer) splitStale(batch []*Request, err error) (again, separate []*Request) {
 	var stale *store.StaleError
 	errors.As(err, &stale)
+	// It is called before any request runs again: they would find jobs that this engine no longer has.
 	if errors.Is(err, store.ErrFenced) {
 		w.o.Fenced()
 	}
@@ -85,8 +86,9 @@ func conflict(err error) error {
 // conflicts has the time of the last conflict of root cases.
 type conflicts map[workitem.CaseID]time.Time
 
-// note records a conflict on root cases, and returns those that had another one less than hot ago.
+// note records a conflict on root cases, and returns those that had another one less than conflictWindow ago.
 func (c conflicts) note(roots []workitem.CaseID, now time.Time) map[workitem.CaseID]bool {
+	// To forget a conflict costs at most one more run without a lock.
 	if len(c) > maxConflicts {
 		clear(c)
 	}
@@ -110,6 +112,7 @@ func (tx *Tx) expect(tree *state.Tree) {
 }
 
 // openedAny reports whether the request opened one of the given root cases.
+// The trees that the request has opened are listed also if it changed none of them.
 func (tx *Tx) openedAny(roots map[workitem.CaseID]bool) bool {
 	for _, root := range tx.opened {
 		if roots[root] {

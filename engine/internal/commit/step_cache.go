@@ -46,6 +46,7 @@ func (t *trees) updateSteps(c *cached, u *TreeWrite) {
 
 func (t *trees) applySteps(c *cached, entry *store.Entry) {
 	r := &c.steps
+	// The claim with whose steps the cache was filled is such an entry.
 	if r.seq == 0 || entry.Seq <= r.seq {
 		return
 	}
@@ -65,6 +66,7 @@ func (t *trees) applySteps(c *cached, entry *store.Entry) {
 			if i, ok := r.find(change.Step); ok && change.Job == r.job {
 				r.steps[i] = change.Move(r.steps[i])
 			}
+		// A job that has ended is not claimed again, so its steps are not needed.
 		case *state.JobMoved:
 			if change.Job == r.job && !change.To.Live() {
 				t.steps += len(r.steps) - before
@@ -82,6 +84,7 @@ func (r *stepCache) find(id workitem.StepID) (int, bool) {
 	})
 }
 
+// Ids increase, so a new step is nearly always the last.
 func (r *stepCache) put(s *workitem.Step) {
 	if i, ok := r.find(s.ID); ok {
 		r.steps[i] = s
@@ -90,6 +93,7 @@ func (r *stepCache) put(s *workitem.Step) {
 	}
 }
 
+// The total over all trees counts only what is cached, and is corrected by each change of a cache.
 func (t *trees) dropSteps(c *cached) {
 	t.steps -= len(c.steps.steps)
 	c.steps = stepCache{}
@@ -114,6 +118,8 @@ func (t *trees) trimSteps(newest *cached) {
 }
 
 // stepsOf returns the steps of a job of a tree, if they are cached and current.
+// The position is compared with that of the tree: after a commit of another engine, the tree was read again and is
+// newer than the cache. The result is a copy, as its caller may replace elements.
 func (t *trees) stepsOf(root workitem.CaseID, job workitem.JobID) ([]*workitem.Step, bool) {
 	c := t.byRoot[root]
 	if c == nil || c.steps.job != job || c.steps.seq == 0 || c.steps.seq != c.tree.Case(root).LastSeq {

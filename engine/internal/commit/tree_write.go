@@ -31,6 +31,7 @@ type TreeWrite struct {
 // Create adds a tree to the transaction.
 func (tx *Tx) Create(tree *state.Tree) *TreeWrite {
 	tree.Begin()
+	// Most transactions have one tree, whose write needs no allocation of its own.
 	u := &tx.first
 	if len(tx.writes.list) > 0 {
 		u = new(TreeWrite)
@@ -51,6 +52,7 @@ func (u *TreeWrite) mustExist() error {
 // mark records the beginning of a command, with its result if it has a key.
 func (tx *Tx) mark(u *TreeWrite, o Operation, result workflow.Result) error {
 	tx.touch(u)
+	// A command with a key is alone in its entry, so the current one ends before it and after it.
 	if u.entry.Command != "" && (u.entry.Key != "" || o.Key != "") {
 		u.seal()
 	}
@@ -59,6 +61,7 @@ func (tx *Tx) mark(u *TreeWrite, o Operation, result workflow.Result) error {
 	} else {
 		u.further = append(u.further, o.Command)
 	}
+	// An entry has one actor. Commands of the engine itself in the same entry have none, and leave it as it is.
 	if o.Actor != "" {
 		u.entry.By = o.Actor
 	}
@@ -104,6 +107,7 @@ func (tx *Tx) Remember(u *TreeWrite, o Operation, result workflow.Result) error 
 }
 
 // seal completes the current entry, and begins the next.
+// The tree goes on: only the changes that follow are recorded in the next entry.
 func (u *TreeWrite) seal() {
 	u.named()
 	u.done = append(u.done, u.entry)
@@ -119,6 +123,7 @@ func (u *TreeWrite) named() {
 }
 
 // close completes the last entry, and drops the silent ones. It reports whether any is left to append.
+// An entry with a key is kept without changes too: it is the answer to a repetition of its command.
 func (u *TreeWrite) close() bool {
 	u.named()
 	u.done = slices.DeleteFunc(u.done, silent)
@@ -157,6 +162,7 @@ func (u *TreeWrite) changes() []state.Change {
 }
 
 // keyed returns the entry of this transaction with an idempotency key; nil if there is none.
+// The store has the entries only after the append, at the end of the request.
 func (tx *Tx) keyed(key string) *store.Entry {
 	for _, u := range tx.writes.list {
 		for e := range u.entries() {
@@ -186,6 +192,8 @@ func (tx *Tx) Answered(o Operation) (workflow.Result, bool, error) {
 	}
 	switch {
 	case first.Hash == o.Hash:
+	// The command in words is the same, so the difference is in its values, such as the input, which the error does
+	// not show.
 	case entry.Command == o.Command:
 		return workflow.Result{}, false, fmt.Errorf("%w: key %q was first used for %q with other values", workflow.ErrKeyReused, o.Key, o.Command)
 	default:
@@ -202,6 +210,7 @@ func (tx *Tx) append() error {
 		if u.close() {
 			kept = append(kept, u)
 		} else {
+			// A tree that was opened and not changed is between Begin and End as well, and must leave that state.
 			u.Tree.Rollback()
 		}
 	}
@@ -209,6 +218,8 @@ func (tx *Tx) append() error {
 	for _, u := range tx.writes.list {
 		for e := range u.entries() {
 			if err := tx.s.Append(tx.ctx, e, u.Tree); err != nil {
+				// The trees have changes that the store has refused, and no other copy of their committed state is in
+				// memory.
 				tx.w.trees.forget(tx)
 				return fmt.Errorf("append to the journal: %w", err)
 			}
@@ -223,6 +234,7 @@ func (tx *Tx) append() error {
 }
 
 // measure adds an entry to the size of what was appended.
+// To encode the changes once more costs time, and happens only if a middleware asks for the sizes.
 func (tx *Tx) measure(e *store.Entry, t *state.Tree) {
 	if tx.w.o.Committed == nil {
 		return

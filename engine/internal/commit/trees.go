@@ -37,16 +37,20 @@ func (t *trees) load(tx *Tx, root workitem.CaseID) (*state.Tree, error) {
 		c.used = t.uses
 		return c.tree, nil
 	}
+	// The store sees what earlier requests of the batch have appended, so a tree that is read in the middle of a
+	// batch is as new as one in memory.
 	tree, err := tx.s.Load(tx.ctx, root)
 	if err != nil {
 		return nil, fmt.Errorf("case %s: %w", root, err)
 	}
+	// Without other engines all ids come from the generator of this one.
 	if tx.shared != nil {
 		raiseIDs(tx.w.o.IDs, tree)
 	}
 	if tree.Ended() {
 		return tree, nil // not cached: it will hardly be needed again
 	}
+	// The tree is cached before its request has changed it. If the request fails, the tree is rolled back and stays.
 	t.byRoot[root] = &cached{tree: tree, used: t.uses}
 	tree.Each(func(c *state.Case) {
 		for it := range c.Items.All() {
@@ -57,6 +61,8 @@ func (t *trees) load(tx *Tx, root workitem.CaseID) (*state.Tree, error) {
 }
 
 // appended caches a tree that a transaction has written.
+// It is called before the commit, so that later requests of the batch find the tree. If the commit fails, forget
+// drops it.
 func (t *trees) appended(u *TreeWrite) {
 	if !t.has(u.Tree.Root) {
 		t.uses++
@@ -70,6 +76,7 @@ func (t *trees) appended(u *TreeWrite) {
 }
 
 // committed evicts a tree that will not be needed soon, and updates the cached steps of any other.
+// An ended case may be asked for its result, which a query reads; only further commands would need its tree.
 func (t *trees) committed(u *TreeWrite) {
 	if u.Tree.Ended() || sleepsLong(u) {
 		t.evict(u.Tree.Root)
@@ -95,6 +102,7 @@ func (t *trees) evict(root workitem.CaseID) {
 		return
 	}
 	t.dropSteps(c)
+	// The index has an entry for each item of the tree, and must not keep those of a tree that is gone.
 	delete(t.byRoot, root)
 	t.index.drop(c.tree)
 }

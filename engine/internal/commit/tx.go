@@ -73,6 +73,8 @@ func (tx *Tx) Command(f func() error) error {
 }
 
 // Enter takes control from user code; leave returns it. It is an error after the end of the transaction.
+// A callback that has overrun its time may call a method at any moment, from its own goroutine. The gate lets it in
+// only while the callback is the one that has control.
 func (tx *Tx) Enter() (leave func(), err error) {
 	switch {
 	case tx.gate.Over():
@@ -99,6 +101,8 @@ func (tx *Tx) Callback(f func(ctx context.Context) error) error {
 		tx.ctx = ctx
 		return f(ctx)
 	})
+	// The callback still runs. The gate stays locked against it, and tx.users stays set, since the transaction is
+	// only rolled back from here on.
 	if errors.Is(err, kernel.ErrAbandoned) {
 		tx.gate.Lock()
 		return err
@@ -185,6 +189,12 @@ func endsRoot(root workitem.CaseID, changes []state.Change) bool {
 
 // KeyHolders lists the other root cases of the same workflow that hold the business key of a case, oldest first,
 // including the changes of the request so far: cases that it has started, failed or removed.
+// What the request has changed is not in the store yet, so its own cases are judged by their trees, and the store's
+// list counts only for the others. For example, a request that fails case A and starts B with the same key:
+//
+//	trees of the request    A failed: holds no key    B: the case that asks
+//	the store               A
+//	holders                 none
 func (tx *Tx) KeyHolders(c *state.Case) (all []workitem.CaseID, err error) {
 	for other := range tx.writes.withKey(keyOf(c)) {
 		if other.ID != c.ID && other.HoldsKey() {
@@ -203,6 +213,7 @@ func (tx *Tx) KeyHolders(c *state.Case) (all []workitem.CaseID, err error) {
 
 // KeyStarts lists the other root cases of the workflow of a case that have its business key and were created after a
 // time, oldest first, with what the request has done so far.
+// The trees of the request count instead of what the store has of them, as for KeyHolders.
 func (tx *Tx) KeyStarts(c *state.Case, after time.Time) (all []store.KeyStart, err error) {
 	for other := range tx.writes.withKey(keyOf(c)) {
 		if other.ID != c.ID && other.Created.After(after) {
@@ -231,6 +242,7 @@ func (tx *Tx) Open(root workitem.CaseID) (*TreeWrite, error) {
 	if err != nil {
 		return nil, err
 	}
+	// Also if the request only reads the tree: what it decides depends on it.
 	tx.expect(tree)
 	return tx.Create(tree), nil
 }
@@ -258,6 +270,7 @@ func (tx *Tx) OpenCase(id workitem.CaseID) (*TreeWrite, error) {
 }
 
 // RootOfItem finds the root case of an item.
+// The index of items in memory comes first, as most commands name items of cases that were used a moment ago.
 func (tx *Tx) RootOfItem(item workitem.ID) (workitem.CaseID, error) {
 	if root, ok := tx.w.trees.index.get(item); ok {
 		return root, nil
@@ -291,6 +304,7 @@ func (tx *Tx) Changed() iter.Seq2[*TreeWrite, []state.Change] {
 
 // CacheSteps starts to cache the steps of a job of a tree of the transaction, beginning with those that the claim of
 // the job has read. See stepCache.
+// The caller has read them in this transaction, and does not pay for a copy if the tree is not kept in memory.
 func (tx *Tx) CacheSteps(root workitem.CaseID, job workitem.JobID, steps []*workitem.Step) {
 	if u := tx.writes.of(root); u != nil {
 		tx.w.trees.cacheSteps(u, job, steps)

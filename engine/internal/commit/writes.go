@@ -30,6 +30,7 @@ func (w *writes) add(u *TreeWrite) {
 	switch {
 	case w.byRoot != nil:
 		w.byRoot[u.Tree.Root] = u
+	// The index is made once, when the list has become long, and extended by each later element.
 	case len(w.list) > shortList:
 		w.byRoot = make(map[workitem.CaseID]*TreeWrite, 2*shortList)
 		for _, u := range w.list {
@@ -79,6 +80,7 @@ func (w *writes) indexKeys() {
 	for ; w.indexed < len(w.list); w.indexed++ {
 		u := w.list[w.indexed]
 		c := u.Tree.Case(u.Tree.Root)
+		// It is called again when the root case exists; until then the elements from here on are searched one by one.
 		if c == nil {
 			return
 		}
@@ -99,6 +101,7 @@ func (w *writes) cut(n int) {
 	}
 	clear(w.list[n:])
 	w.list = w.list[:n]
+	// The index has elements that are gone. It is made again, since it does not say where in it they are.
 	if w.indexed > n {
 		w.byKey, w.indexed = nil, 0
 	}
