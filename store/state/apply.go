@@ -31,6 +31,7 @@ func (t *Tree) Apply(e Change) error {
 		before := c.ItemState()
 		c.Begun = true
 		t.recount(c, before, c.ItemState())
+	// The counts of its parent are changed first, while the case still has the state that it is counted as.
 	case *CaseEnded:
 		t.recount(c, c.ItemState(), e.State.stands())
 		c.State, c.Output, c.Failure, c.Ended, c.KeepUntil = e.State, e.Output, e.Failure, e.At, e.KeepUntil
@@ -47,6 +48,8 @@ func (t *Tree) Apply(e Change) error {
 		return t.remove(c)
 	case *TaskMoved:
 		return c.moveTask(e)
+	// There is no upper bound: a net that is not sound may pile up tokens, and the kernel bounds what one command
+	// does.
 	case *Produced:
 		for _, p := range e.Into {
 			c.Marking[p]++
@@ -62,6 +65,7 @@ func (t *Tree) Apply(e Change) error {
 		return t.openItem(c, e.Item)
 	case *ItemMoved:
 		return t.moveItem(c, e)
+	// It goes into the case and into the list of what the command has changed, from which the store writes its row.
 	case *JobOpened:
 		c.Jobs.put(e.Job)
 		t.jobs.put(e.Job)
@@ -89,6 +93,7 @@ func (t *Tree) openCase(given *Case) error {
 	c.State = CaseStarted
 	c.Marking = c.Net.InitialMarking()
 	c.Tasks = make([]Task, c.Net.NumTasks())
+	// The given case is that of the kernel, or of a decoded entry, and may have parts of another tree.
 	c.Items, c.Jobs, c.Children, c.Steps, c.Mail = Items{}, Jobs{}, nil, Steps{}, Mail{}
 	if c.Parent.IsZero() {
 		t.Root = c.ID
@@ -106,6 +111,7 @@ func (t *Tree) openCase(given *Case) error {
 		}
 		p.Children = append(p.Children, c.ID)
 	}
+	// Nothing is what was there before: a rollback removes the case.
 	t.saved.add(c.ID, nil)
 	t.put(&c)
 	t.recount(&c, workitem.None, c.ItemState())
@@ -128,6 +134,8 @@ func (t *Tree) remove(c *Case) error {
 }
 
 // resume continues a case that has failed, or that was canceled because the case above it failed.
+// What it had produced by its end is taken back. The items that ended with it stay as they are; new ones replace
+// them.
 func (t *Tree) resume(c *Case) error {
 	if c.State != CaseFailed && c.State != CaseCanceled {
 		return fmt.Errorf("case %s is resumed, and it is %s; only a case that has failed can be", c.ID, c.State)
@@ -150,6 +158,7 @@ func (c *Case) moveTokens(e *TokensMoved) error {
 	return nil
 }
 
+// A second suspension replaces the first, with its own time and reason.
 func (c *Case) suspend(e *CaseSuspended) error {
 	if c.State.Final() {
 		return fmt.Errorf("case %s is suspended, and it is %s", c.ID, c.State)
@@ -159,6 +168,7 @@ func (c *Case) suspend(e *CaseSuspended) error {
 	return nil
 }
 
+// The generation must be that of the activation that was lost: the task may have been enabled again since.
 func (c *Case) resumeTask(e *TaskResumed) error {
 	task := &c.Tasks[e.Task]
 	if !task.Resumable() || task.Generation != e.Generation {
@@ -238,6 +248,8 @@ func (t *Tree) moveItem(c *Case, e *ItemMoved) error {
 	switch {
 	case e.To == workitem.Started:
 		n.Started = e.At
+	// A reset item has not started, as far as durations are concerned. An item that is not final has the zero time as
+	// its end.
 	case e.To == workitem.Initialized:
 		n.Started = n.Ended
 	case e.To.Final():
@@ -284,6 +296,7 @@ func (t *Tree) openStep(c *Case, s *workitem.Step) {
 	t.steps.put(s)
 }
 
+// A step that is not in the tree has ended, or was never opened; both cannot be moved.
 func (t *Tree) moveStep(c *Case, e *StepMoved) error {
 	s := c.Step(e.Step)
 	if s == nil {
@@ -303,6 +316,8 @@ func (t *Tree) moveStep(c *Case, e *StepMoved) error {
 func (e *StepMoved) Move(s *workitem.Step) *workitem.Step {
 	n := *s
 	n.State, n.Attempt, n.Due, n.Failure = e.To, e.Attempt, e.Due, e.Failure
+	// A change without a result keeps that of the step, as a used token keeps its text. A step that waits for a limit
+	// has there what it needs of it, which ends with the wait.
 	if e.Result != nil || s.Limited() {
 		n.Result = e.Result
 	}

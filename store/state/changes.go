@@ -41,6 +41,7 @@ func (s *saves) add(id workitem.CaseID, was *Case) {
 }
 
 // reset drops everything, but keeps some memory for the next command.
+// A map that was needed for a large command is dropped: clearing it would cost each small command its size.
 func (s *saves) reset() {
 	if s.ids != nil {
 		*s = saves{}
@@ -74,6 +75,7 @@ type changed[T listed] struct {
 	at   map[sortKey]int // positions in list; nil while there are few
 }
 
+// While the list is short it is searched, which is faster than a map and allocates nothing.
 func (c *changed[T]) put(v T) {
 	k := keyOf(v)
 	if c.at == nil {
@@ -101,6 +103,7 @@ func (c *changed[T]) put(v T) {
 }
 
 func (c *changed[T]) merge(later changed[T]) {
+	// Nothing was changed before the mark, so the later list can be used as it is.
 	if len(c.list) == 0 {
 		*c = later
 		return

@@ -62,6 +62,8 @@ func FromMicros(us int64) time.Time { return time.UnixMicro(us).UTC() }
 
 // AppendChanges appends the changes of a command as a JSON array. The tree provides the names of tasks and conditions,
 // so it must have the case of every change. Payloads (inputs, outputs, details) must be JSON, and are copied unchanged.
+// The names are those at the time of the command: a definition cannot change under its fingerprint, so they are found
+// again when the changes are decoded.
 func AppendChanges(dst []byte, changes []Change, t *Tree) []byte {
 	dst = append(dst, '[')
 	for i, e := range changes {
@@ -145,6 +147,7 @@ func appendEvent(dst []byte, e Change, t *Tree) []byte {
 		dst = at(dst, "at", e.At)
 	case *Noted:
 		dst = head(dst, t, wordNote, e.Case)
+		// A note on the case itself has no task.
 		if e.Task >= 0 {
 			dst = task(dst, t, e.Case, e.Task)
 		}
@@ -231,6 +234,7 @@ func appendJobOpened(dst []byte, t *Tree, j *Job) []byte {
 	return at(dst, "ended", j.Ended)
 }
 
+// All fields that can change are written, as moveJob of the kernel sets them all.
 func appendJobMoved(dst []byte, e *JobMoved) []byte {
 	dst = key(dst, "job", e.Job)
 	dst = str(dst, "to", e.To.String())

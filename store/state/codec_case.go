@@ -48,6 +48,7 @@ func DecodeMarking(data []byte, n *net.Net) (net.Marking, error) {
 	return m, nil
 }
 
+// The names are part of the format of the database, and do not follow those of the fields of Task.
 type taskWire struct {
 	State   string          `json:"state"`
 	Gen     int             `json:"gen"`
@@ -64,6 +65,7 @@ func AppendTasks(dst []byte, n *net.Net, tasks []Task) []byte {
 	first := true
 	for i := range tasks {
 		t := &tasks[i]
+		// A disabled task with a generation was enabled before, and its next activation has the next number.
 		if t.State == TaskDisabled && t.Generation == 0 && t.Created == 0 && len(t.Output) == 0 && !t.Lost {
 			continue
 		}

@@ -20,6 +20,11 @@ type Nets struct {
 }
 
 // wire is the JSON form of every kind of change.
+// One struct serves all kinds, since most keys are used by several of them. For example, both of these have the keys
+// to and at:
+//
+//	{"e":"item","item":"...","action":"start","to":"started","at":...}
+//	{"e":"job","job":"...","to":"running","at":...}
 type wire struct {
 	E           string             `json:"e"`
 	Case        workitem.CaseID    `json:"case"`
@@ -111,6 +116,7 @@ func DecodeChanges(data []byte, root workitem.CaseID, nets Nets) ([]Change, erro
 }
 
 // decodeAny decodes any JSON, by encoding/json.
+// It is needed for a text in another form, such as one with spaces, and to say what is wrong with a damaged one.
 func decodeAny(data []byte, root workitem.CaseID, nets Nets) ([]Change, error) {
 	var rows []wire
 	if err := json.Unmarshal(data, &rows); err != nil {
@@ -138,6 +144,7 @@ type decoder struct {
 }
 
 // add adds a change. It keeps only the strings and payloads of w.
+// The root case is left out of the stored form, see ofTree.
 func (d *decoder) add(w *wire) error {
 	if w.Case.IsZero() {
 		w.Case = d.root
@@ -194,6 +201,7 @@ func (d *decoder) caseOpened(w *wire) (Change, error) {
 	if n == nil {
 		return nil, fmt.Errorf("there is no definition with fingerprint %q (workflow %s)", w.Fingerprint, w.Workflow)
 	}
+	// Later changes of the same command may name tasks of this case, which no earlier entry has opened.
 	if d.opened == nil {
 		d.opened = make(map[workitem.CaseID]*net.Net, 1)
 	}

@@ -2,6 +2,7 @@ package state
 
 import "github.com/tasq-dev/tasq/workitem"
 
+// A step may be opened in its final state, with a result, and then has no further change.
 func appendStepOpened(dst []byte, s *workitem.Step) []byte {
 	dst = key(dst, "step", s.ID)
 	dst = key(dst, "job", s.Job)
@@ -23,6 +24,7 @@ func appendStepOpened(dst []byte, s *workitem.Step) []byte {
 	return at(dst, "ended", s.Ended)
 }
 
+// The job is needed besides the step: it says whose steps in memory have changed, without a search.
 func appendStepMoved(dst []byte, e *StepMoved) []byte {
 	dst = key(dst, "step", e.Step)
 	dst = key(dst, "job", e.Job)
@@ -34,6 +36,7 @@ func appendStepMoved(dst []byte, e *StepMoved) []byte {
 	return at(dst, "at", e.At)
 }
 
+// The case and its root are in the head of the change; Step and Taken follow by another change.
 func appendMessage(dst []byte, m *Message) []byte {
 	dst = key(dst, "event", m.ID)
 	dst = str(dst, "name", m.Name)

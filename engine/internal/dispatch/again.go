@@ -28,6 +28,7 @@ type retryLevel struct {
 // add adds an entry that has met another fault. If its level has no timer yet, f is called with the level when its wait
 // is over.
 func (r *retries) add(n entry, over func(level int)) {
+	// The last level has the longest wait, in which an entry stays.
 	at := min(int(n.faults), fault.Levels-1)
 	n.faults, n.durableClaim = uint8(min(at+1, fault.Levels-1)), true
 	l := &r[at]
@@ -85,6 +86,7 @@ func (s *scheduler) tryLevel(level int) {
 }
 
 // tryAll does the same for all levels.
+// It is called when the store works again, so that nothing waits for the rest of its time.
 func (s *scheduler) tryAll() {
 	for level := range s.retries {
 		s.tryLevel(level)

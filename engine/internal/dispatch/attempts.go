@@ -22,6 +22,7 @@ func (l *attemptLog) committed(tree *state.Tree, changes []state.Change) {
 	if !l.log.Enabled(context.Background(), slog.LevelDebug) {
 		return
 	}
+	// The next attempt is an item of its own, which the same command has opened.
 	due := make(map[workitem.ID]time.Time) // when the next attempt is due, by its item
 	for _, ev := range changes {
 		if opened, ok := ev.(*state.ItemOpened); ok && !opened.Item.Predecessor.IsZero() {
@@ -60,6 +61,7 @@ func (l *attemptLog) item(c *state.Case, it *workitem.Item, moved *state.ItemMov
 }
 
 // call logs one line for an attempt of a scheduled function, once its end is committed.
+// A scheduled function has no items: its next attempt is the same job, pending again.
 func (l *attemptLog) call(w *activities.Work, failure *workitem.Failure, changes []state.Change) {
 	if w.Name == "" || !l.log.Enabled(context.Background(), slog.LevelDebug) {
 		return

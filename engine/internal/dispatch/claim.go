@@ -46,6 +46,7 @@ var errEndedAtStart = errors.New("the item ended as it started, in a transaction
 // request. If a crash loses such a claim, its attempt was not counted. So a job that may have crashed a process before
 // (cautious) waits for the commit.
 func (d *Dispatcher) claim(n entry) {
+	// The lease counts from here: the time for which the request waits in the queue is a part of it.
 	c := &claim{entry: n, d: d, lease: d.o.Now().Add(d.o.Lease)}
 	if n.batch != nil {
 		c.group = d.sched.groups[n.job]
@@ -64,6 +65,8 @@ func (d *Dispatcher) claim(n entry) {
 		}
 		return nil
 	})
+	// The conditions are read in the transaction of the claim: a job without any, as most are, is claimed with one
+	// request.
 	if n.unread {
 		claim := r.Run
 		r.Run = func(tx *commit.Tx) error {
@@ -95,12 +98,15 @@ func (c *claim) accepted(tx *commit.Tx) {
 	c.work = c.latest
 	c.steps = c.d.newJournal(c.entry, c.work, c.cancel)
 	tx.CacheSteps(c.root, c.job, c.work.Steps)
+	// The scheduler knows the claim before its commit is reported, or it would take the change of the job for one by
+	// another engine.
 	c.d.sched.hold(c.job, &running{root: c.root, lease: c.lease, cancel: c.cancel, steps: c.steps})
 	if !c.durableClaim {
 		c.d.sched.pool.do(c)
 	}
 }
 
+// The worker of a claim that waits for its commit starts here, and any other has started in accepted.
 func (c *claim) ended(err error) {
 	begins := err == nil && c.work != nil
 	switch {
@@ -123,6 +129,7 @@ func (c *claim) ended(err error) {
 
 // do runs the job and settles it with the result.
 func (c *claim) do() {
+	// The order of these matters: the run ends and leaves its batch before the worker is free for the next job.
 	defer c.free()
 	defer c.steps.end()
 	if c.group != nil {
@@ -136,6 +143,7 @@ func (c *claim) do() {
 	d.sched.reserveStep(c.steps)
 	defer d.sched.leaveSteps(c.steps)
 	c.outcome = failed // unless the function returns
+	// It stays false if the function ends its goroutine, which runs only the deferred functions.
 	ended := false
 	defer func() {
 		if !ended && d.o.Context.Err() == nil {

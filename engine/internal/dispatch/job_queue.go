@@ -58,6 +58,7 @@ func (d *Dispatcher) urgency(j *state.Job) int64 {
 
 // countWaiting counts a job as waiting. The lock is held.
 func (s *scheduler) countWaiting(j *state.Job, q *jobQueue) {
+	// A job is counted once, whatever happens to its entries: it may have several, and leave and enter the queue.
 	if _, known := s.counted[j.ID]; s.counted == nil || known || j.State != state.JobPending {
 		return
 	}
@@ -76,6 +77,7 @@ func (s *scheduler) uncountWaiting(id workitem.JobID) {
 	s.notifyRoom(q)
 }
 
+// All starts that wait are woken, and try again; those that find the queue full again wait for the next room.
 func (s *scheduler) notifyRoom(q *jobQueue) {
 	if q.room != nil && q.pending+q.uncommitted < s.d.o.MaxPending[q.name] {
 		close(q.room)
@@ -92,6 +94,8 @@ func (d *Dispatcher) Admit(tx *commit.Tx, a *Admission) (room <-chan struct{}, e
 	s := &d.sched
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	// A start opens the jobs of its first tasks. Those of later tasks are not bounded, since their case could not go
+	// on.
 	for _, changes := range tx.Changed() {
 		for _, e := range changes {
 			opened, ok := e.(*state.JobOpened)
@@ -112,6 +116,8 @@ func (d *Dispatcher) Admit(tx *commit.Tx, a *Admission) (room <-chan struct{}, e
 			if a.taken == nil {
 				a.taken = make(map[*jobQueue]int)
 			}
+			// Between the start and its commit the job is in neither count of the queue, and other starts are in the
+			// same batch.
 			a.taken[q]++
 			q.uncommitted++
 		}
@@ -132,6 +138,8 @@ func (d *Dispatcher) Settle(a *Admission) {
 }
 
 // Queues returns the queues that this engine knows, by name.
+// Waiting jobs are in several places: the queue, the lines of batches and limits, closed hours, faults of the store,
+// and the calendar, if no turn has seen them yet.
 func (d *Dispatcher) Queues() []workflow.QueueInfo {
 	s := &d.sched
 	s.mu.Lock()

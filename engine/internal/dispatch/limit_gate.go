@@ -43,6 +43,7 @@ func (g *limitGate) ticket(job workitem.JobID, holds []caseHold, uses []workflow
 	}
 	for i := range uses {
 		n, key, err := uses[i].Of(input)
+		// A fixed amount is checked when the definition is built.
 		if err == nil && uses[i].Amount != nil {
 			err = g.admits(&uses[i], key, n)
 		}
@@ -62,6 +63,7 @@ func (g *limitGate) ticket(job workitem.JobID, holds []caseHold, uses []workflow
 
 // admits returns an error for an amount that a limit can never grant: neither as it is defined, nor as it is now for
 // that key.
+// The larger of both counts: an operator may have lowered the limit for a while, for which the job can wait.
 func (g *limitGate) admits(u *workflow.Use, key string, n int64) error {
 	if most := max(g.capacity(u.Limit.Name, key, u.Any), u.Limit.Capacity()); n > most {
 		return fmt.Errorf("the job takes %d of %s, which admits %d at once: take less, or raise it (tasq limit set %s): %w",
@@ -112,6 +114,7 @@ func (g *limitGate) leave(t *ticket, how outcome) {
 }
 
 // passOn advances the lines of tickets that were made ready while their queue is paused.
+// A line that advances may make further tickets of paused queues ready, so it goes on until none is left.
 func (g *limitGate) passOn() {
 	for len(g.passing) > 0 {
 		list := g.passing
@@ -139,6 +142,7 @@ func (g *limitGate) end(l *stepLease, failed bool) {
 	switch {
 	case !l.t.Held():
 		g.Withdraw(l.t)
+	// Its function was called, so what it took of a rate is used.
 	case l.begun:
 		g.Release(l.t, failed)
 	default:
@@ -147,6 +151,8 @@ func (g *limitGate) end(l *stepLease, failed bool) {
 }
 
 // withStep returns a ticket for a function and a step of it.
+// Both are acquired together: a job that held the limits of its function while it waits for those of its step could
+// deadlock with another one.
 func (g *limitGate) withStep(of *ticket, job workitem.JobID, st *workitem.Step) *ticket {
 	t := &ticket{Job: job, Step: st.Name}
 	if of != nil {

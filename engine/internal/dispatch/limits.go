@@ -30,6 +30,7 @@ func (s *scheduler) initLimits() {
 
 // hasRoom is called when a line has room: a step continues, or a job returns to its queue. The lock is held.
 func (s *scheduler) hasRoom(n entry) {
+	// A turn may be under way, which then looks at the queues once more.
 	s.limits.readied = true
 	if n.step != nil {
 		s.limits.steps.push(n, byPriority)
@@ -43,6 +44,7 @@ func (s *scheduler) hasRoom(n entry) {
 }
 
 // enter acquires what a job needs, or makes it wait. The lock is held.
+// A job in a line of a limit is no activity: an engine whose jobs all wait for limits is idle.
 func (s *scheduler) enter(n entry) bool {
 	if s.limits.enter(n) {
 		return true
@@ -133,6 +135,7 @@ func (d *Dispatcher) readNeeds(tx *commit.Tx, n *entry) error {
 	if j == nil {
 		return nil // the claim handles the error
 	}
+	// Without batches the claim itself is refused for a suspended case.
 	if _, by := u.Tree.SuspendedBy(c); d.haveBatches && by != nil {
 		return workflow.ErrSuspended // a batch does not count it
 	}
@@ -189,6 +192,8 @@ func (d *Dispatcher) Limits() []admission.Usage {
 // SetLimit replaces the definition of a limit and of single keys of it. It ignores a limit that no function here uses.
 func (d *Dispatcher) SetLimit(l limit.Limit, keys map[string]limit.Limit) {
 	d.sched.mu.Lock()
+	// A setting for another algorithm is that of a program whose definition differs; what is counted here would not
+	// fit it.
 	if now, ok := d.sched.limits.Limit(l.Name); ok && now.Algorithm == l.Algorithm {
 		d.sched.limits.Change(l, keys)
 	}
@@ -200,6 +205,7 @@ func (d *Dispatcher) SetLimit(l limit.Limit, keys map[string]limit.Limit) {
 func (s *scheduler) enqueue(n entry) {
 	if s.paused[n.queue.name] {
 		n.queue.held = append(n.queue.held, n)
+		// It may have been made ready, and holds back the tickets behind it, which can go on.
 		if n.ticket != nil {
 			s.limits.passing = append(s.limits.passing, n.ticket)
 		}
@@ -227,6 +233,7 @@ func (d *Dispatcher) SetQueues(set map[string]store.QueueValue) {
 	for _, q := range s.queues {
 		q.limit = s.limitOf(q.name)
 		list := q.held
+		// All are put in again, which holds them, so one function decides where a job belongs.
 		if q.held = nil; s.paused[q.name] {
 			s.d.o.Active(-len(q.ready))
 			list, q.ready = append(list, q.ready...), nil

@@ -104,6 +104,7 @@ func (s *scheduler) stop() {
 	s.pool.close()
 	s.limits.Stop()
 	for _, q := range s.queues {
+		// Each ready job is counted as activity until its claim has ended; these are not claimed any more.
 		s.d.o.Active(-len(q.ready))
 		q.ready = nil
 	}
@@ -143,6 +144,7 @@ func (s *scheduler) committed(tree *state.Tree, changes []state.Change) {
 
 // opened adds a new job, and reports whether it may be due now.
 func (s *scheduler) opened(tree *state.Tree, j *state.Job) bool {
+	// Its claim was made together with it, another engine will do it, or it has repeated too quickly.
 	if s.claims.isReserved(j.ID) || s.isOffered(j.ID) || s.loops.holds(j) {
 		return false
 	}
@@ -159,6 +161,8 @@ func (s *scheduler) moved(tree *state.Tree, e *state.JobMoved) bool {
 		s.leaveTurn(e.Job)
 	}
 	s.waiting.wake(e.Job, s.d.o.Now().UnixMicro())
+	// The worker of this engine goes on if the change is its own claim or heartbeat. Any other change means that the
+	// job is no longer its.
 	goesOn := e.To == state.JobRunning && s.claims.of(e.Job).holds(e.Fence)
 	if !goesOn {
 		s.limits.Leave(e.Job)
@@ -190,6 +194,7 @@ func (s *scheduler) add(c *state.Case, j *state.Job, cautious bool) bool {
 	}
 	if j.Kind == state.JobRun || j.Kind == state.JobCall {
 		n.queue = s.queueOf(j.Queue)
+		// This engine does not work the queue; another program does.
 		if n.queue.limit <= 0 {
 			return false
 		}
@@ -211,6 +216,7 @@ func (s *scheduler) add(c *state.Case, j *state.Job, cautious bool) bool {
 func shortPriority(p int) int32 { return int32(min(max(p, math.MinInt32), math.MaxInt32)) }
 
 // addOne adds a single job outside of a commit.
+// A due job may start at once, for which a turn is needed.
 func (s *scheduler) addOne(j *state.Job) {
 	s.mu.Lock()
 	changed := s.add(nil, j, false)
@@ -264,6 +270,7 @@ func (s *scheduler) turn() {
 			s.enqueue(n)
 		}
 	}
+	// A ticket that is made ready may belong to a queue that this turn has passed already.
 	for again := true; again; again = s.limits.readied {
 		s.limits.readied = false
 		s.limits.passOn()

@@ -20,6 +20,7 @@ import (
 )
 
 // run runs a job: it calls the function, with the journal of its steps.
+// The steps that the run has left for its end are in j.last: they are recorded with the result, in one commit.
 func (d *Dispatcher) run(ctx context.Context, def *workflow.Definition, w *activities.Work, j *journal) (
 	output json.RawMessage, failure *workitem.Failure, how ending,
 ) {
@@ -58,6 +59,7 @@ func (d *Dispatcher) infoOf(def *workflow.Definition, w *activities.Work, j *jou
 	if len(d.o.Limits) > 0 {
 		info.Limits = j
 	}
+	// All attempts of an item have the key of the first, so a service that is called with it sees one request.
 	if w.Item != nil && w.Name == "" {
 		info.Item, info.Key = w.Item.ID, w.First.String()
 	}
@@ -75,6 +77,7 @@ func (d *Dispatcher) call(ctx context.Context, def *workflow.Definition, w *acti
 		if p := recover(); p != nil {
 			err = retry.NewPanicError(p)
 		}
+		// An error whose own methods panic is replaced: it is formatted later, where no panic is expected.
 		err = cmp.Or(readable.Error(err), err)
 	}()
 	if d.o.AroundJob == nil {
@@ -102,6 +105,7 @@ func (d *Dispatcher) function(ctx context.Context, def *workflow.Definition, w *
 	}
 	t, _ := def.Net.TaskByName(w.Item.Task)
 	spec := &def.Tasks[t]
+	// The time counts from the call and not from the claim, which may have waited for its commit.
 	if spec.RunTimeout > 0 {
 		var cancel func()
 		ctx, cancel = context.WithTimeout(ctx, spec.RunTimeout)
@@ -109,6 +113,7 @@ func (d *Dispatcher) function(ctx context.Context, def *workflow.Definition, w *
 	}
 	if spec.Batch != nil {
 		g, _ := ctx.Value(groupKey{}).(*group)
+		// A job that was claimed alone, as after a retry, is a batch of one.
 		if g == nil {
 			g = newGroup(d, w.Job)
 		}
@@ -119,6 +124,7 @@ func (d *Dispatcher) function(ctx context.Context, def *workflow.Definition, w *
 	if err != nil {
 		return nil, overtime(ctx, err, spec.RunTimeout)
 	}
+	// Otherwise the function has returned a checked value of the right type.
 	if spec.Batch != nil || !spec.RunAccepts {
 		output, err = kernel.Accept(spec, workitem.Complete, output)
 	}
@@ -143,6 +149,7 @@ func (d *Dispatcher) settle(j *journal, output json.RawMessage, failure *workite
 	if err == nil || d.refused(n, err) {
 		return
 	}
+	// The failure is tried once: if the kernel refuses it as well, there is no result that it would take.
 	if failure == nil && !errors.Is(err, kernel.ErrRunaway) {
 		failure = refusal(err)
 		if errors.Is(err, errUnrecorded) {
@@ -178,6 +185,7 @@ func (d *Dispatcher) giveUp(j *journal, failure *workitem.Failure) {
 }
 
 // refused reports whether an error says that the result is no longer needed, so that it is dropped.
+// A job that was canceled, or claimed by another engine after its lease, has its outcome elsewhere.
 func (d *Dispatcher) refused(n entry, err error) bool {
 	if unwanted(err) {
 		d.o.Log.Debug("a late result was refused", "job", n.job, "case", n.root, "reason", err)
@@ -208,6 +216,8 @@ func (d *Dispatcher) yield(j *journal) {
 
 // submitEnd ends a run by a command, together with the steps that are still to be recorded. It calls done, if not nil,
 // with the changes of the command.
+// The context is not that of the job: a result is also recorded while the engine closes, or after the job's context
+// has ended.
 func (d *Dispatcher) submitEnd(j *journal, word string, end func(*kernel.Machine) error, done func([]state.Change)) error {
 	later := j.queued()
 	return d.o.Retrier.Retry(d.o.Context, func() error {
@@ -286,6 +296,7 @@ func (d *Dispatcher) addPending(ctx context.Context) error {
 }
 
 // releaseRunning releases the jobs whose functions did not end in time.
+// It works on a snapshot, since each release changes the claims.
 func (d *Dispatcher) releaseRunning() {
 	d.sched.mu.Lock()
 	left := d.sched.claims.snapshot()
