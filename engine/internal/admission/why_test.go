@@ -230,3 +230,63 @@ func TestWaitForHoldsOfOtherCases(t *testing.T) {
 	require.Equal(t, []quota.End{{Hold: c.Holds[0], Only: true}}, o.Ended)
 	require.Zero(t, s.gate.Usage()[0].Used)
 }
+
+// Between keys that have room at the same time, the one with fewer jobs before it is expected first; then the first of the pool. A
+// paused key is not, wherever it is.
+func TestWaitsForTheShorterLineOfAPool(t *testing.T) {
+	calls := limit.Rate("calls", 1, time.Minute, limit.SlidingWindow)
+	s := newSharer(t, calls)
+	for i, key := range []string{"a", "b", "c"} {
+		tk := ticket(i+1, workitem.Take{Limit: "calls", Key: key, N: 1})
+		require.True(t, s.gate.Enter(tk))
+		require.True(t, s.gate.Begin(tk))
+	}
+	require.False(t, s.gate.Enter(ticket(4, workitem.Take{Limit: "calls", Key: "a", N: 1})))
+	require.False(t, s.gate.Enter(ticket(5, workitem.Take{Limit: "calls", Any: []string{"a", "b", "c"}, N: 1})))
+	waits := why(t, s.gate, 5, "calls")
+	require.Equal(t, "b", waits[0].Key)
+	require.Zero(t, waits[0].Ahead)
+
+	paused := calls
+	paused.N = 0
+	require.True(t, s.gate.Change(calls, map[string]limit.Limit{"c": paused}))
+	require.False(t, s.gate.Enter(ticket(6, workitem.Take{Limit: "calls", Any: []string{"b", "c"}, N: 1})))
+	waits = why(t, s.gate, 6, "calls")
+	require.Equal(t, "b", waits[0].Key)
+	require.Equal(t, time.Minute, waits[0].Wait)
+}
+
+// A shared limit for which no job waits has a next time only if it is paused: the store knows more than this engine.
+func TestUsageOfSharedLimits(t *testing.T) {
+	gpus := limit.Resource("gpus", 2).Shared()
+	s := newSharer(t, gpus)
+	_, _ = s.entered(1, workitem.Take{Limit: "gpus", N: 2})
+	usage := s.gate.Usage()[0]
+	require.EqualValues(t, 2, usage.Used)
+	require.Zero(t, usage.Next)
+	require.False(t, s.gate.Enter(ticket(2, workitem.Take{Limit: "gpus", N: 1})))
+	s.exchange()
+	usage = s.gate.Usage()[0]
+	require.Equal(t, 1, usage.Waiting)
+	require.Equal(t, limit.Unknown, usage.Next)
+}
+
+// Keys of a shared limit are forgotten when everything of them was returned, and no earlier.
+func TestIdleSharedKeysAreForgotten(t *testing.T) {
+	s := newSharer(t, limit.Resource("gpus", 1).Shared())
+	take := func(n int) workitem.Take {
+		return workitem.Take{Limit: "gpus", Key: time.Duration(n).String(), N: 1}
+	}
+	kept, _ := s.entered(1, take(0))
+	for n := 1; n < 1500; n++ {
+		tk, _ := s.entered(2, take(n))
+		s.gate.Release(tk, false)
+		s.exchange()
+	}
+	require.Less(t, s.gate.Usage()[0].Keys, 1100)
+	require.EqualValues(t, 1, s.gate.Usage()[0].Used, "the slot that is held")
+	s.gate.Release(kept, false)
+	o := s.order()
+	require.Equal(t, "0s", o.Key)
+	require.Zero(t, o.Order.Held)
+}
