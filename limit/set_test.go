@@ -154,6 +154,36 @@ func TestWaitersOfDifferentLimitsDoNotMeet(t *testing.T) {
 	})
 }
 
+// An acquisition of two limits of which one is always in use is not starved by those that need one of them.
+func TestAnAcquisitionOfTwoLimitsIsNotStarved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSet(t, limit.Resource("a", 1), limit.Resource("b", 1))
+		var views []*limit.Set
+		for _, name := range []string{"a", "b"} {
+			view, err := s.Only(name)
+			require.NoError(t, err)
+			views = append(views, view)
+		}
+		holders := []limit.Lease{acquire(t, views[0]), acquire(t, views[1])}
+		both := make(chan limit.Lease, 1)
+		go func() { both <- acquire(t, s) }()
+		synctest.Wait()
+		for range 5 {
+			for _, view := range views {
+				go func() { acquire(t, view).Release() }()
+			}
+		}
+		synctest.Wait()
+		for _, holder := range holders {
+			require.Empty(t, both)
+			holder.Release()
+			synctest.Wait()
+		}
+		(<-both).Release()
+		synctest.Wait()
+	})
+}
+
 func TestADeadlineEndsTheWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSet(t, limit.Resource("db", 2), limit.Rate("tokens", 60, time.Minute, limit.TokenBucket))

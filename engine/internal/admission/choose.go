@@ -43,16 +43,20 @@ func (t *Ticket[T]) sameGroup(i, k int) bool {
 }
 
 // choose finds, for each take of a ticket, the line that grants it. If they do not all have room, it returns the lines
-// in which the ticket has to wait. full reports whether a line has no room for an amount; Enter and Try differ only in
+// in which the ticket has to wait, and those before them that have room. full reports whether a line has no room for an amount; Enter and Try differ only in
 // it.
 func (g *Gate[T]) choose(t *Ticket[T], full func(l *line[T], n int64) bool) (held []holding[T], wait []*line[T]) {
 	held = make([]holding[T], len(t.Takes))
+	order := g.order(t)
 	for i := range t.Takes {
+		if order != nil {
+			i = order[i]
+		}
 		if held[i].line != nil {
 			continue // in the group of an earlier take
 		}
 		if wait = g.chooseKey(t, i, held, full); wait != nil {
-			return nil, wait
+			return held, wait
 		}
 	}
 	return held, nil

@@ -6,10 +6,10 @@
 //	  │            └─▶ line of the first limit without room, in the order of the queue
 //	  └── Ready ◀── a release, a timer, a change of the limit
 //
-// A ticket acquires everything at once or nothing, so tickets cannot deadlock. Ready reserves nothing: a ready job has
-// to Enter again, and may have to wait again. The rules of each kind of limit are functions in package limit; this
-// package has the lines and timers. Limits that several engines share are in shared.go, limits that cases hold in
-// holds.go.
+// A ticket acquires everything at once or nothing, so tickets cannot deadlock. A ready job has to Enter again, and may
+// have to wait again; what a ticket that waits again and again is reserved is in reserve.go. The rules of each kind of
+// limit are functions in package limit; this package has the lines and timers. Limits that several engines share are in
+// shared.go, limits that cases hold in holds.go.
 package admission
 
 import (
@@ -37,8 +37,10 @@ type Ticket[T any] struct {
 	// Holds belong to the first takes, by index. What these takes acquire belongs to the case and outlives the attempt.
 	Holds []quota.Hold
 
-	held   []holding[T] // by take; nil while nothing is acquired
-	places []place[T]   // in the lines in which it waits; nil if it does not wait
+	held     []holding[T]     // by take; nil while nothing is acquired
+	places   []place[T]       // in the lines in which it waits; nil if it does not wait
+	waits    int              // how often it has begun to wait
+	reserves []reservation[T] // room that later tickets do not get, see reserve.go
 }
 
 // Again returns a ticket of the same job that holds nothing.
@@ -46,7 +48,7 @@ func (t *Ticket[T]) Again() *Ticket[T] {
 	if t == nil {
 		return nil
 	}
-	return &Ticket[T]{Job: t.Job, Takes: t.Takes, Err: t.Err, Step: t.Step, Own: t.Own, Holds: t.Holds}
+	return &Ticket[T]{Job: t.Job, Takes: t.Takes, Err: t.Err, Step: t.Step, Own: t.Own, Holds: t.Holds, waits: t.waits}
 }
 
 // grant is what a ticket has acquired of one limit.
@@ -96,6 +98,7 @@ type Gate[T any] struct {
 	toOrder  map[*line[T]]struct{} // lines that need an order to the store
 	turn     int                   // rotates the first key of pools
 	holds    map[holdKey]hold      // known holds of cases
+	late     []*Ticket[T]          // those that were made ready and keep their reservations until Lapse
 	stopped  bool
 }
 
@@ -127,13 +130,18 @@ func (g *Gate[T]) now() int64 { return epoch + int64(g.o.Clock.Now().Sub(g.start
 // An earlier ticket that waits is not overtaken, even if this one would fit: a ticket that needs much would otherwise
 // wait as long as smaller ones come.
 func (g *Gate[T]) Enter(t *Ticket[T]) bool {
-	now := g.now()
-	held, wait := g.choose(t, func(l *line[T], n int64) bool { return l.hasEarlier(g, t) || l.wait(now, n) > 0 })
+	now, reserved := g.now(), g.unreserve(t)
+	held, wait := g.choose(t, func(l *line[T], n int64) bool { return l.hasEarlier(g, t) || l.wait(now, n+l.reservedBefore(t)) > 0 })
 	if wait != nil {
+		t.waits++
+		g.reserve(t, held)
 		g.park(wait, t, now)
 		return false
 	}
 	g.take(t, held, now)
+	for i := range reserved {
+		g.advance(reserved[i].line, now)
+	}
 	return true
 }
 
@@ -141,7 +149,7 @@ func (g *Gate[T]) Enter(t *Ticket[T]) bool {
 // overtake any that wait.
 func (g *Gate[T]) Try(t *Ticket[T]) bool {
 	now := g.now()
-	held, wait := g.choose(t, func(l *line[T], n int64) bool { return len(l.list) > 0 || l.wait(now, n) > 0 })
+	held, wait := g.choose(t, func(l *line[T], n int64) bool { return len(l.list) > 0 || len(l.reserved) > 0 || l.wait(now, n) > 0 })
 	if wait != nil {
 		return false
 	}
@@ -232,6 +240,7 @@ func (g *Gate[T]) Pass(t *Ticket[T]) {
 		return
 	}
 	now := g.now()
+	g.unreserve(t)
 	g.eachLine(t, func(l *line[T]) { g.advance(l, now) })
 }
 
@@ -244,13 +253,16 @@ func (g *Gate[T]) Leave(job workitem.JobID) {
 
 // Withdraw removes a ticket from all lines.
 func (g *Gate[T]) Withdraw(t *Ticket[T]) {
-	if len(t.places) == 0 || g.stopped {
+	if len(t.places)+len(t.reserves) == 0 || g.stopped {
 		return
 	}
-	places, now := t.places, g.now()
+	places, reserved, now := t.places, g.unreserve(t), g.now()
 	g.remove(t)
 	for i := range places {
 		g.advance(places[i].line, now)
+	}
+	for i := range reserved {
+		g.advance(reserved[i].line, now)
 	}
 }
 
@@ -304,6 +316,7 @@ func (g *Gate[T]) Stop() {
 	// The tickets keep their places in lines that are gone: Withdraw does nothing once the gate has stopped.
 	clear(g.parked)
 	clear(g.toOrder)
+	g.late = nil
 	g.stopped = true
 }
 
@@ -350,6 +363,7 @@ func (g *Gate[T]) Change(to limit.Limit, keys map[string]limit.Limit) bool {
 		if l.disarm(); l.share != nil {
 			l.share.next = 0
 		}
+		g.endReservations(l, now)
 		g.advance(l, now)
 	}
 	return true

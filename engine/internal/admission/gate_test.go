@@ -25,11 +25,16 @@ type world struct {
 	begun  map[int]time.Time
 	ended  map[int]bool
 	keys   map[int]string // of the slots that a job took
+	order  map[int]int    // in which jobs began
+
+	noWorker int // a job that does not enter when it is ready; 0 for none
 }
+
+type ticket = admission.Ticket[int]
 
 func newWorld(t *testing.T, limits ...limit.Limit) *world {
 	w := &world{t: t, clock: virtual.NewClock(), ticket: make(map[int]*admission.Ticket[int]), begun: make(map[int]time.Time),
-		ended: make(map[int]bool), keys: make(map[int]string)}
+		ended: make(map[int]bool), keys: make(map[int]string), order: make(map[int]int)}
 	w.gate = admission.New(admission.Options[int]{
 		Lock: &w.mu, Clock: w.clock, Limits: limits, Before: func(a, b *int) bool { return *a < *b },
 		Ready: func(n int) { w.ready = append(w.ready, n) }, Wake: w.turn,
@@ -51,15 +56,24 @@ func (w *world) turn() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for len(w.ready) > 0 {
-		n := w.ready[0]
-		w.ready = w.ready[1:]
-		if !w.ended[n] && w.gate.Enter(w.ticket[n]) {
-			require.NotContains(w.t, w.begun, n, "admitted twice")
-			w.begun[n] = w.clock.Now()
-			w.keys[n], _ = w.ticket[n].KeyOf("slots")
-			w.gate.Begin(w.ticket[n])
+		for len(w.ready) > 0 {
+			n := w.ready[0]
+			w.ready = w.ready[1:]
+			w.start(n)
 		}
+		w.gate.Lapse()
 	}
+}
+
+// start lets a ready job enter.
+func (w *world) start(n int) {
+	if w.ended[n] || n != 0 && n == w.noWorker || !w.gate.Enter(w.ticket[n]) {
+		return
+	}
+	require.NotContains(w.t, w.begun, n, "admitted twice")
+	w.begun[n], w.order[n] = w.clock.Now(), len(w.order)
+	w.keys[n], _ = w.ticket[n].KeyOf("slots")
+	w.gate.Begin(w.ticket[n])
 }
 
 func (w *world) end(n int, failed bool) {

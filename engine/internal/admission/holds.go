@@ -62,7 +62,7 @@ func (g *Gate[T]) holdIn(t *Ticket[T], l *line[T]) *quota.Hold {
 func (g *Gate[T]) waitOf(p *place[T], l *line[T], now int64) time.Duration {
 	switch {
 	case p.hold == nil:
-		return l.wait(now, p.n)
+		return l.wait(now, p.n+l.reservedBefore(p.t))
 	case g.hasHold(p.line.at.limit, p.hold):
 		return 0
 	}
@@ -77,8 +77,7 @@ func (g *Gate[T]) begin(l *line[T], h quota.Hold, had bool) {
 	switch {
 	case p != nil && p.hold.Activation == h.Activation:
 		g.holds[keyOf(l.at.limit, &h)] = hold{h, l.at}
-		g.remove(p.t)
-		g.o.Ready(p.t.Value)
+		g.makeReady(p)
 	case !had:
 		l.share.ended = append(l.share.ended, quota.End{Hold: h, Only: true})
 	}

@@ -12,8 +12,8 @@ import (
 
 // line is the state and the waiting queue of a limit for one key. A job that needs several limits waits in one line at
 // a time, so that it does not block jobs that only need the other limits. Lines are ordered by the jobs' positions in
-// their job queue, so it keeps its place in each of them. But it begins only when all its limits have room at once, and
-// later jobs acquire those in whose lines it does not wait: under a constant load on several of them it may wait long.
+// their job queue, so it keeps its place in each of them. If later jobs acquire the limits in whose lines it does not
+// wait, it gets a reservation, see reserve.go.
 type line[T any] struct {
 	def    *limit.Limit
 	at     lineKey
@@ -23,8 +23,11 @@ type line[T any] struct {
 	held   int         // the number of tickets that have acquired it
 	list   []*place[T] // a heap by Options.Before
 	before func(a, b *T) bool
-	due    int64 // when the timer fires
-	stop   func() bool
+
+	reserved []*Ticket[T] // those for which the line has reserved room
+
+	due  int64 // when the timer fires
+	stop func() bool
 }
 
 // Len implements heap.Interface.
@@ -88,7 +91,7 @@ func (g *Gate[T]) forgetIdle() {
 	now := g.now()
 	for at, l := range g.lines {
 		// A line with a ticket that holds something must stay, since the ticket refers to it.
-		if l.held == 0 && len(l.list) == 0 && l.share.idle() && l.def.Idle(&l.state, now) {
+		if l.held+len(l.list)+len(l.reserved) == 0 && l.share.idle() && l.def.Idle(&l.state, now) {
 			l.disarm()
 			delete(g.lines, at)
 		}
@@ -213,8 +216,7 @@ func (g *Gate[T]) advanceOne(l, free *line[T], now int64) (others []*line[T]) {
 				others = append(others, p.line)
 			}
 		}
-		g.remove(first.t)
-		g.o.Ready(first.t.Value)
+		g.makeReady(first)
 	}
 	l.disarm()
 	return others
@@ -240,7 +242,7 @@ func (l *line[T]) take(now, n int64) grant {
 
 // copy returns a copy on which acquisitions can be tried.
 func (l *line[T]) copy() *line[T] {
-	c := &line[T]{def: l.def, state: l.state.Clone()}
+	c := &line[T]{def: l.def, at: l.at, state: l.state.Clone(), reserved: slices.Clone(l.reserved), before: l.before}
 	if l.share != nil {
 		share := *l.share
 		c.share = &share

@@ -119,10 +119,15 @@ func (g *Gate[T]) Each(f func(*T)) {
 	}
 }
 
-// aheadOf counts the tickets that wait in the line before t. The list is a heap, so it takes a pass over all.
+// aheadOf counts the tickets that go before t: they wait in the line, or it has reserved room for them. The list is a heap, so it takes a pass over all.
 func (l *line[T]) aheadOf(t *Ticket[T]) (n int) {
 	for _, other := range l.list {
 		if l.before(&other.t.Value, &t.Value) {
+			n++
+		}
+	}
+	for _, other := range l.reserved {
+		if other != t && other.placeIn(l) == nil && l.before(&other.Value, &t.Value) {
 			n++
 		}
 	}

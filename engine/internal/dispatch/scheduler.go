@@ -280,6 +280,7 @@ func (s *scheduler) turn() {
 			clear(q.promisedTo)
 		}
 		next = s.handOut(now, next)
+		s.limits.Lapse()
 	}
 	s.setAlarm(now)
 	slices.SortFunc(next, func(a, b entry) int { return cmp.Or(cmp.Compare(a.due, b.due), bytes.Compare(a.job[:], b.job[:])) })
