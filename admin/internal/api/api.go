@@ -88,6 +88,7 @@ func (a *API) Routes() map[string]Route {
 		"GET /api/v1/queues":             route(a.queues, "", "Queues, with their work and whether they are paused. At most 1000 items and 1000 jobs of a state are counted of each; cut says that there are more."),
 		"GET /api/v1/limits":             route(a.limits, "", "Limits, with what is in use. The program that runs the functions answers."),
 		"GET /api/v1/schedules":          route(a.schedules, "", "Schedules, with their last and next starts."),
+		"POST /api/v1/schedules":         route(a.addSchedule, "", "Add a schedule, or change the one with its name, whose pause and runs stay."),
 		"GET /api/v1/schedules/{name}":   route(a.oneSchedule, "", "A schedule."),
 		"POST /api/v1/schedules/{name}":  route(a.onSchedule, "", "Pause, resume, run, backfill or remove a schedule."),
 		"GET /api/v1/bulk":               route(a.bulkList, strings.TrimSuffix(paging, " format"), "Bulk actions, newest first, without the single refusals."),

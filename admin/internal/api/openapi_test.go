@@ -114,7 +114,8 @@ var answers = map[string]struct {
 	"/api/v1/failures": {reflect.TypeFor[record.Failures](), true}, "/api/v1/audit": {reflect.TypeFor[record.Act](), true}, "/api/v1/counts": {reflect.TypeFor[record.Count](), true}, "/api/v1/commands": {reflect.TypeFor[workflow.Result](), false},
 	"/api/v1/doctor": {reflect.TypeFor[why.StrandedCase](), true}, "/api/v1/stats": {reflect.TypeFor[rates](), false},
 	"/api/v1/queues": {reflect.TypeFor[source.Queue](), true}, "/api/v1/limits": {reflect.TypeFor[workflow.LimitInfo](), true},
-	"/api/v1/schedules": {reflect.TypeFor[schedules.Description](), true}, "/api/v1/schedules/{name}": {reflect.TypeFor[schedules.Description](), false},
+	"POST /api/v1/schedules": {reflect.TypeFor[schedules.Description](), false},
+	"/api/v1/schedules":      {reflect.TypeFor[schedules.Description](), true}, "/api/v1/schedules/{name}": {reflect.TypeFor[schedules.Description](), false},
 	"/api/v1/bulk": {reflect.TypeFor[bulk.Info](), true}, "POST /api/v1/bulk": {reflect.TypeFor[bulkStarted](), false},
 	"/api/v1/bulk/{id}": {reflect.TypeFor[bulk.Info](), false},
 	"/api/v1/search":    {reflect.TypeFor[store.Match](), true},
@@ -209,6 +210,7 @@ func parametersOf(t *testing.T, path string, names []string) (all []object) {
 var bodies = map[string]reflect.Type{
 	"/api/v1/commands": reflect.TypeFor[workflow.Command](), "/api/v1/schedules/{name}": reflect.TypeFor[scheduleCommand](),
 	"/api/v1/bulk": reflect.TypeFor[bulkStart](), "/api/v1/bulk/{id}": reflect.TypeFor[bulkCommand](),
+	"/api/v1/schedules": reflect.TypeFor[newSchedule](),
 }
 
 func document(t *testing.T) []byte {

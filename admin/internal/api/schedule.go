@@ -106,6 +106,19 @@ type scheduleCommand struct {
 // errMore is the error of a body with more than one value.
 var errMore = errors.New("unexpected data after it; send one command at a time")
 
+// scheduleOptions returns the options of a command on a schedule: the user of the request, the reason and the
+// idempotency key.
+func scheduleOptions(r *http.Request, reason string) []workflow.Option {
+	opts := []workflow.Option{workflow.By(access.UserOf(r.Context()).Name)}
+	if reason != "" {
+		opts = append(opts, workflow.Because(reason))
+	}
+	if key := r.Header.Get("Idempotency-Key"); key != "" {
+		opts = append(opts, workflow.Key(key))
+	}
+	return opts
+}
+
 func (a *API) onSchedule(w http.ResponseWriter, r *http.Request) {
 	var c scheduleCommand
 	if err := readBody(w, r, "a schedule command", &c); err != nil {
@@ -117,14 +130,7 @@ func (a *API) onSchedule(w http.ResponseWriter, r *http.Request) {
 		Refuse(w, http.StatusForbidden, "not-allowed", fmt.Sprintf("%s may not have %q done on %s", access.Named(u), schedules.Name, name))
 		return
 	}
-	opts := []workflow.Option{workflow.By(u.Name)}
-	if c.Reason != "" {
-		opts = append(opts, workflow.Because(c.Reason))
-	}
-	if key := r.Header.Get("Idempotency-Key"); key != "" {
-		opts = append(opts, workflow.Key(key))
-	}
-	if err := source.OnSchedule(r.Context(), a.Backend, name, c.Do, c.From, c.To, opts...); err != nil {
+	if err := source.OnSchedule(r.Context(), a.Backend, name, c.Do, c.From, c.To, scheduleOptions(r, c.Reason)...); err != nil {
 		Problem(w, err)
 		return
 	}

@@ -114,7 +114,14 @@ func (a *app) showSchedule(ctx context.Context, r store.Reader, i *schedules.Inf
 		if c.At.IsZero() {
 			at = "at the beginning"
 		}
-		if err := a.say("%s: %s by %s %s", at, c.What, c.By, c.Reason); err != nil {
+		line := at + ": " + c.What
+		if c.By != "" {
+			line += " by " + c.By
+		}
+		if c.Reason != "" {
+			line += ": " + c.Reason
+		}
+		if err := a.say("%s", line); err != nil {
 			return err
 		}
 	}

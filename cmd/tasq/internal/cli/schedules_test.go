@@ -55,6 +55,13 @@ func TestSchedulesByCommand(t *testing.T) {
 		code, out, errs = tasq(t, db, "schedule", "pause", "morning", "--by", "ann", "--reason", "the server moves")
 		require.Zero(t, code, errs)
 		require.Contains(t, out, "paused")
+		if owned {
+			require.NoError(t, schedules.Resume(t.Context(), e, "morning"))
+			code, out, errs = tasq(t, db, "schedules", "morning")
+			require.Zero(t, code, errs)
+			require.Regexp(t, `(?m): pause by ann: the server moves$`, out)
+			require.Regexp(t, `(?m): resume$`, out, "it has no actor and no reason")
+		}
 		code, out, errs = tasq(t, db, "schedule", "resume", "morning")
 		require.Zero(t, code, errs)
 		require.Contains(t, out, "active")
