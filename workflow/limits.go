@@ -126,6 +126,10 @@ type LimitInfo struct {
 	Held        int64         `json:"held,omitempty"`
 	Holders     []LimitHolder `json:"holders,omitempty"`
 	MoreHolders int           `json:"moreHolders,omitempty"`
+
+	// Engines is how many engines have the database open if they are several: Used (of a limit that is not shared), Waiting and Next are those of the
+	// one that lists it. An engine leaves it out; engine/why.ReadLimits reads it.
+	Engines int `json:"engines,omitempty"`
 }
 
 // MaxHolders is how many holders of a limit are listed.

@@ -23,6 +23,17 @@ type QueueInfo struct {
 	At     time.Time `json:"at,omitzero"`
 	By     string    `json:"by,omitempty"`
 	Reason string    `json:"reason,omitempty"`
+
+	// Fleet counts the jobs of all engines of the database; nil if there is only one. engine/why.QueuesOfFleet reads it.
+	Fleet *QueueFleet `json:"fleet,omitempty"`
+}
+
+// QueueFleet is the state of a job queue in all engines of a database.
+type QueueFleet struct {
+	Engines int       `json:"engines"`         // that have the database open, also if they have no workers for the queue
+	Running int       `json:"running"`         // jobs with a worker
+	Waiting int       `json:"waiting"`         // jobs that are due and have not begun
+	Oldest  time.Time `json:"oldest,omitzero"` // since when the first of them is due
 }
 
 // Queues lists the queues of the engine. It changes nothing.

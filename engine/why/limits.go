@@ -11,7 +11,7 @@ import (
 )
 
 // ReadLimits adds to the answer of an engine to [workflow.Limits] what only the database has: the cases that hold slots
-// over several tasks. Without an answer, it lists the limits as they are set; the only usage that is known then is that
+// over several tasks, and how many engines there are. Without an answer, it lists the limits as they are set; the only usage that is known then is that
 // of holds.
 func ReadLimits(ctx context.Context, r store.Reader, known []workflow.LimitInfo) ([]workflow.LimitInfo, error) {
 	list := slices.Clone(known)
@@ -26,6 +26,10 @@ func ReadLimits(ctx context.Context, r store.Reader, known []workflow.LimitInfo)
 		}
 		list = LimitsSet(set)
 	}
+	engines, err := engines(ctx, r)
+	if err != nil {
+		return nil, err
+	}
 	view, err := r.LimitRows(ctx, store.LimitFilter{Text: quota.HasHolds})
 	if err != nil {
 		return nil, err
@@ -39,6 +43,9 @@ func ReadLimits(ctx context.Context, r store.Reader, known []workflow.LimitInfo)
 			}
 		}
 		list[i].Used = max(list[i].Used, list[i].Held)
+		if list[i].Loaded {
+			list[i].Engines = engines
+		}
 	}
 	return list, nil
 }

@@ -60,3 +60,46 @@ func QueuesSet(ctx context.Context, r store.Reader, list []workflow.QueueInfo) e
 	}
 	return err
 }
+
+// QueuesOfFleet adds to a list of queues, as one of several engines reports it, the jobs of all engines as the database has
+// them, and the queues that only other engines have. It changes nothing if the database has one engine at most. It reads
+// each live item and job.
+func QueuesOfFleet(ctx context.Context, r store.Reader, now time.Time, list []workflow.QueueInfo) ([]workflow.QueueInfo, error) {
+	engines, err := engines(ctx, r)
+	if err != nil || engines == 0 {
+		return list, err
+	}
+	backlog, err := r.Backlog(ctx, now)
+	if err != nil {
+		return nil, err
+	}
+	list = slices.Clone(list)
+	for i := range list {
+		list[i].Fleet = &workflow.QueueFleet{Engines: engines}
+	}
+	for _, b := range backlog {
+		i := slices.IndexFunc(list, func(q workflow.QueueInfo) bool { return q.Queue == b.Queue })
+		switch {
+		case b.Running+b.Due == 0:
+			continue
+		case i < 0:
+			i, list = len(list), append(list, workflow.QueueInfo{Queue: b.Queue})
+		}
+		list[i].Fleet = &workflow.QueueFleet{Engines: engines, Running: b.Running, Waiting: b.Due, Oldest: b.Since}
+	}
+	slices.SortFunc(list, func(a, b workflow.QueueInfo) int { return cmp.Compare(a.Queue, b.Queue) })
+	return list, nil
+}
+
+// engines returns how many engines have the database open; 0 if there is one at most.
+func engines(ctx context.Context, r store.Reader) (int, error) {
+	fleet, ok := r.(store.Members)
+	if !ok {
+		return 0, nil
+	}
+	members, err := fleet.Members(ctx)
+	if err != nil || len(members) < 2 {
+		return 0, err
+	}
+	return len(members), nil
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/tasq-dev/tasq/admin/internal/source"
@@ -112,6 +113,9 @@ func (s *Site) limitTable(r *Request) (*Table, error) {
 	all, err := why.ReadLimits(r, r.R, known.all)
 	if err != nil {
 		return nil, err
+	}
+	if i := slices.IndexFunc(all, func(l workflow.LimitInfo) bool { return l.Engines > 0 }); i >= 0 {
+		t.Note = fmt.Sprintf("What waits, and what is in use of limits that are not shared, is that of one of %d programs.", all[i].Engines)
 	}
 	for _, l := range all {
 		do := text("")

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -21,7 +22,8 @@ func (a *app) limits() *cobra.Command {
 		Long: paragraph("List the limits of the functions of a database: concurrency limits (slots), rate limits and circuit breakers. The running program reports what is in " +
 			"use and how many jobs wait; without one, both are zero, except for slots that cases hold over several tasks: those cases are listed " +
 			"in any case. NEXT FREE is \"no function here\" for a limit that is stored in the database, but that no " +
-			"function of that program uses: tasq limit forget removes it."),
+			"function of that program uses: tasq limit forget removes it. If several programs have the database open, WAITING is that of the one which " +
+			"reports, and so is IN USE of limits that are not shared."),
 		Example: "  tasq limits",
 		Args:    exactly(),
 	}
@@ -74,7 +76,13 @@ func (a *app) showLimits(list []workflow.LimitInfo) error {
 			t.add(l.Limit.Name, fmt.Sprintf("and %d more holds", l.MoreHolders), "", "", "", "", "", "", "")
 		}
 	}
-	return t.flush()
+	if err := t.flush(); err != nil {
+		return err
+	}
+	if i := slices.IndexFunc(list, func(l workflow.LimitInfo) bool { return l.Engines > 0 }); i >= 0 {
+		a.remark("WAITING, and IN USE of limits that are not shared, are those of one of %d engines", list[i].Engines)
+	}
+	return nil
 }
 
 // keyOfHolder returns the key for which a case holds slots: " (of ada)".
@@ -138,7 +146,8 @@ func (a *app) queues() *cobra.Command {
 		Use: "queues", Short: "list the job queues, with running and waiting jobs",
 		Long: paragraph("List the job queues: how many jobs of each run at a time, how many the program defines, how many run and wait, and since when the " +
 			"oldest waits. KEYS is how many keys have waiting jobs, in a queue that schedules its jobs fairly by keys. The running program reports this; without " +
-			"one, nothing runs, and waiting jobs are counted in the database."),
+			"one, nothing runs, and waiting jobs are counted in the database. If several programs have the database open, one of them reports, and ALL " +
+			"RUNNING and ALL WAITING count the jobs of all."),
 		Example: "  tasq queues",
 		Args:    exactly(),
 	}
@@ -151,6 +160,9 @@ func (a *app) queues() *cobra.Command {
 		}
 		if err := a.view(ctx, func(r store.Reader) (err error) {
 			if answered {
+				if result.Queues, err = why.QueuesOfFleet(ctx, r, now(), result.Queues); err != nil {
+					return err
+				}
 				return why.QueuesSet(ctx, r, result.Queues)
 			}
 			result.Queues, err = why.ReadQueues(ctx, r, now())
@@ -158,37 +170,58 @@ func (a *app) queues() *cobra.Command {
 		}); err != nil {
 			return err
 		}
-		if a.output == "json" {
-			for _, l := range result.Queues {
-				if err := a.object(l); err != nil {
-					return err
-				}
-			}
-			return nil
-		}
-		if len(result.Queues) == 0 {
-			a.remark("no queues: nothing waits, runs or is paused")
-		}
-		t := a.table("QUEUE", "WORKERS", "DEFINED", "RUNNING", "WAITING", "KEYS", "AT MOST", "OLDEST", "STATE", "SET BY", "REASON")
-		for _, l := range result.Queues {
-			most, oldest, state, keys := "-", "-", "open", "-"
-			if l.Keys > 0 {
-				keys = strconv.Itoa(l.Keys)
-			}
-			if l.MaxPending > 0 {
-				most = strconv.Itoa(l.MaxPending)
-			}
-			if !l.Oldest.IsZero() {
-				oldest = l.Oldest.Format(time.RFC3339)
-			}
-			if l.Paused {
-				state = "paused"
-			}
-			t.add(queueName(l.Queue), workersOf(l), strconv.Itoa(l.Defined), strconv.Itoa(l.Running), strconv.Itoa(l.Waiting), keys, most, oldest, state, l.By, printable.Line(l.Reason))
-		}
-		return t.flush()
+		return a.showQueues(result.Queues)
 	})
 	return cmd
+}
+
+func (a *app) showQueues(list []workflow.QueueInfo) error {
+	if a.output == "json" {
+		for _, l := range list {
+			if err := a.object(l); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if len(list) == 0 {
+		a.remark("no queues: nothing waits, runs or is paused")
+	}
+	head := []string{"QUEUE", "WORKERS", "DEFINED", "RUNNING", "WAITING", "KEYS", "AT MOST", "OLDEST", "STATE", "SET BY", "REASON"}
+	fleet := len(list) > 0 && list[0].Fleet != nil
+	if fleet {
+		head = append(head, "ALL RUNNING", "ALL WAITING")
+	}
+	t := a.table(head...)
+	for _, l := range list {
+		most, oldest, state, keys := "-", "-", "open", "-"
+		if l.Keys > 0 {
+			keys = strconv.Itoa(l.Keys)
+		}
+		if l.MaxPending > 0 {
+			most = strconv.Itoa(l.MaxPending)
+		}
+		if l.Fleet != nil {
+			l.Oldest = l.Fleet.Oldest
+		}
+		if !l.Oldest.IsZero() {
+			oldest = l.Oldest.Format(time.RFC3339)
+		}
+		if l.Paused {
+			state = "paused"
+		}
+		row := []string{queueName(l.Queue), workersOf(l), strconv.Itoa(l.Defined), strconv.Itoa(l.Running), strconv.Itoa(l.Waiting), keys, most, oldest,
+			state, l.By, printable.Line(l.Reason)}
+		if fleet {
+			row = append(row, strconv.Itoa(l.Fleet.Running), strconv.Itoa(l.Fleet.Waiting))
+		}
+		t.add(row...)
+	}
+	if err := t.flush(); err != nil || !fleet {
+		return err
+	}
+	a.remark("WORKERS to AT MOST are those of one of %d engines; OLDEST, ALL RUNNING and ALL WAITING count the jobs of all", list[0].Fleet.Engines)
+	return nil
 }
 
 func (a *app) queue() *cobra.Command {
