@@ -30,8 +30,6 @@ type world struct {
 	noWorker int // a job that does not enter when it is ready; 0 for none
 }
 
-type ticket = admission.Ticket[int]
-
 func newWorld(t *testing.T, limits ...limit.Limit) *world {
 	w := &world{t: t, clock: virtual.NewClock(), ticket: make(map[int]*admission.Ticket[int]), begun: make(map[int]time.Time),
 		ended: make(map[int]bool), keys: make(map[int]string), order: make(map[int]int)}

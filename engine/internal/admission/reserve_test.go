@@ -40,7 +40,7 @@ func TestAReservationIsAJobThatGoesFirst(t *testing.T) {
 	w.late()
 	w.enter(10, takeA)
 	require.False(t, w.isBegun(10), "it is reserved for 3")
-	require.False(t, w.gate.Try(w.newTicket(11, takeA)), "nor does a step get it")
+	require.False(t, w.gate.Try(ticket(11, takeA)), "nor does a step get it")
 	waits := w.gate.Why(w.ticket[10].Job, "")
 	require.Len(t, waits, 1)
 	require.Zero(t, waits[0].Wait)
@@ -163,10 +163,6 @@ func (w *world) late() {
 	w.end(2, false) // 3 finds no room in a, and 5 begins
 	w.end(4, false) // 3 is late
 	require.False(w.t, w.isBegun(3))
-}
-
-func (w *world) newTicket(n int, takes ...workitem.Take) *ticket {
-	return &ticket{Job: workitem.JobID{byte(n >> 8), byte(n)}, Takes: takes, Value: n}
 }
 
 func (w *world) isBegun(n int) bool { return !w.begun[n].IsZero() }
