@@ -207,6 +207,13 @@ func TestCorrectionsOfSharedRates(t *testing.T) {
 	require.Zero(t, o.Used)
 	require.EqualValues(t, 22, s.gate.Usage()[0].Used, "12, and 10 that are left of the second portion")
 	require.Empty(t, s.gate.Orders(1))
+
+	c := ticket(3, workitem.Take{Limit: "tokens", N: 8})
+	require.True(t, s.gate.Try(c))
+	require.True(t, s.gate.Commit(c, "tokens", 5))
+	require.EqualValues(t, 5, s.exchange().Used)
+	require.True(t, s.gate.Commit(c, "tokens", 2))
+	require.EqualValues(t, 2, s.exchange().Used, "it can be lowered again")
 }
 
 // Slots that are free again are kept for a moment, and then returned. An order has what the engine still uses.
@@ -286,7 +293,7 @@ func TestOrderAfterARefusal(t *testing.T) {
 		require.Greater(t, due, again/2-time.Nanosecond, per)
 		wait = s.gate.Why(workitem.JobID{2}, "")
 		require.Len(t, wait, 1)
-		require.Greater(t, wait[0].Wait, time.Duration(0))
+		require.Greater(t, wait[0].Wait, 10*time.Millisecond)
 		require.LessOrEqual(t, wait[0].Wait, per+max(per/50, 100*time.Millisecond))
 		s.pass(due - time.Nanosecond)
 		require.Empty(t, s.gate.Orders(1))
@@ -356,4 +363,9 @@ func TestStoppedGateOrdersNothing(t *testing.T) {
 	s.pass(time.Hour)
 	require.Empty(t, s.gate.Orders(10))
 	require.Nil(t, s.gate.Why(workitem.JobID{2}, ""))
+
+	s = newSharer(t, limit.Resource("gpus", 2).Shared())
+	require.False(t, s.gate.Enter(ticket(1, workitem.Take{Limit: "gpus", N: 1})))
+	s.gate.Stop() // before it was granted anything
+	require.Empty(t, s.gate.Orders(10))
 }

@@ -97,6 +97,9 @@ func TestWaitsForAPool(t *testing.T) {
 	require.Empty(t, waits[0].Key, "no key can be predicted")
 	require.Equal(t, limit.Unknown, s.gate.Usage()[0].Next)
 	require.False(t, s.gate.Change(paused, nil), "nothing changes")
+	keys := map[string]limit.Limit{"a": calls}
+	require.True(t, s.gate.Change(paused, keys))
+	require.False(t, s.gate.Change(paused, keys))
 	require.False(t, s.gate.Change(limit.Resource("other", 1), nil))
 }
 
@@ -113,8 +116,11 @@ func TestTryDoesNotOvertake(t *testing.T) {
 	require.False(t, s.gate.Try(c), "there is room, and one is before it")
 	require.False(t, s.gate.Enter(c))
 	require.Empty(t, s.ready)
+	require.Equal(t, []admission.Wait{{Reason: limit.Reason{N: 1}, Ahead: 1}}, why(t, s.gate, 3, "db"), "it has room, behind another one")
 	s.gate.Withdraw(b)
 	require.Equal(t, []int{3}, s.ready)
+	s.gate.Each(func(n *int) { t.Errorf("job %d still waits", *n) })
+	require.Nil(t, s.gate.Why(workitem.JobID{3}, ""))
 	s.gate.Withdraw(b)
 	require.Equal(t, []int{3}, s.ready, "it has left already")
 
@@ -254,6 +260,25 @@ func TestWaitsForTheShorterLineOfAPool(t *testing.T) {
 	waits = why(t, s.gate, 6, "calls")
 	require.Equal(t, "b", waits[0].Key)
 	require.Equal(t, time.Minute, waits[0].Wait)
+}
+
+// Takes of one pool are granted by one key, and listed once.
+func TestWaitsOfTakesOfOnePool(t *testing.T) {
+	s := newSharer(t, limit.Rate("calls", 1, time.Minute, limit.SlidingWindow), limit.Rate("tokens", 10, time.Hour, limit.SlidingWindow))
+	both := []workitem.Take{{Limit: "calls", Any: []string{"a", "b"}, N: 1}, {Limit: "tokens", Any: []string{"a", "b"}, N: 10}}
+	for n := 1; n <= 2; n++ {
+		tk := ticket(n, both...)
+		require.True(t, s.gate.Enter(tk))
+		require.True(t, s.gate.Begin(tk))
+	}
+	require.False(t, s.gate.Enter(ticket(3, both...)))
+	waits := why(t, s.gate, 3, "calls", "tokens")
+	require.Equal(t, waits[0].Key, waits[1].Key)
+	require.Equal(t, time.Hour, waits[1].Wait)
+	require.False(t, s.gate.Enter(ticket(4, workitem.Take{Limit: "calls", Key: "a", N: 1})))
+	due, ok := s.gate.NextDue()
+	require.True(t, ok)
+	require.Equal(t, time.Minute, due, "the next of all timers")
 }
 
 // A shared limit for which no job waits has a next time only if it is paused: the store knows more than this engine.
