@@ -41,7 +41,8 @@ type Config struct {
 	// Lease is how long a claim on a job is valid without a heartbeat. The engine sends a heartbeat every third of this
 	// time. Default: 30 s.
 	Lease time.Duration
-	// CallbackTimeout is how long a callback in a transaction may take before its command is rolled back. Default: 10 s.
+	// CallbackTimeout is how long a callback in a transaction may take before its command is rolled back. A statement of its SQL that
+	// still runs then is interrupted. Default: 10 s.
 	CallbackTimeout time.Duration
 	// Grace is how long Close waits for running jobs before it cancels their contexts. Default: 10 s.
 	Grace time.Duration

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 
 	"github.com/tasq-dev/tasq/domain"
 )
@@ -23,6 +24,7 @@ type UserDB struct {
 	scope   Scope // its lock guards what follows
 	dialect domain.Dialect
 	over    bool
+	running atomic.Bool // a statement
 	rows    map[*userRows]bool
 	stmts   map[*userStmt]bool
 }
@@ -44,6 +46,13 @@ type Scope interface {
 
 	// Met returns the error of a row for the user. The lock is held.
 	Met(err error) error
+}
+
+// Interrupter is a [Scope] that can end the statement that runs in it.
+type Interrupter interface {
+	// Interrupt has the running statement fail soon, and does not wait for that. The lock is not held. If the statement has just ended, the
+	// next one of the connection may fail instead, so the store must take that for an error of the transaction.
+	Interrupt()
 }
 
 // NewUserDB returns a handle that is valid until End.
@@ -96,8 +105,12 @@ func (u *UserDB) CloseRows() {
 	clear(u.rows)
 }
 
-// End makes the handle unusable.
+// End makes the handle unusable. A statement that still runs is that of a function that has timed out: it is interrupted, if the scope can do
+// that, since it holds the connection, which all commands need.
 func (u *UserDB) End() {
+	if i, ok := u.scope.(Interrupter); ok && u.running.Load() {
+		i.Interrupt()
+	}
 	u.scope.Lock()
 	if !u.over {
 		u.over = true
@@ -118,6 +131,8 @@ func (u *UserDB) do(statement string, f func() error) error {
 	if u.over {
 		return ErrOver
 	}
+	u.running.Store(true)
+	defer u.running.Store(false)
 	return u.scope.Do(statement, f)
 }
 
@@ -276,7 +291,9 @@ func (r *userRows) Next(dest []driver.Value) error {
 	if !r.u.rows[r] {
 		return fmt.Errorf("read the rows before the end of the command that asked for them: %w", ErrOver)
 	}
+	r.u.running.Store(true)
 	err := r.raw.Next(dest)
+	r.u.running.Store(false)
 	if err == nil || errors.Is(err, io.EOF) {
 		return err
 	}

@@ -148,6 +148,14 @@ func (tx *transaction) Lock() { tx.w.mu.Lock() }
 // Unlock implements [sqlkit.Scope].
 func (tx *transaction) Unlock() { tx.w.mu.Unlock() }
 
+// Interrupt implements [sqlkit.Interrupter]. The server is asked on another connection, and does not say whether it has canceled a statement. If
+// it cannot be reached, statement_timeout or [conn.supervise] end the wait.
+func (tx *transaction) Interrupt() {
+	ctx, cancel := context.WithTimeout(context.Background(), tx.s.db.set.attention)
+	defer cancel()
+	_ = tx.w.pg.PgConn().CancelRequest(ctx)
+}
+
 // Do implements [sqlkit.Scope].
 func (tx *transaction) Do(statement string, f func() error) error {
 	if err := tx.usableLocked(); err != nil {

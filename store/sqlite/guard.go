@@ -68,6 +68,18 @@ func (g *guard) protect(c driver.Conn) (end func(), err error) {
 	}, nil
 }
 
+// interrupt has the statement that a connection runs fail with SQLITE_INTERRUPT. It is called while another goroutine holds the lock of the
+// connection, which is open until that one has returned. The effect ends when no statement of the connection is in progress.
+func interrupt(c driver.Conn) {
+	db, err := handle(c)
+	if err != nil {
+		return // protect has reported that
+	}
+	tls := libc.NewTLS()
+	defer tls.Close()
+	sqlite3.Xsqlite3_interrupt(tls, db)
+}
+
 // handle returns SQLite's handle of a connection. The driver has no method for it.
 func handle(c driver.Conn) (uintptr, error) {
 	if v := reflect.ValueOf(c); v.Kind() == reflect.Pointer && v.Elem().Kind() == reflect.Struct {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tasq-dev/tasq/internal/sqlkit"
 	"github.com/tasq-dev/tasq/store"
+	sqlite3 "modernc.org/sqlite/lib"
 )
 
 // Savepoint implements [store.Tx].
@@ -123,6 +124,10 @@ func (tx *transaction) Lock() { tx.s.w.mu.Lock() }
 // Unlock implements [sqlkit.Scope].
 func (tx *transaction) Unlock() { tx.s.w.mu.Unlock() }
 
+// Interrupt implements [sqlkit.Interrupter]. SQLite rolls back the transaction for that: the command whose function has timed out fails, and
+// the engine runs the others of the batch again.
+func (tx *transaction) Interrupt() { interrupt(tx.s.w.raw) }
+
 // Do implements [sqlkit.Scope].
 // The guard is on during f alone: it refuses what the statements of this package are allowed to do.
 func (tx *transaction) Do(_ string, f func() error) error {
@@ -150,6 +155,11 @@ func (tx *transaction) before() error {
 // Met implements [sqlkit.Scope]. Some errors roll back the transaction and not only the statement, and later statements
 // would then be committed one by one.
 func (tx *transaction) Met(err error) error {
+	if code(err) == sqlite3.SQLITE_INTERRUPT && tx.broken == nil {
+		// By Interrupt. It is no fault of the store, after which the engine would run the same statement again.
+		tx.broken = fmt.Errorf("%w: the statement was interrupted, as the time of its function was over: %w", store.ErrUndone, err)
+		return tx.broken
+	}
 	if err != nil && (undoesAll(err) || !tx.s.w.inTransactionLocked()) {
 		return tx.failLocked(err)
 	}
