@@ -19,6 +19,7 @@ import (
 	"github.com/tasq-dev/tasq/limit"
 	"github.com/tasq-dev/tasq/schedule"
 	"github.com/tasq-dev/tasq/workflow"
+	"github.com/tasq-dev/tasq/workitem"
 )
 
 // newPlant is an office whose engine has a function with limits in a queue, and a schedule with a name that paths must escape.
@@ -33,6 +34,35 @@ func newPlant(t testing.TB) *office {
 	require.NoError(t, err)
 	o.Drain()
 	return o
+}
+
+// A workflow is suspended and resumed through its page: a case that is started in between is suspended, with the reason.
+func TestAWorkflowIsSuspendedByAForm(t *testing.T) {
+	o := newPlant(t)
+	h := o.handler(admin.Config{Access: as("eve")})
+	start := func() workitem.CaseID {
+		result, err := o.Do(t.Context(), workflow.Start("mail", []byte(`"a"`)))
+		require.NoError(t, err)
+		o.Drain()
+		return result.Case
+	}
+	require.NotContains(t, get(h, "/workflows").Body.String(), "s-suspended")
+	done := submit(t, h, "/act?kind=suspend-workflow&workflow=mail", "reason", "the server moves")
+	require.Equal(t, http.StatusSeeOther, done.Code)
+	page := get(h, done.Header().Get("Location")).Body.String()
+	require.Contains(t, plainText(page), "the server moves")
+	require.Contains(t, page, "kind=resume-workflow&amp;workflow=mail")
+	require.NotContains(t, page, "kind=suspend-workflow")
+	require.Contains(t, get(h, "/workflows").Body.String(), "s-suspended")
+	require.Contains(t, get(h, "/api/v1/definitions").Body.String(), `"reason":"the server moves"`)
+	held := start()
+	require.Equal(t, "started", o.stateOf(t, held).String())
+	require.Contains(t, plainText(get(h, "/cases/"+held.String()).Body.String()), "suspended by eve")
+
+	require.Equal(t, http.StatusSeeOther, submit(t, h, "/act?kind=resume-workflow&workflow=mail").Code)
+	require.NotContains(t, get(h, "/workflows").Body.String(), "s-suspended")
+	require.Equal(t, "completed", o.stateOf(t, start()).String())
+	require.Equal(t, "started", o.stateOf(t, held).String(), "it is resumed by a command of its own")
 }
 
 // A queue is paused and resumed, and a limit is set, through the pages.

@@ -113,7 +113,7 @@ func TestEveryFormSentTwiceDoesOneThing(t *testing.T) {
 		require.True(t, progress || !everything, "forms that are refused also as the first thing that is done:\n%s", left)
 		everything = !progress
 	}
-	for _, kind := range strings.Fields("move retry-incident set-limit pause-queue resume-queue schedule-pause schedule-backfill start restart fork redrive remove item-reset") {
+	for _, kind := range strings.Fields("move retry-incident set-limit pause-queue resume-queue suspend-workflow schedule-pause schedule-backfill start restart fork redrive remove item-reset") {
 		require.True(t, done["post /act "+kind], "%s: no page leads to its form", kind)
 	}
 	for _, kind := range strings.Fields("retry retry-incident skip give-up resume suspend cancel") {

@@ -35,6 +35,7 @@ func (o *office) bodies(t testing.TB) []string {
 		of(`"move","case":"%s","from":"open","to":"open"`, o.claim), of(`"retry","item":"%s"`, item), of(`"skip","item":"%s"`, item),
 		of(`"give-up","item":"%s"`, item), of(`"retry-incident","job":"%s"`, job), of(`"fork","case":"%s","seq":3`, o.claim),
 		of(`"set-limit","limit":"customers","n":5`), of(`"forget-limit","limit":"customers"`), of(`"limits"`), of(`"queues"`), of(`"pause-queue","queue":"q"`), of(`"resume-queue","queue":"q"`),
+		of(`"suspend-workflow","workflow":"absent","reason":{"message":"x"}`), of(`"resume-workflow","workflow":"absent"`),
 		of(`"redrive","case":"%s"`, o.failed), of(`"remove","case":"%s"`, o.failed)}
 }
 

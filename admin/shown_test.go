@@ -49,7 +49,7 @@ func TestPagesShowWhatTheUserMayDo(t *testing.T) {
 	whole := newTown(t, "text")
 	all := formKinds(crawl(t, whole.handler(admin.Config{Access: as("eve")})).sheets())
 	for _, right := range strings.Fields("start item cancel send broadcast restart remove suspend resume move retry give-up retry-incident fork set-limit pause-queue " +
-		"resume-queue redrive skip tasq-schedule") {
+		"resume-queue redrive skip tasq-schedule suspend-workflow") {
 		require.NotEmpty(t, all[right], "no page leads to a form that needs the right")
 	}
 	accesses := map[string]func(*http.Request) (admin.User, error){"none": only(""), "none at all": admin.ReadOnly}

@@ -16,10 +16,11 @@ import (
 	"github.com/tasq-dev/tasq/workflow"
 )
 
-// controls has the settings of limits and queues that operators have made. The store keeps them:
+// controls has the settings of limits, queues and workflows that operators have made. The store keeps them:
 //
-//	limit/NAME   {"limit": the definition, "n": what was set instead of its N, "at": when, "by": who, "reason": why}
-//	queue/NAME   {"paused": true, "at": when, "by": who, "workers": {"n": how many, "at": when, "by": who}}
+//	limit/NAME      {"limit": the definition, "n": what was set instead of its N, "at": when, "by": who, "reason": why}
+//	queue/NAME      {"paused": true, "at": when, "by": who, "workers": {"n": how many, "at": when, "by": who}}
+//	workflow/NAME   {"at": when it was suspended, "by": who, "reason": why}
 //
 // An engine also stores what its functions take of limits, so that tasq why can read it from the database alone:
 //
@@ -47,6 +48,7 @@ type controls struct {
 	defined   []limit.Limit               // as the functions here define them
 	limits    map[string]store.LimitValue // by name of the limit
 	queues    map[string]store.QueueValue // by name of the queue
+	suspended suspensions                 // of workflows
 	changes   int                         // the commands that changed something
 	uncertain int                         // those of them that may not have been committed
 	digest    string                      // of the settings in force; "" if a command has changed them since
@@ -174,6 +176,10 @@ func (c *controls) read(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	suspended, err := store.ReadSuspensions(all)
+	if err != nil {
+		return err
+	}
 	for _, l := range c.defined { // another process may have removed its setting
 		if _, ok := at[l.Name]; !ok {
 			at[l.Name] = store.LimitValue{Limit: l}
@@ -183,6 +189,7 @@ func (c *controls) read(ctx context.Context) error {
 	defer c.mu.Unlock()
 	if c.changes == began && c.uncertain == 0 {
 		c.limits, c.queues = at, queues
+		c.suspended.set(suspended)
 		c.apply(store.SettingsDigest(all))
 	}
 	return nil
@@ -218,6 +225,8 @@ func (c *controls) Control(tx *commit.Tx, cmd *workflow.Command) (result workflo
 		return result, true, nil
 	case workflow.KindPause, workflow.KindUnpause, workflow.KindSetWorkers, workflow.KindForgetWorkers:
 		err = c.setQueue(tx, cmd)
+	case workflow.KindSuspendWorkflow, workflow.KindResumeWorkflow:
+		err = c.setWorkflow(tx, cmd)
 	default:
 		return result, false, nil
 	}

@@ -226,7 +226,7 @@ func (e *Engine) assemble() {
 		Public: func(tx *commit.Tx) builder.InTx { return &Tx{e, tx} },
 	})
 	e.writer = commit.New(commit.Options{
-		Store: e.store, Definitions: e.definitions, IDs: e.ids, Now: e.now, Faults: e.faults,
+		Store: e.store, Definitions: e.definitions, Suspensions: e.controls, IDs: e.ids, Now: e.now, Faults: e.faults,
 		NewToken:        func(root workitem.CaseID) (string, error) { return command.NewToken(e.ids, root) },
 		CallbackTimeout: e.cfg.CallbackTimeout, CacheCases: e.cfg.CacheCases,
 		Shared: e.isShared(), Holder: holder{e},

@@ -169,3 +169,24 @@ func ReadControls(all []Setting) (limits map[string]LimitValue, queues map[strin
 	}
 	return limits, queues, nil
 }
+
+// ReadSuspensions decodes which workflows are suspended, by name, with the decision that suspended each; other settings are skipped.
+// A case that is created while its workflow is suspended begins suspended. The error names a setting that cannot be decoded.
+func ReadSuspensions(all []Setting) (map[string]Decision, error) {
+	var suspended map[string]Decision // nil in most databases
+	for _, s := range all {
+		name, ok := strings.CutPrefix(s.Name, WorkflowSetting)
+		if !ok {
+			continue
+		}
+		var d Decision
+		if err := json.Unmarshal(s.Value, &d); err != nil {
+			return nil, fmt.Errorf("the setting %s cannot be read: %w", s.Name, err)
+		}
+		if suspended == nil {
+			suspended = make(map[string]Decision)
+		}
+		suspended[name] = d
+	}
+	return suspended, nil
+}

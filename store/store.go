@@ -172,18 +172,19 @@ func (s KeyStart) Compare(other KeyStart) int {
 	return cmp.Or(s.At.Compare(other.At), bytes.Compare(s.Case[:], other.Case[:]))
 }
 
-// Setting is stored configuration that is not part of a case: the numbers of a limit, or the pause of a queue. The name identifies
-// the object, such as "limit/openai".
+// Setting is stored configuration that is not part of a case: the numbers of a limit, the pause of a queue, or the suspension of a
+// workflow. The name identifies the object, such as "limit/openai".
 type Setting struct {
 	Name  string
 	Value json.RawMessage
 }
 
-// The prefixes of the names of settings; the name of the limit or queue, or a fingerprint, follows.
+// The prefixes of the names of settings; the name of the limit, queue or workflow, or a fingerprint, follows.
 const (
-	LimitSetting = "limit/" // the definition of a limit, and the number that was set instead
-	QueueSetting = "queue/" // the pause of a queue, and the number of workers that was set
-	TakesSetting = "takes/" // what the functions of a definition acquire of limits, by its fingerprint
+	LimitSetting    = "limit/"    // the definition of a limit, and the number that was set instead
+	QueueSetting    = "queue/"    // the pause of a queue, and the number of workers that was set
+	TakesSetting    = "takes/"    // what the functions of a definition acquire of limits, by its fingerprint
+	WorkflowSetting = "workflow/" // the suspension of a workflow: the Decision to suspend it
 )
 
 // Reader answers queries on one consistent snapshot.

@@ -98,6 +98,9 @@ var forms = map[Kind]form{
 	KindUnpause:       {nil, []*field{queueField, reasonField}},
 	KindSetWorkers:    {nil, []*field{queueField, numberField, reasonField}},
 	KindForgetWorkers: {nil, []*field{queueField, reasonField}},
+
+	KindSuspendWorkflow: {[]*field{workflowField}, []*field{reasonField}},
+	KindResumeWorkflow:  {[]*field{workflowField}, []*field{reasonField}},
 }
 
 func (k Kind) withArticle() string {

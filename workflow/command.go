@@ -49,10 +49,13 @@ const (
 	KindQueues        Kind = "queues"         // list the queues
 	KindPause         Kind = "pause-queue"    // have no job of Queue begin
 	KindUnpause       Kind = "resume-queue"   // have the jobs of Queue begin again
-	KindSetWorkers    Kind = "set-workers"    // have N jobs of Queue run at a time, in each engine
-	KindForgetWorkers Kind = "forget-workers" // have as many jobs of Queue run at a time as the programs say
-	KindRedrive       Kind = "redrive"        // start the original of the dead letter Case again
-	KindSkip          Kind = "skip"           // complete Item with Payload as its output, without its work
+
+	KindSuspendWorkflow Kind = "suspend-workflow" // have new cases of Workflow begin suspended
+	KindResumeWorkflow  Kind = "resume-workflow"  // have new cases of Workflow begin as usual
+	KindSetWorkers      Kind = "set-workers"      // have N jobs of Queue run at a time, in each engine
+	KindForgetWorkers   Kind = "forget-workers"   // have as many jobs of Queue run at a time as the programs say
+	KindRedrive         Kind = "redrive"          // start the original of the dead letter Case again
+	KindSkip            Kind = "skip"             // complete Item with Payload as its output, without its work
 )
 
 // Command is a request to change something. The functions of this package (Start, Act, Cancel and so on) and the typed
@@ -223,13 +226,6 @@ func Reclaim(job workitem.JobID, opts ...Option) Command {
 	return With(Command{Kind: KindReclaim, Job: job}, opts...)
 }
 
-// Suspend suspends a case and its descendants until they are resumed: jobs and timers that become due wait, and no work item can
-// be started. Running work may finish, and events that are sent to the case are kept. The error wraps ErrInactive if the case has
-// ended.
-func Suspend(id workitem.CaseID, opts ...Option) Command {
-	return With(Command{Kind: KindSuspend, Case: id}, opts...)
-}
-
 // Resume continues a suspended or a failed case. A suspended case starts its due work again. A failed case continues where it failed: each
 // work item that failed, or was canceled because of the failure, is replaced by a new one, and completed work stays completed. If the
 // failure also failed a parent case, the parent is resumed as well, with everything that its failure ended. The result has the resumed
@@ -312,7 +308,7 @@ func Limits() Command { return Command{Kind: KindLimits} }
 // nothing.
 func LimitWaits(root workitem.CaseID) Command { return Command{Kind: KindLimitWaits, Case: root} }
 
-// Because sets the reason of a command, for the history; of a command on a limit or a queue, for its setting.
+// Because sets the reason of a command, for the history; of a command on a limit, a queue or a workflow, for its setting.
 func Because(text string) Option {
 	return set(func(c *Command) { c.Reason = &workitem.Failure{Message: text} })
 }
@@ -388,6 +384,8 @@ func (c *Command) String() string {
 		return fmt.Sprintf("%s %s %d", c.Kind, c.Queue, c.N)
 	case KindPause, KindUnpause, KindForgetWorkers:
 		return fmt.Sprintf("%s %s", c.Kind, c.Queue)
+	case KindSuspendWorkflow, KindResumeWorkflow:
+		return fmt.Sprintf("%s %s", c.Kind, c.Workflow)
 	}
 	return string(c.Kind)
 }

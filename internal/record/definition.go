@@ -23,16 +23,29 @@ type Definition struct {
 	Ended       int64     `json:"ended"`
 	Registered  time.Time `json:"registered"`
 	Allows      []string  `json:"allows,omitempty"` // the findings that it allows
+
+	Suspended *store.Decision `json:"suspended,omitempty"` // who suspended the workflow, so that new cases begin suspended; nil if it is not
 }
 
 // Definitions are the JSON forms of definitions, by workflow and age, with the numbers of their cases. The error is
 // that of the reader.
 func Definitions(ctx context.Context, r store.Reader, defs []*store.Definition) ([]*Definition, error) {
+	settings, err := r.Settings(ctx)
+	if err != nil {
+		return nil, err
+	}
+	suspended, err := store.ReadSuspensions(settings)
+	if err != nil {
+		return nil, err
+	}
 	rows := make([]*Definition, 0, len(defs))
 	byPrint := make(map[string]*Definition, len(defs))
 	for _, d := range defs {
 		row := &Definition{
 			Workflow: d.Name, Version: d.Version, Fingerprint: d.Fingerprint, Code: d.Code, Registered: d.Created,
+		}
+		if by, found := suspended[d.Name]; found {
+			row.Suspended = &by
 		}
 		for i := range d.Net.Tasks {
 			row.Tasks = append(row.Tasks, d.Net.Tasks[i].Name)

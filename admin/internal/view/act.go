@@ -137,6 +137,8 @@ func (s *Site) after(r *http.Request, c *workflow.Command, result workflow.Resul
 	case c.Kind == workflow.KindPause, c.Kind == workflow.KindUnpause, c.Kind == workflow.KindSetWorkers, c.Kind == workflow.KindForgetWorkers,
 		c.Kind == workflow.KindSetLimit, c.Kind == workflow.KindForgetLimit:
 		return s.Link("/limits", "done", word)
+	case c.Kind == workflow.KindSuspendWorkflow, c.Kind == workflow.KindResumeWorkflow:
+		return s.Link("/workflows/"+escapePath(c.Workflow), "done", word)
 	case c.Kind == workflow.KindBroadcast:
 		return s.Link("/events", "done", word)
 	case c.Kind == workflow.KindReclaim:

@@ -90,6 +90,12 @@ var actions = map[string]action{
 	"pause-queue": {kind: workflow.KindPause, target: "queue", title: "Pause the queue", do: "Pause", danger: true,
 		about: "No job of the queue starts until it is resumed, in any program. Running jobs continue. The pause is stored in the database."},
 	"resume-queue": {kind: workflow.KindUnpause, target: "queue", title: "Resume the queue", do: "Resume", about: "Jobs of the queue start again."},
+	"suspend-workflow": {kind: workflow.KindSuspendWorkflow, target: "workflow", title: "Suspend the workflow", do: "Suspend it", danger: true,
+		about: "New cases of the workflow, also child cases, begin suspended, in any program. Cases that exist are not suspended; the list of cases has a bulk " +
+			"action for these. The suspension is stored in the database.",
+		fields: []field{reasonField}},
+	"resume-workflow": {kind: workflow.KindResumeWorkflow, target: "workflow", title: "Resume the workflow", do: "Resume it",
+		about: "New cases of the workflow begin as usual. Cases that are suspended stay so until each is resumed."},
 	"set-workers": {kind: workflow.KindSetWorkers, target: "queue", title: "Change the number of workers", do: "Change it",
 		about: "Sets how many jobs of the queue run concurrently in each program, up to the bound of its configuration. Running jobs continue. The number is stored " +
 			"in the database; without it, programs use the numbers of their configuration.",

@@ -35,7 +35,11 @@ func (s *Site) workflows(r *Request) (*Page, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := s.listing(r, "/workflows", "Workflows", "workflow", "version", "tasks", "code", "running", "ended", "registered", "definition")
+	suspended, err := suspensions(r)
+	if err != nil {
+		return nil, err
+	}
+	l := s.listing(r, "/workflows", "Workflows", "workflow", "state", "version", "tasks", "code", "running", "ended", "registered", "definition")
 	for i, d := range defs {
 		code, ended := "no", text("")
 		if d.Code {
@@ -44,7 +48,11 @@ func (s *Site) workflows(r *Request) (*Page, error) {
 		if i == 0 || defs[i-1].Name != d.Name { // ended cases are counted by workflow, not by version
 			ended = number(live.ended(d.Name))
 		}
-		l.table.row("", link(d.Name, s.definitionLink(d.Name, d.Fingerprint)), text(d.Version), number(int64(len(d.Net.Tasks))), text(code),
+		word := "open"
+		if _, found := suspended[d.Name]; found {
+			word = "suspended"
+		}
+		l.table.row("", link(d.Name, s.definitionLink(d.Name, d.Fingerprint)), stateOf(word), text(d.Version), number(int64(len(d.Net.Tasks))), text(code),
 			number(live.cases[d.Fingerprint]), ended, at(d.Created), muted(d.Fingerprint[:min(len(d.Fingerprint), 12)]))
 	}
 	if len(live.several) > 0 {
@@ -161,8 +169,14 @@ func (s *Site) workflow(r *Request) (*Page, error) {
 	if err != nil {
 		return nil, err
 	}
+	suspended, err := suspensions(r)
+	if err != nil {
+		return nil, err
+	}
+	head := s.flowHead(r, d, defs, counts.cases[d.Fingerprint], day[name])
+	s.suspendable(r, &head, name, suspended)
 	p := &Page{Title: name, Nav: "Workflows", Live: true, Parts: []Part{
-		{ID: "head", Template: "workflowhead", Data: s.flowHead(r, d, defs, counts.cases[d.Fingerprint], day[name])},
+		{ID: "head", Template: "workflowhead", Data: head},
 		{ID: "net", Template: "netpart", Data: picture}, {ID: "tasks", Template: "tablepart", Data: s.taskTable(n, d, h)}}}
 	return p, nil
 }
@@ -194,6 +208,27 @@ func (s *Site) flowHead(r *Request, d *store.Definition, defs []*store.Definitio
 		}
 	}
 	return h
+}
+
+// suspensions returns the suspended workflows.
+func suspensions(r *Request) (map[string]store.Decision, error) {
+	all, err := r.R.Settings(r)
+	if err != nil {
+		return nil, err
+	}
+	return store.ReadSuspensions(all)
+}
+
+// suspendable adds whether the workflow is suspended, and the command that changes that.
+func (s *Site) suspendable(r *Request, h *flowHead, name string, suspended map[string]store.Decision) {
+	d, found := suspended[name]
+	if !found {
+		h.Buttons = s.button(r, h.Buttons, "Suspend…", "suspend-workflow", name)
+		return
+	}
+	h.Buttons = s.button(r, h.Buttons, "Resume…", "resume-workflow", name)
+	h.Fields = append([]Cell{labeled("new cases", stateOf("suspended")), labeled("suspended", at(d.At)), labeled("by", text(orElse(d.By, "unknown"))),
+		labeled("reason", text(d.Reason))}, h.Fields...)
 }
 
 func labeled(label string, c Cell) Cell {

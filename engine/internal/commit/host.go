@@ -25,6 +25,14 @@ func (h host) Definition(fingerprint string) *workflow.Definition {
 // Named implements [kernel.Definitions].
 func (h host) Named(name string) *workflow.Definition { return h.tx.w.o.Definitions.Named(name) }
 
+// Suspension implements [kernel.Suspensions].
+func (h host) Suspension(name string) *state.Suspension {
+	if s := h.tx.w.o.Suspensions; s != nil {
+		return s.Suspension(name)
+	}
+	return nil
+}
+
 func (h host) Call(ctx context.Context, f func(context.Context) error) error {
 	return h.tx.w.runner.call(ctx, f)
 }

@@ -38,6 +38,7 @@ var ErrClosed = errors.New("the engine is closed")
 type Options struct {
 	Store       store.Store
 	Definitions kernel.Definitions
+	Suspensions kernel.Suspensions // nil suspends no workflow
 	IDs         *workitem.Generator
 	NewToken    func(root workitem.CaseID) (string, error)
 	Now         func() time.Time

@@ -16,6 +16,7 @@ type Host interface {
 	Definitions
 	RecordedSteps
 	BusinessKeys
+	Suspensions
 
 	// Call runs a callback. A panic comes back as an error, and so does an overrun of time, as ErrAbandoned.
 	Call(ctx context.Context, f func(ctx context.Context) error) error
@@ -37,6 +38,12 @@ type Definitions interface {
 	Definition(fingerprint string) *workflow.Definition
 	// Named finds the definition that new cases of a workflow run on; nil if this program does not have it.
 	Named(workflow string) *workflow.Definition
+}
+
+// Suspensions finds suspended workflows.
+type Suspensions interface {
+	// Suspension returns with what new cases of a workflow are suspended; nil if they are not. The kernel does not change it.
+	Suspension(workflow string) *state.Suspension
 }
 
 // RecordedSteps finds what runs of functions have recorded.

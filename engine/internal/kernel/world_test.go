@@ -30,6 +30,8 @@ type host struct {
 	broken  error            // steps cannot be read
 	abandon bool             // callbacks take too long, and are left behind
 	steps   []*workitem.Step // all that were ever recorded, as a store keeps them
+
+	suspended map[string]*state.Suspension // workflows
 }
 
 func (h *host) Definition(fingerprint string) *workflow.Definition {
@@ -48,7 +50,8 @@ func (h *host) Call(ctx context.Context, f func(context.Context) error) error {
 	}
 	return f(ctx)
 }
-func (h *host) Gate() *kernel.Gate { return &h.gate }
+func (h *host) Gate() *kernel.Gate                           { return &h.gate }
+func (h *host) Suspension(workflow string) *state.Suspension { return h.suspended[workflow] }
 func (h *host) CachedSteps(workitem.CaseID, workitem.JobID) ([]*workitem.Step, bool) {
 	return nil, false
 }

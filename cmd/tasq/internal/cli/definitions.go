@@ -17,7 +17,7 @@ func (a *app) definitions() *cobra.Command {
 		Use: "definitions", Short: "list the workflow definitions in the database",
 		Long: paragraph("List the definitions that engines were opened with, by the name of the workflow, the oldest first. A definition " +
 			"is code if only the program with that code can run it; otherwise any tasq can. The list has the numbers of active and " +
-			"ended cases, including child cases, and the allowed findings of unsound definitions."),
+			"ended cases, including child cases, whether the workflow is suspended (see tasq workflow suspend), and the allowed findings of unsound definitions."),
 		Example: `  tasq definitions
   tasq definitions --workflow article -o json | jq -r .fingerprint`,
 		Args: exactly(),
@@ -41,7 +41,7 @@ func (a *app) listDefinitions(ctx context.Context, r store.Reader, workflow stri
 	if err != nil {
 		return err
 	}
-	t := a.table("WORKFLOW", "VERSION", "FINGERPRINT", "TASKS", "CODE", "LIVE", "ENDED", "REGISTERED", "ALLOWS")
+	t := a.table("WORKFLOW", "VERSION", "FINGERPRINT", "TASKS", "CODE", "LIVE", "ENDED", "REGISTERED", "STATE", "ALLOWS")
 	for _, d := range rows {
 		switch {
 		case workflow != "" && d.Workflow != workflow:
@@ -50,12 +50,15 @@ func (a *app) listDefinitions(ctx context.Context, r store.Reader, workflow stri
 				return err
 			}
 		default:
-			code := "no"
+			code, state := "no", "open"
 			if d.Code {
 				code = "yes"
 			}
+			if d.Suspended != nil {
+				state = "suspended"
+			}
 			t.add(d.Workflow, d.Version, d.Fingerprint[:min(len(d.Fingerprint), 12)], number(int64(len(d.Tasks))), code, number(d.Live), number(d.Ended),
-				printable.Time(d.Registered), strings.Join(d.Allows, ", "))
+				printable.Time(d.Registered), state, strings.Join(d.Allows, ", "))
 		}
 	}
 	if len(rows) == 0 {

@@ -70,6 +70,8 @@ func (o *owning) prepare(ctx context.Context, q *asking) (err error) {
 		case workflow.KindSetLimit, workflow.KindForgetLimit, workflow.KindPause, workflow.KindUnpause, workflow.KindSetWorkers,
 			workflow.KindForgetWorkers:
 			return nil // without a workflow, so any process can execute it
+		case workflow.KindSuspendWorkflow, workflow.KindResumeWorkflow:
+			return known.check(q.command.Workflow, "") // by its name alone, likewise
 		case workflow.KindBroadcast:
 			return o.gatherAll(known.defs, code)
 		}

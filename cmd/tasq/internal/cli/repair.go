@@ -30,7 +30,7 @@ func (a *app) caseSuspend() *cobra.Command {
 	cmd, q := a.caseRepair(workflow.KindSuspend, "is suspended")
 	cmd.Short = "suspend a case: no work of it starts until it is resumed"
 	cmd.Long = paragraph("Suspend a case and its child cases: due jobs and timers wait, and no work item can be started. Running work may " +
-		"end. Events are kept. tasq case resume resumes the case; then everything that became due meanwhile begins. " + helpOfMany + " Cases that are started later are not suspended.")
+		"end. Events are kept. tasq case resume resumes the case; then everything that became due meanwhile begins. " + helpOfMany + " Cases that are started later are not suspended; see tasq workflow suspend.")
 	cmd.Example = `  tasq case suspend 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071 --reason "the customer asked to wait"
   tasq case suspend --workflow order --all --reason "the supplier is down"`
 	q.reasoned(cmd)
