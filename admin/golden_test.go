@@ -21,6 +21,7 @@ var (
 	wholeID = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}`)
 	tailID  = regexp.MustCompile(`…([0-9a-f]{8})`)
 	entry   = regexp.MustCompile(`(\bat=|\bid="e)(\d+)`)
+	facts   = regexp.MustCompile(`(?s)(id="part-database">).*?(</section>)`)
 	chance  = regexp.MustCompile(`(data-label="worker">)[^<]+|(data-label="entry"><a href="[^"]*">)[0-9]+|(pages )[0-9a-f]{24}|(style-|script-|icon-|net-)[0-9a-f]{8,12}|(seen=)[0-9a-z]+`)
 )
 
@@ -47,6 +48,7 @@ func normal(page string) string {
 		}
 		return part[1] + positions[part[2]]
 	})
+	page = facts.ReplaceAllString(page, "${1}X$2")
 	page = chance.ReplaceAllString(page, "$1$2$3$4${5}X")
 	return strings.ReplaceAll(page, "><", ">\n<") + "\n"
 }

@@ -130,7 +130,9 @@ func routes(b Backend, c *Config, site *view.Site) map[string]http.Handler {
 		all[pattern] = h
 	}
 	all[api.FallbackPattern] = http.HandlerFunc(api.NotFound)
-	all["GET /live"] = http.HandlerFunc(live.New(pages, c.sight, b, c.Clock).Serve)
+	hub := live.New(pages, c.sight, b, c.Clock)
+	site.Streams = hub.Streams
+	all["GET /live"] = http.HandlerFunc(hub.Serve)
 	return all
 }
 

@@ -20,7 +20,8 @@ type User struct {
 	Queues []string // the queues that the user works on
 	// May reports whether the user may execute a command, by its kind ("retry", "cancel", "item"), on a target: the id
 	// of a case, a work item or a job, or the name of a workflow, a topic, a limit or a queue. For a command on a
-	// schedule the kind is "tasq-schedule", and the target is its name. The target is "" when a page decides whether to
+	// schedule the kind is "tasq-schedule", and the target is its name; for the integrity check of the page Doctor it is
+	// "doctor", and the target is "". The target is "" when a page decides whether to
 	// show a form before its targets are known: that of a broadcast, or of a bulk action, which is checked again for
 	// each target. nil allows no command.
 	May func(kind, target string) bool

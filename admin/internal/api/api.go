@@ -79,6 +79,7 @@ func (a *API) Routes() map[string]Route {
 		"GET /api/v1/incidents":          route(a.incidents, "case workflow task kind code older"+paging, "What needs a person, oldest first."),
 		"GET /api/v1/definitions":        route(a.definitions, "", "The definitions of workflows, and how many cases each has."),
 		"GET /api/v1/doctor":             route(a.doctor, "older limit format", "Cases that do not end by themselves, each with its cause and the act that repairs it."),
+		"GET /api/v1/database":           route(a.database, "", "The database: its kind, size, schema, newest entry and due work."),
 		"GET /api/v1/audit":              route(a.audit, "case by command before older newer limit", "Commands with their actors, newest first."),
 		"GET /api/v1/failures":           route(a.failures, "workflow task code by older newer", "Work items that failed for good, grouped by workflow, task and code, or by one of these: the largest group first."),
 		"GET /api/v1/counts":             route(a.counts, "", "Cases, work items and jobs by state."),

@@ -3,7 +3,9 @@ package api
 import (
 	"net/http"
 
+	"github.com/tasq-dev/tasq/admin/internal/source"
 	"github.com/tasq-dev/tasq/engine/why"
+	"github.com/tasq-dev/tasq/store"
 )
 
 // doctor lists the cases that cannot end by themselves: the first ones, or all in the requested format.
@@ -49,4 +51,18 @@ func (a *API) doctor(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	answer(w, http.StatusOK, out)
+}
+
+// database describes the database.
+func (a *API) database(w http.ResponseWriter, r *http.Request) {
+	var d *source.Database
+	err := a.Backend.View(r.Context(), func(v store.Reader) (err error) {
+		d, err = source.ReadDatabase(r.Context(), v, a.Backend.Now())
+		return err
+	})
+	if err != nil {
+		Problem(w, err)
+		return
+	}
+	answer(w, http.StatusOK, d)
 }

@@ -96,6 +96,13 @@ func (h *Hub) join(r *http.Request, u *access.User, page *url.URL) (*watched, er
 	return p, nil
 }
 
+// Streams returns the number of open streams.
+func (h *Hub) Streams() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.all
+}
+
 func (h *Hub) leave(u *access.User, p *watched) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

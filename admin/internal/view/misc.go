@@ -163,10 +163,15 @@ func (s *Site) doctor(r *Request) (*Page, error) {
 	case stranded.Note == "":
 		add("cases", "good", "each goes on")
 	}
-	add("the whole database", "pending", "run tasq doctor to check every page and rebuild every case")
+	word, found := s.checked.words(r.Now)
+	add("integrity", word, found)
+	facts, err := s.database(r)
+	if err != nil {
+		return nil, err
+	}
 	return &Page{Title: "Doctor", Nav: "Doctor", Parts: []Part{{ID: "head", Template: "list", Data: head{Title: "Doctor",
 		About: "The state of the database and of the program that owns it. Reload to check again."}},
-		{ID: "checks", Template: "tablepart", Data: checks}, {ID: "stranded", Template: "tablepart", Data: stranded}, {ID: "overdue", Template: "tablepart", Data: t}}}, nil
+		{ID: "checks", Template: "tablepart", Data: checks}, {ID: "database", Template: "database", Data: facts}, {ID: "stranded", Template: "tablepart", Data: stranded}, {ID: "overdue", Template: "tablepart", Data: t}}}, nil
 }
 
 // definitions lists the live cases whose definition the engine was not opened with, so that nothing happens in them. A

@@ -25,6 +25,8 @@ type Site struct {
 	Log     *slog.Logger
 	Timeout time.Duration // of one page
 	Past    *past.Memory  // cache of past states
+	Streams func() int    // returns the number of open live pages; nil if it is not known
+	checked lastCheck
 	views   chan struct{} // limits the number of concurrent views
 	assets  assets
 }

@@ -1,0 +1,158 @@
+package view
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/tasq-dev/tasq/admin/internal/access"
+	"github.com/tasq-dev/tasq/admin/internal/source"
+	"github.com/tasq-dev/tasq/internal/integrity"
+	"github.com/tasq-dev/tasq/internal/printable"
+	"github.com/tasq-dev/tasq/store"
+)
+
+// CheckRight is the right to have the integrity of the database checked, as a kind of command without a target.
+const CheckRight = "doctor"
+
+// maxCheck is how long a check from the page may take. The command tasq doctor has no such limit.
+const maxCheck = 30 * time.Second
+
+// lastCheck is the last integrity check that was made from the page.
+type lastCheck struct {
+	running sync.Mutex // held by the request that checks
+	mu      sync.Mutex
+	at      time.Time // zero if there was none
+	report  integrity.Report
+	err     error
+}
+
+// words returns the state and the result of the last check.
+func (c *lastCheck) words(now time.Time) (word, text string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.at.IsZero() {
+		return "pending", "not checked from this page; tasq doctor checks it too"
+	}
+	ago := printable.Duration(now.Sub(c.at)) + " ago: "
+	switch {
+	case errors.Is(c.err, store.ErrCorrupt):
+		return "bad", ago + c.err.Error()
+	case errors.Is(c.err, context.DeadlineExceeded):
+		return "warn", fmt.Sprintf("%sit takes longer than %s; tasq doctor checks it without a limit", ago, maxCheck)
+	case c.err != nil:
+		return "warn", ago + "it was not completed: " + c.err.Error()
+	case len(c.report.Breaches) > 0:
+		return "bad", fmt.Sprintf("%s%s, first: %s; tasq doctor lists all", ago, counted(len(c.report.Breaches)+c.report.More, "problem"), c.report.Breaches[0].Error())
+	}
+	return "good", fmt.Sprintf("%swhole: each of %s was rebuilt from the journal, %d entries", ago, counted(int(c.report.Cases), "root case"), c.report.Entries)
+}
+
+// check checks the integrity of the database, and shows the page. One check runs at a time.
+func (s *Site) check(w http.ResponseWriter, r *http.Request) {
+	if !access.UserOf(r.Context()).Allowed(CheckRight, "") {
+		s.say(w, r, http.StatusForbidden, "You may not do this", "The pages are read-only, or you do not have the right for this command.")
+		return
+	}
+	if !s.checked.running.TryLock() {
+		s.say(w, r, http.StatusConflict, "A check is running", "Its result will be on the page of the doctor.")
+		return
+	}
+	defer s.checked.running.Unlock()
+	ctx, cancel := context.WithTimeout(r.Context(), maxCheck)
+	defer cancel()
+	report, err := integrity.Inspect(ctx, s.Backend, nil)
+	if err != nil && ctx.Err() != nil {
+		err = ctx.Err()
+	}
+	s.checked.mu.Lock()
+	s.checked.at, s.checked.report, s.checked.err = s.Backend.Now(), report, err
+	s.checked.mu.Unlock()
+	http.Redirect(w, r, s.Link("/doctor"), http.StatusSeeOther)
+}
+
+// databasePart is the facts about the database, with the button that checks it.
+type databasePart struct {
+	Fields []Cell
+	Check  string // where the button leads; "" for none
+}
+
+func (s *Site) database(r *Request) (*databasePart, error) {
+	d, err := source.ReadDatabase(r, r.R, r.Now)
+	if err != nil {
+		return nil, err
+	}
+	p := new(databasePart)
+	if r.User.Allowed(CheckRight, "") {
+		p.Check = s.Link("/doctor")
+	}
+	add := func(label string, c Cell) {
+		c.Label = label
+		p.Fields = append(p.Fields, c)
+	}
+	add("database", text(d.Kind+" "+d.Version))
+	if d.Name != "" {
+		add("name", text(printable.Line(d.Name)))
+	}
+	size := bytesOf(d.Size)
+	if d.WAL > 0 {
+		size += ", and " + bytesOf(d.WAL) + " of write-ahead log"
+	}
+	add("size", text(size))
+	add("schema", text(fmt.Sprintf("migration %d", d.Schema)))
+	add("journal", text(fmt.Sprintf("entry %d", d.Entry)))
+	add("newest entry", at(d.EntryAt))
+	if d.Kind == "SQLite" {
+		add("tables", text(behind(d.Behind)))
+	} else {
+		add("clock of the server", text(clockWords(d.ClockAhead)))
+	}
+	due := "none"
+	if d.Due > 0 {
+		due = fmt.Sprintf("%s, the first for %s", counted(d.Due, "job"), printable.Duration(r.Now.Sub(d.DueSince)))
+	}
+	add("due, not begun", text(due))
+	if s.Streams != nil {
+		add("open live pages", text(fmt.Sprint(s.Streams())))
+	}
+	return p, nil
+}
+
+// behind says how far the tables are behind the journal.
+func behind(n int64) string {
+	if n == 0 {
+		return "as new as the journal"
+	}
+	return counted(int(n), "position") + " behind the journal; readers see all entries"
+}
+
+// clockWords says how far the clock of the server is from that of the program.
+func clockWords(ahead float64) string {
+	switch d := printable.Duration(time.Duration(math.Abs(ahead) * float64(time.Second))); {
+	case math.Abs(ahead) < 1:
+		return "as that of this program, to a second"
+	case ahead > 0:
+		return d + " ahead of that of this program"
+	default:
+		return d + " behind that of this program"
+	}
+}
+
+// bytesOf writes a number of bytes.
+func bytesOf(n int64) string {
+	size, unit := float64(n), "B"
+	for _, next := range []string{"kB", "MB", "GB", "TB"} {
+		if size < 1000 {
+			break
+		}
+		size, unit = size/1000, next
+	}
+	if size < 10 && unit != "B" {
+		return fmt.Sprintf("%.1f %s", size, unit)
+	}
+	return fmt.Sprintf("%.0f %s", size, unit)
+}
