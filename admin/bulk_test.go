@@ -176,3 +176,32 @@ func TestBulkActionsByAPI(t *testing.T) {
 	require.Equal(t, http.StatusConflict, commandTo(h, path, `{"do":"cancel"}`).Code, "it has ended")
 	require.Equal(t, http.StatusNotFound, commandTo(h, "/api/v1/bulk/"+o.claim.String(), `{"do":"pause"}`).Code, "another case")
 }
+
+// Rows that are ticked are the targets of an action, without script: it leads to its form by their ids. None is not all.
+func TestTheTickedRowsAreTheTargets(t *testing.T) {
+	o := newOffice(t, "text")
+	ids := o.bills(t, 3)
+	h := o.handler(admin.Config{Access: as("eve")})
+	list := get(h, "/cases?state=started&workflow=bill").Body.String()
+	for _, id := range ids {
+		require.Contains(t, list, `<input type="checkbox" name="ids" value="`+id.String()+`"`)
+	}
+	require.Contains(t, list, `name="kind" value="cancel">Cancel ticked…</button>`)
+	form := "/bulk?ids=&ids=" + ids[0].String() + "&ids=" + ids[2].String() + "&kind=cancel"
+	require.Contains(t, get(h, form).Body.String(), "Cancel the case: 2 cases")
+	require.Equal(t, http.StatusSeeOther, submit(t, h, form, "confirm", "2").Code)
+	for i, id := range ids {
+		require.Equal(t, i != 1, o.stateOf(t, id) == state.CaseCanceled)
+	}
+	require.Contains(t, get(h, "/bulk?ids=&kind=cancel").Body.String(), "Nothing is ticked")
+	require.Equal(t, http.StatusBadRequest, get(h, "/bulk?ids=nothing&kind=cancel").Code)
+
+	require.NotContains(t, get(o.handler(admin.Config{Access: admin.ReadOnly}), "/cases").Body.String(), "checkbox")
+	ticks := regexp.MustCompile(`name="ids" value="([0-9a-f-]{36})"`).FindAllStringSubmatch(get(h, "/incidents").Body.String(), -1)
+	require.Len(t, ticks, 2, "the bill of the office, and the one that is left")
+	form = "/bulk?ids=&ids=" + ticks[1][1] + "&kind=retry"
+	require.Contains(t, get(h, form).Body.String(), "Retry: 1 incident")
+	require.Equal(t, http.StatusSeeOther, submit(t, h, form).Code)
+	o.Drain()
+	require.Equal(t, 2, o.Item(ids[1], "charge").Attempt)
+}

@@ -142,7 +142,11 @@ func (o *office) sendTwice(t *testing.T, h http.Handler, s *sheet) string {
 	first, keys := o.effects(t)
 	send(2)
 	require.Equal(t, []string{answers[0], answers[0]}, answers[1:], s.kind())
-	require.LessOrEqual(t, keys[s.fields.Get("key")+s.fields.Get("once")], 1, s.kind())
+	if key := s.fields.Get("key") + s.fields.Get("once"); key != "" {
+		require.LessOrEqual(t, keys[key], 1, s.kind())
+	} else {
+		require.Equal(t, "post /doctor doctor", s.kind(), "it changes nothing, so it needs no key")
+	}
 	again, _ := o.effects(t)
 	require.Equal(t, first, again, "%s: the third time had an effect", s.kind())
 	require.Equal(t, http.StatusOK, get(h, answers[0]).Code, answers[0])

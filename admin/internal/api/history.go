@@ -132,3 +132,21 @@ func Changes(m mask.Mask, history *story.Story, e *store.Entry) (all []record.Ch
 	}
 	return all
 }
+
+// differences lists what differs in a case between two positions of the journal.
+func (a *API) differences(w http.ResponseWriter, r *http.Request) {
+	var id workitem.CaseID
+	q := a.params(r)
+	from, to := store.Moment{Seq: q.Number("from")}, store.Moment{Seq: q.Number("until")}
+	if !check(w, q) || !idOf(w, r, &id) {
+		return
+	}
+	out := page[store.Difference]{Rows: []store.Difference{}}
+	all, err := store.Differences(r.Context(), a.Backend, id, from, to)
+	if err != nil {
+		Problem(w, err)
+		return
+	}
+	out.Rows = append(out.Rows, all...)
+	answer(w, http.StatusOK, out)
+}

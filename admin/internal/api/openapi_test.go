@@ -106,7 +106,8 @@ var answers = map[string]struct {
 	lists bool
 }{
 	"/api/v1/cases": {reflect.TypeFor[record.Case](), true}, "/api/v1/cases/{id}": {reflect.TypeFor[record.Case](), false},
-	"/api/v1/cases/{id}/why": {reflect.TypeFor[why.Answer](), false}, "/api/v1/cases/{id}/history": {reflect.TypeFor[record.Change](), true},
+	"/api/v1/cases/{id}/differences": {reflect.TypeFor[store.Difference](), true},
+	"/api/v1/cases/{id}/why":         {reflect.TypeFor[why.Answer](), false}, "/api/v1/cases/{id}/history": {reflect.TypeFor[record.Change](), true},
 	"/api/v1/items": {reflect.TypeFor[record.Item](), true}, "/api/v1/items/{id}": {reflect.TypeFor[record.Item](), false},
 	"/api/v1/jobs": {reflect.TypeFor[record.Job](), true}, "/api/v1/jobs/{id}": {reflect.TypeFor[record.Job](), false},
 	"/api/v1/steps": {reflect.TypeFor[record.Step](), true}, "/api/v1/events": {reflect.TypeFor[record.Event](), true},
@@ -133,6 +134,7 @@ var params = map[string]struct{ kind, takes string }{
 	"command": {"string", "the first words of a command, as in start, item or item complete"}, "until": {"integer", "a position of the journal; what comes up to it is answered"},
 	"code": {"string", "the code of a failure, or of the reason of a cancellation; of incidents, empty is none"}, "cursor": {"uuid", "next of the page before"},
 	"due": {"string", "due within this time from now, as in 0s, 5m or 2h"}, "fingerprint": {"string", "the fingerprint of a definition"},
+	"from":   {"integer", "a position of the journal: the state there is the first one"},
 	"format": {"string", "csv answers with all rows as comma-separated values; the header Accept with text/csv or application/x-ndjson does, too"},
 	"hourly": {"boolean", "by hour in place of by task"}, "cases": {"boolean", "cases by workflow, in place of work items by task"}, "item": {"uuid", "of this work item"}, "job": {"uuid", "of this job"},
 	"key": {"string", "the business key"}, "kind": {"string", "the kind"}, "label": {"label", "name=value; of several, each must hold"},

@@ -92,6 +92,11 @@ func Find(ctx context.Context, v store.Viewer, c *Choice) (*Selection, error) {
 	if OfCases(c.Kind) {
 		sel.What, matching = "case", c.cases
 	}
+	if chosen && OfCases(c.Kind) && len(filter) == 0 {
+		matching = func(ctx context.Context, v store.Viewer, _ url.Values) iter.Seq2[match, error] {
+			return c.named(ctx, v, ids)
+		}
+	}
 	for one, err := range matching(ctx, v, filter) {
 		if err != nil {
 			return nil, err
@@ -183,6 +188,34 @@ func (c *Choice) cases(ctx context.Context, v store.Viewer, filter url.Values) i
 				m.target = m.id
 			}
 			if !yield(m, nil) {
+				return
+			}
+		}
+	}
+}
+
+// named selects the cases with the given ids, without a look at others.
+func (c *Choice) named(ctx context.Context, v store.Viewer, ids []string) iter.Seq2[match, error] {
+	return func(yield func(match, error) bool) {
+		for _, text := range ids {
+			var id workitem.CaseID
+			if text == "" {
+				continue
+			}
+			if err := id.UnmarshalText([]byte(text)); err != nil || id.IsZero() {
+				yield(match{}, &query.Error{Param: IDs, Text: "has ids of 36 characters"})
+				return
+			}
+			var found []*state.Case
+			err := v.View(ctx, func(r store.Reader) (err error) {
+				found, err = r.Cases(ctx, store.CaseFilter{ID: id, RootOnly: true})
+				return err
+			})
+			if err != nil {
+				yield(match{}, err)
+				return
+			}
+			if len(found) > 0 && found[0].Workflow != bulk.Name && !yield(match{text, text}, nil) {
 				return
 			}
 		}

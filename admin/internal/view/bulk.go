@@ -29,6 +29,10 @@ func (s *Site) bulkForm(w http.ResponseWriter, r *http.Request) {
 // is answered.
 func (s *Site) bulkAction(w http.ResponseWriter, r *http.Request) (action, bool) {
 	a := actions[r.Form.Get("kind")]
+	if r.Form.Get("kind") == "" {
+		s.say(w, r, http.StatusOK, "No action is chosen", "Go back to the list, and choose one of the buttons below it.")
+		return a, false
+	}
 	if !selection.Bulk(a.kind) {
 		s.say(w, r, http.StatusNotFound, "There is no such action", "")
 		return a, false
@@ -61,6 +65,10 @@ func (s *Site) showBulk(w http.ResponseWriter, r *http.Request, status int, prob
 	}
 	if len(sel.Targets) == 0 && sel.Denied > 0 {
 		s.deniedAll(w, r, &a, sel)
+		return
+	}
+	if ids := sel.Filter[selection.IDs]; len(ids) == 1 && ids[0] == "" {
+		s.say(w, r, http.StatusOK, "Nothing is ticked", "Go back, and tick the rows that the action is for.")
 		return
 	}
 	if len(sel.Targets) == 0 {

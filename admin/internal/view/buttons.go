@@ -3,7 +3,9 @@ package view
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/tasq-dev/tasq/admin/internal/selection"
 	"github.com/tasq-dev/tasq/engine/bulk"
@@ -187,15 +189,31 @@ func (s *Site) eventButton(r *Request, w *why.Wait) []Link {
 	return []Link{{Text: "Send it…", Href: s.Link("/act", "kind", "send", "case", id, "event", w.Name)}}
 }
 
-// groupButtons returns the bulk actions on all incidents of a group. within is the filter of the list.
-func (s *Site) groupButtons(r *Request, g *group, within url.Values) (all []Link) {
-	words := []string{"retry", "skip", "give-up"}
+// words are those of the bulk actions on the incidents of the group.
+func (g *group) words() []string {
 	switch first := g.All[0]; {
-	case s.Bulk == nil, g.Workflow == "":
+	case g.Workflow == "":
 		return nil
 	case first.Job.Again():
-		words = []string{"retry-incident"}
+		return []string{"retry-incident"}
 	case first.Item.IsZero():
+		return nil
+	}
+	return []string{"retry", "skip", "give-up"}
+}
+
+// incidentPicks are the bulk actions on ticked incidents of a group, if there is more than one.
+func (s *Site) incidentPicks(r *Request, g *group) *Picks {
+	if len(g.All) < 2 {
+		return nil
+	}
+	return s.picks(r, g.words()...)
+}
+
+// groupButtons returns the bulk actions on all incidents of a group. within is the filter of the list.
+func (s *Site) groupButtons(r *Request, g *group, within url.Values) (all []Link) {
+	words := g.words()
+	if s.Bulk == nil {
 		return nil
 	}
 	names := map[string]string{"retry": "Retry all…", "retry-incident": "Retry all…", "skip": "Skip all…", "give-up": "Give up all…"}
@@ -237,4 +255,40 @@ func (s *Site) listButtons(r *Request, f *selection.Cases) (all []Link) {
 		add("cancel", "Cancel all that match…")
 	}
 	return all
+}
+
+// picks are the bulk actions on ticked rows, by their words; nil if the user may execute none.
+func (s *Site) picks(r *Request, words ...string) *Picks {
+	p := &Picks{Action: s.Link("/bulk")}
+	for _, word := range words {
+		if a := actions[word]; s.Bulk != nil && r.User.Allowed(string(a.kind), "") {
+			p.Words = append(p.Words, Link{Text: capital(strings.ReplaceAll(strings.TrimSuffix(word, "-incident"), "-", " ")) + " ticked…", Href: word, Danger: a.danger})
+		}
+	}
+	if p.Words == nil {
+		return nil
+	}
+	return p
+}
+
+// casePicks are those on a list of cases.
+func (s *Site) casePicks(r *Request, f *selection.Cases) *Picks {
+	live, failed := len(f.States) == 0 || slices.Contains(f.States, state.CaseStarted), len(f.States) == 0 || slices.Contains(f.States, state.CaseFailed)
+	switch {
+	case f.Workflow == bulk.Name:
+		return nil
+	case live:
+		return s.picks(r, "resume", "suspend", "cancel")
+	case failed:
+		return s.picks(r, "resume")
+	}
+	return nil
+}
+
+// tick lets the last row be ticked.
+func (t *Table) tick(id string) {
+	if t.Picks != nil {
+		row := &t.Rows[len(t.Rows)-1]
+		row.Pick, row.Name = id, short(id)
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -32,9 +33,10 @@ type badge struct{ Class, Text string }
 
 // pastState is the past state that a page shows: its place in the history, its time, and the link to the present one.
 type pastState struct {
-	Place string
-	Time  time.Time
-	Now   string
+	Place   string
+	Time    time.Time
+	Now     string
+	Changes string // the page with what differs from now
 }
 
 // shown is a case in its present state, or at an entry of its history.
@@ -146,7 +148,8 @@ func (s *Site) caseTop(r *Request, c *shown) caseHead {
 	h.Failure = failureText(c.c.Failure)
 	if c.past {
 		e := c.window.at()
-		h.Past = &pastState{Place: c.window.place(), Time: e.At, Now: s.Link("/cases/"+id, "tab", r.Form.Get("tab"))}
+		h.Past = &pastState{Place: c.window.place(), Time: e.At, Now: s.Link("/cases/"+id, "tab", r.Form.Get("tab")),
+			Changes: s.Link("/cases/"+id+"/differences", "from", strconv.FormatInt(e.Seq, 10))}
 		h.Buttons = s.forkButton(r, c)
 		return h
 	}

@@ -18,11 +18,20 @@ type Table struct {
 	Empty *Empty
 	Pager *Pager
 	Note  string
+	Picks *Picks // the actions on ticked rows; nil for none
+}
+
+// Picks are the bulk actions on the rows of a table that are ticked. They lead to the form of the action.
+type Picks struct {
+	Action string
+	Words  []Link // Href is the kind of the action
 }
 
 // Row is a row of a list.
 type Row struct {
 	ID    string
+	Pick  string // the id for an action on ticked rows; "" if the row cannot be ticked
+	Name  string // of the row, for screen readers
 	Cells []Cell
 }
 
@@ -148,7 +157,7 @@ func (t Table) Shown() Table {
 		for k, i := range keep {
 			cells[k] = r.Cells[i]
 		}
-		rows[n] = Row{ID: r.ID, Cells: cells}
+		rows[n] = Row{ID: r.ID, Pick: r.Pick, Name: r.Name, Cells: cells}
 	}
 	t.Head, t.Rows = head, rows
 	return t

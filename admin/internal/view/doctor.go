@@ -24,17 +24,36 @@ const maxCheck = 30 * time.Second
 
 // lastCheck is the last integrity check that was made from the page.
 type lastCheck struct {
-	running sync.Mutex // held by the request that checks
 	mu      sync.Mutex
+	running bool
 	at      time.Time // zero if there was none
 	report  integrity.Report
 	err     error
+}
+
+// begin reports whether a check may begin, which is when none is running.
+func (c *lastCheck) begin() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	begins := !c.running
+	c.running = true
+	return begins
+}
+
+// end records the result of a check.
+func (c *lastCheck) end(at time.Time, report integrity.Report, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.running, c.at, c.report, c.err = false, at, report, err
 }
 
 // words returns the state and the result of the last check.
 func (c *lastCheck) words(now time.Time) (word, text string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.running {
+		return "pending", "a check is running; reload to see its result"
+	}
 	if c.at.IsZero() {
 		return "pending", "not checked from this page; tasq doctor checks it too"
 	}
@@ -58,20 +77,17 @@ func (s *Site) check(w http.ResponseWriter, r *http.Request) {
 		s.say(w, r, http.StatusForbidden, "You may not do this", "The pages are read-only, or you do not have the right for this command.")
 		return
 	}
-	if !s.checked.running.TryLock() {
-		s.say(w, r, http.StatusConflict, "A check is running", "Its result will be on the page of the doctor.")
+	if !s.checked.begin() { // its result will be on the page
+		http.Redirect(w, r, s.Link("/doctor"), http.StatusSeeOther)
 		return
 	}
-	defer s.checked.running.Unlock()
 	ctx, cancel := context.WithTimeout(r.Context(), maxCheck)
 	defer cancel()
 	report, err := integrity.Inspect(ctx, s.Backend, nil)
 	if err != nil && ctx.Err() != nil {
 		err = ctx.Err()
 	}
-	s.checked.mu.Lock()
-	s.checked.at, s.checked.report, s.checked.err = s.Backend.Now(), report, err
-	s.checked.mu.Unlock()
+	s.checked.end(s.Backend.Now(), report, err)
 	http.Redirect(w, r, s.Link("/doctor"), http.StatusSeeOther)
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tasq-dev/tasq/admin/internal/query"
 	"github.com/tasq-dev/tasq/admin/internal/selection"
+	"github.com/tasq-dev/tasq/engine/bulk"
 	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
@@ -39,7 +40,7 @@ func (s *Site) cases(r *Request) (*Page, error) {
 		field{Name: "code", Label: "code", Hint: "no-funds"},
 		field{Name: "key", Label: "key", Hint: "C-4711"}, field{Name: "label", Label: "label", Hint: "customer=ada"},
 		field{Name: "payload", Label: "payload has", Hint: "text"}, field{Name: "case", Label: "case", Hint: "id"}, field{Name: "fingerprint", Label: "definition", Hint: "fingerprint"})
-	l.head.Buttons = s.listButtons(r, &f)
+	l.head.Buttons, l.table.Picks = s.listButtons(r, &f), s.casePicks(r, &f)
 	err = rows(l, q, func(p store.Page) ([]*state.Case, error) {
 		if none(f.States, count) {
 			return nil, nil
@@ -54,6 +55,9 @@ func (s *Site) cases(r *Request) (*Page, error) {
 		id := c.ID.String()
 		l.table.row(id, idLink(id, s.Link("/cases/"+id)), text(printable.Line(c.Key)), text(c.Workflow+version(c.Version)), stateOf(c.State.String()), at(c.Created), at(c.Ended),
 			part, payload(c.Input), failure(c.Failure))
+		if c.Parent.IsZero() && c.Workflow != bulk.Name {
+			l.table.tick(id)
+		}
 		return nil
 	})
 	return l.page("There are no cases yet. Start one from a program, or with:", "tasq case start WORKFLOW --input '{}'"), err

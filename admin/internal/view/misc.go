@@ -91,7 +91,7 @@ const (
 // groupData shows a group, the i-th, with at most so many of its incidents. within is the filter of the list.
 func (s *Site) groupData(r *Request, g *group, i, most int, within url.Values) (groupData, error) {
 	d := groupData{N: len(g.All), Where: g.Where, Kind: g.Kind, Cause: g.cause(), Since: g.Since.Time, Last: g.Last.Time, Buttons: s.groupButtons(r, g, within)}
-	d.Table = &Table{ID: fmt.Sprintf("group%d", i), Head: []string{"item", "case", "key", "message", "since", ""}}
+	d.Table = &Table{ID: fmt.Sprintf("group%d", i), Head: []string{"item", "case", "key", "message", "since", ""}, Picks: s.incidentPicks(r, g)}
 	for k, in := range g.All {
 		if k == most {
 			d.More = &Link{Text: fmt.Sprintf("and %d more", len(g.All)-most), Href: s.listLink("/incidents", g.filter(within))}
@@ -114,6 +114,7 @@ func (s *Site) groupData(r *Request, g *group, i, most int, within url.Values) (
 			act = Cell{Kind: "action", Text: b.Text, Href: b.Href}
 		}
 		d.Table.row(in.ID.String(), item, idLink(in.Case.String(), s.Link("/cases/"+in.Case.String())), text(printable.Line(in.of.Key)), message, at(in.Since), act)
+		d.Table.tick(in.ID.String())
 	}
 	return d, nil
 }
@@ -328,7 +329,7 @@ func (s *Site) help(*Request) (*Page, error) {
 	data := struct{ Keys, Signs []Link }{
 		Keys: []Link{{Text: "/", Href: "search"}, {Text: "g o", Href: "overview"}, {Text: "g w", Href: "workflows"}, {Text: "g c", Href: "cases"},
 			{Text: "g i", Href: "items"}, {Text: "g j", Href: "jobs"}, {Text: "g e", Href: "events"}, {Text: "g x", Href: "incidents"}, {Text: "g s", Href: "schedules"}, {Text: "g l", Href: "limits"}, {Text: "g t", Href: "statistics"}, {Text: "g d", Href: "doctor"},
-			{Text: "g a", Href: "audit"}, {Text: "j k", Href: "next and previous row"}, {Text: "Enter", Href: "open the row"},
+			{Text: "g a", Href: "audit"}, {Text: "j k", Href: "next and previous row"}, {Text: "Enter", Href: "open the row"}, {Text: "x", Href: "tick the row, for the actions below the list"},
 			{Text: "[ ]", Href: "one entry back and on in the history of a case"}, {Text: ", .", Href: "to the failure before and the next one"}, {Text: "p", Href: "pause and go on with live changes"},
 			{Text: "t", Href: "light or dark"}, {Text: "?", Href: "this page"}, {Text: "Esc", Href: "close"}},
 		Signs: []Link{{Text: "initialized", Href: "waits to be started"}, {Text: "started", Href: "is under way"}, {Text: "completed", Href: "has ended well"},

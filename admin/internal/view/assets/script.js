@@ -23,21 +23,44 @@
   const times = within => within.querySelectorAll("time").forEach(tell);
 
   // Parts: what is typed into, ticked or open stays.
-  const busy = el => { const a = document.activeElement; return el.contains(a) && /^(INPUT|TEXTAREA|SELECT)$/.test(a.tagName) && a.type !== "range"; };
+  const busy = el => { const a = document.activeElement; return el.contains(a) && /^(INPUT|TEXTAREA|SELECT)$/.test(a.tagName) && a.type !== "range" && a.type !== "checkbox"; };
   function swap(parts) {
     for (const [id, html] of Object.entries(parts)) {
       const old = $("part-" + id);
-      if (!old || busy(old)) continue;
-      const open = [...old.querySelectorAll("details")].map(d => d.open);
-      const scrolls = [...old.querySelectorAll(".netbox,.scroll")].map(e => e.scrollLeft);
-      const focus = old.contains(document.activeElement) && place(old, document.activeElement), chosen = old.querySelector("tr.at");
-      old.innerHTML = html;
-      old.querySelectorAll("details").forEach((d, i) => { d.open = open[i] || d.open; });
-      old.querySelectorAll(".netbox,.scroll").forEach((e, i) => { e.scrollLeft = scrolls[i] || 0; });
-      if (focus) { const e = focus.path.reduce((n, i) => n && n.children[i], focus.name ? named(old, focus.name) : old); if (e) e.focus({ preventScroll: true }); }
-      if (chosen) { const tr = named(old, name(chosen)); if (tr) tr.classList.add("at"); }
-      arrange(old);
+      if (old && !busy(old) && !(id === "rows" && news(old, html))) put(old, html);
     }
+  }
+  function put(old, html) {
+    const ticks = [...old.querySelectorAll("input:checked")].map(i => i.value);
+    const open = [...old.querySelectorAll("details")].map(d => d.open);
+    const scrolls = [...old.querySelectorAll(".netbox,.scroll")].map(e => e.scrollLeft);
+    const focus = old.contains(document.activeElement) && place(old, document.activeElement), chosen = old.querySelector("tr.at");
+    old.innerHTML = html;
+    old.querySelectorAll("details").forEach((d, i) => { d.open = open[i] || d.open; });
+    old.querySelectorAll(".netbox,.scroll").forEach((e, i) => { e.scrollLeft = scrolls[i] || 0; });
+    if (focus) { const e = focus.path.reduce((n, i) => n && n.children[i], focus.name ? named(old, focus.name) : old); if (e) e.focus({ preventScroll: true }); }
+    if (chosen) { const tr = named(old, name(chosen)); if (tr) tr.classList.add("at"); }
+    old.querySelectorAll("input[name=ids]").forEach(i => { i.checked = ticks.includes(i.value); });
+    arrange(old);
+  }
+  // New rows of a list wait behind a button, so that the rows that are read do not move; those are changed in their place.
+  function news(old, html) {
+    const all = document.createElement("template"), rows = top => [...top.querySelectorAll("tr[id]")], head = top => (top.querySelector("thead") || top).textContent;
+    all.innerHTML = html;
+    const known = rows(old), fresh = rows(all.content).filter(tr => !known.some(k => k.id === tr.id));
+    if (!known.length || !fresh.length || head(old) !== head(all.content)) return false;
+    for (const tr of known) {
+      const now = all.content.getElementById(tr.id), tick = tr.querySelector("input:checked");
+      if (!now || tr.contains(document.activeElement)) continue;
+      tr.innerHTML = now.innerHTML;
+      if (tick && tr.querySelector("input")) tr.querySelector("input").checked = true;
+    }
+    let b = old.querySelector(".news");
+    if (!b) { b = document.createElement("button"); b.type = "button"; b.className = "news small"; old.prepend(b); }
+    b.textContent = fresh.length + " new, show";
+    b.onclick = () => put(old, html);
+    times(old);
+    return true;
   }
   // Rows come and go: a row is known by its first link, and what is in it by its place there.
   const name = tr => { const a = tr.querySelector("a"); return a && a.getAttribute("href"); };
@@ -113,11 +136,12 @@
   }
   function step(rel) { const a = document.querySelector('.slider a[rel="' + rel + '"]'); if (a) a.click(); }
   const keys = { "/": () => $("q").focus(), "?": () => go("help"), t: theme, p: pause, j: () => move(1), k: () => move(-1),
+    x: () => { const i = document.querySelector("tr.at input"); if (i) i.click(); },
     Enter: () => { const a = document.querySelector("tr.at a"); if (a) a.click(); }, "[": () => step("prev"), "]": () => step("next"), ",": () => step("fail"), ".": () => step("nextfail") };
   const go = to => { location.href = document.body.dataset.home + to; };
   function key(e) {
     if (e.key === "Escape") { document.querySelectorAll("details[open]").forEach(d => { d.open = false; }); document.activeElement.blur(); return; }
-    if (store.get("keys") === "off" || e.ctrlKey || e.metaKey || e.altKey || /^(INPUT|TEXTAREA|SELECT|BUTTON|A|SUMMARY)$/.test(e.target.tagName) && (e.key === "Enter" || e.target.tagName !== "A" && e.target.tagName !== "BUTTON" && e.target.tagName !== "SUMMARY")) return;
+    if (store.get("keys") === "off" || e.ctrlKey || e.metaKey || e.altKey || /^(INPUT|TEXTAREA|SELECT|BUTTON|A|SUMMARY)$/.test(e.target.tagName) && e.target.type !== "checkbox" && (e.key === "Enter" || e.target.tagName !== "A" && e.target.tagName !== "BUTTON" && e.target.tagName !== "SUMMARY")) return;
     const second = before === "g" && e.key in pages;
     before = e.key;
     if (second) go(pages[e.key]);

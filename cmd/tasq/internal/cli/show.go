@@ -17,42 +17,83 @@ import (
 
 // show is the command "show".
 func (a *app) show() *cobra.Command {
-	at := ""
+	var at, from, to string
 	cmd := &cobra.Command{
 		Use: "show CASE", Short: "show the current or a past state of a case",
 		Long: paragraph("Show the state of a case, its tokens, tasks and work items: now, or at a past moment, rebuilt from the journal. " +
-			"For each task, the items of the latest activation at that moment are shown."),
+			"For each task, the items of the latest activation at that moment are shown. With --from, or --to, show what differs between two moments."),
 		Example: `  tasq show 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071
   tasq show 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071 --at 17
-  tasq show 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071 --at 2026-11-22T12:00:00Z`,
+  tasq show 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071 --at 2026-11-22T12:00:00Z
+  tasq show 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071 --from 17 --to 20`,
 		Args: exactly("the id or business key of a CASE"),
 	}
 	cmd.Flags().StringVar(&at, "at", "", "a `moment`: a position of the journal, as tasq history shows it, a time such as "+
 		"2026-11-22T12:00:00Z, or how long ago: 90s, 5m, 2h, 3d")
+	cmd.Flags().StringVar(&from, "from", "", "show what differs from this `moment`, written as that of --at (default: now)")
+	cmd.Flags().StringVar(&to, "to", "", "show what differs up to this `moment` (default: now)")
+	cmd.MarkFlagsMutuallyExclusive("at", "from")
+	cmd.MarkFlagsMutuallyExclusive("at", "to")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := checkID(caseIDs, args[0]); err != nil {
 			return err
 		}
-		moment, err := momentOf(at)
-		if err != nil {
-			return err
+		var moments [3]store.Moment
+		for i, text := range []string{at, from, to} {
+			var err error
+			if moments[i], err = momentOf([]string{"--at", "--from", "--to"}[i], text); err != nil {
+				return err
+			}
 		}
 		return a.run(func(ctx context.Context, _ []string) error {
+			moment := moments[0]
+			if from != "" || to != "" {
+				return a.view(ctx, func(r store.Reader) error { return a.differences(ctx, r, args[0], moments[1], moments[2]) })
+			}
 			return a.view(ctx, func(r store.Reader) error { return a.showCase(ctx, r, args[0], moment) })
 		})(cmd, args)
 	}
 	return cmd
 }
 
-// momentOf parses the value of --at.
-func momentOf(text string) (store.Moment, error) {
+// differences prints what differs in a case between two moments.
+func (a *app) differences(ctx context.Context, r store.Reader, word string, from, to store.Moment) error {
+	c, err := caseByWord(ctx, r, word)
+	if err != nil {
+		return err
+	}
+	all, err := store.Differences(ctx, store.ViewerOf(r), c.ID, from, to)
+	if err != nil {
+		return err
+	}
+	t := a.table("WHAT", "NAME", "FROM", "TO")
+	for _, d := range all {
+		if a.output == "json" {
+			if err := a.object(d); err != nil {
+				return err
+			}
+			continue
+		}
+		t.add(d.What, printable.Line(d.Name), d.From, d.To)
+	}
+	if a.output == "json" {
+		return nil
+	}
+	if len(all) == 0 {
+		a.remark("no differences")
+	}
+	return t.flush()
+}
+
+// momentOf parses the value of --at, --from or --to.
+func momentOf(flag, text string) (store.Moment, error) {
 	var m store.Moment
 	if text == "" {
 		return m, nil
 	}
 	if seq, err := strconv.ParseInt(text, 10, 64); err == nil {
 		if m.Seq = seq; seq < 1 {
-			return m, usagef("--at %d: positions of the journal are counted from 1", seq)
+			return m, usagef("%s %d: positions of the journal are counted from 1", flag, seq)
 		}
 		return m, nil
 	}
@@ -62,7 +103,7 @@ func momentOf(text string) (store.Moment, error) {
 	}
 	var ago age
 	if err := ago.Set(text); err != nil {
-		return m, usagef("--at %q is not a position of the journal, a time such as 2026-11-22T12:00:00Z, or an age such as 2h", text)
+		return m, usagef("%s %q is not a position of the journal, a time such as 2026-11-22T12:00:00Z, or an age such as 2h", flag, text)
 	}
 	m.Time = ago.before(now())
 	return m, nil
