@@ -31,29 +31,40 @@ func (a *app) failures() *cobra.Command {
 	flags.StringVar(&f.Code, "code", "", "only those with this `code`")
 	flags.Var(&older, "older", "only those of items created at least this long ago (90s, 5m, 2h, 3d), or before this time (2026-11-22T12:00:00Z)")
 	flags.Var(&newer, "newer", "only those of items created within this time, or since this time")
-	cmd.RunE = a.run(func(ctx context.Context, _ []string) error {
+	w := watch{a: a, keys: []string{"workflow", "task", "code"}}
+	w.flag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := w.check(cmd, new(int), nil); err != nil {
+			return err
+		}
 		if by != "" && store.FailuresBy[by] == nil {
 			return usagef("--by %q: %s", by, spelling.Hint(by, []string{"code", "task", "workflow"}))
 		}
-		f.Before, f.Since = older.time(now()), newer.time(now())
-		return a.view(ctx, func(r store.Reader) error {
-			if err := (&listing{a: a, workflow: f.Workflow, task: f.Task}).known(ctx, r); err != nil {
-				return err
-			}
-			groups, all, err := store.Failures(ctx, store.ViewerOf(r), f)
-			if err != nil {
-				return err
-			}
-			if by != "" {
-				groups = store.MergeFailures(groups, store.FailuresBy[by])
-			}
-			if !all {
-				a.remark("only the newest %d failed items were looked at; use --newer or --workflow", store.MaxFailures)
-			}
-			return a.listFailures(groups)
-		})
-	})
+		return a.run(func(ctx context.Context, _ []string) error {
+			return w.run(ctx, func(ctx context.Context, r store.Reader) error {
+				f.Before, f.Since = older.time(now()), newer.time(now())
+				return a.groupFailures(ctx, r, f, by)
+			})
+		})(cmd, args)
+	}
 	return cmd
+}
+
+func (a *app) groupFailures(ctx context.Context, r store.Reader, f store.FailureFilter, by string) error {
+	if err := (&listing{a: a, workflow: f.Workflow, task: f.Task}).known(ctx, r); err != nil {
+		return err
+	}
+	groups, all, err := store.Failures(ctx, store.ViewerOf(r), f)
+	if err != nil {
+		return err
+	}
+	if by != "" {
+		groups = store.MergeFailures(groups, store.FailuresBy[by])
+	}
+	if !all {
+		a.remark("only the newest %d failed items were looked at; use --newer or --workflow", store.MaxFailures)
+	}
+	return a.listFailures(groups)
 }
 
 func (a *app) listFailures(groups []store.FailureGroup) error {

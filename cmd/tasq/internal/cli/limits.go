@@ -28,17 +28,16 @@ func (a *app) limits() *cobra.Command {
 		Args:    exactly(),
 	}
 	q.patience(cmd)
-	cmd.RunE = a.run(func(ctx context.Context, _ []string) error {
+	w := watch{a: a, keys: []string{"limit.name"}, poll: watchRefresh}
+	w.flag(cmd)
+	cmd.RunE = w.reporting(q, func(ctx context.Context, r store.Reader) error {
 		q.command.Kind = workflow.KindLimits
 		result, _, err := o.report(ctx, q)
 		if err != nil || q.left() {
 			return err
 		}
-		var list []workflow.LimitInfo
-		if err := a.view(ctx, func(r store.Reader) (err error) {
-			list, err = why.ReadLimits(ctx, r, result.Limits)
-			return err
-		}); err != nil {
+		list, err := why.ReadLimits(ctx, r, result.Limits)
+		if err != nil {
 			return err
 		}
 		return a.showLimits(list)
@@ -152,22 +151,22 @@ func (a *app) queues() *cobra.Command {
 		Args:    exactly(),
 	}
 	q.patience(cmd)
-	cmd.RunE = a.run(func(ctx context.Context, _ []string) error {
+	w := watch{a: a, keys: []string{"queue"}, poll: watchRefresh}
+	w.flag(cmd)
+	cmd.RunE = w.reporting(q, func(ctx context.Context, r store.Reader) error {
 		q.command.Kind = workflow.KindQueues
 		result, answered, err := o.report(ctx, q)
 		if err != nil || q.left() {
 			return err
 		}
-		if err := a.view(ctx, func(r store.Reader) (err error) {
-			if answered {
-				if result.Queues, err = why.QueuesOfFleet(ctx, r, now(), result.Queues); err != nil {
-					return err
-				}
-				return why.QueuesSet(ctx, r, result.Queues)
+		if answered {
+			if result.Queues, err = why.QueuesOfFleet(ctx, r, now(), result.Queues); err == nil {
+				err = why.QueuesSet(ctx, r, result.Queues)
 			}
+		} else {
 			result.Queues, err = why.ReadQueues(ctx, r, now())
-			return err
-		}); err != nil {
+		}
+		if err != nil {
 			return err
 		}
 		return a.showQueues(result.Queues)

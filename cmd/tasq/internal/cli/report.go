@@ -3,6 +3,8 @@ package cli
 import (
 	"context"
 
+	"github.com/spf13/cobra"
+
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/workflow"
 )
@@ -30,4 +32,17 @@ func (o *owning) report(ctx context.Context, q *asking) (result workflow.Result,
 		}
 		return owned, nil
 	})
+}
+
+// reporting returns the body of a command that shows what the engine reports, once or repeatedly.
+func (w *watch) reporting(q *asking, look func(context.Context, store.Reader) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := w.check(cmd, new(int), nil); err != nil {
+			return err
+		}
+		if w.on && q.queue {
+			return usagef("--watch cannot be combined with --queue: a queued command has no answer")
+		}
+		return w.a.run(func(ctx context.Context, _ []string) error { return w.run(ctx, look) })(cmd, args)
+	}
 }

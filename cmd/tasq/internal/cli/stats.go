@@ -50,11 +50,15 @@ func (a *app) stats() *cobra.Command {
 	flags.StringVar(&f.Task, "task", "", "only the task with this `name`")
 	flags.Var(&older, "older", "only what ended in hours that began at least this long ago (90s, 5m, 2h, 3d), or before this time (2026-11-22T12:00:00Z)")
 	flags.Var(&newer, "newer", "only what ended since the beginning of the hour this long ago, or of this time")
-	cmd.RunE = a.run(func(ctx context.Context, _ []string) error {
-		if !slices.Contains(statsBy, by) {
-			return usagef("--by %q: %s", by, spelling.Hint(by, statsBy))
+	w := watch{a: a}
+	w.flag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := w.check(cmd, new(int), nil); err != nil {
+			return err
 		}
 		switch {
+		case !slices.Contains(statsBy, by):
+			return usagef("--by %q: %s", by, spelling.Hint(by, statsBy))
 		case by == "workflow":
 			f.Cases = true
 		case f.Cases && by != "hour":
@@ -63,33 +67,43 @@ func (a *app) stats() *cobra.Command {
 		if f.Cases && f.Task != "" {
 			return usagef("--task selects work items, and cases have none: leave it out, or count by task")
 		}
-		f.Before, f.Since, f.Hourly = older.time(now()), newer.time(now()), by == "hour"
-		return a.view(ctx, func(r store.Reader) error {
-			if by != "queue" {
+		if w.keys = []string{"workflow", "task", "hour"}; by == "queue" {
+			w.keys = []string{"queue"}
+		}
+		return a.run(func(ctx context.Context, _ []string) error {
+			return w.run(ctx, func(ctx context.Context, r store.Reader) error {
+				if by == "queue" {
+					return a.backlog(ctx, r)
+				}
+				f.Before, f.Since, f.Hourly = older.time(now()), newer.time(now()), by == "hour"
 				return a.rates(ctx, r, f)
-			}
-			queues, err := store.Backlog(ctx, store.ViewerOf(r))
-			if err != nil {
+			})
+		})(cmd, args)
+	}
+	return cmd
+}
+
+// backlog lists the live work of each queue.
+func (a *app) backlog(ctx context.Context, r store.Reader) error {
+	queues, err := store.Backlog(ctx, store.ViewerOf(r))
+	if err != nil {
+		return err
+	}
+	t := a.table("QUEUE", "ITEMS", "STARTED", "JOBS", "RUNNING", "OLDEST")
+	for _, q := range queues {
+		if a.output == "json" {
+			if err := a.object(backlogRow{q.Queue, q.Items, q.Started, q.Jobs, q.Running, q.Oldest}); err != nil {
 				return err
 			}
-			t := a.table("QUEUE", "ITEMS", "STARTED", "JOBS", "RUNNING", "OLDEST")
-			for _, q := range queues {
-				if a.output == "json" {
-					if err := a.object(backlogRow{q.Queue, q.Items, q.Started, q.Jobs, q.Running, q.Oldest}); err != nil {
-						return err
-					}
-					continue
-				}
-				t.add(queueName(q.Queue), number(int64(q.Items)), number(int64(q.Started)), number(int64(q.Jobs)), number(int64(q.Running)),
-					printable.Duration(now().Sub(q.Oldest)))
-			}
-			if len(queues) == 0 {
-				a.remark("nothing waits in a queue")
-			}
-			return t.flush()
-		})
-	})
-	return cmd
+			continue
+		}
+		t.add(queueName(q.Queue), number(int64(q.Items)), number(int64(q.Started)), number(int64(q.Jobs)), number(int64(q.Running)),
+			printable.Duration(now().Sub(q.Oldest)))
+	}
+	if len(queues) == 0 {
+		a.remark("nothing waits in a queue")
+	}
+	return t.flush()
 }
 
 func (a *app) rates(ctx context.Context, r store.Reader, f store.RateFilter) error {

@@ -10,13 +10,13 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store"
 )
@@ -24,8 +24,10 @@ import (
 // watch is the flag --watch of a list. On a terminal the list is redrawn in place when the database changes; as JSON,
 // changed rows are printed until the command is interrupted.
 type watch struct {
-	a  *app
-	on bool
+	a    *app
+	on   bool
+	keys []string      // the fields of a JSON row that identify it, as in "limit.name"; nil for its id
+	poll time.Duration // interval of reading without a new entry of the journal; 0 if the rows are in the database alone
 }
 
 const (
@@ -67,7 +69,7 @@ func (w *watch) run(ctx context.Context, look func(context.Context, store.Reader
 	}
 	err := w.a.withStore(ctx, func(s store.Store) error {
 		if w.a.output == "json" {
-			return w.a.watchRows(ctx, s, look)
+			return w.watchRows(ctx, s, look)
 		}
 		return w.a.watchTable(ctx, s, look)
 	})
@@ -125,10 +127,13 @@ func moves(ctx context.Context, v store.Viewer, clock retry.Clock, refresh time.
 }
 
 // watchRows prints rows that changed.
-func (a *app) watchRows(ctx context.Context, s store.Store, look func(context.Context, store.Reader) error) error {
-	rows := &changedRows{out: a.Out, seen: make(map[string]seenRow)}
-	defer a.redirect(rows, io.Discard)()
-	for _, err := range moves(ctx, s, retry.SystemClock, 0) {
+func (w *watch) watchRows(ctx context.Context, s store.Store, look func(context.Context, store.Reader) error) error {
+	rows := &changedRows{out: w.a.Out, keys: w.keys, seen: make(map[string]seenRow)}
+	if rows.keys == nil {
+		rows.keys = []string{"id"}
+	}
+	defer w.a.redirect(rows, io.Discard)()
+	for _, err := range moves(ctx, s, retry.SystemClock, w.poll) {
 		if err != nil {
 			return err
 		}
@@ -145,7 +150,8 @@ func (a *app) watchRows(ctx context.Context, s store.Store, look func(context.Co
 // changedRows passes on the lines of JSON that are new, or differ from the previous listing.
 type changedRows struct {
 	out     io.Writer
-	seen    map[string]seenRow
+	keys    []string
+	seen    map[string]seenRow // by the fields of the keys, as JSON
 	listing int
 }
 
@@ -158,33 +164,52 @@ var rowSeed = maphash.MakeSeed()
 
 // Write processes one line.
 func (c *changedRows) Write(line []byte) (int, error) {
-	var row struct{ ID string }
-	if err := json.Unmarshal(line, &row); err != nil {
+	key, err := c.key(line)
+	if err != nil {
 		return 0, err
 	}
 	now := seenRow{maphash.Bytes(rowSeed, line), c.listing}
-	before, known := c.seen[row.ID]
-	c.seen[row.ID] = now
+	before, known := c.seen[key]
+	c.seen[key] = now
 	if known && before.hash == now.hash {
 		return len(line), nil
 	}
 	return c.out.Write(line)
 }
 
-// goneRow is printed for a row that is no longer listed.
-type goneRow struct {
-	ID   string `json:"id"`
-	Gone bool   `json:"gone"`
+// key returns the fields that identify a row, as the beginning of a JSON object.
+func (c *changedRows) key(line []byte) (string, error) {
+	var row map[string]json.RawMessage
+	if err := json.Unmarshal(line, &row); err != nil {
+		return "", err
+	}
+	var fields []string
+	for _, name := range c.keys {
+		name, inner, nested := strings.Cut(name, ".")
+		value := string(row[name])
+		if value == "" {
+			value = `""` // omitted
+		}
+		if nested {
+			var parts map[string]json.RawMessage
+			if err := json.Unmarshal([]byte(value), &parts); err != nil {
+				return "", err
+			}
+			value = "{" + strconv.Quote(inner) + ":" + string(parts[inner]) + "}"
+		}
+		fields = append(fields, strconv.Quote(name)+":"+value)
+	}
+	return "{" + strings.Join(fields, ","), nil
 }
 
-// end ends a listing.
+// end ends a listing: it prints each row that is no longer listed, by the fields that identify it.
 func (c *changedRows) end() error {
-	for _, id := range slices.Sorted(maps.Keys(c.seen)) {
-		if c.seen[id].listing == c.listing {
+	for _, key := range slices.Sorted(maps.Keys(c.seen)) {
+		if c.seen[key].listing == c.listing {
 			continue
 		}
-		delete(c.seen, id)
-		if err := printable.NewEncoder(c.out).Encode(goneRow{id, true}); err != nil {
+		delete(c.seen, key)
+		if _, err := io.WriteString(c.out, key+`,"gone":true}`+"\n"); err != nil {
 			return err
 		}
 	}

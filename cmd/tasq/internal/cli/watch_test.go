@@ -114,10 +114,48 @@ func TestWatchedLists(t *testing.T) {
 	}
 }
 
+// What is counted is watched as lists are: a row is known by what it counts, and one that is gone is named by that.
+func TestWatchedCounts(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "a.db")
+	w := article()
+	e, err := engine.Config{Workers: -1}.Open(t.Context(), sqlite.File(path), w)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, e.Close()) })
+	id, err := w.Start(t.Context(), e, prompt{Text: "alpha"})
+	require.NoError(t, err)
+	stats, queues, ended := watching(t, "stats", "--db", path), watching(t, "queues", "--db", path, "--timeout", "2m"), watching(t, "stats", "--by", "workflow", "--db", path)
+	line := func(p *watched) string {
+		t.Helper()
+		text, err := p.lines.ReadString('\n')
+		require.NoError(t, err)
+		return strings.TrimSpace(text)
+	}
+	require.Contains(t, line(stats), `{"queue":"models","items":1,`)
+	require.Contains(t, line(queues), `{"queue":"models",`)
+	_, err = e.Do(t.Context(), workflow.PauseQueue("models"))
+	require.NoError(t, err)
+	paused := line(queues)
+	for !strings.Contains(paused, `"paused":true`) { // since when its job waits may be another row
+		paused = line(queues)
+	}
+	_, err = e.Do(t.Context(), workflow.Cancel(id, nil))
+	require.NoError(t, err)
+	require.Equal(t, `{"queue":"models","gone":true}`, line(stats))
+	for _, p := range []*watched{stats, queues, ended} {
+		p.stop()
+		_, err := io.Copy(io.Discard, p.lines)
+		require.NoError(t, err)
+		require.Equal(t, cli.ExitOK, <-p.code)
+	}
+}
+
 func TestWatchRefusesIncompatibleFlags(t *testing.T) {
 	t.Parallel()
 	path, _, _ := stuck(t)
 	for args, want := range map[string]string{
+		"limits --watch -o json --queue": "--watch cannot be combined with --queue",
+		"failures --watch":               "--watch draws on a terminal",
 		"cases --watch":                  "--watch draws on a terminal; without one, use -o json",
 		"incidents --watch -o csv":       "--watch draws on a terminal",
 		"items --watch -o json --counts": "does not go with --watch",
