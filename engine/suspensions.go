@@ -11,7 +11,15 @@ import (
 )
 
 // suspensions has the suspended workflows, by name. The writer reads it at each creation of a case, and the controls
-// replace it as a whole. The zero value has none.
+// replace it as a whole, so the writer needs no lock: the lock of the controls is held while settings are applied to the
+// dispatcher, and a case must not wait for that. The zero value has none, which costs a case one load.
+//
+// A workflow is suspended by a setting, and each new case records it as its own suspension. So what is known of
+// suspended cases applies to it (why, listings, the resumption of one case), and the setting can be removed without
+// starting everything at once:
+//
+//	SuspendWorkflow ─▶ setting ─▶ each new case: CaseOpened, CaseSuspended (same entry)
+//	ResumeWorkflow  ─▶ no setting; new cases begin; those that are suspended wait for Resume, one by one
 type suspensions struct {
 	all atomic.Pointer[map[string]*state.Suspension]
 }
@@ -28,7 +36,7 @@ func (s *suspensions) set(decided map[string]store.Decision) {
 	s.all.Store(&all)
 }
 
-// change sets the suspension of one workflow; nil ends it.
+// change sets the suspension of one workflow; nil ends it. The map is copied, since the writer may be reading it.
 func (s *suspensions) change(name string, to *state.Suspension) {
 	all := make(map[string]*state.Suspension)
 	if old := s.all.Load(); old != nil {
