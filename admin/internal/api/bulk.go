@@ -208,8 +208,7 @@ func (a *API) onBulk(w http.ResponseWriter, r *http.Request) {
 		Problem(w, err)
 		return
 	}
-	if !u.Allowed(string(c.Kind), id.String()) {
-		Refuse(w, http.StatusForbidden, "not-allowed", fmt.Sprintf("%s may not have %q done on %s", access.Named(u), c.Kind, id))
+	if !allow(w, u, string(c.Kind), id.String()) {
 		return
 	}
 	i, err := bulk.InfoOf(r.Context(), a.Backend, id) // not any other case

@@ -34,8 +34,7 @@ func (a *API) command(w http.ResponseWriter, r *http.Request) {
 		Problem(w, err)
 		return
 	}
-	if target := access.TargetOf(&c); !u.Allowed(string(c.Kind), target) {
-		Refuse(w, http.StatusForbidden, "not-allowed", fmt.Sprintf("%s may not have %q done on %s", access.Named(u), c.Kind, target))
+	if !allow(w, u, string(c.Kind), access.TargetOf(&c)) {
 		return
 	}
 	result, err := a.Backend.Do(r.Context(), c)

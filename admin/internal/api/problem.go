@@ -3,11 +3,13 @@ package api
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"net/http"
 	"strconv"
 	"strings"
 
+	"github.com/tasq-dev/tasq/admin/internal/access"
 	"github.com/tasq-dev/tasq/admin/internal/query"
 	"github.com/tasq-dev/tasq/domain"
 	"github.com/tasq-dev/tasq/engine"
@@ -76,6 +78,15 @@ func Refuse(w http.ResponseWriter, status int, code, text string) {
 
 // FallbackPattern matches the addresses of the API that no other pattern matches, for [NotFound].
 const FallbackPattern = "GET /api/"
+
+// allow reports whether a user may send a command of a kind to a target. If not, it answers so.
+func allow(w http.ResponseWriter, u *access.User, kind, target string) bool {
+	if u.Allowed(kind, target) {
+		return true
+	}
+	Refuse(w, http.StatusForbidden, "not-allowed", fmt.Sprintf("%s may not have %q done on %s", access.Named(u), kind, target))
+	return false
+}
 
 // NotFound writes the response for an unknown address of the API.
 func NotFound(w http.ResponseWriter, r *http.Request) {

@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"time"
 
@@ -125,9 +124,8 @@ func (a *API) onSchedule(w http.ResponseWriter, r *http.Request) {
 		Problem(w, err)
 		return
 	}
-	u, name := access.UserOf(r.Context()), r.PathValue("name")
-	if !u.Allowed(schedules.Name, name) {
-		Refuse(w, http.StatusForbidden, "not-allowed", fmt.Sprintf("%s may not have %q done on %s", access.Named(u), schedules.Name, name))
+	name := r.PathValue("name")
+	if !allow(w, access.UserOf(r.Context()), schedules.Name, name) {
 		return
 	}
 	if err := source.OnSchedule(r.Context(), a.Backend, name, c.Do, c.From, c.To, scheduleOptions(r, c.Reason)...); err != nil {

@@ -74,12 +74,8 @@ func (a *API) addSchedule(w http.ResponseWriter, r *http.Request) {
 		Problem(w, err)
 		return
 	}
-	u := access.UserOf(r.Context())
-	for _, right := range [][2]string{{schedules.Name, n.Name}, {string(workflow.KindStart), n.Workflow}} {
-		if !u.Allowed(right[0], right[1]) {
-			Refuse(w, http.StatusForbidden, "not-allowed", fmt.Sprintf("%s may not have %q done on %s", access.Named(u), right[0], right[1]))
-			return
-		}
+	if u := access.UserOf(r.Context()); !allow(w, u, schedules.Name, n.Name) || !allow(w, u, string(workflow.KindStart), n.Workflow) {
+		return
 	}
 	if _, err := schedules.Add(r.Context(), a.Backend, s, scheduleOptions(r, n.Reason)...); err != nil {
 		Problem(w, err)

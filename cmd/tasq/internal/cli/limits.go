@@ -47,12 +47,7 @@ func (a *app) limits() *cobra.Command {
 
 func (a *app) showLimits(list []workflow.LimitInfo) error {
 	if a.output == "json" {
-		for _, l := range list {
-			if err := a.object(l); err != nil {
-				return err
-			}
-		}
-		return nil
+		return objects(a, list)
 	}
 	if len(list) == 0 {
 		a.remark("no limits")
@@ -176,12 +171,7 @@ func (a *app) queues() *cobra.Command {
 
 func (a *app) showQueues(list []workflow.QueueInfo) error {
 	if a.output == "json" {
-		for _, l := range list {
-			if err := a.object(l); err != nil {
-				return err
-			}
-		}
-		return nil
+		return objects(a, list)
 	}
 	if len(list) == 0 {
 		a.remark("no queues: nothing waits, runs or is paused")

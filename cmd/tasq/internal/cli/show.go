@@ -66,18 +66,12 @@ func (a *app) differences(ctx context.Context, r store.Reader, word string, from
 	if err != nil {
 		return err
 	}
+	if a.output == "json" {
+		return objects(a, all)
+	}
 	t := a.table("WHAT", "NAME", "FROM", "TO")
 	for _, d := range all {
-		if a.output == "json" {
-			if err := a.object(d); err != nil {
-				return err
-			}
-			continue
-		}
 		t.add(d.What, printable.Line(d.Name), d.From, d.To)
-	}
-	if a.output == "json" {
-		return nil
 	}
 	if len(all) == 0 {
 		a.remark("no differences")

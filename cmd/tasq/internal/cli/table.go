@@ -203,6 +203,16 @@ func (a *app) object(v any) error {
 	return printable.NewEncoder(a.Out).Encode(v)
 }
 
+// objects prints a JSON object on a line for each element.
+func objects[T any](a *app, list []T) error {
+	for _, v := range list {
+		if err := a.object(v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // remark prints a message that is not a result.
 func (a *app) remark(format string, args ...any) {
 	fmt.Fprintln(a.Err, printable.Lines(fmt.Sprintf(format, args...)))
