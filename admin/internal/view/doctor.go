@@ -83,11 +83,13 @@ func (s *Site) check(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), maxCheck)
 	defer cancel()
-	report, err := integrity.Inspect(ctx, s.Backend, nil)
+	var report integrity.Report
+	err := errors.New("it panicked") // replaced by what the check returns; without the defer no other check could begin after a panic
+	defer func() { s.checked.end(s.Backend.Now(), report, err) }()
+	report, err = integrity.Inspect(ctx, s.Backend, nil)
 	if err != nil && ctx.Err() != nil {
 		err = ctx.Err()
 	}
-	s.checked.end(s.Backend.Now(), report, err)
 	http.Redirect(w, r, s.Link("/doctor"), http.StatusSeeOther)
 }
 
