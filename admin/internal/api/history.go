@@ -7,8 +7,8 @@ import (
 
 	"github.com/tasq-dev/tasq/admin/internal/mask"
 	"github.com/tasq-dev/tasq/admin/internal/query"
+	"github.com/tasq-dev/tasq/internal/describe"
 	"github.com/tasq-dev/tasq/internal/record"
-	"github.com/tasq-dev/tasq/internal/story"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
@@ -41,7 +41,7 @@ func (a *API) history(w http.ResponseWriter, r *http.Request) {
 		Problem(w, err)
 		return
 	}
-	history := story.New(tree, id)
+	history := describe.New(tree, id)
 	var found [][]record.Change // of each selected entry
 	more := false
 	for e, err := range store.AllEntries(r.Context(), a.Backend, store.JournalFilter{Root: tree.Root, Until: f.Until}) {
@@ -118,8 +118,8 @@ func (a *API) audit(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, out)
 }
 
-// Changes returns the JSON forms of an entry's changes of the case of the story.
-func Changes(m mask.Mask, history *story.Story, e *store.Entry) (all []record.Change) {
+// Changes returns the JSON forms of an entry's changes of the case that d describes.
+func Changes(m mask.Mask, history *describe.Describer, e *store.Entry) (all []record.Change) {
 	for _, c := range e.Changes {
 		shown := m.Change(c)
 		text, ours := history.Describe(shown, e.At)

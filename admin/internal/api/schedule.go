@@ -55,7 +55,7 @@ func (a *API) schedules(w http.ResponseWriter, r *http.Request) {
 	err := a.Backend.View(r.Context(), func(v store.Reader) error {
 		found, err := schedules.List(r.Context(), store.ViewerOf(v))
 		for _, i := range found {
-			d, err := describe(r.Context(), v, i, a.Backend.Now(), a.mask(r))
+			d, err := maskedSchedule(r.Context(), v, i, a.Backend.Now(), a.mask(r))
 			if err != nil {
 				return err
 			}
@@ -70,7 +70,8 @@ func (a *API) schedules(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, out)
 }
 
-func describe(ctx context.Context, v store.Reader, i *schedules.Info, now time.Time, m mask.Mask) (*schedules.Description, error) {
+// maskedSchedule describes a schedule with its input masked.
+func maskedSchedule(ctx context.Context, v store.Reader, i *schedules.Info, now time.Time, m mask.Mask) (*schedules.Description, error) {
 	d, err := i.Describe(ctx, v, now)
 	if err == nil {
 		d.Input = m.Payload("case", d.Starts, d.Input)
@@ -83,7 +84,7 @@ func (a *API) oneSchedule(w http.ResponseWriter, r *http.Request) {
 	err := a.Backend.View(r.Context(), func(v store.Reader) error {
 		i, err := schedules.Find(r.Context(), store.ViewerOf(v), r.PathValue("name"))
 		if err == nil {
-			d, err = describe(r.Context(), v, i, a.Backend.Now(), a.mask(r))
+			d, err = maskedSchedule(r.Context(), v, i, a.Backend.Now(), a.mask(r))
 		}
 		return err
 	})

@@ -85,7 +85,7 @@ func (a *API) addSchedule(w http.ResponseWriter, r *http.Request) {
 	err = a.Backend.View(r.Context(), func(v store.Reader) error {
 		i, err := schedules.Find(r.Context(), store.ViewerOf(v), n.Name)
 		if err == nil {
-			d, err = describe(r.Context(), v, i, a.Backend.Now(), a.mask(r))
+			d, err = maskedSchedule(r.Context(), v, i, a.Backend.Now(), a.mask(r))
 		}
 		return err
 	})

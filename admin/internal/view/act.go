@@ -16,8 +16,8 @@ import (
 	"github.com/tasq-dev/tasq/admin/internal/mask"
 	"github.com/tasq-dev/tasq/admin/internal/source"
 	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/internal/describe"
 	"github.com/tasq-dev/tasq/internal/printable"
-	"github.com/tasq-dev/tasq/internal/story"
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
@@ -364,8 +364,8 @@ func (s *Site) preview(r *http.Request, c workflow.Command) ([]string, error) {
 	hide := s.maskOf(r.Context())
 	var lines []string
 	for _, t := range would.Trees {
-		st := story.New(t.Tree, t.Tree.Root)
-		st.Know(t.Tree)
+		st := describe.New(t.Tree, t.Tree.Root)
+		st.AddTree(t.Tree)
 		for _, change := range t.Changes {
 			line, _ := st.Describe(hide.Change(change), s.Backend.Now())
 			lines = append(lines, printable.Line(line))

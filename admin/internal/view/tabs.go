@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tasq-dev/tasq/internal/describe"
 	"github.com/tasq-dev/tasq/internal/printable"
-	"github.com/tasq-dev/tasq/internal/story"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
 )
@@ -180,7 +180,7 @@ type historyEntry struct {
 
 func (s *Site) history(r *Request, c *shown) (historyPart, error) {
 	var p historyPart
-	st := story.New(c.tree, c.c.ID)
+	st := describe.New(c.tree, c.c.ID)
 	entries := c.window.entries[:c.window.n]
 	if err := findNamed(r, st, entries); err != nil {
 		return p, err
@@ -195,7 +195,7 @@ func (s *Site) history(r *Request, c *shown) (historyPart, error) {
 				h.Lines = append(h.Lines, printable.Line(line))
 			}
 		}
-		h.Command = st.Naming(e.Command)
+		h.Command = st.CommandText(e.Command)
 		if len(h.Lines) > 0 {
 			p.Entries = append(p.Entries, h)
 		}
@@ -218,7 +218,7 @@ func (s *Site) historyLink(c *shown, e *store.Entry) string {
 }
 
 // findNamed finds the items and jobs in entries that were created before these entries.
-func findNamed(r *Request, st *story.Story, entries []*store.Entry) error {
+func findNamed(r *Request, st *describe.Describer, entries []*store.Entry) error {
 	known := make(map[[16]byte]bool)
 	for _, e := range entries {
 		for _, change := range e.Changes {
@@ -237,7 +237,7 @@ func findNamed(r *Request, st *story.Story, entries []*store.Entry) error {
 					return err
 				}
 				for _, it := range found {
-					st.KnowItem(it.Item)
+					st.AddItem(it.Item)
 				}
 			case *state.JobMoved:
 				if known[change.Job] {
@@ -249,7 +249,7 @@ func findNamed(r *Request, st *story.Story, entries []*store.Entry) error {
 					return err
 				}
 				for _, j := range found {
-					st.KnowJob(j)
+					st.AddJob(j)
 				}
 			}
 		}

@@ -164,7 +164,7 @@ func (s *Site) slider(r *Request, c *shown) slider {
 		}
 		return s.Link("/cases/"+id, "tab", tab, "at", strconv.FormatInt(e.Seq, 10))
 	}
-	d := slider{N: f.n, Of: last, Place: f.place(), Tab: tab, Time: e.At, Command: describe(r, c, e), By: e.By, Ticks: ticks(f.entries)}
+	d := slider{N: f.n, Of: last, Place: f.place(), Tab: tab, Time: e.At, Command: commandText(r, c, e), By: e.By, Ticks: ticks(f.entries)}
 	d.Prev, d.Next, d.Fail, d.NextFail = to(f.earlier), to(f.later), "", ""
 	if f.n > 1 {
 		d.Prev = to(f.entries[f.n-2])
@@ -208,8 +208,8 @@ func (f *journalWindow) place() string {
 	return words
 }
 
-// describe returns the command of an entry, with labels instead of the ids of items.
-func describe(r *Request, c *shown, e *store.Entry) string {
+// commandText returns the command of an entry, with labels instead of the ids of items.
+func commandText(r *Request, c *shown, e *store.Entry) string {
 	fields := strings.Fields(e.Command)
 	for i, word := range fields {
 		id, err := workitem.ParseID(strings.TrimSuffix(word, ","))

@@ -1,4 +1,4 @@
-// Package pgproxy is a way to a PostgreSQL server that a test can break, at a statement that it names.
+// Package pgproxy is a proxy in front of a PostgreSQL server. A test breaks its connections at a statement that it names.
 //
 // It knows the frames of the protocol: a statement that was prepared before is known by its text when it is executed. The connection
 // must not be encrypted.

@@ -6,8 +6,8 @@ import (
 	"log/slog"
 
 	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/internal/describe"
 	"github.com/tasq-dev/tasq/internal/printable"
-	"github.com/tasq-dev/tasq/internal/story"
 	"github.com/tasq-dev/tasq/store"
 )
 
@@ -40,8 +40,8 @@ func (a *app) preview(p engine.Preview) error {
 		return a.say("the command would change nothing")
 	}
 	for _, t := range p.Trees {
-		s := story.New(t.Tree, t.Tree.Root)
-		s.Know(t.Tree)
+		s := describe.New(t.Tree, t.Tree.Root)
+		s.AddTree(t.Tree)
 		if err := a.say("would change case %s of %s:", t.Tree.Root, t.Tree.Case(t.Tree.Root).Workflow); err != nil {
 			return err
 		}

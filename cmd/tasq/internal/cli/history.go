@@ -10,9 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tasq-dev/tasq/internal/describe"
 	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/internal/record"
-	"github.com/tasq-dev/tasq/internal/story"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
 )
@@ -75,7 +75,7 @@ func (a *app) printHistory(ctx context.Context, r store.Reader, word string, p p
 	if err != nil {
 		return fmt.Errorf("case %s: %w", c.ID, err)
 	}
-	lines := historyLines{a: a, story: story.New(tree, c.ID), begun: c.Created, past: p}
+	lines := historyLines{a: a, describer: describe.New(tree, c.ID), begun: c.Created, past: p}
 	for e, err := range store.AllEntries(ctx, store.ViewerOf(r), store.JournalFilter{Root: c.Root, Until: p.Until}) {
 		if err != nil {
 			return err
@@ -100,12 +100,12 @@ func (a *app) printHistory(ctx context.Context, r store.Reader, word string, p p
 
 // historyLines prints the lines of a history.
 type historyLines struct {
-	a     *app
-	story *story.Story
-	begun time.Time
-	past  past
-	shown int
-	kept  []described // with the newest first, the last ones of those that were described
+	a         *app
+	describer *describe.Describer
+	begun     time.Time
+	past      past
+	shown     int
+	kept      []described // with the newest first, the last ones of those that were described
 }
 
 // described is an entry in words.
@@ -133,7 +133,7 @@ func (t *historyLines) entry(e *store.Entry) error {
 func (t *historyLines) describe(e *store.Entry) described {
 	x := described{Entry: e}
 	for _, event := range e.Changes {
-		line, ours := t.story.Describe(event, e.At)
+		line, ours := t.describer.Describe(event, e.At)
 		if !ours {
 			continue
 		}
@@ -142,7 +142,7 @@ func (t *historyLines) describe(e *store.Entry) described {
 			if e, ok := event.(*state.StepOpened); ok {
 				event = &state.StepOpened{Step: record.WithoutSecret(e.Step)}
 			}
-			stored := state.AppendChanges(nil, []state.Change{event}, t.story.Tree())
+			stored := state.AppendChanges(nil, []state.Change{event}, t.describer.Tree())
 			c.Event = stored[1 : len(stored)-1]
 		}
 		x.changes = append(x.changes, c)
@@ -173,7 +173,7 @@ func (t *historyLines) print(x described) error {
 // asked describes the command of an entry.
 func (t *historyLines) asked(e *store.Entry) string {
 	if e.By != "" {
-		return t.story.Naming(e.Command) + " (by " + e.By + ")"
+		return t.describer.CommandText(e.Command) + " (by " + e.By + ")"
 	}
-	return t.story.Naming(e.Command)
+	return t.describer.CommandText(e.Command)
 }

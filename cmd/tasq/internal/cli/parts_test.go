@@ -13,9 +13,9 @@ import (
 
 	"github.com/tasq-dev/tasq/cmd/tasq/internal/demo"
 	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/internal/describe"
 	"github.com/tasq-dev/tasq/internal/scenario"
 	"github.com/tasq-dev/tasq/internal/spelling"
-	"github.com/tasq-dev/tasq/internal/story"
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store"
@@ -129,13 +129,13 @@ func TestExitCodesOfAnOwner(t *testing.T) {
 	}
 }
 
-// A story with what the scripts do not show.
+// A history with changes that the scripts do not show.
 func TestTheStoryOfEveryEvent(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	c := &state.Case{ID: workitem.CaseID{1}, Root: workitem.CaseID{1}, Net: compiled(t)}
 	other := workitem.CaseID{2}
-	s := story.New(state.NewTree(c), c.ID)
+	s := describe.New(state.NewTree(c), c.ID)
 	draft, _ := c.Net.TaskByName("draft")
 	a, _ := c.Net.ConditionByName("a")
 	first := &workitem.Item{ID: workitem.ID{3}, Case: c.ID, Task: "draft", Generation: 2, Number: 1, Attempt: 1}
@@ -185,8 +185,8 @@ func TestTheStoryOfEveryEvent(t *testing.T) {
 		require.Equal(t, step.want, line)
 	}
 	_, ours := s.Describe(&state.CaseBegun{Case: other}, at)
-	require.False(t, ours, "another case's event is not part of the story")
-	require.Equal(t, "item complete draft.2.1, case cancel x", s.Naming("item complete "+first.ID.String()+", case cancel x"))
+	require.False(t, ours, "another case's event is not described")
+	require.Equal(t, "item complete draft.2.1, case cancel x", s.CommandText("item complete "+first.ID.String()+", case cancel x"))
 }
 
 func compiled(t *testing.T) *net.Net {

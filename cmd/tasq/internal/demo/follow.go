@@ -28,7 +28,7 @@ const redraw = 100 * time.Millisecond
 
 // follow shows a case from its beginning, also if that was in an earlier run, handles its reviews, and returns when the
 // case has ended.
-func (d *demo) follow(ctx context.Context, id workitem.CaseID, resumed bool) (*story, error) {
+func (d *demo) follow(ctx context.Context, id workitem.CaseID, resumed bool) (*articleState, error) {
 	c, err := d.engine.Case(ctx, id)
 	if err != nil {
 		return nil, err
@@ -38,7 +38,7 @@ func (d *demo) follow(ctx context.Context, id workitem.CaseID, resumed bool) (*s
 	entries, watched := watch(ctx, d.engine, id)
 	tick := time.NewTicker(redraw)
 	defer tick.Stop()
-	s := &story{caseStory: caseStory{id: id}, recipe: d.recipe}
+	s := &articleState{caseState: caseState{id: id}, recipe: d.recipe}
 	fmt.Fprintln(d.out)
 	for !s.state.Final() {
 		select {
@@ -91,7 +91,7 @@ func watch(ctx context.Context, e *engine.Engine, id workitem.CaseID) (<-chan *s
 }
 
 // review handles the open review, if there is one: it asks the reviewer, or approves the draft at once.
-func (d *demo) review(ctx context.Context, s *story) error {
+func (d *demo) review(ctx context.Context, s *articleState) error {
 	it := s.review()
 	switch {
 	case it == nil:
@@ -136,7 +136,7 @@ func (d *demo) listen() {
 }
 
 // answered handles a line of the reviewer.
-func (d *demo) answered(ctx context.Context, s *story, line string, open bool) error {
+func (d *demo) answered(ctx context.Context, s *articleState, line string, open bool) error {
 	if !open {
 		fmt.Fprintln(d.out)
 		return errUnanswered
@@ -185,7 +185,7 @@ func (d *demo) decide(ctx context.Context, it *workitem.Item, v airetry.Verdict,
 }
 
 // conclude prints the table of a case that has ended.
-func (d *demo) conclude(s *story) {
+func (d *demo) conclude(s *articleState) {
 	d.view.draw(s, d.clock.Now())
 	d.view.finish()
 	fmt.Fprintln(d.out)

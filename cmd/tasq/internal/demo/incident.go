@@ -14,8 +14,8 @@ import (
 	"github.com/tasq-dev/tasq/cmd/tasq/internal/database"
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/engine/bulk"
+	words "github.com/tasq-dev/tasq/internal/describe"
 	"github.com/tasq-dev/tasq/internal/printable"
-	words "github.com/tasq-dev/tasq/internal/story"
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
@@ -307,7 +307,7 @@ func (d *incidents) history(ctx context.Context, id workitem.CaseID) error {
 				continue
 			}
 			if i == 0 {
-				fmt.Fprintf(d.out, "  %s, by %s\n", printable.Line(history.Naming(e.Command)), printable.Line(e.By))
+				fmt.Fprintf(d.out, "  %s, by %s\n", printable.Line(history.CommandText(e.Command)), printable.Line(e.By))
 			}
 			fmt.Fprintf(d.out, "    %s\n", printable.Line(line))
 		}

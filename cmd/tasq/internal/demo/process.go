@@ -195,7 +195,7 @@ func (p *process) follow(ctx context.Context, id workitem.CaseID, resumed bool) 
 	tick := time.NewTicker(redraw)
 	defer tick.Stop()
 	about, title := p.title(c.Input)
-	s := &progress{caseStory: caseStory{id: id}, process: p, about: about, title: title}
+	s := &progress{caseState: caseState{id: id}, process: p, about: about, title: title}
 	fmt.Fprintln(p.out)
 	p.announce(s, resumed)
 	for !s.state.Final() {

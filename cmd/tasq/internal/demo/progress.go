@@ -11,7 +11,7 @@ import (
 
 // progress has the state of a case with one task, and of the steps of its function, as read from the journal.
 type progress struct {
-	caseStory
+	caseState
 	process *process
 	about   string
 	title   string

@@ -10,7 +10,7 @@ import (
 
 // head implements caseTable.
 func (s *progress) head(now time.Time) string {
-	head := s.caseStory.head(now)
+	head := s.caseState.head(now)
 	if s.attempt > 1 {
 		head += fmt.Sprintf("  attempt %d", s.attempt)
 		if left := s.due.Sub(now); left > 0 && !s.working {

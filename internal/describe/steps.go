@@ -1,4 +1,4 @@
-package story
+package describe
 
 import (
 	"fmt"
@@ -9,20 +9,20 @@ import (
 )
 
 // step names a step by its action and its job: "step charge of order.1.1".
-func (s *Story) step(st *workitem.Step) string {
+func (d *Describer) step(st *workitem.Step) string {
 	name := "step " + st.Name
-	switch j := s.jobs[st.Job]; {
+	switch j := d.jobs[st.Job]; {
 	case j == nil:
 	case !j.Item.IsZero():
-		name += " of " + s.item(j.Item)
+		name += " of " + d.item(j.Item)
 	case j.Name != "":
 		name += " of " + j.Name
 	}
 	return name
 }
 
-func (s *Story) stepOpened(st *workitem.Step, at time.Time) string {
-	line := s.step(st)
+func (d *Describer) stepOpened(st *workitem.Step, at time.Time) string {
+	line := d.step(st)
 	switch {
 	case st.Copied:
 		return line + " taken over" + showing(" with ", st.Result)
@@ -31,11 +31,11 @@ func (s *Story) stepOpened(st *workitem.Step, at time.Time) string {
 	case st.State == workitem.StepFailed:
 		return line + " failed: " + st.Failure.String()
 	}
-	return line + " waits for " + s.awaited(st) + due(st.Due, at)
+	return line + " waits for " + d.awaited(st) + due(st.Due, at)
 }
 
 // awaited describes what a waiting step waits for.
-func (s *Story) awaited(st *workitem.Step) string {
+func (d *Describer) awaited(st *workitem.Step) string {
 	switch st.Kind {
 	case workitem.StepEvent:
 		if st.Topic {
@@ -55,17 +55,17 @@ func (s *Story) awaited(st *workitem.Step) string {
 	return "its time"
 }
 
-func (s *Story) stepMoved(e *state.StepMoved, at time.Time) string {
-	known := s.steps[e.Step]
+func (d *Describer) stepMoved(e *state.StepMoved, at time.Time) string {
+	known := d.steps[e.Step]
 	if known == nil {
 		return "step " + e.To.String()
 	}
 	now := *known
 	now = *e.Move(known)
-	s.steps[e.Step] = &now
-	line := s.step(known)
+	d.steps[e.Step] = &now
+	line := d.step(known)
 	if e.To == workitem.StepWaiting {
-		return line + " waits for " + s.awaited(&now) + due(e.Due, at)
+		return line + " waits for " + d.awaited(&now) + due(e.Due, at)
 	}
 	line += " " + e.To.String() + showing(" with ", e.Result)
 	if e.Failure != nil {
@@ -74,7 +74,7 @@ func (s *Story) stepMoved(e *state.StepMoved, at time.Time) string {
 	return line
 }
 
-func (s *Story) sent(m *state.Message) string {
+func (d *Describer) sent(m *state.Message) string {
 	what := "event "
 	if m.Topic {
 		what = "broadcast "
@@ -86,13 +86,13 @@ func (s *Story) sent(m *state.Message) string {
 	return line + showing(" with ", m.Value)
 }
 
-func (s *Story) taken(e *state.MessageTaken) string {
+func (d *Describer) taken(e *state.MessageTaken) string {
 	name, by := "event", "a step"
-	if m := s.mail[e.Message]; m != nil {
+	if m := d.mail[e.Message]; m != nil {
 		name += " " + m.Name
 	}
-	if st := s.steps[e.Step]; st != nil {
-		by = s.step(st)
+	if st := d.steps[e.Step]; st != nil {
+		by = d.step(st)
 	}
 	return name + " taken by " + by
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// caseStory has the state of the case that all demos show.
-type caseStory struct {
+// caseState has the state of the case that all demos show.
+type caseState struct {
 	id      workitem.CaseID
 	begun   time.Time
 	state   state.CaseState
@@ -22,7 +22,7 @@ type caseStory struct {
 }
 
 // head returns the first line of the table.
-func (s *caseStory) head(now time.Time) string {
+func (s *caseState) head(now time.Time) string {
 	elapsed := time.Duration(0)
 	if !s.begun.IsZero() {
 		elapsed = now.Sub(s.begun)
@@ -31,19 +31,19 @@ func (s *caseStory) head(now time.Time) string {
 }
 
 // at prefixes a line with the time of its entry.
-func (s *caseStory) at(e *store.Entry, line string) string {
+func (s *caseState) at(e *store.Entry, line string) string {
 	return fmt.Sprintf("%7.2fs  %s", e.At.Sub(s.begun).Seconds(), line)
 }
 
-// story has the state of a case and its work items, as read from the journal.
-type story struct {
-	caseStory
+// articleState has the state of a case and its work items, as read from the journal.
+type articleState struct {
+	caseState
 	recipe *airetry.Recipe
 	items  []*workitem.Item // copies, in the order of their creation
 }
 
 // describe applies the changes of one command, and returns a line of text for each that a user wants to see.
-func (s *story) describe(e *store.Entry) (lines []string) {
+func (s *articleState) describe(e *store.Entry) (lines []string) {
 	for _, event := range e.Changes {
 		if line := s.event(e, event); line != "" {
 			lines = append(lines, s.at(e, line))
@@ -52,7 +52,7 @@ func (s *story) describe(e *store.Entry) (lines []string) {
 	return lines
 }
 
-func (s *story) event(entry *store.Entry, event state.Change) string {
+func (s *articleState) event(entry *store.Entry, event state.Change) string {
 	switch e := event.(type) {
 	case *state.CaseOpened:
 		s.begun, s.state = entry.At, state.CaseStarted
@@ -77,7 +77,7 @@ func (s *story) event(entry *store.Entry, event state.Change) string {
 // died reports whether a process was killed while it ran a job.
 const died = "the process died in the middle of this attempt; it is made again, and not counted"
 
-func (s *story) promptOf(input json.RawMessage) string {
+func (s *articleState) promptOf(input json.RawMessage) string {
 	var p airetry.Prompt
 	if err := json.Unmarshal(input, &p); err != nil {
 		return string(input)
@@ -85,7 +85,7 @@ func (s *story) promptOf(input json.RawMessage) string {
 	return brief(p.Text, 60)
 }
 
-func (s *caseStory) ended() string {
+func (s *caseState) ended() string {
 	line := "the case has " + s.state.String()
 	if s.state == state.CaseCanceled {
 		line = "the case was canceled"
@@ -97,7 +97,7 @@ func (s *caseStory) ended() string {
 }
 
 // outcome returns the error of a case that failed or was canceled. A cancellation may have no reason.
-func (s *caseStory) outcome() error {
+func (s *caseState) outcome() error {
 	kind := ErrFailed
 	switch s.state {
 	case state.CaseCompleted:
@@ -111,7 +111,7 @@ func (s *caseStory) outcome() error {
 	return fmt.Errorf("%w: case %s: %s", kind, s.id, s.failure)
 }
 
-func (s *story) opened(it *workitem.Item) string {
+func (s *articleState) opened(it *workitem.Item) string {
 	switch {
 	case it.Task == s.recipe.Review.Name():
 		return fmt.Sprintf("%s waits for a person, in queue %q", it.Label(), it.Queue)
@@ -125,7 +125,7 @@ func (s *story) opened(it *workitem.Item) string {
 	return line
 }
 
-func (s *story) moved(e *state.ItemMoved) string {
+func (s *articleState) moved(e *state.ItemMoved) string {
 	it := s.find(e.Item)
 	if it == nil {
 		return ""
@@ -151,7 +151,7 @@ func (s *story) moved(e *state.ItemMoved) string {
 	return fmt.Sprintf("%s is %s", it.Label(), e.To)
 }
 
-func (s *story) reviewed(it *workitem.Item) string {
+func (s *articleState) reviewed(it *workitem.Item) string {
 	by := ""
 	if it.By != "" {
 		by = " by " + it.By
@@ -163,7 +163,7 @@ func (s *story) reviewed(it *workitem.Item) string {
 }
 
 // verdict describes the result of a review.
-func (s *story) verdict(it *workitem.Item) string {
+func (s *articleState) verdict(it *workitem.Item) string {
 	v, err := s.recipe.Review.OutputOf(it)
 	switch {
 	case err != nil:
@@ -175,7 +175,7 @@ func (s *story) verdict(it *workitem.Item) string {
 }
 
 // draft returns the text of a completed item; "" if it has none.
-func (s *story) draft(it *workitem.Item) string {
+func (s *articleState) draft(it *workitem.Item) string {
 	d, err := s.recipe.Generate.OutputOf(it)
 	if err != nil {
 		return ""
@@ -184,7 +184,7 @@ func (s *story) draft(it *workitem.Item) string {
 }
 
 // text returns the latest draft.
-func (s *story) text() string {
+func (s *articleState) text() string {
 	for i := len(s.items) - 1; i >= 0; i-- {
 		if it := s.items[i]; it.Task == s.recipe.Generate.Name() && it.State == workitem.Completed {
 			return s.draft(it)
@@ -194,7 +194,7 @@ func (s *story) text() string {
 }
 
 // review returns the open review; nil if there is none.
-func (s *story) review() *workitem.Item {
+func (s *articleState) review() *workitem.Item {
 	for _, it := range s.items {
 		if it.Task == s.recipe.Review.Name() && it.State.Live() {
 			return it
@@ -203,7 +203,7 @@ func (s *story) review() *workitem.Item {
 	return nil
 }
 
-func (s *story) find(id workitem.ID) *workitem.Item {
+func (s *articleState) find(id workitem.ID) *workitem.Item {
 	for _, it := range s.items {
 		if it.ID == id {
 			return it
@@ -213,7 +213,7 @@ func (s *story) find(id workitem.ID) *workitem.Item {
 }
 
 // rows implements caseTable: a line for each work item.
-func (s *story) rows(now time.Time, frame int) []string {
+func (s *articleState) rows(now time.Time, frame int) []string {
 	rows := make([]string, len(s.items))
 	for i, it := range s.items {
 		rows[i] = fmt.Sprintf("%s %-14s attempt %d  %-12s %s",
@@ -241,7 +241,7 @@ func status(it *workitem.Item, now time.Time) string {
 	return it.State.String()
 }
 
-func (s *story) remark(it *workitem.Item) string {
+func (s *articleState) remark(it *workitem.Item) string {
 	switch {
 	case it.Failure != nil:
 		return it.Failure.Code
