@@ -79,7 +79,7 @@ func (s *Site) showBulk(w http.ResponseWriter, r *http.Request, status int, prob
 	title := a.do + ": " + counted(len(sel.Targets), sel.What)
 	p := actPage{Title: title, Action: s.Link("/bulk"), Draft: "bulk " + string(a.kind), Do: title,
 		Danger: a.danger, Back: sel.Back, Crumbs: []Link{{Text: capital(sel.What) + "s", Href: sel.Back}, {Text: a.do}},
-		About: a.about + " Each is done by itself, under your name; what is refused is listed. It goes on if the program is restarted. What comes later does not count."}
+		About: a.about + " Each is done by itself, under your name; what is refused is listed. It continues after a restart of the program. What begins to match later is not included."}
 	p.Hidden = append(p.Hidden, Link{Text: "kind", Href: r.Form.Get("kind")}, Link{Text: "once", Href: r.Form.Get("once")})
 	for _, name := range slices.Sorted(maps.Keys(sel.Filter)) {
 		for _, value := range sel.Filter[name] {

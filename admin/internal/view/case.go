@@ -140,10 +140,13 @@ func (s *Site) caseTop(r *Request, c *shown) caseHead {
 		h.Meta = append(h.Meta, labeled("by", text(by)))
 	}
 	if !c.c.Ended.IsZero() {
-		h.Meta = append(h.Meta, labeled("ended", at(c.c.Ended)), labeled("after", took(c.c.Created, c.c.Ended)))
+		h.Meta = append(h.Meta, labeled("ended", at(c.c.Ended)), labeled("took", took(c.c.Created, c.c.Ended)))
 	}
 	if !c.c.Predecessor.IsZero() {
 		h.Meta = append(h.Meta, labeled("restarts", idLink(c.c.Predecessor.String(), s.Link("/cases/"+c.c.Predecessor.String()))))
+	}
+	for _, data := range payloads(payloadPart{"input", identity.Input}, payloadPart{"result", identity.Output}) {
+		h.Meta = append(h.Meta, labeled(data.Title, payload(data.Raw)))
 	}
 	h.Failure = failureText(c.c.Failure)
 	if c.past {

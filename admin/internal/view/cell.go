@@ -44,6 +44,7 @@ type Cell struct {
 	Time  time.Time
 	Label string // the name of the column, for narrow screens
 	Num   bool
+	Usual bool // it says nothing new: it is muted, and left out on narrow screens
 }
 
 // Empty says why a list is empty, and what to do.
@@ -168,13 +169,31 @@ type Column struct {
 	Name   string
 	Hidden string // the name for screen readers of a column without a visible name
 	Num    bool   // of numbers, which are right-aligned
+	Wide   bool   // of long texts, which get the room that is left
 }
+
+// Class returns the class of a header.
+func (c Column) Class() string {
+	switch {
+	case c.Num:
+		return "num"
+	case c.Wide:
+		return "wide"
+	}
+	return ""
+}
+
+// longText is the number of bytes from which on a text needs a wide column.
+const longText = 40
+
+func (c *Cell) long() bool { return c.Kind == "code" || c.Kind == "bad" || len(c.Text) >= longText }
 
 // Columns returns the headers of the table.
 func (t Table) Columns() []Column {
 	all := make([]Column, len(t.Head))
 	for i, name := range t.Head {
-		all[i] = Column{Name: name, Num: slices.ContainsFunc(t.Rows, func(r Row) bool { return r.Cells[i].Num })}
+		all[i] = Column{Name: name, Num: slices.ContainsFunc(t.Rows, func(r Row) bool { return r.Cells[i].Num }),
+			Wide: slices.ContainsFunc(t.Rows, func(r Row) bool { return r.Cells[i].long() })}
 		if name == "" {
 			all[i].Hidden = t.hidden(i)
 		}
@@ -195,8 +214,19 @@ func (t Table) hidden(i int) string {
 	return "more"
 }
 
-// Zero reports whether the cell is a count of zero.
-func (c Cell) Zero() bool { return c.Num && c.Kind == "muted" }
+// Class returns the classes of the cell. A count of zero and what is usual are left out on narrow screens.
+func (c Cell) Class() string {
+	zero := c.Usual || c.Num && c.Kind == "muted"
+	switch {
+	case c.Num && zero:
+		return "num zero"
+	case c.Num:
+		return "num"
+	case zero:
+		return "zero"
+	}
+	return ""
+}
 
 func (c *Cell) empty() bool { return c.Text == "" && c.Time.IsZero() }
 
@@ -206,6 +236,22 @@ func took(from, to time.Time) Cell {
 		return text("")
 	}
 	return Cell{Kind: "text", Text: printable.Took(to.Sub(from)), Num: true}
+}
+
+// attempt is the number of an attempt; the first is the usual one.
+func attempt(n int) Cell {
+	if n <= 1 {
+		return Cell{Kind: "muted", Text: strconv.Itoa(n), Num: true, Usual: true}
+	}
+	return number(int64(n))
+}
+
+// inQueue is the name of a queue; the default one is the usual one.
+func inQueue(q string) Cell {
+	if q == "" {
+		return Cell{Kind: "muted", Text: queueName(q), Usual: true}
+	}
+	return text(q)
 }
 
 // queueName returns the displayed name of a queue.

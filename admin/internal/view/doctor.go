@@ -52,7 +52,7 @@ func (c *lastCheck) words(now time.Time) (word, text string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.running {
-		return "pending", "a check is running; reload to see its result"
+		return "running", "a check is running; reload to see its result"
 	}
 	if c.at.IsZero() {
 		return "pending", "not checked from this page; tasq doctor checks it too"

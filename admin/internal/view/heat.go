@@ -174,7 +174,7 @@ func (s *Site) taskTable(n *net.Net, d *store.Definition, h *heat) *Table {
 		"until it is started. The times are of the newest %s work items of the database.", thousands(sampled))}
 	for _, name := range n.TaskNames() {
 		id, _ := n.TaskByName(name)
-		kind := map[net.Kind]string{net.Atomic: "task", net.Routing: "routing", net.Composite: "composite"}[n.Task(id).Kind]
+		kind := map[net.Kind]string{net.Routing: "routing", net.Composite: "composite"}[n.Task(id).Kind] // of a task with work items, nothing
 		count, about := itemCounter(h.counts, d.Name, name), h.tasks[name]
 		cells := []Cell{link(name, s.Link("/items", "workflow", d.Name, "task", name)), text(kind), number(about.live), at(about.oldest)}
 		for _, word := range itemWords {

@@ -94,8 +94,11 @@ func (s *Site) item(r *Request) (*Page, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Page{Title: it.Label(), Nav: "Items", Live: true, Parts: append(parts, Part{ID: "jobs", Template: "tablepart", Data: jobs},
-		Part{ID: "steps", Template: "tablepart", Data: steps})}, nil
+	parts = append(parts, Part{ID: "jobs", Template: "tablepart", Data: jobs})
+	if len(jobs.Rows) > 0 { // without a job there is no step
+		parts = append(parts, Part{ID: "steps", Template: "tablepart", Data: steps})
+	}
+	return &Page{Title: it.Label(), Nav: "Items", Live: true, Parts: parts}, nil
 }
 
 // workOf returns the jobs and the steps of an item.

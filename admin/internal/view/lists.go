@@ -176,7 +176,7 @@ func (s *Site) itemRow(t *Table, r *Request, it *store.ItemRow, wide bool) {
 	if it.State == workitem.Started {
 		spent = Cell{Kind: "so far", Time: it.Started, Num: true}
 	}
-	cells = append(cells, stateOf(it.State.String()), number(int64(it.Attempt)), text(queueName(it.Queue)), text(it.By), at(it.Created), spent, last)
+	cells = append(cells, stateOf(it.State.String()), attempt(it.Attempt), inQueue(it.Queue), text(it.By), at(it.Created), spent, last)
 	t.row(id, cells...)
 }
 
@@ -220,7 +220,7 @@ func (s *Site) jobRow(t *Table, j *state.Job, wide bool) {
 	if j.State.Live() {
 		due = at(j.Due)
 	}
-	t.row(id, append(cells, stateOf(j.State.String()), due, number(int64(j.Attempt)), text(queueName(j.Queue)), text(j.Owner), failure(j.Failure))...)
+	t.row(id, append(cells, stateOf(j.State.String()), due, attempt(j.Attempt), inQueue(j.Queue), text(j.Owner), failure(j.Failure))...)
 }
 
 func orElse(s, other string) string {
@@ -279,7 +279,7 @@ func (s *Site) stepRow(t *Table, st *workitem.Step, wide bool) {
 	if wide {
 		cells = append(cells, idLink(st.Case.String(), s.Link("/cases/"+st.Case.String())))
 	}
-	t.row(id, append(cells, stateOf(st.State.String()), target, due, number(int64(st.Attempt)), result)...)
+	t.row(id, append(cells, stateOf(st.State.String()), target, due, attempt(st.Attempt), result)...)
 }
 
 func (s *Site) events(r *Request) (*Page, error) {

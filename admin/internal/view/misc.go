@@ -126,8 +126,7 @@ func (s *Site) doctor(r *Request) (*Page, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Table{ID: "overdue", Title: "Overdue work", Head: []string{"job", "kind", "of", "case", "state", "due", "try", "queue", "worker", "failure"},
-		Empty: &Empty{Text: "Nothing is overdue."}}
+	t := &Table{ID: "overdue", Title: "Overdue work", Head: []string{"job", "kind", "of", "case", "state", "due", "try", "queue", "worker", "failure"}}
 	for _, j := range overdue {
 		s.jobRow(t, r.Mask.Job(j), true)
 	}
@@ -135,7 +134,7 @@ func (s *Site) doctor(r *Request) (*Page, error) {
 		t.Note = "Possible causes: no program with its workflow is running, its queue has no free worker, or the store fails."
 	}
 	checks := &Table{ID: "checks", Title: "Checks", Head: []string{"check", "state", "found"}}
-	add := func(name, word, found string) { checks.row("", text(name), stateOf(word), text(found)) }
+	add := func(name, word, found string) { checks.row("", s.checkName(name, word), checkState(word), text(found)) }
 	if len(overdue) == 0 {
 		add("due work", "good", "all of it has begun")
 	} else {
@@ -170,9 +169,28 @@ func (s *Site) doctor(r *Request) (*Page, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Page{Title: "Doctor", Nav: "Doctor", Parts: []Part{{ID: "head", Template: "list", Data: head{Title: "Doctor",
+	p := &Page{Title: "Doctor", Nav: "Doctor", Parts: []Part{{ID: "head", Template: "list", Data: head{Title: "Doctor",
 		About: "The state of the database and of the program that owns it. Reload to check again."}},
-		{ID: "checks", Template: "tablepart", Data: checks}, {ID: "database", Template: "database", Data: facts}, {ID: "stranded", Template: "tablepart", Data: stranded}, {ID: "overdue", Template: "tablepart", Data: t}}}, nil
+		{ID: "checks", Template: "tablepart", Data: checks}, {ID: "database", Template: "database", Data: facts}, {ID: "stranded", Template: "tablepart", Data: stranded}}}
+	if len(overdue) > 0 {
+		p.Parts = append(p.Parts, Part{ID: "overdue", Template: "tablepart", Data: t})
+	}
+	return p, nil
+}
+
+// checkState is the result of a check, in words.
+func checkState(class string) Cell {
+	words := map[string]string{"good": "ok", "warn": "attention", "bad": "problem", "pending": "not checked"}
+	return Cell{Kind: "state", Text: class, Title: words[class]}
+}
+
+// checkName is the name of a check, with a link to what it found.
+func (s *Site) checkName(name, class string) Cell {
+	to := map[string]string{"due work": "#part-overdue", "incidents": s.Link("/incidents"), "cases": "#part-stranded"}[name]
+	if to == "" || class == "good" {
+		return text(name)
+	}
+	return link(name, to)
 }
 
 // definitions lists the live cases whose definition the engine was not opened with, so that nothing happens in them. A

@@ -172,6 +172,7 @@ type historyEntry struct {
 	N           int64 // its number or, in a history that is not counted, its position
 	Seq         int64
 	At          time.Time
+	After       string // the time from the creation of the case
 	Command, By string
 	Person      bool
 	Href        string
@@ -186,7 +187,7 @@ func (s *Site) history(r *Request, c *shown) (historyPart, error) {
 		return p, err
 	}
 	for n, e := range entries {
-		h := historyEntry{N: int64(n + 1), Seq: e.Seq, At: e.At, By: e.By, Person: e.By != "", Href: s.historyLink(c, e)}
+		h := historyEntry{N: int64(n + 1), Seq: e.Seq, At: e.At, After: printable.Took(e.At.Sub(c.c.Created)), By: e.By, Person: e.By != "", Href: s.historyLink(c, e)}
 		if !c.window.whole() {
 			h.N = e.Seq
 		}

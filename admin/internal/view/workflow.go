@@ -200,6 +200,7 @@ func (s *Site) flowHead(r *Request, d *store.Definition, defs []*store.Definitio
 	for i, c := range s.dayCells(d.Name, day) { // of all versions
 		h.Fields = append(h.Fields, labeled([]string{"24 h done", "24 h failed", "24 h took p50", "24 h took p95"}[i], c))
 	}
+	h.Fields = slices.DeleteFunc(h.Fields, func(c Cell) bool { return c.empty() })
 	h.Buttons = s.button(r, nil, "Start a case…", "start", d.Name)
 	for _, other := range defs {
 		if other.Fingerprint != d.Fingerprint {

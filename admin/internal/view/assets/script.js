@@ -75,6 +75,12 @@
     times(within);
     within.querySelectorAll(".copy").forEach(b => { b.hidden = !navigator.clipboard;
       b.onclick = () => navigator.clipboard.writeText(b.dataset.copy).then(() => { b.textContent = "copied"; }); });
+    within.querySelectorAll("th.pick").forEach(th => { // ticks all rows
+      const all = document.createElement("input"), boxes = () => [...th.closest("table").querySelectorAll("[name=ids]")];
+      all.type = "checkbox"; all.setAttribute("aria-label", "Tick all rows");
+      all.onchange = () => boxes().forEach(i => { i.checked = all.checked; });
+      th.append(all);
+    });
     const slider = within.querySelector("#entry");
     if (slider) slide(slider);
   }
@@ -160,9 +166,10 @@
     arrange(document);
     drafts();
     const zone = $("zone"), toggle = document.createElement("button");
-    toggle.type = "button"; toggle.className = "small"; toggle.textContent = "relative or local";
-    toggle.onclick = () => { store.set("times", store.get("times") === "local" ? null : "local"); times(document); };
-    if (zone) zone.append(" on hover; shown as ", toggle);
+    toggle.type = "button"; toggle.className = "small";
+    const shown = () => { toggle.textContent = store.get("times") || "relative"; times(document); };
+    toggle.onclick = () => { store.set("times", store.get("times") ? null : "local"); shown(); };
+    shown(); zone.replaceChildren(toggle, ", and UTC on hover");
     if ($("theme")) { $("theme").hidden = false; $("theme").onclick = theme; }
     if ($("live")) { $("live").onclick = pause; listen(); }
     const k = $("keys");

@@ -1,0 +1,34 @@
+package admin_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The box in the head of a list ticks all its rows. The actions on ticked rows are shown once a row is ticked.
+func TestAllRowsAreTickedAtOnce(t *testing.T) {
+	b := newBrowser(t)
+	b.visit(newOfficeOf(t, likely).serve(t) + "/cases")
+	b.until(`document.querySelector("th.pick input") !== null`)
+	const acts, ticked = `getComputedStyle(document.querySelector(".acts")).display`, `document.querySelectorAll("[name=ids]:checked").length`
+	require.Equal(t, "none", eval[string](b, acts))
+	require.True(t, eval[bool](b, `(document.querySelector("th.pick input").click(), true)`))
+	require.Equal(t, 4, eval[int](b, ticked))
+	require.NotEqual(t, "none", eval[string](b, acts))
+	require.True(t, eval[bool](b, `(document.querySelector("th.pick input").click(), true)`))
+	require.Zero(t, eval[int](b, ticked))
+	b.quiet("the list of cases")
+}
+
+// On a telephone a row of a list says what is unusual: not that it is the first attempt, nor that its queue is the default one.
+func TestANarrowListLeavesOutWhatIsUsual(t *testing.T) {
+	b := newBrowser(t)
+	b.visit(newOfficeOf(t, likely).serve(t) + "/items")
+	const tries = `[...document.querySelectorAll("td[data-label=try]")].filter(td => td.getClientRects().length).map(td => td.textContent).join()`
+	b.width(1280)
+	require.Equal(t, "1,1,1,2,1,1,1,1,1,1,1,1", eval[string](b, tries))
+	b.width(320)
+	require.Equal(t, "2", eval[string](b, tries))
+	require.Zero(t, eval[int](b, `[...document.querySelectorAll("td[data-label=queue]")].filter(td => td.getClientRects().length).length`))
+}
