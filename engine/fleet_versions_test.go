@@ -10,6 +10,7 @@ import (
 	"github.com/tasq-dev/tasq/builder"
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/engine/why"
+	"github.com/tasq-dev/tasq/internal/pgtest"
 	"github.com/tasq-dev/tasq/step"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/postgres"
@@ -75,13 +76,23 @@ func sent(t *testing.T, e *engine.Engine) workitem.CaseID {
 	return id
 }
 
-// A program that is too old for the tables says so and stops, whatever it wants of them. One that runs already goes on:
-// migrations only add.
+// A program that is too old for the tables says so and stops, whatever it wants of them, and also one that runs already when a
+// newer one migrates them.
 func TestAProgramThatIsTooOldStops(t *testing.T) {
-	f := newFleet(t)
+	t.Parallel()
+	f := fleetOn(t, pgtest.Database(t))
 	w := release("1")
 	running := f.open(engine.Config{}, w)
+	waiting := startOn(t, running, "order", `0`)
+	waits := make(chan error, 1)
+	go func() {
+		_, err := running.Wait(t.Context(), waiting)
+		waits <- err
+	}()
+	// What a migration does that names version 9999 as the oldest program.
 	f.sql("INSERT INTO tasq.schema_migrations (version, name, checksum, applied) VALUES (9999, 'of the future', 'x', 0)")
+	f.sql("INSERT INTO tasq.meta (name, value) VALUES ('oldest_program', 9999) ON CONFLICT (name) DO UPDATE SET value = 9999")
+	f.sql("UPDATE tasq.processes SET state = 'dead'")
 	defer f.sql("DELETE FROM tasq.schema_migrations WHERE version = 9999")
 	_, err := engine.Open(t.Context(), postgres.Open(f.dsn), w)
 	require.ErrorIs(t, err, store.ErrNewer)
@@ -90,6 +101,26 @@ func TestAProgramThatIsTooOldStops(t *testing.T) {
 	require.ErrorIs(t, err, store.ErrNewer)
 	_, err = postgres.Open(f.dsn, postgres.NoMigrate()).Open(t.Context(), store.Options{})
 	require.ErrorIs(t, err, store.ErrNewer)
-	require.Equal(t, `completed: "1: 5"`, ends(t, running, sent(t, running)))
-	require.Equal(t, 1, f.sql("SELECT count(*) FROM tasq.processes WHERE state = 'live'"), "those that stopped left nothing")
+
+	_, err = running.Do(t.Context(), workflow.Start("order", []byte(`0`)))
+	require.ErrorIs(t, err, store.ErrNewer)
+	require.ErrorContains(t, err, "start the newer one")
+	require.Equal(t, "newer", engine.Code(err))
+	err = <-waits
+	require.ErrorIs(t, err, engine.ErrClosed)
+	require.ErrorIs(t, err, store.ErrNewer)
+	require.NoError(t, running.Close())
+	require.Zero(t, f.sql("SELECT count(*) FROM tasq.processes WHERE state = 'live'"), "those that stopped left nothing")
+}
+
+// Programs go on, and can be started again, after a migration that they do not know and that only adds.
+func TestAMigrationThatOnlyAddsStopsNoProgram(t *testing.T) {
+	t.Parallel()
+	f := fleetOn(t, pgtest.Database(t))
+	w := release("1")
+	running := f.open(engine.Config{}, w)
+	f.sql("INSERT INTO tasq.schema_migrations (version, name, checksum, applied) VALUES (9999, 'of the future', 'x', 0)")
+	started := f.open(engine.Config{}, w)
+	require.Equal(t, `completed: "1: 5"`, ends(t, running, sent(t, started)))
+	require.Equal(t, `completed: "1: 5"`, ends(t, started, sent(t, running)))
 }

@@ -23,7 +23,11 @@ func (e *Engine) stopIfLost(err error) error {
 	}
 	e.loss.Do(func() {
 		e.lost.Store(&err)
-		e.log.Error("the engine stops: its database was taken away. Close it, and open it again when the files are back", "error", err)
+		todo := "the engine stops: its database was taken away. Close it, and open it again when the files are back"
+		if errors.Is(err, store.ErrNewer) {
+			todo = "the engine stops: its program is too old for the database. Start the newer program in its place"
+		}
+		e.log.Error(todo, "error", err)
 		e.dispatch.Stop()
 		e.cleaner.Stop()
 		e.endWork()

@@ -26,7 +26,8 @@ var codes = []struct {
 	kind error
 }{
 	{"commit-failed", fault.ErrCommit},
-	{"lost", store.ErrLost}, // before closed, since a lost engine is closed too
+	{"newer", store.ErrNewer}, // before lost, since an engine that is too old has lost its database too
+	{"lost", store.ErrLost},   // before closed, since a lost engine is closed too
 	{"closed", ErrClosed},
 	{"callback-failed", ErrCallback},
 	{"key-reused", ErrKeyReused},
@@ -52,7 +53,6 @@ var codes = []struct {
 	{"owned", store.ErrOwned},
 	{"older", store.ErrOlder},
 	{"read-only", store.ErrReadOnly},
-	{"newer", store.ErrNewer},
 	{"half-copied", store.ErrHalfCopied},
 	{"corrupt", store.ErrCorrupt},
 	{"undone", store.ErrUndone},

@@ -32,15 +32,15 @@ func TestOnlyWhatIsMissingIsPending(t *testing.T) {
 	require.Len(t, all, 2)
 	require.Equal(t, "more", all[1].Name)
 
-	pending, err := sqlkit.Pending(all, nil)
+	pending, err := sqlkit.Pending(all, nil, 0)
 	require.NoError(t, err)
 	require.Equal(t, all, pending)
 
-	pending, err = sqlkit.Pending(all, applied(all[:1]))
+	pending, err = sqlkit.Pending(all, applied(all[:1]), 0)
 	require.NoError(t, err)
 	require.Equal(t, all[1:], pending)
 
-	pending, err = sqlkit.Pending(all, applied(all))
+	pending, err = sqlkit.Pending(all, applied(all), 0)
 	require.NoError(t, err)
 	require.Empty(t, pending)
 }
@@ -48,10 +48,40 @@ func TestOnlyWhatIsMissingIsPending(t *testing.T) {
 func TestANewerSchemaSaysBothVersions(t *testing.T) {
 	all, err := sqlkit.Load(folder(map[string]string{"0001_init.sql": "a", "0002_more.sql": "b"}))
 	require.NoError(t, err)
-	_, err = sqlkit.Pending(all[:1], applied(all))
+	_, err = sqlkit.Pending(all[:1], applied(all), 0)
 	require.ErrorIs(t, err, sqlkit.ErrNewer)
 	require.ErrorContains(t, err, "version 2")
 	require.ErrorContains(t, err, "up to 1")
+}
+
+// A migration that only adds leaves programs running that do not know it. One that names a program excludes those before it, and
+// so do all later ones.
+func TestASchemaNamesTheOldestProgram(t *testing.T) {
+	all, err := sqlkit.Load(folder(map[string]string{"0001_init.sql": "a", "0002_more.sql": "b", "0003_other.sql": "-- oldest program: 2\nc", "0004_last.sql": "d"}))
+	require.NoError(t, err)
+	require.Equal(t, 1, sqlkit.Oldest(all[:2]))
+	require.Equal(t, 2, sqlkit.Oldest(all[2:3]))
+	require.Equal(t, 2, sqlkit.Oldest(all))
+
+	pending, err := sqlkit.Pending(all[:1], applied(all[:2]), 1)
+	require.NoError(t, err)
+	require.Empty(t, pending)
+	pending, err = sqlkit.Pending(all[:2], applied(all), 2)
+	require.NoError(t, err)
+	require.Empty(t, pending)
+	_, err = sqlkit.Pending(all[:1], applied(all), 2)
+	require.ErrorIs(t, err, sqlkit.ErrNewer)
+	require.ErrorContains(t, err, "it has version 4, on which programs run that know version 2, and this program knows up to 1; use a newer program")
+
+	changed := applied(all)
+	changed[0].Checksum = "other"
+	_, err = sqlkit.Pending(all[:2], changed, 2)
+	require.ErrorIs(t, err, sqlkit.ErrChanged)
+
+	for _, n := range []string{"0", "4", "99999999999999999999"} {
+		_, err = sqlkit.Load(folder(map[string]string{"0001_init.sql": "a", "0002_more.sql": "b", "0003_other.sql": "-- oldest program: " + n + "\nc"}))
+		require.ErrorContains(t, err, "should be from 1 to 3")
+	}
 }
 
 func TestAnEditedMigrationIsFoundOut(t *testing.T) {
@@ -59,7 +89,7 @@ func TestAnEditedMigrationIsFoundOut(t *testing.T) {
 	require.NoError(t, err)
 	after, err := sqlkit.Load(folder(map[string]string{"0001_init.sql": "CREATE TABLE a (x, y)"}))
 	require.NoError(t, err)
-	_, err = sqlkit.Pending(after, applied(before))
+	_, err = sqlkit.Pending(after, applied(before), 0)
 	require.ErrorIs(t, err, sqlkit.ErrChanged)
 }
 

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"io/fs"
 	"time"
 
 	"github.com/tasq-dev/tasq/store"
@@ -45,3 +46,9 @@ func WriterSettings() (all []string) {
 	}
 	return all
 }
+
+// SchemaFiles has the migrations of another program, in a folder schema.
+func SchemaFiles(files fs.FS) Option { return func(s *settings) { s.schemaFiles = files } }
+
+// Migrations are the files of this program.
+func Migrations() fs.FS { return schemaFiles }

@@ -39,6 +39,7 @@ const (
 //	advisory lock "join"     one engine at a time: two that join at once would not see each other's rows
 //	mayJoin                  has another engine the database alone?
 //	removeEngines            dead ones, since a database without engines has none that detects them
+//	mayRun                   is this program new enough for the schema, and can the others read what it will write?
 //	findBase                 new positions come after all that are in the journal
 //	INSERT INTO processes    the number and the first epoch
 //	INSERT INTO pulses       the first heartbeat, so that this engine is not overdue before its first Tick
@@ -62,6 +63,9 @@ func (s *Store) join(ctx context.Context, c *conn) error {
 			gone = absent
 		}
 		if err := s.removeEngines(ctx, c, gone); err != nil {
+			return err
+		}
+		if err := s.mayRun(c); err != nil {
 			return err
 		}
 		if err := s.findBase(c); err != nil {
@@ -290,11 +294,17 @@ func (s *Store) nextEpoch(w *conn) (live bool, err error) {
 
 // fencedOut returns the error of an engine that another one has declared dead. It rejoins if it shares the database.
 func (s *Store) fencedOut(err error) error {
+	if _, err := s.db.pendingMigrations(s.w); errors.Is(err, store.ErrNewer) {
+		return s.lose(s.db.tooOld(err))
+	}
 	if !s.shared {
 		return s.db.taken(errors.Join(errNoSign, err))
 	}
 	s.log.Warn("this engine was declared dead; it joins anew", "database", s.db.name, "engine", s.self)
 	if err := s.join(context.Background(), s.w); err != nil {
+		if errors.Is(err, store.ErrNewer) {
+			return s.lose(s.db.tooOld(err))
+		}
 		return s.db.at("%w: %w, and it could not join anew: %w", store.ErrUnavailable, store.ErrFenced, err)
 	}
 	// Its jobs are free now, and this engine may take them again.

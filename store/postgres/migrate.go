@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"embed"
 	"errors"
@@ -53,7 +54,7 @@ func (s *Store) mustBeMigrated(c *conn) error {
 	if !there {
 		return s.db.noSchema()
 	}
-	pending, err := pendingMigrations(c)
+	pending, err := s.db.pendingMigrations(c)
 	if err == nil && len(pending) > 0 {
 		err = s.db.older(pending)
 	}
@@ -68,7 +69,7 @@ func (s *Store) upToDate(c *conn) (bool, error) {
 	if err != nil || !there {
 		return false, err
 	}
-	pending, err := pendingMigrations(c)
+	pending, err := s.db.pendingMigrations(c)
 	if err == nil && len(pending) == 0 {
 		return true, s.db.mustBeWhole(c)
 	}
@@ -89,8 +90,9 @@ const lockKey = "hashtextextended('tasq ' || $1 || ' @', 0)"
 // applyMigrations runs in one transaction, since PostgreSQL can roll back changes of a schema: a crash leaves the old
 // version. An engine that waits for the lock finds nothing left to do, since it checks after it has the lock.
 //
-// Migrations only add, so engines of an older version continue to work with the tables. A migration waits for their
-// locks, up to lock_timeout, when it changes a table.
+// Most migrations only add, so engines of an older version continue to work with the tables. A migration waits for their
+// locks, up to lock_timeout, when it changes a table. Before one that only newer engines can work with, all engines are
+// fenced, see fenceAll.
 func (s *Store) applyMigrations(ctx context.Context, c *conn) error {
 	if err := c.exec(ctx, "SET LOCAL lock_timeout = '30s'; SET LOCAL statement_timeout = 0"); err != nil {
 		return err
@@ -118,7 +120,11 @@ func (s *Store) applyMigrations(ctx context.Context, c *conn) error {
 			return err
 		}
 	}
-	pending, err := pendingMigrations(c)
+	pending, err := s.db.pendingMigrations(c)
+	if err != nil {
+		return err
+	}
+	oldest, err := s.oldestAfter(c, pending)
 	if err != nil {
 		return err
 	}
@@ -137,14 +143,82 @@ func (s *Store) applyMigrations(ctx context.Context, c *conn) error {
 			return err
 		}
 	}
-	return nil
+	if len(pending) == 0 {
+		return nil
+	}
+	_, err = c.run("INSERT INTO @.meta (name, value) VALUES ('"+oldestProgram+"', $1) ON CONFLICT (name) DO UPDATE SET value = $1", oldest)
+	return err
+}
+
+// oldestProgram is the row of the table meta that has the oldest program that may run on the schema, as the last
+// migration that it knows.
+const oldestProgram = "oldest_program"
+
+// readOldest returns 0 if the schema was made by a program that recorded none.
+func readOldest(c *conn) (int64, error) {
+	oldest, _, err := c.number("SELECT value FROM @.meta WHERE name = '" + oldestProgram + "'")
+	return oldest, err
+}
+
+// oldestAfter returns the oldest program that may run after the missing migrations. If that excludes programs that could run
+// before, all engines are fenced first.
+func (s *Store) oldestAfter(c *conn, pending []sqlkit.Migration) (int64, error) {
+	oldest := int64(sqlkit.Oldest(pending))
+	if len(pending) == 0 || pending[0].Version == 1 {
+		return oldest, nil
+	}
+	before, err := readOldest(c)
+	if err != nil || oldest <= max(before, 1) {
+		return max(before, 1), err
+	}
+	return oldest, s.fenceAll(c)
+}
+
+// fenceAll declares all engines dead, in the transaction of a migration that older programs cannot run with. Each of them
+// notices at its next commit or heartbeat, and joins again if it knows enough of the schema; see mayRun.
+//
+//	old engine    commits, with its row in processes locked
+//	migration       UPDATE processes waits for that commit, and locks the row
+//	old engine      its next commit waits for the row
+//	migration     changes tables, COMMIT
+//	old engine    its row is dead: it joins, and is refused
+//
+// The lock "join" makes an engine that joins meanwhile wait, so that it reads the new oldest program.
+func (s *Store) fenceAll(c *conn) error {
+	if _, err := c.run("SELECT pg_advisory_xact_lock("+lockKey+")", "join"); err != nil {
+		return err
+	}
+	_, err := c.run("UPDATE @.processes SET state = 'dead' WHERE state = 'live'")
+	return err
+}
+
+// mayRun returns an error if this program cannot run on the schema, or not beside an engine that has it open: one of a program
+// that could not read the entries that this one writes.
+func (s *Store) mayRun(c *conn) error {
+	if _, err := s.db.pendingMigrations(c); err != nil {
+		return err
+	}
+	var err error
+	failed := c.each("SELECT id, name, reads::bigint FROM @.processes WHERE state = 'live' AND reads < $1 ORDER BY id LIMIT 1", []any{format},
+		func(r *tables.Row) error {
+			err = s.db.at("%w: engine %d (%s) belongs to an older program, which reads journal entries up to format %d, and this program writes "+
+				"format %d: stop that one first", store.ErrOwned, r.Number(), r.Text(), r.Number(), format)
+			return r.Err
+		})
+	return cmp.Or(failed, err)
+}
+
+// tooOld is the error of an engine that was fenced by a migration which its program cannot run with.
+func (db database) tooOld(err error) error {
+	return db.at("%w: a newer program has migrated it while this one had it open: everything that was acknowledged is there; stop this "+
+		"program, and start the newer one: %w", store.ErrLost, err)
 }
 
 // pendingMigrations lists the migrations that the schema lacks.
-// The list of versions and the checksums are compared: a schema of a later version, or one whose migrations were
-// other texts, is an error.
-func pendingMigrations(c *conn) ([]sqlkit.Migration, error) {
-	folder, err := fs.Sub(schemaFiles, "schema")
+// The list of versions and the checksums are compared: a schema that only later programs can use, or one whose migrations
+// were other texts, is an error.
+func (db database) pendingMigrations(c *conn) ([]sqlkit.Migration, error) {
+	folder, err := fs.Sub(db.set.schemaFiles, "schema")
 	if err != nil {
 		return nil, err
 	}
@@ -160,7 +234,13 @@ func pendingMigrations(c *conn) ([]sqlkit.Migration, error) {
 	if err != nil {
 		return nil, err
 	}
-	pending, err := sqlkit.Pending(known, applied)
+	oldest := int64(0)
+	if len(applied) > len(known) {
+		if oldest, err = readOldest(c); err != nil {
+			return nil, err
+		}
+	}
+	pending, err := sqlkit.Pending(known, applied, int(oldest))
 	switch {
 	case errors.Is(err, sqlkit.ErrNewer):
 		return nil, fmt.Errorf("%w: %w", store.ErrNewer, err)

@@ -37,6 +37,8 @@ type settings struct {
 	keepAhead time.Duration // how long a transaction that was begun ahead waits for its update
 
 	fewestEnded, fewestLarge int // see parts.go
+
+	schemaFiles fs.FS // the migrations, in a folder schema
 }
 
 // Schema sets the schema of the tables: lower-case letters, digits and '_', at most 40 characters. "" is
@@ -88,13 +90,13 @@ type opener struct {
 
 // Open returns an Opener for a PostgreSQL database, named by a connection string: "postgres://user@host/database", or
 // keywords and values. It creates the tables if they do not exist. Opening returns an error that wraps [store.ErrOwned]
-// while an engine has the schema open [Alone]; [store.ErrNewer] if a newer version of Tasq created the tables; or
-// [store.ErrUnavailable] if the server cannot be reached.
+// while an engine has the schema open [Alone]; [store.ErrNewer] if a newer version of Tasq has changed the tables so that this one cannot use
+// them; or [store.ErrUnavailable] if the server cannot be reached.
 //
 // With Options.ReadOnly the database can be read while an engine has it open.
 func Open(dsn string, opts ...Option) store.Opener {
 	set := settings{schema: DefaultSchema, patience: patience, attention: attention, resolve: resolve, keepAhead: keepAhead,
-		fewestEnded: fewestEnded, fewestLarge: fewestLarge}
+		fewestEnded: fewestEnded, fewestLarge: fewestLarge, schemaFiles: schemaFiles}
 	for _, o := range opts {
 		o(&set)
 	}
@@ -204,7 +206,7 @@ func (s *Store) openReader(ctx context.Context) error {
 	if !there {
 		return s.db.noSchema()
 	}
-	pending, err := pendingMigrations(c)
+	pending, err := s.db.pendingMigrations(c)
 	switch {
 	case err != nil:
 		return err

@@ -360,7 +360,7 @@ func TestANewerSchemaIsNotTouched(t *testing.T) {
 	t.Parallel()
 	path, w := written(t)
 	require.NoError(t, w.Store.Close())
-	edit(t, path, "INSERT INTO migrations VALUES (99, 'later', 'x', 0)")
+	edit(t, path, "INSERT INTO migrations VALUES (99, 'later', 'x', 0); UPDATE meta SET value = 99 WHERE name = 'oldest_program'")
 	for _, readOnly := range []bool{false, true} {
 		_, err := sqlite.File(path).Open(t.Context(), store.Options{ReadOnly: readOnly})
 		require.ErrorIs(t, err, store.ErrNewer)
@@ -369,9 +369,31 @@ func TestANewerSchemaIsNotTouched(t *testing.T) {
 	}
 	_, err := sqlite.Post(t.Context(), path, json.RawMessage(`1`))
 	require.ErrorIs(t, err, store.ErrNewer)
+	edit(t, path, "DELETE FROM meta WHERE name = 'oldest_program'") // as in a file of an earlier program
+	_, err = sqlite.File(path).Open(t.Context(), store.Options{})
+	require.ErrorIs(t, err, store.ErrNewer)
 	edit(t, path, "DELETE FROM migrations WHERE version = 99")
 	w.Open()
 	w.Check()
+}
+
+// A migration that only adds is no reason to refuse a file: the program that does not know it reads and writes it.
+func TestANewerSchemaThatOnlyAddsIsUsed(t *testing.T) {
+	t.Parallel()
+	path, w := written(t)
+	require.NoError(t, w.Store.Close())
+	edit(t, path, "INSERT INTO migrations VALUES (99, 'later', 'x', 0); CREATE TABLE later (a)")
+	s, err := sqlite.File(path).Open(t.Context(), store.Options{ReadOnly: true})
+	require.NoError(t, err)
+	require.NoError(t, s.Close())
+	w.Open()
+	w.Check()
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 10 {
+		w.Update(func(b *storetest.Batch) { b.Random(rng) })
+	}
+	w.Check()
+	require.NoError(t, w.Store.Close())
 }
 
 func TestAnEditedMigrationIsFoundOut(t *testing.T) {

@@ -245,8 +245,19 @@ func applyMigrations(c *conn, known []sqlkit.Migration, now time.Time) (bool, er
 			return false, err
 		}
 	}
+	if len(pending) > 0 {
+		err := c.run("INSERT INTO meta (name, value) VALUES ('"+oldestProgram+"', ?) ON CONFLICT (name) DO UPDATE SET value = max(value, excluded.value)",
+			int64(sqlkit.Oldest(pending)))
+		if err != nil {
+			return false, err
+		}
+	}
 	return len(pending) > 0, c.exec(domain.Schema)
 }
+
+// oldestProgram is the row of the table meta that has the oldest program that may run on the schema, as the last
+// migration that it knows. A file that was made by a program that recorded none has no such row.
+const oldestProgram = "oldest_program"
 
 func pendingMigrations(c *conn, known []sqlkit.Migration) ([]sqlkit.Migration, error) {
 	var applied []sqlkit.Applied
@@ -257,7 +268,13 @@ func pendingMigrations(c *conn, known []sqlkit.Migration) ([]sqlkit.Migration, e
 	if err != nil {
 		return nil, err
 	}
-	pending, err := sqlkit.Pending(known, applied)
+	oldest := int64(0)
+	if len(applied) > len(known) {
+		if oldest, _, err = c.number("SELECT value FROM meta WHERE name = '" + oldestProgram + "'"); err != nil {
+			return nil, err
+		}
+	}
+	pending, err := sqlkit.Pending(known, applied, int(oldest))
 	switch {
 	case errors.Is(err, sqlkit.ErrNewer):
 		return nil, fmt.Errorf("%w: %w", store.ErrNewer, err)
