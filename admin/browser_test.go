@@ -128,7 +128,7 @@ func TestTheKeyboardReachesEverything(t *testing.T) {
 		b.press("p") // no part of the page is replaced meanwhile
 		n := eval[int](b, `(() => {
   window.all = [...document.querySelectorAll("a[href],button,input:not([type=hidden]),select,textarea,summary,[tabindex='0']")]
-    .filter(e => e.getClientRects().length > 0 && !e.disabled && getComputedStyle(e).visibility === "visible" && !e.closest("details:not([open]) > :not(summary)"));
+    .filter(e => e.getClientRects().length > 0 && !e.disabled && getComputedStyle(e).visibility === "visible" && !e.closest("details:not([open]) > :not(summary)") && (e.type !== "radio" || e.checked)); // of radio buttons the chosen one
   if (document.activeElement !== document.body) document.activeElement.blur();
   return all.length;
 })()`)

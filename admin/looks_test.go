@@ -32,3 +32,29 @@ func TestANarrowListLeavesOutWhatIsUsual(t *testing.T) {
 	require.Equal(t, "2", eval[string](b, tries))
 	require.Zero(t, eval[int](b, `[...document.querySelectorAll("td[data-label=queue]")].filter(td => td.getClientRects().length).length`))
 }
+
+// The net is fitted to the window or enlarged, also without a script; the choice stays when the part is replaced, and on other pages.
+func TestTheSizeOfTheNet(t *testing.T) {
+	b := newBrowser(t)
+	o := newOfficeOf(t, likely)
+	base := o.serve(t)
+	b.width(320)
+	b.visit(base + "/cases/" + o.claim.String())
+	const wide = `document.querySelector(".netbox svg").getBoundingClientRect().width`
+	whole := eval[float64](b, wide)
+	require.Greater(t, whole, 500.0)
+	choose := func(size string) {
+		eval[bool](b, `(document.querySelector("[name=zoom][value='`+size+`']").click(), true)`)
+	}
+	choose("fit")
+	require.Less(t, eval[float64](b, wide), 320.0)
+	choose("250")
+	require.InDelta(t, 2.5*whole, eval[float64](b, wide), 2)
+	b.until(`document.querySelector("#live").dataset.state === "on"`)
+	o.StartItem(o.claim, "withdraw")
+	b.until(`!document.querySelector("#part-why").textContent.includes("withdraw.1.1 (initialized")`)
+	require.InDelta(t, 2.5*whole, eval[float64](b, wide), 2, "after a change")
+	b.visit(base + "/workflows/claim")
+	require.Equal(t, "250", eval[string](b, `document.querySelector("[name=zoom]:checked").value`))
+	b.quiet("the net")
+}

@@ -46,7 +46,8 @@ func (o *office) rights(t *testing.T) map[string]struct{ right, example, body st
 		"GET /{$}":                      {look, "/", ""},
 		"GET /api/v1/stream":            {look, "/api/v1/stream?root=none", ""},
 		"GET /api/v1/openapi.json":      {look, "/api/v1/openapi.json", ""},
-		"GET /api/v1/cases/{id}/why":    {look, "/api/v1/cases/" + id + "/why", ""}, "GET /api/v1/cases/{id}/differences": {look, "/api/v1/cases/" + id + "/differences", ""},
+		"GET /api/v1/cases/{id}/film":   {look, "/api/v1/cases/" + id + "/film", ""}, "GET /api/v1/cases/{id}/way": {look, "/api/v1/cases/" + id + "/way", ""},
+		"GET /api/v1/cases/{id}/why": {look, "/api/v1/cases/" + id + "/why", ""}, "GET /api/v1/cases/{id}/differences": {look, "/api/v1/cases/" + id + "/differences", ""},
 		"GET /cases/{id}/differences": {look, "/cases/" + id + "/differences", ""}, "GET /api/v1/cases/{id}/history": {look, "/api/v1/cases/" + id + "/history", ""},
 	}
 	for _, path := range strings.Fields("workflows cases items jobs steps events incidents limits schedules stats doctor audit search help api/v1/cases api/v1/search api/v1/items " +

@@ -71,10 +71,10 @@ func wayFrom(c *state.Case) (w Way, run []string) {
 	return w, way.Run
 }
 
-// String returns the way as text, a line for each task.
-func (w *Way) String() string {
+// Summary returns the state of the case, and how it ends, as the end of a sentence: "started, and completes after 2 tasks:".
+func (w *Way) Summary() string {
 	var b strings.Builder
-	b.WriteString("case " + w.Case.String() + " is " + w.State)
+	b.WriteString(w.State)
 	switch {
 	case w.State != state.CaseStarted.String():
 	case !w.Decided:
@@ -88,6 +88,13 @@ func (w *Way) String() string {
 	default:
 		fmt.Fprintf(&b, ", and completes after %s:", printable.Plural(len(w.Tasks), "task"))
 	}
+	return b.String()
+}
+
+// String returns the way as text, a line for each task.
+func (w *Way) String() string {
+	var b strings.Builder
+	b.WriteString("case " + w.Case.String() + " is " + w.Summary())
 	for _, t := range w.Tasks {
 		b.WriteString("\n  " + t.Task)
 		for i := range t.Waits {

@@ -69,6 +69,8 @@ func (a *API) Routes() map[string]Route {
 		"GET /api/v1/cases":                  route(a.cases, "case workflow fingerprint state suspended root-only code key label payload older newer"+paging, "Cases, newest first."),
 		"GET /api/v1/cases/{id}":             route(a.oneCase, "at", "A case, as it is or as it was."),
 		"GET /api/v1/cases/{id}/differences": route(a.differences, "from until", "What differs in a case between two positions of the journal; without until, up to now."),
+		"GET /api/v1/cases/{id}/film":        route(a.film, "after limit", "The states of a case over time: what each entry of its journal changed, oldest first."),
+		"GET /api/v1/cases/{id}/way":         route(a.way, "", "The tasks of the shortest run that completes a case, in order, and who or what must act."),
 		"GET /api/v1/cases/{id}/why":         route(a.why, "", "What a case waits for, and who or what moves it."),
 		"GET /api/v1/cases/{id}/history":     route(a.history, "after until by command older newer newest limit", "The changes of a case, oldest first."),
 		"GET /api/v1/items":                  route(a.items, "case workflow task queue state attempt code payload older newer"+paging, "Work items, newest first."),

@@ -106,8 +106,9 @@ var answers = map[string]struct {
 	lists bool
 }{
 	"/api/v1/cases": {reflect.TypeFor[record.Case](), true}, "/api/v1/cases/{id}": {reflect.TypeFor[record.Case](), false},
-	"/api/v1/cases/{id}/differences": {reflect.TypeFor[store.Difference](), true},
-	"/api/v1/cases/{id}/why":         {reflect.TypeFor[why.Answer](), false}, "/api/v1/cases/{id}/history": {reflect.TypeFor[record.Change](), true},
+	"/api/v1/cases/{id}/differences": {reflect.TypeFor[store.Difference](), true}, "/api/v1/cases/{id}/film": {reflect.TypeFor[store.Frame](), true},
+	"/api/v1/cases/{id}/way": {reflect.TypeFor[why.Way](), false},
+	"/api/v1/cases/{id}/why": {reflect.TypeFor[why.Answer](), false}, "/api/v1/cases/{id}/history": {reflect.TypeFor[record.Change](), true},
 	"/api/v1/items": {reflect.TypeFor[record.Item](), true}, "/api/v1/items/{id}": {reflect.TypeFor[record.Item](), false},
 	"/api/v1/jobs": {reflect.TypeFor[record.Job](), true}, "/api/v1/jobs/{id}": {reflect.TypeFor[record.Job](), false},
 	"/api/v1/steps": {reflect.TypeFor[record.Step](), true}, "/api/v1/events": {reflect.TypeFor[record.Event](), true},
@@ -260,7 +261,7 @@ func (s *schemas) answerOf(t *testing.T, method, path string, names []string) ob
 	}
 	if known.lists {
 		next := object{"type": "string"}
-		if known.of == reflect.TypeFor[record.Change]() {
+		if known.of == reflect.TypeFor[record.Change]() || known.of == reflect.TypeFor[store.Frame]() {
 			next = object{"type": "integer"}
 		}
 		schema = object{"type": "object", "additionalProperties": false, "required": []string{"rows"},

@@ -99,6 +99,17 @@ func (s *Site) show(r *Request, id workitem.CaseID) (*shown, error) {
 	return c, err
 }
 
+// caseLink returns the address of a case that shows the same parts of it, with other parameters.
+func (s *Site) caseLink(r *Request, id string, query ...string) string {
+	all := make([]string, 0, len(query)+6)
+	for _, name := range []string{"tab", "hide", "chart"} {
+		if !slices.Contains(query, name) {
+			all = append(all, name, r.Form.Get(name))
+		}
+	}
+	return s.Link("/cases/"+id, append(all, query...)...)
+}
+
 // now returns the time of the shown state.
 func (c *shown) now(r *Request) time.Time {
 	if c.past {
@@ -151,7 +162,7 @@ func (s *Site) caseTop(r *Request, c *shown) caseHead {
 	h.Failure = failureText(c.c.Failure)
 	if c.past {
 		e := c.window.at()
-		h.Past = &pastState{Place: c.window.place(), Time: e.At, Now: s.Link("/cases/"+id, "tab", r.Form.Get("tab")),
+		h.Past = &pastState{Place: c.window.place(), Time: e.At, Now: s.caseLink(r, id),
 			Changes: s.Link("/cases/"+id+"/differences", "from", strconv.FormatInt(e.Seq, 10))}
 		h.Buttons = s.forkButton(r, c)
 		return h

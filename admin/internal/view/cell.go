@@ -18,6 +18,7 @@ type Table struct {
 	Empty *Empty
 	Pager *Pager
 	Note  string
+	Views []Link // switches of what is shown; Current is one that is on, whose link switches it off
 	Picks *Picks // the actions on ticked rows; nil for none
 }
 

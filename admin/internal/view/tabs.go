@@ -11,10 +11,11 @@ import (
 	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workitem"
 )
 
 // tabNames are the parts of a case, in their order.
-var tabNames = []string{"items", "steps", "jobs", "events", "history", "data", "children"}
+var tabNames = []string{"items", "steps", "jobs", "events", "history", "data", "children", "way"}
 
 // maxRows bounds the number of rows of a tab; the lists have all.
 const maxRows = 200
@@ -28,8 +29,10 @@ func (s *Site) caseTabs(r *Request, c *shown) ([]Part, error) {
 	id := c.c.ID.String()
 	var links []Link
 	for _, name := range tabNames {
-		l := Link{Text: name, Href: s.Link("/cases/"+id, "tab", name, "at", r.Form.Get("at")), Current: name == chosen}
+		l := Link{Text: name, Href: s.caseLink(r, id, "tab", name, "at", r.Form.Get("at")), Current: name == chosen}
 		switch name {
+		case "way":
+			l.Text = "way to the end"
 		case "history":
 			l.Count = thousands(int64(len(c.window.entries)))
 			if !c.window.whole() {
@@ -60,6 +63,8 @@ func (s *Site) caseTabs(r *Request, c *shown) ([]Part, error) {
 		m := r.Mask.Case(c.c)
 		more = []Part{{ID: "tab", Template: "data", Data: caseData{Commands: commandLines(c), Payloads: payloads(payloadPart{"Input", m.Input},
 			payloadPart{"Output", m.Output}, payloadPart{"Options of this run", m.Options}, payloadPart{"Details of the failure", failureDetails(m.Failure)})}}}
+	case "way":
+		more = []Part{{ID: "tab", Template: "way", Data: s.way(r, c)}}
 	case "children":
 		more = []Part{{ID: "tab", Template: "tablepart", Data: s.children(c)}}
 	}
@@ -81,22 +86,31 @@ func commandLines(c *shown) string {
 	return strings.Join([]string{"tasq show " + id, "tasq why " + id, "tasq history " + id}, "\n")
 }
 
+// unfinished are the states of items that the tab shows without the completed ones.
+var unfinished = []workitem.State{workitem.Initialized, workitem.Started, workitem.Failed, workitem.Canceled}
+
 // itemTab lists the items of the case; of a past state, those of its latest activations.
 func (s *Site) itemTab(r *Request, c *shown) ([]Part, error) {
 	t := &Table{ID: "items", Head: []string{"item", "state", "try", "queue", "by", "created", "took", "input or failure"},
-		Empty: &Empty{Text: "The case has no work items."}}
+		Empty: &Empty{Text: "The case has no work items."}, Views: s.itemViews(r, c)}
+	f := store.ItemFilter{Case: c.c.ID, Page: store.Page{Limit: maxRows + 1, Desc: true}}
+	if r.Form.Get("hide") == "completed" {
+		f.States, t.Empty.Text = unfinished, "The case has no other work items than completed ones."
+	}
 	var items []*store.ItemRow
 	switch {
 	case c.past, !c.window.whole(): // reading all items of a long history to find the newest would take too long
 		for _, it := range slices.Backward(c.c.Items.Slice()) {
-			items = append(items, &store.ItemRow{Item: it, Root: c.c.Root, Workflow: c.c.Workflow})
+			if f.States == nil || slices.Contains(f.States, it.State) {
+				items = append(items, &store.ItemRow{Item: it, Root: c.c.Root, Workflow: c.c.Workflow})
+			}
 		}
 		t.Note = "Only the latest activation of each task."
 		if !c.past {
 			t.Pager = &Pager{Text: thousands(int64(min(len(items), maxRows))) + " shown", Next: s.Link("/items", "case", c.c.ID.String())}
 		}
 	default:
-		found, err := r.R.Items(r, store.ItemFilter{Case: c.c.ID, Page: store.Page{Limit: maxRows + 1, Desc: true}})
+		found, err := r.R.Items(r, f)
 		if err != nil {
 			return nil, err
 		}
@@ -110,10 +124,23 @@ func (s *Site) itemTab(r *Request, c *shown) ([]Part, error) {
 		s.itemRow(t, r, r.Mask.Row(it), false)
 	}
 	parts := []Part{{ID: "tab", Template: "tablepart", Data: t}}
-	if len(items) > 0 {
+	if len(items) > 0 && r.Form.Get("chart") != "off" {
 		parts = slices.Insert(parts, 0, Part{ID: "chart", Template: "chart", Data: gantt(items, c.c.Created, c.c.Ended, c.now(r))})
 	}
 	return parts, nil
+}
+
+// itemViews are the switches of the tab: without completed items, without the chart.
+func (s *Site) itemViews(r *Request, c *shown) (all []Link) {
+	for _, view := range [][4]string{{"hide", "completed", "Hide completed", "completed are hidden"}, {"chart", "off", "Hide chart", "chart is hidden"}} {
+		name, value := view[0], view[1]
+		l := Link{Text: view[2], Href: s.caseLink(r, c.c.ID.String(), name, value, "at", r.Form.Get("at"))}
+		if r.Form.Get(name) == value {
+			l = Link{Text: view[3], Href: s.caseLink(r, c.c.ID.String(), name, "", "at", r.Form.Get("at")), Current: true}
+		}
+		all = append(all, l)
+	}
+	return all
 }
 
 func (s *Site) stepTab(r *Request, c *shown) ([]Part, error) {

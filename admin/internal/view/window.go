@@ -145,7 +145,8 @@ type slider struct {
 	Fail, NextFail         string
 	Part                   int64 // the position of the last entry of the part; 0 if the part is the whole history
 	Earlier, Later, Newest string
-	Tab                    string
+	Hidden                 []Link // the parameters that stay: name and value
+	Compare                string // the page with what differs between the shown state and another
 	Ticks                  template.HTML
 	Time                   time.Time
 	Command, By            string
@@ -154,17 +155,27 @@ type slider struct {
 func (s *Site) slider(r *Request, c *shown) slider {
 	f := c.window
 	e, last := f.at(), len(f.entries)
-	id, tab := c.c.ID.String(), r.Form.Get("tab")
+	id := c.c.ID.String()
 	to := func(e *store.Entry) string {
 		switch {
 		case e == nil:
 			return ""
 		case f.later == nil && e == f.entries[last-1]:
-			return s.Link("/cases/"+id, "tab", tab)
+			return s.caseLink(r, id)
 		}
-		return s.Link("/cases/"+id, "tab", tab, "at", strconv.FormatInt(e.Seq, 10))
+		return s.caseLink(r, id, "at", strconv.FormatInt(e.Seq, 10))
 	}
-	d := slider{N: f.n, Of: last, Place: f.place(), Tab: tab, Time: e.At, Command: commandText(r, c, e), By: e.By, Ticks: ticks(f.entries)}
+	d := slider{N: f.n, Of: last, Place: f.place(), Time: e.At, Command: commandText(r, c, e), By: e.By, Ticks: ticks(f.entries)}
+	for _, name := range []string{"tab", "hide", "chart"} {
+		if v := r.Form.Get(name); v != "" {
+			d.Hidden = append(d.Hidden, Link{Text: name, Href: v})
+		}
+	}
+	from, until := f.entries[0].Seq, ""
+	if f.past() {
+		until = strconv.FormatInt(e.Seq, 10)
+	}
+	d.Compare = s.Link("/cases/"+id+"/differences", "from", strconv.FormatInt(from, 10), "until", until)
 	d.Prev, d.Next, d.Fail, d.NextFail = to(f.earlier), to(f.later), "", ""
 	if f.n > 1 {
 		d.Prev = to(f.entries[f.n-2])
@@ -181,7 +192,7 @@ func (s *Site) slider(r *Request, c *shown) slider {
 	if !f.whole() {
 		d.Part, d.Earlier, d.Later = f.entries[last-1].Seq, to(f.earlier), to(f.later)
 		if f.later != nil {
-			d.Newest = s.Link("/cases/"+id, "tab", tab)
+			d.Newest = s.caseLink(r, id)
 		}
 	}
 	return d

@@ -23,7 +23,7 @@
   const times = within => within.querySelectorAll("time").forEach(tell);
 
   // Parts: what is typed into, ticked or open stays.
-  const busy = el => { const a = document.activeElement; return el.contains(a) && /^(INPUT|TEXTAREA|SELECT)$/.test(a.tagName) && a.type !== "range" && a.type !== "checkbox"; };
+  const busy = el => { const a = document.activeElement; return el.contains(a) && /^(INPUT|TEXTAREA|SELECT)$/.test(a.tagName) && !/range|checkbox|radio/.test(a.type); };
   function swap(parts) {
     for (const [id, html] of Object.entries(parts)) {
       const old = $("part-" + id);
@@ -80,6 +80,10 @@
       all.type = "checkbox"; all.setAttribute("aria-label", "Tick all rows");
       all.onchange = () => boxes().forEach(i => { i.checked = all.checked; });
       th.append(all);
+    });
+    within.querySelectorAll("[name=zoom]").forEach(i => { // the chosen size is that of all nets
+      if (i.value === store.get("zoom")) i.checked = true;
+      i.onchange = () => store.set("zoom", i.value);
     });
     const slider = within.querySelector("#entry");
     if (slider) slide(slider);
