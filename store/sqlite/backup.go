@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	sqlite3 "modernc.org/sqlite"
+	sqlitelib "modernc.org/sqlite/lib"
 
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/internal/tables"
@@ -41,7 +42,7 @@ func (s *Store) Backup(ctx context.Context, to string, o store.BackupOptions) (e
 	defer func() { err = errors.Join(err, os.RemoveAll(temp)) }()
 	part := filepath.Join(temp, filepath.Base(to))
 	if err := s.copyTo(ctx, part, o.Progress); err != nil {
-		return explain(s.path, err)
+		return explainCopy(s.path, to, err)
 	}
 	if err := verifyCopy(ctx, part, o.Verify); err != nil {
 		return fmt.Errorf("the copy is incomplete and was deleted: %w", err)
@@ -98,7 +99,7 @@ func (s *Store) copyTo(ctx context.Context, to string, progress func(pages, of i
 		if err := s.flush(); err != nil {
 			return err
 		}
-		return copyPages(ctx, s.w, to, progress)
+		return copyPages(ctx, s.w, copySource(to), progress)
 	}
 	c, err := s.readers.Get(ctx)
 	if err != nil {
@@ -110,7 +111,7 @@ func (s *Store) copyTo(ctx context.Context, to string, progress func(pages, of i
 	}
 	// The connection has a read transaction, begun by snapshot. Without one, SQLite restarts the copy whenever another
 	// connection commits between two steps, and with a busy engine the copy never ends.
-	err = copyPages(ctx, c, to, progress)
+	err = copyPages(ctx, c, copySource(to), progress)
 	return errors.Join(err, c.exec("ROLLBACK"), s.stillFrozen(c))
 }
 
@@ -128,9 +129,22 @@ func (c *conn) backup(to string) (*sqlite3.Backup, error) {
 	return raw.NewBackup(to)
 }
 
-// copyPages copies the pages that the transaction of a connection sees.
+// copySource is the data source name of a new file that is synced once, as a whole.
+func copySource(to string) string {
+	return dsn(to, "rwc") + "&_pragma=journal_mode(OFF)&_pragma=synchronous(OFF)"
+}
+
+// explainCopy is explain for an error while a database was copied into a file.
+func explainCopy(from, to string, err error) error {
+	if code(err) == sqlitelib.SQLITE_FULL { // the copy reads only, so it is not the disk of the database
+		return at(to, "%w: the disk is full, so there is no copy; free some space or choose another folder: %w", store.ErrUnavailable, err)
+	}
+	return explain(from, err)
+}
+
+// copyPages copies the pages that the transaction of a connection sees to a data source.
 func copyPages(ctx context.Context, c *conn, to string, progress func(pages, of int64)) error {
-	b, err := c.backup(dsn(to, "rwc") + "&_pragma=journal_mode(OFF)&_pragma=synchronous(OFF)") // it is synced once, as a whole
+	b, err := c.backup(to)
 	if err != nil {
 		return err
 	}
@@ -144,7 +158,10 @@ func copyPages(ctx context.Context, c *conn, to string, progress func(pages, of 
 			progress(of-int64(b.Remaining()), of)
 		}
 	}
-	return errors.Join(err, b.Finish())
+	if ended := b.Finish(); err == nil { // after an error of a step, it returns that again
+		err = ended
+	}
+	return err
 }
 
 // verifyCopy makes SQLite check the pages of a copy, and calls verify for the rest.

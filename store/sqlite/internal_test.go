@@ -283,3 +283,18 @@ func TestTheOverlayUsesTheIndexesBelow(t *testing.T) {
 	require.Contains(t, below, "work_items_queue")
 	require.NotContains(t, below, "TEMP B-TREE")
 }
+
+// The error of a copy for which there is no room names the copy and not the database, and its cause once.
+func TestTheErrorOfACopyOnAFullDisk(t *testing.T) {
+	from, to := filepath.Join(t.TempDir(), "a.db"), filepath.Join(t.TempDir(), "copy.db")
+	opened, err := File(from).Open(t.Context(), store.Options{})
+	require.NoError(t, err)
+	s := opened.(*Store)
+	full := copyPages(t.Context(), s.w, copySource(to)+"&_pragma=max_page_count(3)", nil)
+	err = explainCopy(from, to, full)
+	require.ErrorIs(t, err, store.ErrUnavailable)
+	require.Equal(t, 1, strings.Count(err.Error(), "(13)"), "%v", err)
+	require.Contains(t, err.Error(), to+": the store is unavailable: the disk is full, so there is no copy; free some space")
+	require.NoError(t, copyPages(t.Context(), s.w, copySource(to), nil))
+	require.NoError(t, s.Close())
+}
