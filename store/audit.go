@@ -4,7 +4,8 @@ import "context"
 
 // Auditor is a Reader that can list orphaned rows, which no other query finds. The integrity check needs it.
 type Auditor interface {
-	// Audit counts the entries of the journal, and lists up to max rows whose case does not exist.
+	// Audit counts the entries of the journal, and lists up to max rows whose case does not exist, for which it reads
+	// all tables unless max is 0.
 	Audit(ctx context.Context, max int) (Audit, error)
 }
 

@@ -24,7 +24,7 @@ const without = "NOT EXISTS (SELECT FROM @.cases c WHERE c.root = t.root AND c.i
 func (r *reader) Audit(_ context.Context, max int) (store.Audit, error) {
 	var a store.Audit
 	var err error
-	if a.Entries, _, err = r.c.number("SELECT count(*) FROM @.journal"); err != nil {
+	if a.Entries, _, err = r.c.number("SELECT count(*) FROM @.journal"); err != nil || max == 0 {
 		return a, err
 	}
 	err = r.c.each(orphans, []any{max}, func(row *tables.Row) error {

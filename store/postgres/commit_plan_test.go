@@ -71,7 +71,7 @@ func TestACommitFindsRowsByTheirKeysUnderEachStatistics(t *testing.T) {
 	require.Empty(t, unkeyed(t, c), "30 rows, which count as one")
 	exec("VACUUM ANALYZE")
 	require.Empty(t, unkeyed(t, c), "30 rows")
-	grow(t, dsn, roots[0], manyCases)
+	grow(t, dsn, roots[0], manyCases, "VACUUM ANALYZE")
 	require.Empty(t, unkeyed(t, c), "many rows")
 	exec("DELETE FROM tasq.jobs WHERE root NOT IN (SELECT root FROM tasq.cases LIMIT 1)")
 	exec("VACUUM ANALYZE tasq.jobs")

@@ -268,13 +268,12 @@ func (c *conn) Document(fingerprint string) (doc string, err error) {
 	return doc, err
 }
 
-// Fingerprint implements [tables.Source].
-func (c *conn) Fingerprint(id workitem.CaseID) (fingerprint string, err error) {
-	err = c.each("SELECT fingerprint FROM @.cases WHERE id = $1", []any{uuid(id)}, func(r *tables.Row) error {
-		fingerprint = r.Text()
+// Fingerprints implements [tables.Source].
+func (c *conn) Fingerprints(ids []workitem.CaseID, f func(workitem.CaseID, string)) error {
+	return c.each("SELECT id, fingerprint FROM @.cases WHERE id = ANY($1)", []any{uuids(ids)}, func(r *tables.Row) error {
+		f(tables.ID[workitem.CaseID](r), r.Text())
 		return r.Err
 	})
-	return fingerprint, err
 }
 
 // uuid returns an id in the type that the driver takes.

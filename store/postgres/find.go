@@ -239,7 +239,7 @@ const usedKeys = "SELECT u.n FROM unnest($1::bytea[]) WITH ORDINALITY AS u(key, 
 
 // keyedEntries finds the entry with an idempotency key, by the primary keys of both tables.
 func keyedEntries(c *conn, nets *tables.Nets, newer func(workitem.CaseID) *state.Case, key string) ([]*store.Entry, error) {
-	return readEntries(c, nets, "WHERE (j.root, j.seq) IN (SELECT root, seq FROM @.idempotency_keys WHERE key = $1)", newer, keyHash(key))
+	return readEntries(c, nets, allEntries+"WHERE (j.root, j.seq) IN (SELECT root, seq FROM @.idempotency_keys WHERE key = $1)", newer, keyHash(key))
 }
 
 func unknownKey(key string) error {
@@ -251,26 +251,34 @@ func unknownKey(key string) error {
 // The previous entry has the previous revision, so it is found by the primary key. Storing its position would be
 // another column to write with each entry.
 const entryColumns = "SELECT j.seq, COALESCE((SELECT p.seq FROM @.journal p WHERE p.root = j.root AND p.rev = j.rev - 1), 0), " +
-	"j.root, j.at, j.command, j.actor, j.key, j.answer, j.events FROM @.journal j "
+	"j.root, j.at, j.command, j.actor, j.key, j.answer, j.events FROM "
 
+// allEntries is the table of entries, for a condition that finds some of them by a key.
+const allEntries = "@.journal j "
+
+// readEntries reads the entries that a statement selects; from is what follows its FROM.
 func readEntries(
-	c *conn, nets *tables.Nets, end string, newer func(workitem.CaseID) *state.Case, args ...any,
+	c *conn, nets *tables.Nets, from string, newer func(workitem.CaseID) *state.Case, args ...any,
 ) ([]*store.Entry, error) {
 	var all []*store.Entry
-	names := tables.NewEntryNets(c, nets, newer)
-	err := c.each(entryColumns+end, args, func(r *tables.Row) error {
+	var roots []workitem.CaseID
+	var events []string
+	err := c.each(entryColumns+from, args, func(r *tables.Row) error {
 		e := &store.Entry{Seq: r.Number(), Prev: r.Number(), Root: tables.ID[workitem.CaseID](r), At: r.Time(), Command: r.Text(),
 			By: r.Text(), Key: r.Text(), Answer: r.JSON()}
-		events := r.Text()
-		if r.Err != nil {
-			return r.Err
-		}
-		var err error
-		if e.Changes, err = names.Decode(e.Root, events); err != nil {
-			return fmt.Errorf("journal entry %d: %w", e.Seq, err)
-		}
-		all = append(all, e)
-		return nil
+		all, roots, events = append(all, e), append(roots, e.Root), append(events, r.Text())
+		return r.Err
 	})
-	return all, err
+	if err != nil {
+		return nil, err
+	}
+	names := tables.NewEntryNets(c, nets, newer)
+	names.Expect(roots)
+	for i, e := range all {
+		if e.Changes, err = names.Decode(e.Root, events[i]); err != nil {
+			return nil, fmt.Errorf("journal entry %d: %w", e.Seq, err)
+		}
+		events[i] = "" // the text of a page may be larger than what is decoded of it
+	}
+	return all, nil
 }

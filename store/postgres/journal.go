@@ -18,7 +18,7 @@ import (
 //	of all                  by the index of positions
 func (r *reader) Journal(_ context.Context, f store.JournalFilter) ([]*store.Entry, error) {
 	w := newConditions()
-	desc := ""
+	from, desc := w.from("journal", "j", f.Roots)+" ", ""
 	switch {
 	case !f.Desc:
 		w.Add("j.seq > ?", f.After)
@@ -37,16 +37,12 @@ func (r *reader) Journal(_ context.Context, f store.JournalFilter) ([]*store.Ent
 		w.Plain("j.seq < " + horizon)
 	}
 	order := "j.seq"
-	switch {
-	case !f.Root.IsZero():
+	if !f.Root.IsZero() {
 		w.Add("j.root = ?", uuid(f.Root))
 		order = "j.rev" // the same order, by the primary key
 		boundRevisions(&w.Conditions, f)
-	case f.Roots != nil:
-		w.Add("j.root = ANY(?)", uuids(f.Roots))
-		order = "j.seq + 0" // not by the index of positions, since the streams are a small part of the journal
 	}
-	return readEntries(r.c, r.nets, w.Where()+" ORDER BY "+order+desc+w.Limit(f.Limit), tables.NothingNewer, w.Args...)
+	return readEntries(r.c, r.nets, from+w.Where()+" ORDER BY "+order+desc+w.Limit(f.Limit), tables.NothingNewer, w.Args...)
 }
 
 // boundRevisions adds the bounds of a filter by position also as bounds of the revision, if the bound is the position
@@ -164,6 +160,6 @@ func (tx *transaction) History(_ context.Context, t *state.Tree, until int64) ([
 	w := newConditions()
 	w.Add("j.root = ?", uuid(t.Root))
 	w.Add("j.seq <= ?", until)
-	entries, err := readEntries(tx.w, tx.s.nets, w.Where()+" ORDER BY j.rev", tables.NothingNewer, w.Args...)
+	entries, err := readEntries(tx.w, tx.s.nets, allEntries+w.Where()+" ORDER BY j.rev", tables.NothingNewer, w.Args...)
 	return entries, tx.met(err)
 }

@@ -25,7 +25,7 @@ const manyCases = 5_000
 
 // grow copies the rows of a root case. One in five hundred lives, and one has failed; the others have completed. Every second item is in the default
 // queue. The cases have keys of their own, ten of each customer, and all are of one region. Somebody asked for the oldest cases.
-func grow(t *testing.T, dsn string, root workitem.CaseID, n int) {
+func grow(t *testing.T, dsn string, root workitem.CaseID, n int, analyze string) {
 	t.Helper()
 	c, err := pgx.Connect(t.Context(), dsn)
 	require.NoError(t, err)
@@ -58,7 +58,7 @@ func grow(t *testing.T, dsn string, root workitem.CaseID, n int) {
 			table, strings.Join(columns, ", "), strings.Join(values, ", "), n, table, root))
 		require.NoError(t, err, table)
 	}
-	_, err = c.Exec(t.Context(), "VACUUM ANALYZE")
+	_, err = c.Exec(t.Context(), analyze)
 	require.NoError(t, err)
 }
 
@@ -78,7 +78,7 @@ func TestAPageReadsNoWholeTable(t *testing.T) {
 	w := storetest.NewWorld(t, postgres.Open(dsn+"&max_parallel_workers_per_gather=0"), 1) // what they read is counted elsewhere
 	var root workitem.CaseID
 	w.Update(func(b *storetest.Batch) { root = b.Start(`1`) })
-	grow(t, dsn, root, 4*manyCases)
+	grow(t, dsn, root, 4*manyCases, "VACUUM ANALYZE")
 	newest, page, queue, empty, unnamed := store.Page{Desc: true, Limit: 1}, store.Page{Limit: 50}, "editors", "without-work", ""
 	live, failed := []workitem.State{workitem.Initialized, workitem.Started}, []workitem.State{workitem.Failed}
 	var copied workitem.CaseID
@@ -230,7 +230,7 @@ func TestTakingJobsReadsNoneOfTheOthers(t *testing.T) {
 	w := storetest.NewWorld(t, sharedOpener{postgres.Open(dsn)}, 1)
 	var root workitem.CaseID
 	w.Update(func(b *storetest.Batch) { root = b.Start(`1`) })
-	grow(t, dsn, root, manyCases)
+	grow(t, dsn, root, manyCases, "VACUUM ANALYZE")
 	c, err := pgx.Connect(t.Context(), dsn)
 	require.NoError(t, err)
 	defer c.Close(context.Background())
@@ -258,7 +258,7 @@ func TestFreeingTheJobsOfADeadEngineReadsEachOnce(t *testing.T) {
 	var root workitem.CaseID
 	w.Update(func(b *storetest.Batch) { root = b.Start(`1`) })
 	n := testsize.Pick(manyCases, 4*manyCases, 4*manyCases) // five portions, and twenty
-	grow(t, dsn, root, n)
+	grow(t, dsn, root, n, "VACUUM ANALYZE")
 	c, err := pgx.Connect(t.Context(), dsn)
 	require.NoError(t, err)
 	defer c.Close(context.Background())
@@ -279,4 +279,44 @@ func TestFreeingTheJobsOfADeadEngineReadsEachOnce(t *testing.T) {
 	require.NoError(t, c.QueryRow(t.Context(), "SELECT count(*) FROM tasq.jobs WHERE holder > 0").Scan(&left))
 	require.Zero(t, left)
 	require.Less(t, readByAll(t, w, c)-before, 8*n) // the statement of this test among it
+}
+
+// What belongs to some root cases is found by their keys, also if the server has no statistics of the tables yet.
+func TestTheRowsOfRootCasesAreFoundWithoutStatistics(t *testing.T) {
+	t.Parallel()
+	const some = 100
+	dsn := prepared.Database(t)
+	w := storetest.NewWorld(t, postgres.Open(dsn+"&max_parallel_workers_per_gather=0"), 1)
+	var root workitem.CaseID
+	w.Update(func(b *storetest.Batch) { root = b.Start(`1`) })
+	c, err := pgx.Connect(t.Context(), dsn)
+	require.NoError(t, err)
+	defer c.Close(context.Background())
+	for _, table := range []string{"journal", "cases", "work_items", "jobs", "steps", "messages"} {
+		_, err := c.Exec(t.Context(), "ALTER TABLE tasq."+table+" SET (autovacuum_enabled = false)")
+		require.NoError(t, err)
+	}
+	grow(t, dsn, root, manyCases, "SELECT")
+	var roots []workitem.CaseID
+	w.View(func(ctx context.Context, r store.Reader) {
+		page, err := r.Cases(ctx, store.CaseFilter{RootOnly: true, Page: store.Page{Limit: some}})
+		require.NoError(t, err)
+		for _, k := range page {
+			roots = append(roots, k.ID)
+		}
+	})
+	page := store.Page{Limit: 10_000}
+	for _, filter := range []any{
+		store.CaseFilter{Roots: roots, Page: page}, store.ItemFilter{Roots: roots, Page: page}, store.JobFilter{Roots: roots, Page: page},
+		store.StepFilter{Roots: roots, Page: page}, store.MessageFilter{Roots: roots, Page: page},
+		store.JournalFilter{Roots: roots, Limit: page.Limit},
+	} {
+		for range 7 {
+			w.View(func(ctx context.Context, r store.Reader) {
+				before := rowsRead(ctx, t, r)
+				list(ctx, t, r, filter)
+				require.Less(t, rowsRead(ctx, t, r)-before, 12*some, "%T", filter)
+			})
+		}
+	}
 }

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -42,12 +43,19 @@ func addID[T any](w *conditions, term string, id workitem.Key[T]) {
 	}
 }
 
-// addRoots selects the rows of root cases, unless there are no root cases.
-// Nil means any root case; an empty list means none, and finds nothing.
-func (w *conditions) addRoots(column string, roots []workitem.CaseID) {
-	if roots != nil {
-		w.Add(column+" = ANY(?)", uuids(roots))
+// from returns a table under an alias, or its rows of some root cases. Nil means any root case; an empty list means
+// none, and finds nothing.
+//
+// OFFSET 0 makes the planner find the rows by the primary key, once for each root case. With root = ANY(...) and the
+// limit of a page, a planner without statistics, as after a copy, expects more rows than a page: it reads the table in
+// the order of its ids until a page is full, which is the whole table for each page.
+func (w *conditions) from(table, alias string, roots []workitem.CaseID) string {
+	if roots == nil {
+		return "@." + table + " " + alias
 	}
+	w.Args = append(w.Args, uuids(roots))
+	return fmt.Sprintf("(SELECT DISTINCT root FROM unnest($%d::uuid[]) t(root)) u CROSS JOIN LATERAL "+
+		"(SELECT * FROM @.%s WHERE root = u.root OFFSET 0) %s", len(w.Args), table, alias)
 }
 
 // fewCases is the largest number of cases of a workflow for which rows are looked up by case. For a workflow with more,
@@ -87,13 +95,12 @@ func codeText(code string) string {
 // Cases implements [store.Reader].
 func (r *reader) Cases(_ context.Context, f store.CaseFilter) ([]*state.Case, error) {
 	w := newConditions()
-	from, id, err := w.labeled(r.c, f.Labels)
+	from, id, err := w.labeled(r.c, f)
 	if err != nil {
 		return nil, err
 	}
 	addID(&w, "c.id = ?", f.ID)
 	addID(&w, "c.root = ?", f.Root)
-	w.addRoots("c.root", f.Roots)
 	tables.AddStates(&w.Conditions, "c.state", f.States, func(s state.CaseState) bool { return s == state.CaseStarted }, "c.state = 'started'")
 	w.AddText("c.workflow = ?", f.Workflow)
 	w.AddText("c.fingerprint = ?", f.Fingerprint)
@@ -124,11 +131,16 @@ func (r *reader) Cases(_ context.Context, f store.CaseFilter) ([]*state.Case, er
 	return all, err
 }
 
-// labeled selects the cases that have all of these labels. It returns the tables to read them from, and the column of their
-// ids, in whose order a label has its cases. The rarest label finds the cases; the others are looked up in their rows.
-func (w *conditions) labeled(c *conn, labels map[string]string) (from, id string, err error) {
+// labeled selects the cases that have all of the labels of a filter, and are of its root cases. It returns the tables to
+// read them from, and the column of their ids, in whose order a label has its cases. The rarest label finds the cases;
+// the others are looked up in their rows.
+func (w *conditions) labeled(c *conn, f store.CaseFilter) (from, id string, err error) {
+	labels := f.Labels
 	if len(labels) == 0 {
-		return "@.cases c", "c.id", nil
+		return w.from("cases", "c", f.Roots), "c.id", nil
+	}
+	if f.Roots != nil {
+		w.Add("c.root = ANY(?)", uuids(f.Roots))
 	}
 	first, err := rareLabel(c, labels)
 	if err != nil {
@@ -170,19 +182,27 @@ func (r *reader) Items(_ context.Context, f store.ItemFilter) ([]*store.ItemRow,
 	return queryItems(r.c, f)
 }
 
-// itemsOfCases joins by the id alone, which is unique. With the root case in the condition, the planner would take the
-// two columns for independent, expect almost no rows, and scan both tables for each page.
-var itemsOfCases = "SELECT " + tables.Items.List("i.") + ", i.root, c.workflow FROM @.work_items i JOIN @.cases c ON c.id = i.case_id"
+var itemColumns = "SELECT " + tables.Items.List("i.") + ", i.root, c.workflow FROM "
+
+// ofCases joins the cases of items by the id alone, which is unique. With the root case in the condition, the planner
+// would take the two columns for independent, expect almost no rows, and scan both tables for each page. For the items
+// of some root cases, the case of each is looked up: the planner does not know how few these are.
+func ofCases(roots []workitem.CaseID) string {
+	if roots != nil {
+		return " CROSS JOIN LATERAL (SELECT workflow FROM @.cases WHERE id = i.case_id OFFSET 0) c"
+	}
+	return " JOIN @.cases c ON c.id = i.case_id"
+}
 
 func queryItems(c *conn, f store.ItemFilter) ([]*store.ItemRow, error) {
 	w := newConditions()
+	from := w.from("work_items", "i", f.Roots) + ofCases(f.Roots)
 	addID(&w, "i.id = ?", f.ID)
 	addID(&w, "i.case_id = ?", f.Case)
 	if !f.Case.IsZero() { // there is no index by case alone
 		addID(&w, "i.root = (SELECT root FROM @.cases WHERE id = ?)", f.Case)
 	}
 	addID(&w, "i.root = ?", f.Root)
-	w.addRoots("i.root", f.Roots)
 	live := tables.AddStates(&w.Conditions, "i.state", f.States, workitem.State.Live, "i."+liveItem)
 	if err := w.addWorkflow(c, "i.root", "c.workflow = ?", f.Workflow); err != nil {
 		return nil, err
@@ -217,7 +237,7 @@ func queryItems(c *conn, f store.ItemFilter) ([]*store.ItemRow, error) {
 		end = w.Page(f.Page, "i.id")
 	}
 	var all []*store.ItemRow
-	err := c.each(itemsOfCases+w.Where()+end, w.Args, func(row *tables.Row) error {
+	err := c.each(itemColumns+from+w.Where()+end, w.Args, func(row *tables.Row) error {
 		it, err := tables.ReadItem(row)
 		all = append(all, &store.ItemRow{Item: it, Root: tables.ID[workitem.CaseID](row), Workflow: row.Text()})
 		if err == nil {
@@ -231,11 +251,11 @@ func queryItems(c *conn, f store.ItemFilter) ([]*store.ItemRow, error) {
 // Jobs implements [store.Reader].
 func (r *reader) Jobs(_ context.Context, f store.JobFilter) ([]*state.Job, error) {
 	w := newConditions()
+	from := w.from("jobs", "j", f.Roots)
 	addID(&w, "j.id = ?", f.ID)
 	// The root is looked up first, by cases_id, since jobs, steps and events have no index by case.
 	addID(&w, "j.case_id = ? AND j.root = (SELECT root FROM @.cases WHERE id = ?)", f.Case)
 	addID(&w, "j.root = ?", f.Root)
-	w.addRoots("j.root", f.Roots)
 	addID(&w, "j.root = (SELECT root FROM @.work_items WHERE id = ?) AND j.item = ?", f.Item)
 	onlyLive := tables.AddStates(&w.Conditions, "j.state", f.States, state.JobState.Live, "j."+liveJob)
 	if err := w.addWorkflow(r.c, "j.root", "EXISTS (SELECT FROM @.cases c WHERE c.id = j.case_id AND c.workflow = ?)", f.Workflow); err != nil {
@@ -261,7 +281,7 @@ func (r *reader) Jobs(_ context.Context, f store.JobFilter) ([]*state.Job, error
 		end = w.Page(f.Page, "j.id")
 	}
 	var all []*state.Job
-	err := r.c.each("SELECT "+tables.Jobs.List("j.")+" FROM @.jobs j"+w.Where()+end, w.Args, func(row *tables.Row) error {
+	err := r.c.each("SELECT "+tables.Jobs.List("j.")+" FROM "+from+w.Where()+end, w.Args, func(row *tables.Row) error {
 		j, err := tables.ReadJob(row)
 		all = append(all, j)
 		return err
@@ -273,13 +293,13 @@ func (r *reader) Jobs(_ context.Context, f store.JobFilter) ([]*state.Job, error
 // Steps have no index by workflow or task, as they are asked for by their owner or their case.
 func (r *reader) Steps(_ context.Context, f store.StepFilter) ([]*workitem.Step, error) {
 	w := newConditions()
+	from := w.from("steps", "s", f.Roots)
 	addID(&w, "s.owner = ?", f.Item)
 	// The root is looked up first: it begins the key of each table, and a job or a case is found by its own index on
 	// id.
 	addID(&w, "s.root = (SELECT root FROM @.jobs WHERE id = ?) AND s.job = ?", f.Job)
 	addID(&w, "s.root = (SELECT root FROM @.cases WHERE id = ?) AND s.case_id = ?", f.Case)
 	addID(&w, "s.root = ?", f.Root)
-	w.addRoots("s.root", f.Roots)
 	w.AddText("s.kind = ?", string(f.Kind))
 	w.AddText("s.target = ?", f.Target)
 	if f.Topic {
@@ -288,7 +308,7 @@ func (r *reader) Steps(_ context.Context, f store.StepFilter) ([]*workitem.Step,
 	tables.AddStates(&w.Conditions, "s.state", f.States, func(s workitem.StepState) bool { return s == workitem.StepWaiting }, "s."+liveStep)
 	end := w.Page(f.Page, "s.id")
 	var all []*workitem.Step
-	err := r.c.each("SELECT "+tables.Steps.List("s.")+" FROM @.steps s"+w.Where()+end, w.Args, func(row *tables.Row) error {
+	err := r.c.each("SELECT "+tables.Steps.List("s.")+" FROM "+from+w.Where()+end, w.Args, func(row *tables.Row) error {
 		s, err := tables.ReadStep(row)
 		all = append(all, s)
 		return err
@@ -299,16 +319,16 @@ func (r *reader) Steps(_ context.Context, f store.StepFilter) ([]*workitem.Step,
 // Messages implements [store.Reader].
 func (r *reader) Messages(_ context.Context, f store.MessageFilter) ([]*state.Message, error) {
 	w := newConditions()
+	from := w.from("messages", "m", f.Roots)
 	addID(&w, "m.root = (SELECT root FROM @.cases WHERE id = ?) AND m.case_id = ?", f.Case)
 	addID(&w, "m.root = ?", f.Root)
-	w.addRoots("m.root", f.Roots)
 	w.AddText("m.name = ?", f.Name)
 	if f.Unread {
 		w.Plain("m." + unread)
 	}
 	end := w.Page(f.Page, "m.id")
 	var all []*state.Message
-	err := r.c.each("SELECT "+tables.Messages.List("m.")+" FROM @.messages m"+w.Where()+end, w.Args, func(row *tables.Row) error {
+	err := r.c.each("SELECT "+tables.Messages.List("m.")+" FROM "+from+w.Where()+end, w.Args, func(row *tables.Row) error {
 		m, err := tables.ReadMessage(row)
 		all = append(all, m)
 		return err

@@ -97,12 +97,12 @@ func (tx *transaction) Document(fingerprint string) (string, error) {
 	return tx.w.Document(fingerprint)
 }
 
-// Fingerprint implements [tables.Source].
-func (tx *transaction) Fingerprint(id workitem.CaseID) (string, error) {
+// Fingerprints implements [tables.Source].
+func (tx *transaction) Fingerprints(ids []workitem.CaseID, f func(workitem.CaseID, string)) error {
 	if err := tx.landed(); err != nil {
-		return "", err
+		return err
 	}
-	return tx.w.Fingerprint(id)
+	return tx.w.Fingerprints(ids, f)
 }
 
 // Append implements [store.Tx].

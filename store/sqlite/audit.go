@@ -23,7 +23,7 @@ const orphans = "SELECT 'case', id, root FROM cases WHERE root NOT IN (SELECT id
 func (r *reader) Audit(_ context.Context, max int) (store.Audit, error) {
 	var a store.Audit
 	var err error
-	if a.Entries, _, err = r.c.number("SELECT count(*) FROM journal"); err != nil {
+	if a.Entries, _, err = r.c.number("SELECT count(*) FROM journal"); err != nil || max == 0 {
 		return a, err
 	}
 	err = r.c.each(orphans, args(int64(max)), func(row *tables.Row) error {

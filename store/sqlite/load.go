@@ -303,7 +303,11 @@ func readEntries(c *conn, query string, values ...any) ([]storedEntry, error) {
 
 // All entries of a listing share one cache of the nets of their cases.
 func decodeEntries(all []storedEntry, nets *tables.EntryNets) ([]*store.Entry, error) {
-	entries := make([]*store.Entry, len(all))
+	entries, roots := make([]*store.Entry, len(all)), make([]workitem.CaseID, len(all))
+	for i := range all {
+		roots[i] = all[i].Root
+	}
+	nets.Expect(roots)
 	for i := range all {
 		var err error
 		if all[i].Changes, err = nets.Decode(all[i].Root, all[i].events); err != nil {

@@ -105,8 +105,7 @@ const ofTree = " IN (SELECT id FROM cases WHERE id = ? " +
 
 const (
 	bound   = "(SELECT value FROM json_each(?))"
-	ofTrees = " IN (SELECT id FROM cases WHERE id IN " + bound +
-		" UNION ALL SELECT id FROM cases WHERE root IN " + bound + " AND parent IS NOT NULL)"
+	ofTrees = " IN (SELECT value FROM json_each(?) UNION ALL SELECT id FROM cases WHERE root IN " + bound + " AND parent IS NOT NULL)"
 )
 
 // Cases implements [store.Reader].

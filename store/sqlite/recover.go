@@ -62,6 +62,11 @@ func replay(c *conn, nets *tables.Nets, w *window, after int64, limit int) (int6
 	newer := func(id workitem.CaseID) *state.Case { return w.cases[id] }
 	r := replayer{c: c, nets: nets, window: w, names: tables.NewEntryNets(c, nets, newer),
 		trees: map[workitem.CaseID]*state.Tree{}}
+	roots := make([]workitem.CaseID, len(rows))
+	for i := range rows {
+		roots[i] = rows[i].Root
+	}
+	r.names.Expect(roots)
 	for i := range rows {
 		if err := r.apply(&rows[i]); err != nil {
 			return 0, fmt.Errorf("journal entry %d: %w", rows[i].Seq, err)

@@ -21,8 +21,8 @@ type Source interface {
 	// Document returns the net of a definition.
 	Document(fingerprint string) (string, error)
 
-	// Fingerprint returns the fingerprint of the definition of a case.
-	Fingerprint(id workitem.CaseID) (string, error)
+	// Fingerprints calls f with each of the given cases that exists, and the fingerprint of its definition.
+	Fingerprints(ids []workitem.CaseID, f func(id workitem.CaseID, fingerprint string)) error
 }
 
 // Get returns the net of a definition, from memory or from the database.
@@ -63,12 +63,13 @@ func Compile(doc string) (*net.Net, error) {
 	return compiled, nil
 }
 
-// EntryNets resolves the names in a journal entry. It keeps an error, since its functions cannot return one.
+// EntryNets resolves the names in journal entries. It keeps an error, since its functions cannot return one.
 type EntryNets struct {
 	from  Source
 	nets  *Nets
 	newer func(workitem.CaseID) *state.Case
 	known map[workitem.CaseID]*net.Net
+	ahead []workitem.CaseID // root cases of entries to be decoded that were not looked up yet
 	err   error
 }
 
@@ -77,6 +78,10 @@ type EntryNets struct {
 func NewEntryNets(from Source, nets *Nets, newer func(workitem.CaseID) *state.Case) *EntryNets {
 	return &EntryNets{from: from, nets: nets, newer: newer, known: make(map[workitem.CaseID]*net.Net)}
 }
+
+// Expect names the root cases of the entries to be decoded, with repetitions. The first that is needed is looked up
+// together with all others: a page of entries takes one statement, not one for each case.
+func (e *EntryNets) Expect(roots []workitem.CaseID) { e.ahead = roots }
 
 func (e *EntryNets) definition(fingerprint string) *net.Net {
 	n, err := e.nets.Get(e.from, fingerprint)
@@ -90,32 +95,53 @@ func (e *EntryNets) byCase(id workitem.CaseID) *net.Net {
 	if n := e.known[id]; n != nil {
 		return n
 	}
-	n := e.find(id)
-	if n != nil {
-		e.known[id] = n
-	}
-	return n
-}
-
-func (e *EntryNets) find(id workitem.CaseID) *net.Net {
 	if c := e.newer(id); c != nil {
+		e.known[id] = c.Net
 		return c.Net
 	}
-	fingerprint, err := e.from.Fingerprint(id)
-	if err != nil || fingerprint == "" {
-		if e.err == nil {
-			e.err = err
-		}
-		return nil
+	if err := e.lookUp(id); err != nil && e.err == nil {
+		e.err = err
 	}
-	return e.definition(fingerprint)
+	return e.known[id]
+}
+
+// lookUp reads the definitions of a case, and of the root cases that are expected.
+func (e *EntryNets) lookUp(id workitem.CaseID) error {
+	wanted := map[workitem.CaseID]bool{id: true}
+	for _, root := range e.ahead {
+		wanted[root] = wanted[root] || e.known[root] == nil
+	}
+	e.ahead = nil
+	ids := make([]workitem.CaseID, 0, len(wanted))
+	for id, is := range wanted {
+		if is {
+			ids = append(ids, id)
+		}
+	}
+	fingerprints := make(map[workitem.CaseID]string, len(ids))
+	err := e.from.Fingerprints(ids, func(id workitem.CaseID, fingerprint string) { fingerprints[id] = fingerprint })
+	if err != nil {
+		return err
+	}
+	// The rows are read before the nets, as a connection runs one query at a time.
+	for id, fingerprint := range fingerprints {
+		if n := e.definition(fingerprint); n != nil {
+			e.known[id] = n
+		}
+	}
+	return nil
 }
 
 // Decode decodes the changes of a journal entry.
 func (e *EntryNets) Decode(root workitem.CaseID, events string) ([]state.Change, error) {
 	list, err := state.DecodeChanges([]byte(events), root, state.Nets{Definition: e.definition, Case: e.byCase})
 	if err != nil && e.err != nil {
-		err = fmt.Errorf("%w: %w", err, e.err)
+		return list, fmt.Errorf("%w: %w", err, e.err)
+	}
+	for _, change := range list { // later entries of the case need no lookup
+		if opened, is := change.(*state.CaseOpened); is {
+			e.known[opened.Case.ID] = opened.Case.Net
+		}
 	}
 	return list, err
 }
