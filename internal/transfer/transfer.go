@@ -34,9 +34,10 @@ type position struct {
 // positions has one record, under the key "copy".
 var positions = domain.Collection[string, position]{Name: "tasq-copy"}
 
-const (
-	key      = "copy"
-	batch    = 500  // entries in one transaction
+const key = "copy"
+
+var (
+	batch    = 2000 // entries in one transaction: a row that several of them change is written once
 	maxTrees = 5000 // trees in memory, so that their next entries need no query of the target
 )
 
@@ -56,7 +57,7 @@ type copier struct {
 // [Whole].
 func Copy(ctx context.Context, from, to store.Store, progress func(Progress)) (Progress, error) {
 	c := &copier{from: from, to: to, trees: make(map[workitem.CaseID]*state.Tree), progress: progress}
-	for _, step := range []func(context.Context) error{c.check, c.definitions, c.resume, c.entries, c.finish} {
+	for _, step := range []func(context.Context) error{c.check, c.definitions, c.resume, c.entries, c.finish, c.analyze} {
 		if err := step(ctx); err != nil {
 			return c.done(), err
 		}
@@ -114,7 +115,7 @@ func (c *copier) resume(ctx context.Context) error {
 			first = e.Root.String()
 		}
 		if auditor, ok := r.(store.Auditor); ok && err == nil {
-			a, failed := auditor.Audit(ctx, 1)
+			a, failed := auditor.Audit(ctx, 0)
 			c.of, err = a.Entries, failed
 		}
 		return err
@@ -165,8 +166,14 @@ func (c *copier) write(ctx context.Context, entries []*store.Entry) error {
 	if len(entries) == 0 {
 		return nil
 	}
+	if err := c.load(ctx, entries); err != nil {
+		return err
+	}
 	next := c.at
 	err := c.to.Update(ctx, func(tx store.Tx) error {
+		if err := prefetch(ctx, tx, entries); err != nil {
+			return err
+		}
 		for _, e := range entries {
 			next.Seq = e.Seq
 			next.Entries++
@@ -187,6 +194,47 @@ func (c *copier) write(ctx context.Context, entries []*store.Entry) error {
 		clear(c.trees)
 	}
 	return nil
+}
+
+// load reads the trees of entries that are not in memory, together: a live case of a large database has its entries far
+// apart, and a query for each of its trees would take most of the time.
+func (c *copier) load(ctx context.Context, entries []*store.Entry) error {
+	var missing []workitem.CaseID
+	looked := make(map[workitem.CaseID]bool)
+	for _, e := range entries {
+		if !looked[e.Root] && e.Prev != 0 && c.trees[e.Root] == nil {
+			missing = append(missing, e.Root)
+		}
+		looked[e.Root] = true
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	return c.to.View(ctx, func(r store.Reader) error {
+		trees, err := r.Trees(ctx, missing)
+		for _, t := range trees {
+			c.trees[t.Root] = t
+		}
+		return err
+	})
+}
+
+// prefetch looks up the idempotency keys of entries together, if the store does not have them at hand.
+func prefetch(ctx context.Context, tx store.Tx, entries []*store.Entry) error {
+	shared, is := tx.(store.SharedTx)
+	if !is {
+		return nil
+	}
+	var keys []string
+	for _, e := range entries {
+		if e.Key != "" {
+			keys = append(keys, e.Key)
+		}
+	}
+	if len(keys) == 0 {
+		return nil
+	}
+	return shared.PrefetchKeys(ctx, keys)
 }
 
 // append applies an entry to its tree, and appends it to the target, which assigns it a new position.
@@ -258,4 +306,22 @@ func (c *copier) finish(ctx context.Context) error {
 		}
 		return positions.Delete(ctx, db, key)
 	})
+}
+
+// analyze has a PostgreSQL server collect statistics of what it got. Without them its planner does not know what is in
+// the tables, until its own housekeeping looks at them, and reads whole tables for pages of them. The copy is complete
+// before that, so an error, such as that of a timeout of the server, does not make it fail.
+func (c *copier) analyze(ctx context.Context) error {
+	err := c.to.Update(ctx, func(tx store.Tx) error {
+		db := tx.DB()
+		if domain.DialectOf(db) != domain.Postgres {
+			return nil
+		}
+		_, err := db.ExecContext(ctx, "ANALYZE journal, cases, case_labels, work_items, jobs, steps, messages, idempotency_keys")
+		return err
+	})
+	if ctx.Err() != nil {
+		return err
+	}
+	return nil
 }

@@ -6,17 +6,20 @@ import (
 	"errors"
 	"math/rand/v2"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/tasq-dev/tasq/domain"
 	"github.com/tasq-dev/tasq/internal/pgtest"
+	"github.com/tasq-dev/tasq/internal/pgtest/pgproxy"
 	"github.com/tasq-dev/tasq/internal/transfer"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/postgres"
 	"github.com/tasq-dev/tasq/store/sqlite"
 	"github.com/tasq-dev/tasq/store/storetest"
+	"github.com/tasq-dev/tasq/workitem"
 )
 
 var notes = domain.Collection[string, string]{Name: "notes"}
@@ -89,6 +92,54 @@ func TestFromAFileToAServerAndBack(t *testing.T) {
 	holds(t, w, server)
 	copied(t, open(t, server), file)
 	holds(t, w, file)
+}
+
+// spread is a store with cases that were all started before the first of them went on.
+func spread(t *testing.T, cases int) *storetest.World {
+	t.Helper()
+	const each = 100
+	w := storetest.NewWorld(t, sqlite.Memory(), 1)
+	roots := make([]workitem.CaseID, cases)
+	for from := 0; from < cases; from += each {
+		w.Update(func(b *storetest.Batch) {
+			for i := range each {
+				roots[from+i] = b.Start(`1`)
+			}
+		})
+	}
+	for from := 0; from < cases; from += each {
+		w.Update(func(b *storetest.Batch) {
+			for _, root := range roots[from : from+each] {
+				b.Claim(root, root)
+			}
+		})
+	}
+	return w
+}
+
+// Through the network, a statement for each case would take most of the time of a copy.
+func TestTheStatementsOfACopyAreThoseOfItsBatches(t *testing.T) {
+	w := spread(t, 1100)
+	proxy, through := pgproxy.New(t, pgtest.Database(t))
+	server := postgres.Open(through)
+	var statements atomic.Int64
+	proxy.Decide(func(string) pgproxy.Fault { statements.Add(1); return "" })
+	count := func(f func()) int {
+		before := statements.Load()
+		f()
+		return int(statements.Load() - before)
+	}
+	batches := len(w.Want.Entries)/300 + 1
+	require.Less(t, count(func() { copied(t, w.Store, server) }), 100+30*batches, "to a server")
+	from := open(t, server)
+	require.Less(t, count(func() { copied(t, from, sqlite.Memory()) }), 30+10*batches, "from a server")
+	require.NoError(t, from.View(t.Context(), func(r store.Reader) error {
+		analyzed := 0
+		err := r.DB().QueryRowContext(t.Context(), "SELECT count(DISTINCT tablename) FROM pg_stats WHERE schemaname = 'tasq' "+
+			"AND tablename IN ('cases', 'work_items', 'jobs', 'journal')").Scan(&analyzed)
+		require.Equal(t, 4, analyzed, "tables whose content the planner knows")
+		return err
+	}))
 }
 
 var errCut = errors.New("cut")
