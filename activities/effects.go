@@ -61,6 +61,7 @@ type NewItem struct {
 	KeepSteps   bool           // takes over the completed steps of the predecessor
 	Queue       string         // "" is the task's
 	Priority    int            // 0 is the task's
+	Retry       *ItemRetry     // the policy that a repair gives it; nil takes over that of the predecessor
 }
 
 // NewCase describes a child case to create.

@@ -35,38 +35,57 @@ func again(
 	p retry.Policy, anew func(*Change, context.Context, time.Duration) (*workitem.Item, error),
 ) func(context.Context, *Change) error {
 	r := &ready{refusal: checkRetry(p), retries: []retry.Policy{p}}
-	r.answer = func(ctx context.Context, c *Change) error {
-		if c.Item == nil || c.To != workitem.Failed || c.Item.Failure != nil && !c.Item.Failure.Retryable {
-			return nil
-		}
-		wait, again := next(p, c)
-		if !again {
-			return nil
-		}
-		_, err := anew(c, ctx, wait)
-		return err
-	}
+	r.answer = func(ctx context.Context, c *Change) error { return c.again(ctx, p, anew) }
 	return r.made()
 }
 
-// next asks a policy about a failed item. Its filters have been asked before if the failure says so; otherwise they see
-// the failure itself.
-func next(p retry.Policy, c *Change) (wait time.Duration, again bool) {
-	f := failureOf(c)
+// again replaces a failed item if the policy says so.
+func (c *Change) again(
+	ctx context.Context, p retry.Policy, anew func(*Change, context.Context, time.Duration) (*workitem.Item, error),
+) error {
+	if c.Item == nil || c.To != workitem.Failed {
+		return nil
+	}
+	c.decided = true
+	if c.Item.Failure != nil && !c.Item.Failure.Retryable {
+		return nil
+	}
+	own, err := RetryOfItem(c.Item)
+	if err != nil {
+		return err
+	}
+	if wait, again := next(p, own, c); again {
+		_, err = anew(c, ctx, wait)
+	}
+	return err
+}
+
+// next asks a policy, with the changes of a repair, about a failed item. Its filters have been asked before if the failure says
+// so; otherwise they see the failure itself. The engine checks changes with the policy that the task is known to have; if they do
+// not fit another one, which only a callback knows, that one counts anew.
+func next(p retry.Policy, own *ItemRetry, c *Change) (wait time.Duration, again bool) {
+	f := failureOf(c, own)
+	if changed := own.Of(p); changed.Validate() == nil {
+		p = changed
+	}
 	if c.Item.Failure != nil && c.Item.Failure.Filtered {
 		p.Filters = nil
 	}
 	return p.Next(f)
 }
 
-// failureOf describes the failure of an item to a policy.
-func failureOf(c *Change) retry.Failure {
+// failureOf describes the failure of an item to a policy. What was before the repair that gave the item its policy does not
+// count.
+func failureOf(c *Change, own *ItemRetry) retry.Failure {
 	first := c.Item
-	if chain := predecessors(c.Items(), c.Item); len(chain) > 0 {
-		first = chain[len(chain)-1]
+	for _, before := range predecessors(c.Items(), c.Item) {
+		if own != nil && own.Attempt(before) < 1 {
+			break
+		}
+		first = before
 	}
 	f := retry.Failure{
-		Attempt: c.Item.Attempt, Elapsed: c.Now().Sub(first.Created), Name: c.function.NameOr(c.Task()),
+		Attempt: own.Attempt(c.Item), Elapsed: c.Now().Sub(first.Created), Name: c.function.NameOr(c.Task()),
 		Input: c.function.Typed(c.Item.Input),
 	}
 	if c.Item.Failure != nil {

@@ -147,6 +147,7 @@ type Change struct {
 	From, To workitem.State  // a child case is initialized until its first work starts
 
 	function Function
+	decided  bool // a ready-made activity has decided whether the failed item is retried
 }
 
 // NewChange returns the argument of OnWorkItemStateChanged for an activation and the function of its task; the caller

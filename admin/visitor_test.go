@@ -182,7 +182,7 @@ func (r *reader) submit(form, inside string) {
 			for i, o := range options.FindAllStringSubmatch(c[5], -1) {
 				if i == 0 || strings.Contains(o[1], "selected") {
 					value = html.UnescapeString(o[2])
-					if o[1] != "" && !strings.Contains(o[1], "selected") {
+					if strings.Contains(o[1], "value=") {
 						value = attribute(o[1], "value")
 					}
 				}

@@ -2,7 +2,6 @@ package builder
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"reflect"
 	"time"
@@ -129,7 +128,7 @@ func refusedRetry(p retry.Policy) error { return activities.Refused(activities.R
 // retryOf answers a failed attempt with the next one, as the run's own policy says, or the function's.
 func retryOf(p retry.Policy) func(context.Context, *activities.Change) error {
 	return func(ctx context.Context, c *activities.Change) error {
-		own, err := policyOf(c.Case(), p)
+		own, err := workflow.RetryOf(c.Case(), p)
 		if err != nil {
 			return err
 		}
@@ -181,7 +180,7 @@ func (f *FuncRef[In, Out]) ownRetry(opts []workflow.Option) ([]workflow.Option, 
 	if err := refusedRetry(own); err != nil {
 		return nil, err
 	}
-	doc, err := json.Marshal(policyDocOf(own))
+	doc, err := workflow.EncodeRetry(own)
 	return append(rest, workflow.OptionFunc(func(c *workflow.Command) error {
 		c.Options.Retry = doc
 		return nil
@@ -264,37 +263,4 @@ func (o RetryOption) ofFunc(s *funcSpec) {
 func (o RetryOption) Apply(*workflow.Command) error {
 	return fmt.Errorf("%w: Retry is an option of a function and of its Run; leave it out, and change the policy of the tasks",
 		workflow.ErrBadCommand)
-}
-
-// policyDoc is a retry policy as a run keeps it. Durations are nanoseconds, the rest are the numbers of package retry.
-type policyDoc struct {
-	Attempts   int             `json:"attempts"`
-	Backoff    retry.Backoff   `json:"backoff,omitempty"`
-	Initial    time.Duration   `json:"initial,omitempty"`
-	Base       float64         `json:"base,omitempty"`
-	Waits      []time.Duration `json:"waits,omitempty"`
-	MaxWait    time.Duration   `json:"maxWait,omitempty"`
-	MaxElapsed time.Duration   `json:"maxElapsed,omitempty"`
-	Jitter     retry.Jitter    `json:"jitter,omitempty"`
-	Spread     float64         `json:"spread,omitempty"`
-}
-
-func policyDocOf(p retry.Policy) policyDoc {
-	return policyDoc{Attempts: p.Attempts, Backoff: p.Backoff, Initial: p.Initial, Base: p.Base, Waits: p.Waits,
-		MaxWait: p.MaxWait, MaxElapsed: p.MaxElapsed, Jitter: p.Jitter, Spread: p.Spread}
-}
-
-// policyOf is the policy of a run: its own, with the functions of the function's, or the function's.
-func policyOf(c activities.CaseInfo, own retry.Policy) (retry.Policy, error) {
-	o, err := workflow.OptionsOf(c)
-	if err != nil || len(o.Retry) == 0 {
-		return own, err
-	}
-	var d policyDoc
-	if err := json.Unmarshal(o.Retry, &d); err != nil {
-		return own, fmt.Errorf("the retry policy of case %s (%s) cannot be read: %w", c.ID, c.Workflow, err)
-	}
-	return retry.Policy{Attempts: d.Attempts, Backoff: d.Backoff, Initial: d.Initial, Base: d.Base, Waits: d.Waits,
-		MaxWait: d.MaxWait, MaxElapsed: d.MaxElapsed, Jitter: d.Jitter, Spread: d.Spread,
-		Filters: own.Filters, Rand: own.Rand}, nil
 }

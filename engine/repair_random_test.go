@@ -14,6 +14,7 @@ import (
 	"github.com/tasq-dev/tasq/engine/why"
 	"github.com/tasq-dev/tasq/internal/scenario"
 	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
@@ -134,7 +135,7 @@ func (b *breaker) step(rt *rapid.T) {
 	for it.State.Final() && rapid.IntRange(0, 3).Draw(rt, "another") > 0 {
 		it = rapid.SampledFrom(items).Draw(rt, "item")
 	}
-	switch rapid.SampledFrom([]string{"act", "act", "act", "fail", "fail", "retry", "skip", "give-up", "resume", "resume", "cancel", "crash", "suspend", "move", "move"}).
+	switch rapid.SampledFrom([]string{"act", "act", "act", "fail", "fail", "retry", "retry", "skip", "give-up", "resume", "resume", "cancel", "crash", "suspend", "move", "move"}).
 		Draw(rt, "what") {
 	case "act":
 		do := workitem.Complete
@@ -145,7 +146,12 @@ func (b *breaker) step(rt *rapid.T) {
 	case "fail":
 		b.do(workflow.Fail(it.ID, workitem.Failf("broken", "at random")))
 	case "retry":
-		b.do(workflow.Retry(it.ID, nil, workflow.Because("at random")))
+		opts := []workflow.Option{workflow.Because("at random")}
+		if rapid.Bool().Draw(rt, "policy") {
+			attempts := rapid.IntRange(0, 3).Draw(rt, "attempts")
+			opts = append(opts, workflow.RetryPolicy(retry.Changes{Attempts: &attempts}))
+		}
+		b.do(workflow.Retry(it.ID, nil, opts...))
 	case "skip":
 		b.do(workflow.Skip(it.ID, nil))
 	case "give-up":

@@ -71,11 +71,16 @@ const (
 	BackoffTable                      // Waits[n-1]
 )
 
+// The names of the constants.
+var (
+	backoffs = []string{"exponential", "constant", "linear", "fibonacci", "table"}
+	jitters  = []string{"none", "full", "equal", "proportional"}
+)
+
 // String returns "exponential", "constant", "linear", "fibonacci" or "table".
 func (b Backoff) String() string {
-	names := []string{"exponential", "constant", "linear", "fibonacci", "table"}
-	if int(b) < len(names) {
-		return names[b]
+	if int(b) < len(backoffs) {
+		return backoffs[b]
 	}
 	return fmt.Sprintf("backoff(%d)", uint8(b))
 }
@@ -94,9 +99,8 @@ const (
 
 // String returns "none", "full", "equal" or "proportional".
 func (j Jitter) String() string {
-	names := []string{"none", "full", "equal", "proportional"}
-	if int(j) < len(names) {
-		return names[j]
+	if int(j) < len(jitters) {
+		return jitters[j]
 	}
 	return fmt.Sprintf("jitter(%d)", uint8(j))
 }

@@ -50,6 +50,8 @@ var (
 	numberField   = &field{"N", func(c *Command) bool { return c.N != 0 }}
 	optionsField  = &field{"OnComplete or Retry", func(c *Command) bool { return !c.Options.isZero() }}
 
+	policyField = &field{"Retry", func(c *Command) bool { return c.Retry != nil }}
+
 	businessField = &field{"BusinessKey", func(c *Command) bool { return c.BusinessKey != "" }}
 	labelsField   = &field{"Labels", func(c *Command) bool { return len(c.Labels) > 0 }}
 
@@ -59,7 +61,7 @@ var (
 
 	fields = []*field{workflowField, printField, taskField, caseField, itemField, jobField, actionField, eventField, tokenField,
 		payloadField, reasonField, routeField, stepField, seqField, fromField, toField, forceField, timeField, priorityField, queueField, limitField, numberField,
-		optionsField, businessField, labelsField, takenField, perField, throttleField, limitKeyField}
+		optionsField, businessField, labelsField, takenField, perField, throttleField, limitKeyField, policyField}
 )
 
 // form says which fields a kind of command needs, and which others it may have.
@@ -83,9 +85,9 @@ var forms = map[Kind]form{
 	KindReclaim:       {[]*field{jobField}, nil},
 	KindMove:          {[]*field{caseField, fromField, toField}, []*field{workflowField, reasonField, forceField}},
 	KindSuspend:       {[]*field{caseField}, []*field{workflowField, reasonField}},
-	KindResume:        {[]*field{caseField}, []*field{workflowField, payloadField, reasonField}},
+	KindResume:        {[]*field{caseField}, []*field{workflowField, payloadField, reasonField, policyField}},
 	KindRedrive:       {[]*field{caseField}, []*field{workflowField, reasonField}},
-	KindRetry:         {[]*field{itemField}, []*field{workflowField, taskField, payloadField, reasonField}},
+	KindRetry:         {[]*field{itemField}, []*field{workflowField, taskField, payloadField, reasonField, policyField}},
 	KindGiveUp:        {[]*field{itemField}, []*field{workflowField, taskField, reasonField}},
 	KindSkip:          {[]*field{itemField}, []*field{workflowField, taskField, payloadField, reasonField, routeField}},
 	KindRetryIncident: {[]*field{jobField}, []*field{reasonField}},

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tasq-dev/tasq/domain"
+	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -100,6 +101,8 @@ type Command struct {
 	LimitKey string        `json:"limitKey,omitempty"` // of a limit: the key to set; "" is all keys without a number of their own
 	N        int64         `json:"n,omitempty"`        // the number of a limit; 0 pauses it
 	Options  Options       `json:"options,omitzero"`   // of a start: options of the case
+
+	Retry *retry.Changes `json:"retry,omitempty"` // of a retry or resume: changes of the retry policy, see [RetryPolicy]; nil for none
 
 	BusinessKey string            `json:"businessKey,omitempty"` // of a start: instead of the key that the definition computes; "" uses that
 	Labels      map[string]string `json:"labels,omitempty"`      // of a start: replace labels of the same names that the definition computes

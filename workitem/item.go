@@ -33,6 +33,9 @@ type Item struct {
 	Predecessor ID  // the failed item that this one replaces; zero if none
 	Successor   ID  // the new item that replaces this one; zero if none
 
+	// Retry is the retry policy that a repair gave the item, as an [activities.ItemRetry]; nil if it has that of its task.
+	Retry json.RawMessage
+
 	Input   json.RawMessage // the input of the work; nil if none
 	Output  json.RawMessage // the output of the work; nil before completion
 	Failure *Failure        // why it failed or was canceled; nil otherwise

@@ -18,6 +18,7 @@ import (
 	"sync"
 
 	"github.com/tasq-dev/tasq/builder"
+	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/step"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
@@ -37,6 +38,7 @@ type Action struct {
 	Payload json.RawMessage `json:"payload,omitempty"` // a new input for a retry or resume, the output for a skip; nil if none
 	Reason  string          `json:"reason,omitempty"`  // recorded in the history
 	Actor   string          `json:"actor,omitempty"`   // who sends the action
+	Retry   *retry.Changes  `json:"retry,omitempty"`   // of a retry or resume: changes of the retry policy; nil for none
 }
 
 // Input is the input of a case of the workflow.
@@ -124,7 +126,7 @@ func (a *Action) Command(target, key string) (workflow.Command, error) {
 	if err != nil {
 		return workflow.Command{}, fmt.Errorf("target %q: %w", target, err)
 	}
-	c := workflow.Command{Kind: a.Kind, Actor: a.Actor, Key: key, Payload: a.Payload}
+	c := workflow.Command{Kind: a.Kind, Actor: a.Actor, Key: key, Payload: a.Payload, Retry: a.Retry}
 	switch a.Kind {
 	case workflow.KindResume, workflow.KindSuspend, workflow.KindCancel, workflow.KindRedrive:
 		c.Case = workitem.CaseID(id)

@@ -148,7 +148,8 @@ func (v *visit) wait(kind Kind) Wait {
 func (v *visit) ofItem(kind Kind, it *workitem.Item) Wait {
 	w := v.wait(kind)
 	w.Task, w.Item, w.Label, w.State, w.Queue, w.Attempt = it.Task, it.ID, it.Label(), it.State.String(), it.Queue, it.Attempt
-	w.Attempts = v.attempts(it.Task, "")
+	w.Retry, _ = activities.RetryOfItem(it) // the integrity check reports one that cannot be read
+	w.Attempts = v.attemptsOf(it, w.Retry)
 	if p := v.c.Item(it.Predecessor); p != nil {
 		w.Failure = p.Failure
 	}
@@ -211,6 +212,21 @@ func (v *visit) loaded() bool {
 	return v.in.Definition == nil || v.in.Definition(v.c.Fingerprint) != nil
 }
 
+// attemptsOf returns the maximum number of attempts of an item, with those before the repair that gave it its own policy; 0 if it is
+// not known.
+func (v *visit) attemptsOf(it *workitem.Item, own *activities.ItemRetry) int {
+	n := v.attempts(it.Task, "")
+	switch {
+	case own == nil:
+		return n
+	case own.Attempts != nil:
+		return own.Before + *own.Attempts
+	case n == 0:
+		return 0
+	}
+	return own.Before + n
+}
+
 // attempts returns the maximum number of attempts of an item or of a function call; 0 if it is not known.
 func (v *visit) attempts(task, call string) int {
 	if v.in.Definition == nil {
@@ -224,7 +240,10 @@ func (v *visit) attempts(task, call string) int {
 		return f.Retry.Attempts
 	}
 	if t, ok := v.c.Net.TaskByName(task); ok && int(t) < len(d.Tasks) {
-		return d.Tasks[t].Retry.Attempts
+		info := activities.CaseInfo{ID: v.c.ID, Workflow: v.c.Workflow, Options: v.c.Options}
+		if p, err := workflow.RetryOf(info, d.Tasks[t].Retry); err == nil {
+			return p.Attempts
+		}
 	}
 	return 0
 }

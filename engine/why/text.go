@@ -191,9 +191,17 @@ func attempt(w *Wait) string {
 	case w.Attempt < 2:
 		return ""
 	case w.Attempts > 0:
-		return fmt.Sprintf(", attempt %d of %d", w.Attempt, w.Attempts)
+		return fmt.Sprintf(", attempt %d of %d", w.Attempt, w.Attempts) + policy(w)
 	}
-	return fmt.Sprintf(", attempt %d", w.Attempt)
+	return fmt.Sprintf(", attempt %d", w.Attempt) + policy(w)
+}
+
+// policy adds what a repair changed of the retry policy.
+func policy(w *Wait) string {
+	if w.Retry == nil {
+		return ""
+	}
+	return " (retry policy changed by a repair: " + w.Retry.String() + ")"
 }
 
 func failed(w *Wait) string {

@@ -16,6 +16,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/schedule"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
@@ -152,6 +153,8 @@ type Wait struct {
 	Attempt  int               `json:"attempt,omitempty"`  // the current or next attempt, from 1
 	Attempts int               `json:"attempts,omitempty"` // the maximum number of attempts; 0 if it is not known
 	Failure  *workitem.Failure `json:"failure,omitempty"`  // of the last attempt
+
+	Retry *activities.ItemRetry `json:"retry,omitempty"` // what a repair changed of the retry policy; nil for nothing
 
 	Since   time.Time `json:"since,omitzero"`
 	Until   time.Time `json:"until,omitzero"` // when it happens by itself, or the deadline

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/store/state"
@@ -118,6 +119,8 @@ func (d *Describer) words(e state.Change, at time.Time) string {
 		return d.itemOpened(e.Item, at)
 	case *state.ItemMoved:
 		return d.itemMoved(e)
+	case *state.RetryChanged:
+		return "retry policy of item " + d.item(e.Item) + retried(&workitem.Item{Retry: e.Retry})
 	case *state.JobOpened:
 		d.jobs[e.Job.ID] = e.Job
 		return d.job(e.Job) + " scheduled" + due(e.Job.Due, at)
@@ -221,7 +224,19 @@ func (d *Describer) itemOpened(it *workitem.Item, at time.Time) string {
 	if it.Due.After(at) {
 		line += due(it.Due, at)
 	}
+	if own, err := activities.RetryOfItem(it); err == nil && own != nil && own.Attempt(it) == 1 {
+		line += ", retry policy" + retried(it)
+	}
 	return line + showing(" with ", it.Input)
+}
+
+// retried describes the retry policy that a repair gave an item.
+func retried(it *workitem.Item) string {
+	own, err := activities.RetryOfItem(it)
+	if err != nil || own == nil {
+		return " changed"
+	}
+	return " changed: " + own.String()
 }
 
 func (d *Describer) itemMoved(e *state.ItemMoved) string {

@@ -120,7 +120,7 @@ func sameItem(got, want *workitem.Item) bool {
 	return got.Case == want.Case && got.Task == want.Task && got.Generation == want.Generation && got.Number == want.Number &&
 		got.Attempt == want.Attempt && got.Predecessor == want.Predecessor && got.Successor == want.Successor &&
 		got.State == want.State && got.Queue == want.Queue && got.Priority == want.Priority && got.By == want.By &&
-		string(got.Input) == string(want.Input) && string(got.Output) == string(want.Output) &&
+		string(got.Input) == string(want.Input) && string(got.Output) == string(want.Output) && string(got.Retry) == string(want.Retry) &&
 		sameFailure(got.Failure, want.Failure) && got.Created.Equal(want.Created) && got.Due.Equal(want.Due) &&
 		got.Started.Equal(want.Started) && got.Ended.Equal(want.Ended)
 }

@@ -161,6 +161,7 @@ func TestEachRuleIsReported(t *testing.T) {
 		{"I7", "runs on another definition", "UPDATE cases SET fingerprint = (SELECT fingerprint FROM cases WHERE id = " + calling +
 			") WHERE id = " + waiting},
 		{"I7", "item ", "UPDATE work_items SET state = 'failed' WHERE id = " + review},
+		{"I7", "item ", "UPDATE work_items SET retry = '{}' WHERE id = " + review},
 		{"I7", "has 1 items in the tables, and 2", "DELETE FROM work_items WHERE id = " + review},
 		{"I7", "job ", "UPDATE jobs SET fence = 9"},
 		{"I7", "step ", "UPDATE steps SET result = '9' WHERE name = 'first'"},
@@ -180,6 +181,7 @@ func TestEachRuleIsReported(t *testing.T) {
 		{"I8", "and not in the journal of its root case", "CREATE TEMP TABLE copy AS SELECT * FROM cases WHERE id = " + child + "; UPDATE copy SET id = " + nowhere +
 			"; INSERT INTO cases SELECT * FROM copy"},
 		{"I9", "which is completed", added(article, `'{"e":"item","item":"' || `+draft+` || '","action":"cancel","to":"canceled","at":1}'`)},
+		{"I9", "gives item", added(article, `'{"e":"retry","item":"' || `+draft+` || '","retry":{}}'`)},
 		{"I9", "which is failed", added(article, `'{"e":"case-ended","to":"failed"},{"e":"task","task":"review","to":"canceled","gen":1}'`)},
 		{"I9", "suspends case", added(article, `'{"e":"case-ended","to":"failed"},{"e":"case-suspended","at":1}'`)},
 		{"I9", "resumes task 1 of case", added(article, `'{"e":"case-ended","to":"failed"},{"e":"task-resumed","task":"review","gen":1}'`)},

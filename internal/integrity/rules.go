@@ -34,6 +34,10 @@ func (c *checker) rules(f *family, e *store.Entry, event state.Change) {
 			c.breach("I6", "journal entry %d: task %s of case %s produces tokens, and is %s",
 				e.Seq, k.Net.TaskName(event.Task), k.ID, k.Tasks[event.Task].State)
 		}
+	case *state.RetryChanged:
+		if _, it := f.tree.Item(event.Item); it == nil || it.State.Final() {
+			c.breach("I9", "journal entry %d gives item %s a retry policy, which is not there, or has ended", e.Seq, event.Item)
+		}
 	case *state.ItemMoved:
 		_, it := f.tree.Item(event.Item) // in its state after an earlier event of the same entry
 		if it == nil {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
@@ -112,6 +113,8 @@ type Item struct {
 	Output      json.RawMessage `json:"output,omitempty"`
 
 	Failure *workitem.Failure `json:"failure,omitempty"`
+
+	Retry *activities.ItemRetry `json:"retry,omitempty"` // the changes of a repair to the retry policy of the task, with the attempts before it
 }
 
 // OfItem is the JSON form of a work item.
@@ -121,8 +124,18 @@ func OfItem(it *store.ItemRow) Item {
 		Generation: it.Generation, Number: it.Number, State: it.State.String(), Attempt: it.Attempt,
 		Predecessor: it.Predecessor, Successor: it.Successor, Queue: it.Queue, Priority: it.Priority, By: it.By,
 		Created: it.Created, Due: it.Due, Started: it.Started, Ended: it.Ended, Input: it.Input, Output: it.Output,
-		Failure: it.Failure,
+		Failure: it.Failure, Retry: retryOf(it.Item),
 	}
+}
+
+// retryOf returns the retry policy that a repair gave an item; nil if it has none, or one that cannot be read, which the
+// integrity check reports.
+func retryOf(it *workitem.Item) *activities.ItemRetry {
+	r, err := activities.RetryOfItem(it)
+	if err != nil {
+		return nil
+	}
+	return r
 }
 
 // Job is the JSON form of a job.

@@ -134,6 +134,7 @@ func itemChanges(l []itemRow) []any {
 		texts(l, func(r itemRow) string { return r.v.By }),
 		optionalTimes(l, func(r itemRow) time.Time { return r.v.Started }),
 		optionalTimes(l, func(r itemRow) time.Time { return r.v.Ended }),
+		optionalTexts(l, func(r itemRow) json.RawMessage { return r.v.Retry }),
 	}
 }
 

@@ -75,7 +75,7 @@ func (w *rowWriter) writeItem(it *workitem.Item) error {
 		textOf(it.Predecessor), state.Micros(it.Created), timeOf(it.Due), jsonOf(it.Input), it.Queue,
 		int64(it.Priority),
 		it.State.String(), textOf(it.Successor), jsonOf(it.Output), failureOf(it.Failure), it.By, timeOf(it.Started),
-		timeOf(it.Ended))
+		timeOf(it.Ended), jsonOf(it.Retry))
 }
 
 func (w *rowWriter) writeJob(j *state.Job) error {

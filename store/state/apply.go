@@ -65,6 +65,8 @@ func (t *Tree) Apply(e Change) error {
 		return t.openItem(c, e.Item)
 	case *ItemMoved:
 		return t.moveItem(c, e)
+	case *RetryChanged:
+		return t.changeRetry(c, e)
 	// It goes into the case and into the list of what the command has changed, from which the store writes its row.
 	case *JobOpened:
 		c.Jobs.put(e.Job)
@@ -263,6 +265,17 @@ func (t *Tree) moveItem(c *Case, e *ItemMoved) error {
 			}
 		}
 	}
+	t.putItem(c, &n)
+	return nil
+}
+
+func (t *Tree) changeRetry(c *Case, e *RetryChanged) error {
+	it := c.Items.Get(e.Item)
+	if it == nil || !it.State.Live() {
+		return fmt.Errorf("item %s of case %s, which is given a retry policy, is not live", e.Item, c.ID)
+	}
+	n := *it
+	n.Retry = e.Retry
 	t.putItem(c, &n)
 	return nil
 }

@@ -116,6 +116,13 @@ type ItemMoved struct {
 	At      time.Time
 }
 
+// RetryChanged says that a repair gave a live work item another retry policy.
+type RetryChanged struct {
+	Case  workitem.CaseID
+	Item  workitem.ID
+	Retry json.RawMessage // see workitem.Item.Retry
+}
+
 // JobOpened says that a job was created.
 type JobOpened struct{ Job *Job }
 
@@ -183,6 +190,7 @@ func (e *TokensMoved) of() workitem.CaseID   { return e.Case }
 func (e *Removed) of() workitem.CaseID       { return e.Case }
 func (e *ItemOpened) of() workitem.CaseID    { return e.Item.Case }
 func (e *ItemMoved) of() workitem.CaseID     { return e.Case }
+func (e *RetryChanged) of() workitem.CaseID  { return e.Case }
 func (e *JobOpened) of() workitem.CaseID     { return e.Job.Case }
 func (e *JobMoved) of() workitem.CaseID      { return e.Case }
 func (e *StepOpened) of() workitem.CaseID    { return e.Step.Case }

@@ -41,6 +41,7 @@ const (
 	wordRemoved       = "removed"
 	wordItemOpened    = "item-opened"
 	wordItem          = "item"
+	wordRetry         = "retry"
 	wordJobOpened     = "job-opened"
 	wordJob           = "job"
 	wordStepOpened    = "step-opened"
@@ -130,6 +131,9 @@ func appendEvent(dst []byte, e Change, t *Tree) []byte {
 		dst = appendItemOpened(head(dst, t, wordItemOpened, e.Item.Case), e.Item)
 	case *ItemMoved:
 		dst = appendItemMoved(head(dst, t, wordItem, e.Case), e)
+	case *RetryChanged:
+		dst = key(head(dst, t, wordRetry, e.Case), "item", e.Item)
+		dst = raw(dst, "retry", e.Retry)
 	case *JobOpened:
 		dst = appendJobOpened(head(dst, t, wordJobOpened, e.Job.Case), t, e.Job)
 	case *JobMoved:
@@ -188,6 +192,7 @@ func appendItemOpened(dst []byte, it *workitem.Item) []byte {
 	dst = num(dst, "attempt", int64(it.Attempt))
 	dst = key(dst, "predecessor", it.Predecessor)
 	dst = key(dst, "successor", it.Successor)
+	dst = raw(dst, "retry", it.Retry)
 	dst = raw(dst, "input", it.Input)
 	dst = raw(dst, "output", it.Output)
 	dst = failure(dst, "failure", it.Failure)

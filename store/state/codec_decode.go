@@ -52,6 +52,7 @@ type wire struct {
 	Into        []string           `json:"into"`
 	Left        []string           `json:"left"`
 	Condition   string             `json:"condition"`
+	Retry       json.RawMessage    `json:"retry"`
 	Input       json.RawMessage    `json:"input"`
 	Output      json.RawMessage    `json:"output"`
 	Failure     *workitem.Failure  `json:"failure"`
@@ -179,6 +180,8 @@ func (d *decoder) change(w *wire) (Change, error) {
 		return itemOpened(w)
 	case wordItem:
 		return itemMoved(w)
+	case wordRetry:
+		return &RetryChanged{Case: w.Case, Item: w.Item, Retry: w.Retry}, nil
 	case wordJobOpened:
 		return jobOpened(w)
 	case wordJob:
@@ -297,7 +300,7 @@ func itemOpened(w *wire) (Change, error) {
 	state, err := workitem.ParseState(w.To)
 	return &ItemOpened{Item: &workitem.Item{
 		ID: w.Item, Case: w.Case, Task: w.Task, Generation: w.Gen, Number: int(w.N), State: state, Attempt: w.Attempt,
-		Predecessor: w.Predecessor, Successor: w.Successor, Input: w.Input, Output: w.Output, Failure: w.Failure,
+		Predecessor: w.Predecessor, Successor: w.Successor, Retry: w.Retry, Input: w.Input, Output: w.Output, Failure: w.Failure,
 		Queue: w.Queue, Priority: w.Priority, By: w.By, Created: time.Time(w.At), Due: time.Time(w.Due),
 		Started: time.Time(w.Started), Ended: time.Time(w.Ended),
 	}}, err

@@ -89,6 +89,7 @@ var readers = map[string]func(*scanner, *wire){
 	"into":        func(s *scanner, w *wire) { s.strings(&w.Into) },
 	"left":        func(s *scanner, w *wire) { s.strings(&w.Left) },
 	"condition":   func(s *scanner, w *wire) { s.text(&w.Condition) },
+	"retry":       func(s *scanner, w *wire) { s.raw(&w.Retry) },
 	"input":       func(s *scanner, w *wire) { s.raw(&w.Input) },
 	"output":      func(s *scanner, w *wire) { s.raw(&w.Output) },
 	"failure":     func(s *scanner, w *wire) { s.other(&w.Failure) },

@@ -170,8 +170,11 @@ func anEvent(t *rapid.T) state.Change {
 			Output: aPayload.Draw(t, "output"), Failure: aFailure(t), Queue: aText.Draw(t, "queue"),
 			Priority: rapid.IntRange(-9, 9).Draw(t, "priority"), By: aText.Draw(t, "by"), Created: aTime(t),
 			Due:     aTime(t),
-			Started: aTime(t), Ended: aTime(t)}}
+			Started: aTime(t), Ended: aTime(t), Retry: aPayload.Draw(t, "retry")}}
 	case 7:
+		if rapid.Bool().Draw(t, "retry") {
+			return &state.RetryChanged{Case: caseID, Item: anID[workitem.ID](t), Retry: aPayload.Draw(t, "policy")}
+		}
 		return &state.ItemMoved{Case: caseID, Item: anID[workitem.ID](t), Action: workitem.Action(rapid.IntRange(1,
 			6).Draw(t, "action")),
 			To: aState(t), Output: aPayload.Draw(t, "output"), Failure: aFailure(t), By: aText.Draw(t, "by"),

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -232,7 +233,10 @@ func (b *Batch) Fail(root, id workitem.CaseID, f *workitem.Failure) {
 	c, it, j := b.live(root, id)
 	again := &workitem.Item{ID: b.ids.NewID(now), Case: id, Task: it.Task, Generation: it.Generation,
 		Number: it.Number + 1, State: workitem.Initialized, Attempt: it.Attempt + 1, Predecessor: it.ID,
-		Input: it.Input, Queue: it.Queue, Created: now, Due: now.Add(time.Hour)}
+		Input: it.Input, Queue: it.Queue, Created: now, Due: now.Add(time.Hour), Retry: it.Retry}
+	if again.Attempt%3 == 0 { // as after a repair
+		again.Retry = json.RawMessage(fmt.Sprintf(`{"attempts":%d,"before":%d}`, again.Attempt, it.Attempt))
+	}
 	job := &state.Job{ID: b.ids.NewJobID(now), Case: id, Root: root, Task: it.Task, Generation: it.Generation,
 		Item: again.ID, Kind: state.JobRun, State: state.JobPending, Due: again.Due, Created: now}
 	b.do(root, "item fail", append(b.endSteps(c),
@@ -241,6 +245,7 @@ func (b *Batch) Fail(root, id workitem.CaseID, f *workitem.Failure) {
 		&state.ItemMoved{Case: id, Item: it.ID, Action: workitem.Fail, To: workitem.Failed, Failure: f, By: "worker/1",
 			At: now},
 		&state.ItemOpened{Item: again}, &state.JobOpened{Job: job},
+		&state.RetryChanged{Case: id, Item: again.ID, Retry: json.RawMessage(fmt.Sprintf(`{"initial":%d}`, again.Number))},
 		&state.Noted{Case: id, Task: -1, Code: state.NoteIncident, Text: "a \"failure\" was\nnoted"})...)
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/tasq-dev/tasq/admin/internal/access"
 	"github.com/tasq-dev/tasq/admin/internal/selection"
 	"github.com/tasq-dev/tasq/engine/bulk"
+	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
@@ -25,6 +26,7 @@ type bulkStart struct {
 	Until   string              `json:"until,omitempty"`   // the newest id of the filter that counts, as a count answers it
 	Payload json.RawMessage     `json:"payload,omitempty"`
 	Reason  string              `json:"reason,omitempty"`
+	Retry   *retry.Changes      `json:"retry,omitempty"` // of a retry or resume: changes of the retry policy
 	Count   bool                `json:"count,omitempty"` // only count
 }
 
@@ -184,7 +186,7 @@ func (a *API) runBulk(r *http.Request, b *bulkStart, targets []string, key strin
 			return workitem.CaseID{}, fmt.Errorf("target %q: %w: %w", target, err, workflow.ErrBadCommand)
 		}
 	}
-	run, err := a.Bulk.Start(r.Context(), a.Backend, bulk.Action{Kind: b.Kind, Payload: b.Payload, Reason: b.Reason, Actor: u.Name}, targets, opts...)
+	run, err := a.Bulk.Start(r.Context(), a.Backend, bulk.Action{Kind: b.Kind, Payload: b.Payload, Reason: b.Reason, Actor: u.Name, Retry: b.Retry}, targets, opts...)
 	return run.ID, err
 }
 

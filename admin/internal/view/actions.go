@@ -47,7 +47,7 @@ var actions = map[string]action{
 	"suspend": {kind: workflow.KindSuspend, target: "case", title: "Suspend the case", do: "Suspend the case", shows: true,
 		about: "No work of the case starts until it is resumed. Running work may finish.", fields: []field{reasonField}},
 	"resume": {kind: workflow.KindResume, target: "case", title: "Resume the case", do: "Resume the case", shows: true,
-		about: "The case continues where it stopped: completed work stays completed, and failed work is retried.", fields: []field{inputField, reasonField}},
+		about: "The case continues where it stopped: completed work stays completed, and failed work is retried.", fields: repairFields(inputField, reasonField)},
 	"move": {kind: workflow.KindMove, target: "case", title: "Move a token", do: "Move it", checks: true,
 		about: "Changes the state of the case. The task that the token leaves is canceled with its work, and the task that it enters is enabled. A move after which the " +
 			"case could not end is rejected.",
@@ -71,7 +71,7 @@ var actions = map[string]action{
 		about:  "Sends the value to every step that waits for the topic now, and starts a case of each workflow that subscribes to it.",
 		fields: []field{{Name: "event", Label: "Topic", Required: true}, valueField}},
 	"retry": {kind: workflow.KindRetry, target: "item", title: "Retry now", do: "Retry", shows: true,
-		about: "Retries the work at once. If the item failed its case, the case is resumed.", fields: []field{inputField, reasonField}},
+		about: "Retries the work at once. If the item failed its case, the case is resumed.", fields: repairFields(inputField, reasonField)},
 	"retry-incident": {kind: workflow.KindRetryIncident, target: "incident", title: "Retry now", do: "Retry",
 		about: "Runs the timer, the function or the handler again, at once.", fields: []field{reasonField}},
 	"skip": {kind: workflow.KindSkip, target: "item", title: "Skip the work", do: "Skip it",
@@ -166,6 +166,11 @@ func (a *action) command(form url.Values, actor string) (workflow.Command, error
 	}
 	if a.kind == workflow.KindStart {
 		if err := readStart(&c, form); err != nil {
+			return c, err
+		}
+	}
+	if a.kind == workflow.KindRetry || a.kind == workflow.KindResume {
+		if err := readPolicy(&c, form); err != nil {
 			return c, err
 		}
 	}

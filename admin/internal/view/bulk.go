@@ -98,8 +98,12 @@ func (s *Site) showBulk(w http.ResponseWriter, r *http.Request, status int, prob
 		fields = append(fields, field{Name: "confirm", Label: "Type the number " + n + " to confirm", Required: true})
 	}
 	for _, f := range fields {
-		if f.Name != "route" {
-			f.Value = r.Form.Get(f.Name)
+		f.Value = r.Form.Get(f.Name)
+		switch {
+		case f.Name == "route":
+		case f.Advanced:
+			p.Advanced, p.Unfolded = append(p.Advanced, f), p.Unfolded || f.Value != ""
+		default:
 			p.Fields = append(p.Fields, f)
 		}
 	}
@@ -139,10 +143,14 @@ func (s *Site) startBulk(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	u := access.UserOf(r.Context())
-	template, err := a.command(url.Values{a.target: {sel.Targets[0]}, "payload": {r.Form.Get("payload")}}, u.Name)
+	values := url.Values{a.target: {sel.Targets[0]}, "payload": {r.Form.Get("payload")}}
+	for _, f := range policyFields {
+		values.Set(f.Name, r.Form.Get(f.Name))
+	}
+	template, err := a.command(values, u.Name)
 	var run workitem.CaseID
 	if err == nil {
-		run, err = s.runBulk(r, bulk.Action{Kind: a.kind, Payload: template.Payload, Reason: r.Form.Get("reason"), Actor: u.Name}, sel.Targets)
+		run, err = s.runBulk(r, bulk.Action{Kind: a.kind, Payload: template.Payload, Reason: r.Form.Get("reason"), Actor: u.Name, Retry: template.Retry}, sel.Targets)
 	}
 	if err != nil {
 		status, _ := api.StatusOf(err)

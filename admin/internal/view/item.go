@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
@@ -77,7 +78,7 @@ func (s *Site) item(r *Request) (*Page, error) {
 			s.crumb(of), {Text: it.Label()}},
 		Buttons: s.itemButtons(r, it.Item, len(open) > 0)}
 	b := body{Failure: failureText(it.Failure), Fields: []Cell{labeled("case", idLink(it.Case.String(), s.Link("/cases/"+it.Case.String()))), labeled("key", text(printable.Line(of.Key))),
-		labeled("task", text(it.Task)), labeled("attempt", number(int64(it.Attempt))), labeled("queue", text(queueName(it.Queue))),
+		labeled("task", text(it.Task)), labeled("attempt", number(int64(it.Attempt))), labeled("retry policy changed by a repair", text(retryOf(it.Item))), labeled("queue", text(queueName(it.Queue))),
 		labeled("priority", number(int64(it.Priority))), labeled("by", text(it.By)), labeled("created", at(it.Created)), labeled("due", at(it.Due)),
 		labeled("started", at(it.Started)), labeled("ended", at(it.Ended)), labeled("took", took(it.Started, it.Ended))},
 		Payloads: payloads(payloadPart{"Input", it.Input}, payloadPart{"Output", it.Output}, payloadPart{"Details of the failure", failureDetails(it.Failure)})}
@@ -99,6 +100,15 @@ func (s *Site) item(r *Request) (*Page, error) {
 		parts = append(parts, Part{ID: "steps", Template: "tablepart", Data: steps})
 	}
 	return &Page{Title: it.Label(), Nav: "Items", Live: true, Parts: parts}, nil
+}
+
+// retryOf describes the retry policy that a repair gave an item; "" if it has none.
+func retryOf(it *workitem.Item) string {
+	own, err := activities.RetryOfItem(it)
+	if err != nil || own == nil {
+		return ""
+	}
+	return own.String()
 }
 
 // workOf returns the jobs and the steps of an item.

@@ -46,7 +46,7 @@ func (x *Executor) resume(tx *commit.Tx, c *workflow.Command, o commit.Operation
 		return workflow.Result{}, err
 	}
 	return repair(tx, u, o, func(m *kernel.Machine) (r workflow.Result, err error) {
-		if r.Case, err = m.Resume(c.Case, c.Payload); err != nil {
+		if r.Case, err = m.Resume(c.Case, c.Payload, c.Retry); err != nil {
 			return r, err
 		}
 		return r, m.NoteReason(r.Case, c.Reason)
@@ -64,7 +64,7 @@ func (x *Executor) repairItem(tx *commit.Tx, c *workflow.Command, o commit.Opera
 		switch {
 		case err != nil:
 		case c.Kind == workflow.KindRetry:
-			item, err = m.Retry(c.Item, c.Payload)
+			item, err = m.Retry(c.Item, c.Payload, c.Retry)
 		case c.Kind == workflow.KindGiveUp:
 			item, err = c.Item, m.GiveUpItem(c.Item)
 		default:

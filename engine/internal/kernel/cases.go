@@ -172,7 +172,7 @@ func (m *Machine) childMoved(id workitem.CaseID, from, to workitem.State, judge 
 		if err != nil {
 			return err
 		}
-		steps := []step{m.changeHook(parent.ID, t, c.Generation, spec, func(change *activities.Change) {
+		steps := []step{m.changeHook(parent.ID, t, c.Generation, spec, false, func(change *activities.Change) {
 			change.Child, change.Workflow, change.From, change.To = id, c.Workflow, from, to
 		}), m.releaseRequested}
 		if judge && to.Final() {

@@ -108,6 +108,10 @@ func (f *fork) change(c state.Change) (state.Change, error) {
 		mail := *c.Message
 		mail.ID, mail.Case, mail.Step = as(f, mail.ID), as(f, mail.Case), as(f, mail.Step)
 		return &state.MessageSent{Message: &mail}, nil
+	case *state.RetryChanged:
+		n := *c
+		n.Case, n.Item = as(f, n.Case), as(f, n.Item)
+		return &n, nil
 	case *state.ItemMoved:
 		n := *c
 		n.Case, n.Item = as(f, n.Case), as(f, n.Item)

@@ -44,11 +44,15 @@ func (m *Machine) taskHook(
 }
 
 // changeHook returns the step that notifies a task of the change of an item or a child case. The details are filled in
-// when it runs, from the tree at that time, in which the item has its output or failure.
+// when it runs, from the tree at that time, in which the item has its output or failure. An item to which a repair gave a retry
+// policy is retried also if its task has none.
 func (m *Machine) changeHook(
-	id workitem.CaseID, t net.TaskID, generation int, spec *workflow.Task, fill func(*activities.Change),
+	id workitem.CaseID, t net.TaskID, generation int, spec *workflow.Task, repaired bool, fill func(*activities.Change),
 ) step {
 	hook := spec.Hooks.OnWorkItemStateChanged
+	if repaired {
+		hook = thenAsRepaired(hook)
+	}
 	if hook == nil {
 		return nil
 	}
@@ -57,6 +61,18 @@ func (m *Machine) changeHook(
 		change := activities.NewChange(m.activation(c, t, generation), spec.Function)
 		fill(change)
 		return m.call(c, t, "onWorkItemStateChanged", func(ctx context.Context) error { return hook(ctx, change) })
+	}
+}
+
+// thenAsRepaired calls the activities of a task, which may be nil, and then retries the item as its repair says.
+func thenAsRepaired(hook func(context.Context, *activities.Change) error) func(context.Context, *activities.Change) error {
+	return func(ctx context.Context, c *activities.Change) error {
+		if hook != nil {
+			if err := hook(ctx, c); err != nil {
+				return err
+			}
+		}
+		return activities.RetryAsRepaired(ctx, c)
 	}
 }
 

@@ -34,6 +34,11 @@ func (m *Machine) openItem(id workitem.CaseID, t net.TaskID, generation int, n a
 		return nil, fmt.Errorf("a work item of task %s: %w", c.Net.TaskName(t), err)
 	}
 	it := m.newItem(c, t, generation, spec, n)
+	if n.Retry != nil {
+		if it.Retry, err = n.Retry.Encode(); err != nil {
+			return nil, err
+		}
+	}
 	if spec.HasWorker() && n.Queue == "" {
 		if it.Queue, err = queueOf(c, it.Queue); err != nil {
 			return nil, err
@@ -125,7 +130,7 @@ func (m *Machine) newItem(
 		it.Due = m.now.Add(n.After)
 	}
 	if n.Predecessor != nil {
-		it.Attempt, it.Predecessor = n.Predecessor.Attempt+1, n.Predecessor.ID
+		it.Attempt, it.Predecessor, it.Retry = n.Predecessor.Attempt+1, n.Predecessor.ID, n.Predecessor.Retry
 	}
 	return it
 }
@@ -314,8 +319,8 @@ func (m *Machine) moved(
 	if mv.calls < taskHookOnly {
 		steps = append(steps, m.itemHook(id, t, it.ID, a, spec))
 	}
-	if mv.calls < noCallbacks && spec.Hooks.OnWorkItemStateChanged != nil && (to == workitem.Failed || !spec.OnlyFailures) {
-		steps = append(steps, m.changeHook(id, t, generation, spec, func(change *activities.Change) {
+	if mv.calls < noCallbacks && (to == workitem.Failed || !spec.OnlyFailures) {
+		steps = append(steps, m.changeHook(id, t, generation, spec, to == workitem.Failed && it.Retry != nil, func(change *activities.Change) {
 			change.Item, change.From, change.To = m.tree.Case(id).Item(it.ID), from, to
 		}))
 	}

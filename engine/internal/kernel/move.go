@@ -31,7 +31,7 @@ func (m *Machine) Move(id workitem.CaseID, from, to string, force bool) error {
 		return fmt.Errorf("case %s: %w", id, ErrNotFound)
 	}
 	if c.State == state.CaseFailed {
-		if _, err := m.Resume(id, nil); err != nil {
+		if _, err := m.Resume(id, nil, nil); err != nil {
 			return err
 		}
 		c = m.tree.Case(id)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/tasq-dev/tasq/activities"
+	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
@@ -15,6 +17,7 @@ import (
 //
 //	item is                               Retry                           Skip
 //	live, waits for its next attempt      the attempt is due now          completed with the output
+//	not started; another policy is given  likewise, with that policy        -
 //	live, its job was given up            failed; a fresh one             completed with the output
 //	failed, its case goes on              a fresh one                     a fresh one, which completes
 //	failed or canceled with its case      the case is resumed, with one   the same; the fresh one completes
@@ -30,18 +33,69 @@ func (m *Machine) NoteReason(id workitem.CaseID, reason *workitem.Failure) error
 
 // Retry retries the work of an item now. An item that waits for its next attempt gets it at once. An item that failed,
 // or whose job was given up, is replaced by a new one, with another input if one is given; if its case failed, the case
-// is resumed. It returns the item that is tried.
+// is resumed. It returns the item that is tried. Changes of the retry policy, if given, are for that item and its retries,
+// whose attempts count anew.
 //
-// The error wraps [workflow.ErrNotFailed] if the item did not fail and waits for nothing.
-func (m *Machine) Retry(id workitem.ID, input json.RawMessage) (workitem.ID, error) {
+// The error wraps [workflow.ErrNotFailed] if the item did not fail and waits for nothing, and [workflow.ErrBadCommand] if the
+// changed policy is invalid.
+func (m *Machine) Retry(id workitem.ID, input json.RawMessage, policy *retry.Changes) (workitem.ID, error) {
 	c, it := m.tree.Item(id)
 	if it == nil {
 		return id, fmt.Errorf("work item %s: %w", id, ErrNotFound)
 	}
-	if it.State.Live() && len(input) == 0 && m.bringForward(c, it) {
-		return id, m.run(0)
+	if it.State.Live() && len(input) == 0 {
+		waits := m.bringForward(c, it)
+		if policy != nil && it.State == workitem.Initialized {
+			if err := m.changeRetry(c, it, policy); err != nil {
+				return id, err
+			}
+			waits = true
+		}
+		if waits {
+			return id, m.run(0)
+		}
 	}
-	return m.replace(c, it, input)
+	return m.replace(c, it, &resumption{item: id, input: input, policy: policy})
+}
+
+// changeRetry gives an item that was not started the changed policy. Its own attempt has not been made, and counts.
+func (m *Machine) changeRetry(c *state.Case, it *workitem.Item, policy *retry.Changes) error {
+	own, err := m.retryOf(c, it, policy, it.Attempt-1)
+	if err != nil {
+		return err
+	}
+	e := &state.RetryChanged{Case: c.ID, Item: it.ID}
+	if e.Retry, err = own.Encode(); err != nil {
+		return err
+	}
+	return m.emit(e)
+}
+
+// retryOf returns the retry policy of an item after a repair: the changes are made to those of earlier repairs, and the attempts
+// before do not count. It checks the result with the policy of the task, as far as that is known without calling its activities.
+func (m *Machine) retryOf(c *state.Case, it *workitem.Item, policy *retry.Changes, before int) (*activities.ItemRetry, error) {
+	earlier, err := activities.RetryOfItem(it)
+	if err != nil {
+		return nil, err
+	}
+	own := &activities.ItemRetry{Changes: *policy, Before: before}
+	if earlier != nil {
+		own.Changes = earlier.Then(*policy)
+	}
+	t, _ := c.Net.TaskByName(it.Task)
+	spec, err := m.spec(c, t)
+	if err != nil {
+		return nil, err
+	}
+	task, err := workflow.RetryOf(m.info(c), spec.Retry)
+	if err != nil {
+		return nil, err
+	}
+	if err := activities.Refused(activities.Retry(own.Of(task))); err != nil {
+		return nil, fmt.Errorf("%w: work item %s (%s/%s) cannot have this retry policy: %w", workflow.ErrBadCommand, it.ID, c.Workflow,
+			it.Label(), err)
+	}
+	return own, nil
 }
 
 // bringForward makes an item due now that waits for its time, and reports whether it waited.
@@ -57,8 +111,7 @@ func (m *Machine) bringForward(c *state.Case, it *workitem.Item) bool {
 }
 
 // replace opens a new item for one that failed, or whose job was given up; in the second case the old item fails.
-func (m *Machine) replace(c *state.Case, it *workitem.Item, input json.RawMessage) (workitem.ID, error) {
-	r := &resumption{item: it.ID, input: input}
+func (m *Machine) replace(c *state.Case, it *workitem.Item, r *resumption) (workitem.ID, error) {
 	t, _ := c.Net.TaskByName(it.Task)
 	failed := it.State == workitem.Failed || isLost(it.Failure) ||
 		it.State.Final() && slices.ContainsFunc(c.Jobs.Of(it.ID), isIncident)
@@ -135,7 +188,7 @@ func (m *Machine) Skip(id workitem.ID, output json.RawMessage, route []string) (
 	}
 	if it.State.Final() {
 		var err error
-		if id, err = m.replace(c, it, nil); err != nil {
+		if id, err = m.replace(c, it, &resumption{item: id}); err != nil {
 			return id, err
 		}
 		c, it = m.tree.Item(id)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/net"
+	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
@@ -50,11 +51,18 @@ type resumption struct {
 	item  workitem.ID     // the item that the input is for; zero for the failed one
 	input json.RawMessage // nil if every new item takes that of its predecessor
 	given int             // the number of items that have taken the input
+
+	policy *retry.Changes // of the retry policy of the items that replace failed ones; nil for none
+}
+
+// forItem reports whether what is given with the resume, an input or a policy, is for the item that replaces another one.
+func (r *resumption) forItem(it *workitem.Item) bool {
+	return r.item == it.ID || r.item.IsZero() && it.State == workitem.Failed
 }
 
 // inputOf returns the input of the new item that replaces another one.
 func (r *resumption) inputOf(it *workitem.Item) json.RawMessage {
-	if len(r.input) == 0 || r.item != it.ID && !(r.item.IsZero() && it.State == workitem.Failed) {
+	if len(r.input) == 0 || !r.forItem(it) {
 		return it.Input
 	}
 	r.given++
@@ -64,18 +72,19 @@ func (r *resumption) inputOf(it *workitem.Item) json.RawMessage {
 // Resume continues a suspended or failed case: a suspended one starts what is due, and a failed one continues where it
 // failed. If the cases above it failed with it, they continue too: the topmost of them is resumed, with everything
 // below it that the failure ended. An input, if given, is for the new item that replaces the failed one, of which there
-// must be exactly one. Resume returns the case that was resumed.
+// must be exactly one. Changes of the retry policy, if given, are for all that replace failed ones. Resume returns the case
+// that was resumed.
 //
 // The error wraps [workflow.ErrNotFailed] if the case is not suspended and did not fail, [activities.ErrInactive] if
 // nothing waits for it any more, and [workflow.ErrDeadEnd] if what it lost cannot be opened again.
-func (m *Machine) Resume(id workitem.CaseID, input json.RawMessage) (workitem.CaseID, error) {
+func (m *Machine) Resume(id workitem.CaseID, input json.RawMessage, policy *retry.Changes) (workitem.CaseID, error) {
 	if c := m.tree.Case(id); c != nil && c.Suspended != nil {
-		if len(input) > 0 {
-			return id, fmt.Errorf("%w: case %s is suspended, and goes on with the inputs that it has", workflow.ErrBadCommand, id)
+		if len(input) > 0 || policy != nil {
+			return id, fmt.Errorf("%w: case %s is suspended, and goes on with the inputs and retry policies that it has", workflow.ErrBadCommand, id)
 		}
 		return id, m.continueCase(c)
 	}
-	return m.resume(id, &resumption{input: input})
+	return m.resume(id, &resumption{input: input, policy: policy})
 }
 
 // resume opens again what the failure ended, and then checks what is only known afterwards: that the input was used,
@@ -293,6 +302,12 @@ func (m *Machine) succeed(id workitem.CaseID, t net.TaskID, it *workitem.Item, r
 	n := activities.NewItem{Input: r.inputOf(it), Predecessor: it, Queue: it.Queue, Priority: it.Priority, KeepSteps: true}
 	if it.Due.After(m.now) {
 		n.After = it.Due.Sub(m.now)
+	}
+	if r.policy != nil && r.forItem(it) {
+		var err error
+		if n.Retry, err = m.retryOf(m.tree.Case(id), it, r.policy, it.Attempt); err != nil {
+			return err
+		}
 	}
 	_, err := m.openItem(id, t, it.Generation, n)
 	return err

@@ -58,7 +58,7 @@ func ReadItem(r *Row) (*workitem.Item, error) {
 		Due:   r.Time(),
 		Input: r.JSON(), Queue: r.Text(), Priority: int(r.Number()),
 		State: parsed(r, "state of a work item", workitem.ParseState), Successor: ID[workitem.ID](r), Output: r.JSON(),
-		Failure: r.Failure(), By: r.Text(), Started: r.Time(), Ended: r.Time(),
+		Failure: r.Failure(), By: r.Text(), Started: r.Time(), Ended: r.Time(), Retry: r.JSON(),
 	}
 	return it, r.Err
 }

@@ -23,7 +23,7 @@ var (
 		[]string{"id", "case_id", "task", "generation", "number", "attempt", "predecessor", "created", "due", "input",
 			"queue",
 			"priority"},
-		[]string{"state", "successor", "output", "failure", "actor", "started", "ended"}}
+		[]string{"state", "successor", "output", "failure", "actor", "started", "ended", "retry"}}
 	Jobs = Table{"jobs",
 		[]string{"id", "case_id", "root", "task", "generation", "item", "kind", "name", "queue", "priority", "input",
 			"detached", "created"},

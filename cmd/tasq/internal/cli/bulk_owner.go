@@ -24,7 +24,7 @@ func (a *app) many(ctx context.Context, q *asking, targets []string, what string
 		return err
 	}
 	o := owning{a: a}
-	action := bulk.Action{Kind: q.command.Kind, Payload: q.command.Payload, Reason: q.reason, Actor: q.command.Actor}
+	action := bulk.Action{Kind: q.command.Kind, Payload: q.command.Payload, Reason: q.reason, Actor: q.command.Actor, Retry: q.command.Retry}
 	if q.queue {
 		return o.leaveAll(ctx, action, targets)
 	}

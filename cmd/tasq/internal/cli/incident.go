@@ -74,6 +74,9 @@ func (a *app) incidentAction(kind workflow.Kind, short, what, say string) *cobra
 		}
 		return a.countFirst(ctx, q, all, targets, "incident")
 	})
+	if kind == workflow.KindRetry {
+		q.policyFlags(cmd)
+	}
 	return cmd
 }
 
@@ -131,7 +134,7 @@ func (a *app) oneIncident(ctx context.Context, q *asking, item string) error {
 var also = map[workflow.Kind]string{workflow.KindRetry: ", or by its own id if it is about a timer, a function or a completion handler"}
 
 // alsoMany is the help on further uses of a selection.
-var alsoMany = map[workflow.Kind]string{workflow.KindRetry: " With --kind timer, function or handler, these jobs are retried themselves."}
+var alsoMany = map[workflow.Kind]string{workflow.KindRetry: " " + helpOfPolicy + " With --kind timer, function or handler, these jobs are retried themselves."}
 
 // ofJob makes the retry of an incident that is named by its own id that of its job.
 func (q *asking) ofJob(ctx context.Context, r store.Finder) error {

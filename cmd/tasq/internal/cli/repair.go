@@ -43,13 +43,14 @@ func (a *app) caseResume() *cobra.Command {
 	cmd.Short = "resume a suspended case, or a failed one where it failed"
 	cmd.Long = paragraph("Resume a case. A suspended case begins its due work. A failed case resumes where it failed: each work item that " +
 		"failed, or that was canceled because of the failure, is replaced by a new one; completed work stays completed. Cases above " +
-		"it that failed with it resume, too. --data is another input for the work item that failed, if it is only one. " + helpOfMany)
+		"it that failed with it resume, too. --data is another input for the work item that failed, if it is only one. " + helpOfPolicy + " " + helpOfMany)
 	cmd.Example = `  tasq case resume 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071 --reason "the supplier is back"
   tasq case resume 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071 --data '{"account":"2"}'
   tasq case resume --code supplier-down --workflow order --all --reason "the supplier is back"
   tasq case resume --suspended --workflow order --all`
 	q.repairing(cmd, "input of the new work item")
 	a.manyCases(cmd, q, workflow.KindResume)
+	q.policyFlags(cmd)
 	return cmd
 }
 
@@ -146,8 +147,10 @@ func (a *app) itemRetry() *cobra.Command {
 	cmd, q := a.itemRepair(workflow.KindRetry)
 	cmd.Short = "retry the work of an item now"
 	cmd.Long = paragraph("Retry the work of an item now. An item that waits for its next attempt begins it at once. An item that failed, " +
-		"or whose job was abandoned, is replaced by a new one; if it had failed its case, the case resumes. --data is another input.")
+		"or whose job was abandoned, is replaced by a new one; if it had failed its case, the case resumes. --data is another input. " + helpOfPolicy)
+	cmd.Example = `  tasq item retry 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071 --attempts 10 --wait 1m --reason "the supplier is slow"`
 	q.repairing(cmd, "input of the new work item")
+	q.policyFlags(cmd)
 	return cmd
 }
 
