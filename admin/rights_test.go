@@ -39,6 +39,7 @@ func (o *office) rights(t *testing.T) map[string]struct{ right, example, body st
 		"POST /api/v1/bulk/{id}":        {"suspend", "/api/v1/bulk/" + id, `{"do":"pause"}`},
 		"GET /act":                      {"cancel", "/act?kind=cancel&case=" + id, ""},
 		"GET /bulk":                     {"retry", "/bulk?kind=retry&workflow=bill", ""},
+		"GET /payload":                  {look, "/payload?part=input&case=" + id, ""},
 		"GET /live":                     {look, "/live", ""},
 		"GET /assets/{name}":            {look, "/assets/none", ""},
 		"GET /":                         {look, "/nowhere", ""},

@@ -2,6 +2,7 @@
 //
 //	go run ./pages -dir DIR            # a million items, and a case of a hundred thousand entries; minutes the first time
 //	go run ./pages -dir DIR -cases 5000 -entries 10000
+//	go run ./pages -dir DIR -check     # exits with 1 if a target of check.go is missed
 //	go run ./pages -postgres -cases 5000 -entries 10000
 //
 // The database is made in the folder, and used again by the next run that asks for the same sizes.
@@ -44,6 +45,7 @@ func start() error {
 	server := flag.Bool("postgres", false, "the database is on PostgreSQL: the server of TASQ_TEST_POSTGRES, or one that is started for this run")
 	think := flag.Duration("think", 3*time.Second, "how long a user looks at a case before the first look at its past")
 	only := flag.String("only", "", "ask for the addresses alone that this `expression` matches")
+	check := flag.Bool("check", false, "exit with 1 if a target is missed")
 	profile := flag.String("cpuprofile", "", "write a profile of the requests into this `file`")
 	flag.Parse()
 	if (*dir == "") != *server || flag.NArg() > 0 {
@@ -74,13 +76,19 @@ func start() error {
 	if err != nil {
 		return fmt.Errorf("-only: %w", err)
 	}
-	if err := profiled(*profile, func() error { return measure(ctx, pages, w.addresses(chosen), *rounds, *think) }); err != nil {
+	var t targets
+	if err := profiled(*profile, func() error { return measure(ctx, pages, w, &t, w.addresses(chosen), *rounds, *think) }); err != nil {
 		return err
 	}
-	if *viewers == 0 {
-		return nil
+	if *viewers > 0 {
+		if err := watch(ctx, e, pages, w, &t, *viewers, *length); err != nil {
+			return err
+		}
 	}
-	return watch(ctx, e, pages, w, *viewers, *length)
+	if *check {
+		return t.err()
+	}
+	return nil
 }
 
 // profiled calls f, and writes a profile of it into a file, if there is a name for one.

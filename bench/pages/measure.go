@@ -32,7 +32,7 @@ func (w *world) addresses(chosen *regexp.Regexp) []string {
 
 // measure asks for each address, and prints how long the server takes, by the clock and of a processor, and what it sends. With other programs on the
 // machine the processor is what counts.
-func measure(ctx context.Context, pages http.Handler, addresses []string, rounds int, think time.Duration) error {
+func measure(ctx context.Context, pages http.Handler, w *world, t *targets, addresses []string, rounds int, think time.Duration) error {
 	fmt.Printf("%-50s %9s %9s %9s %9s %9s\n", "address", "p50 ms", "p95 ms", "CPU ms", "kB", "kB sent")
 	for _, address := range addresses { // what a page remembers of the first time is part of what is measured
 		var took []time.Duration
@@ -60,6 +60,7 @@ func measure(ctx context.Context, pages http.Handler, addresses []string, rounds
 		}
 		slices.Sort(took)
 		ms := func(part int) float64 { return float64(took[(len(took)-1)*part/100].Microseconds()) / 1000 }
+		t.page(w, address, took[(len(took)-1)*95/100], time.Duration(each*float64(time.Millisecond)), sent)
 		fmt.Printf("%-50s %9.1f %9.1f %9.1f %9.1f %9.1f\n", brief(address), ms(50), ms(95), each, float64(whole)/1e3, float64(sent)/1e3)
 	}
 	return nil

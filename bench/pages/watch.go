@@ -35,7 +35,7 @@ type audience struct {
 
 // watch has viewers look at one case that changes, and prints how late they see it and what they cost. Viewers and server share the process, so the
 // memory is that of both.
-func watch(ctx context.Context, e *engine.Engine, pages http.Handler, w *world, viewers int, length time.Duration) error {
+func watch(ctx context.Context, e *engine.Engine, pages http.Handler, w *world, t *targets, viewers int, length time.Duration) error {
 	server := httptest.NewServer(pages)
 	defer server.Close()
 	ctx, stop := context.WithTimeout(ctx, length+time.Minute)
@@ -74,6 +74,7 @@ func watch(ctx context.Context, e *engine.Engine, pages http.Handler, w *world, 
 	}
 	fmt.Printf("%d viewers, %d changes: %d events, p50 %s, p99 %s, memory of viewers and server %.1f MB\n", viewers, int(length.Seconds()*perSecond), len(a.took),
 		a.took[len(a.took)/2].Round(time.Millisecond), a.took[len(a.took)*99/100].Round(time.Millisecond), (watching-before)/1e6)
+	t.viewers(a.took[len(a.took)/2], watching-before)
 	return nil
 }
 

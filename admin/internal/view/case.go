@@ -156,7 +156,7 @@ func (s *Site) caseTop(r *Request, c *shown) caseHead {
 	if !c.c.Predecessor.IsZero() {
 		h.Meta = append(h.Meta, labeled("restarts", idLink(c.c.Predecessor.String(), s.Link("/cases/"+c.c.Predecessor.String()))))
 	}
-	for _, data := range payloads(payloadPart{"input", identity.Input}, payloadPart{"result", identity.Output}) {
+	for _, data := range payloads(payloadPart{Title: "input", Raw: identity.Input}, payloadPart{Title: "result", Raw: identity.Output}) {
 		h.Meta = append(h.Meta, labeled(data.Title, payload(data.Raw)))
 	}
 	h.Failure = failureText(c.c.Failure)

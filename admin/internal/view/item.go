@@ -1,7 +1,6 @@
 package view
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -12,20 +11,10 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// payloadPart is a payload with its title.
-type payloadPart struct {
-	Title string
-	Raw   json.RawMessage
-}
-
 type body struct {
 	Fields   []Cell
 	Failure  string
 	Payloads []payloadPart
-}
-
-func payloads(parts ...payloadPart) []payloadPart {
-	return slices.DeleteFunc(parts, func(p payloadPart) bool { return len(p.Raw) == 0 })
 }
 
 func failureText(f *workitem.Failure) string {
@@ -33,13 +22,6 @@ func failureText(f *workitem.Failure) string {
 		return ""
 	}
 	return printable.Lines(f.String())
-}
-
-func failureDetails(f *workitem.Failure) json.RawMessage {
-	if f == nil {
-		return nil
-	}
-	return f.Details
 }
 
 // pathID parses an id in a path.
@@ -68,6 +50,7 @@ func (s *Site) item(r *Request) (*Page, error) {
 	if err != nil {
 		return nil, err
 	}
+	parts := s.downloads(itemParts(it.Item, r.Mask.Item(it.Item)), "item", id.String())
 	it = r.Mask.Row(it)
 	of, err := caseOf(r, nil, it.Case)
 	if err != nil {
@@ -81,25 +64,25 @@ func (s *Site) item(r *Request) (*Page, error) {
 		labeled("task", text(it.Task)), labeled("attempt", number(int64(it.Attempt))), labeled("retry policy changed by a repair", text(retryOf(it.Item))), labeled("queue", text(queueName(it.Queue))),
 		labeled("priority", number(int64(it.Priority))), labeled("by", text(it.By)), labeled("created", at(it.Created)), labeled("due", at(it.Due)),
 		labeled("started", at(it.Started)), labeled("ended", at(it.Ended)), labeled("took", took(it.Started, it.Ended))},
-		Payloads: payloads(payloadPart{"Input", it.Input}, payloadPart{"Output", it.Output}, payloadPart{"Details of the failure", failureDetails(it.Failure)})}
+		Payloads: parts}
 	b.Fields = slices.DeleteFunc(b.Fields, func(c Cell) bool { return c.Text == "" && c.Time.IsZero() })
-	parts := []Part{{ID: "head", Template: "casehead", Data: top}, {ID: "body", Template: "itembody", Data: b}}
+	page := []Part{{ID: "head", Template: "casehead", Data: top}, {ID: "body", Template: "itembody", Data: b}}
 	if len(chain) > 1 {
 		t := &Table{ID: "attempts", Title: "Attempts", Head: []string{"item", "state", "try", "queue", "by", "created", "took", "input or failure"}}
 		for _, a := range chain {
 			s.itemRow(t, r, r.Mask.Row(a), false)
 		}
-		parts = append(parts, Part{ID: "attempts", Template: "tablepart", Data: t})
+		page = append(page, Part{ID: "attempts", Template: "tablepart", Data: t})
 	}
 	jobs, steps, err := s.workOf(r, id)
 	if err != nil {
 		return nil, err
 	}
-	parts = append(parts, Part{ID: "jobs", Template: "tablepart", Data: jobs})
+	page = append(page, Part{ID: "jobs", Template: "tablepart", Data: jobs})
 	if len(jobs.Rows) > 0 { // without a job there is no step
-		parts = append(parts, Part{ID: "steps", Template: "tablepart", Data: steps})
+		page = append(page, Part{ID: "steps", Template: "tablepart", Data: steps})
 	}
-	return &Page{Title: it.Label(), Nav: "Items", Live: true, Parts: parts}, nil
+	return &Page{Title: it.Label(), Nav: "Items", Live: true, Parts: page}, nil
 }
 
 // retryOf describes the retry policy that a repair gave an item; "" if it has none.
@@ -201,7 +184,7 @@ func (s *Site) job(r *Request) (*Page, error) {
 		labeled("task", text(j.Task)), labeled("attempt", number(int64(j.Attempt))), labeled("crashes", number(int64(j.Crashes))),
 		labeled("queue", text(queueName(j.Queue))), labeled("worker", text(j.Owner)), labeled("lease", at(j.Lease)), labeled("due", at(j.Due)),
 		labeled("created", at(j.Created)), labeled("ended", at(j.Ended))},
-		Payloads: payloads(payloadPart{"Input", j.Input}, payloadPart{"Details of the failure", failureDetails(j.Failure)})}
+		Payloads: s.downloads(jobParts(found[0], j), "job", id.String())}
 	if !j.Item.IsZero() {
 		b.Fields = append(b.Fields, labeled("item", idLink(j.Item.String(), s.Link("/items/"+j.Item.String()))))
 	}

@@ -96,7 +96,7 @@ func (s *Site) schedule(r *Request) (*Page, error) {
 	b := body{Fields: []Cell{labeled("spec", text(d.Spec)), labeled("zone", text(d.Zone)), labeled("starts", link(d.Starts, s.Link("/workflows/"+escapePath(d.Starts)))),
 		labeled("declared by", text(by)), labeled("while a run goes on", text(d.Overlap)), labeled("of what was missed", text(d.CatchUp)),
 		labeled("left out since a run went on", number(int64(d.Skipped))), labeled("left out since nothing ran", number(int64(d.Missed)))},
-		Failure: failureText(d.Failure), Payloads: payloads(payloadPart{"Input of its cases", r.Mask.Payload("case", d.Starts, d.Input)})}
+		Failure: failureText(d.Failure), Payloads: payloads(payloadPart{Title: "Input of its cases", Raw: r.Mask.Payload("case", d.Starts, d.Input)})}
 	if !d.Overdue.IsZero() {
 		b.Fields = append(b.Fields, labeled("overdue since", at(d.Overdue)))
 	}

@@ -92,7 +92,7 @@ type build func(s *Site, r *Request) (*Page, error)
 
 // Routes returns the handlers of the pages by pattern, without the prefix.
 func (s *Site) Routes() map[string]http.HandlerFunc {
-	routes := map[string]http.HandlerFunc{"GET /assets/{name}": s.assets.serve, "GET /act": s.actForm, "GET /bulk": s.bulkForm, "GET /": s.notFound}
+	routes := map[string]http.HandlerFunc{"GET /assets/{name}": s.assets.serve, "GET /act": s.actForm, "GET /bulk": s.bulkForm, "GET /payload": s.payload, "GET /": s.notFound}
 	for pattern, b := range builds {
 		routes["GET "+pattern] = s.page(b)
 	}

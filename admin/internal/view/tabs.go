@@ -60,9 +60,7 @@ func (s *Site) caseTabs(r *Request, c *shown) ([]Part, error) {
 		data, err = s.history(r, c)
 		more = []Part{{ID: "tab", Template: "history", Data: data}}
 	case "data":
-		m := r.Mask.Case(c.c)
-		more = []Part{{ID: "tab", Template: "data", Data: caseData{Commands: commandLines(c), Payloads: payloads(payloadPart{"Input", m.Input},
-			payloadPart{"Output", m.Output}, payloadPart{"Options of this run", m.Options}, payloadPart{"Details of the failure", failureDetails(m.Failure)})}}}
+		more = []Part{{ID: "tab", Template: "data", Data: caseData{Commands: commandLines(c), Payloads: s.downloads(caseParts(c.c, r.Mask.Case(c.c)), "case", id)}}}
 	case "way":
 		more = []Part{{ID: "tab", Template: "way", Data: s.way(r, c)}}
 	case "children":
