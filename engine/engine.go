@@ -155,6 +155,7 @@ func isNilPointer(w Workflow) bool {
 
 // The order in which an engine opens. Each line requires those above it, and no work begins before the last line:
 //
+//	KeepAlive               heartbeats, until recoverJobs: the other engines would declare this one dead after 7.5 s
 //	Whole                   a database that is the beginning of a copy is refused
 //	CheckDrift, Register    a program with other definitions is refused before it has written anything
 //	resumeIDs               ids rise above what is stored, also if the clock went back since
@@ -167,6 +168,8 @@ func isNilPointer(w Workflow) bool {
 
 // prepare checks definitions, releases the jobs of a process that died, and starts the goroutines of the engine.
 func (e *Engine) prepare(ctx context.Context) error {
+	alive := e.keepAlive(ctx)
+	defer alive()
 	if err := e.store.View(ctx, func(r store.Reader) error { return transfer.Whole(ctx, r) }); err != nil {
 		return err
 	}
@@ -189,6 +192,7 @@ func (e *Engine) prepare(ctx context.Context) error {
 		return fmt.Errorf("read the settings of limits and queues: %w", err)
 	}
 	e.writer.Start()
+	alive() // from here on, the member of the fleet has to learn when this engine was declared dead
 	if err := e.recoverJobs(ctx); err != nil {
 		e.endAll()
 		return fmt.Errorf("recover the jobs: %w", err)

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/tasq-dev/tasq/engine/internal/admission"
@@ -67,8 +68,26 @@ func (e *Engine) Here() why.Here {
 	}
 	if e.isShared() {
 		here.Elsewhere = func(queue string, job workitem.JobID) bool { return !e.dispatch.Has(queue, job) }
+		here.Others = e.othersHave()
 	}
 	return here
+}
+
+// othersHave returns a function that reports whether another engine has the definition with a fingerprint. It queries the store once
+// for each: the answer is for one explanation.
+func (e *Engine) othersHave() func(fingerprint string) bool {
+	var mu sync.Mutex
+	known := make(map[string]bool)
+	return func(fingerprint string) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		has, asked := known[fingerprint]
+		if !asked {
+			has = e.otherEngineHas(e.ctx, fingerprint)
+			known[fingerprint] = has
+		}
+		return has
+	}
 }
 
 // fairOf returns the position of a job in a fair queue of this engine.

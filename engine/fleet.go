@@ -47,6 +47,14 @@ func (e *Engine) joinFleet() {
 	e.notifier.OnWait(e.fleet.WaitBegan)
 }
 
+// keepAlive sends heartbeats until the function that it returns is called.
+func (e *Engine) keepAlive(ctx context.Context) (stop func()) {
+	if !e.isShared() {
+		return func() {}
+	}
+	return fleet.KeepAlive(ctx, e.store.(store.Fleet), e.now)
+}
+
 // takeWork returns the function that the dispatcher calls when it is idle; nil if no other engine can offer work.
 func (e *Engine) takeWork() func() {
 	if !e.isShared() {
@@ -75,7 +83,9 @@ func (e *Engine) reportFleet(err error) {
 type holder struct{ e *Engine }
 
 // Offers implements commit.Holder.
-func (h holder) Offers(c *state.Case, j *state.Job) bool { return h.e.dispatch.Offers(c, j) }
+func (h holder) Offers(t *state.Tree, c *state.Case, j *state.Job) bool {
+	return h.e.dispatch.Offers(t, c, j)
+}
 
 // Offered implements commit.Holder.
 func (h holder) Offered(ids []workitem.JobID) { h.e.dispatch.Offered(ids) }

@@ -185,9 +185,7 @@ func (v *visit) items() {
 		if w.Ahead > 0 {
 			w.Blocked = Behind
 		}
-		if !v.loaded() {
-			w.Blocked = NotLoaded
-		}
+		v.unloaded(&w)
 		v.add(w)
 	}
 }
@@ -208,8 +206,35 @@ func givenUp(j *state.Job) bool {
 	return j.Kind == state.JobIncident && err == nil && about.Job != nil && about.Job.Kind == state.JobRun
 }
 
-func (v *visit) loaded() bool {
-	return v.in.Definition == nil || v.in.Definition(v.c.Fingerprint) != nil
+// missing returns the case whose definition a job of the case needs and no engine has, as far as it is known here; nil if there
+// is none. elsewhere reports whether another engine has what is missing here.
+func (v *visit) missing() (c *state.Case, elsewhere bool) {
+	if v.in.Definition == nil {
+		return nil, false
+	}
+	for c := range v.in.Tree.Chain(v.c) {
+		switch {
+		case v.in.Definition(c.Fingerprint) != nil:
+		case v.in.Others == nil || !v.in.Others(c.Fingerprint):
+			return c, false
+		default:
+			elsewhere = true
+		}
+	}
+	return nil, elsewhere
+}
+
+// unloaded blocks a wait if no engine has a definition that it needs.
+func (v *visit) unloaded(w *Wait) bool {
+	c, _ := v.missing()
+	if c == nil {
+		return false
+	}
+	w.Blocked = NotLoaded
+	if c != v.c {
+		w.Missing = &Missing{Case: c.ID, Workflow: c.Workflow, Version: c.Version}
+	}
+	return true
 }
 
 // attemptsOf returns the maximum number of attempts of an item, with those before the repair that gave it its own policy; 0 if it is

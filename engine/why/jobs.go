@@ -89,7 +89,7 @@ func (v *visit) pending(j *state.Job) {
 			w.Kind = Retry
 		}
 		w.Since, w.Until = j.Created, j.Due
-		w.Blocked = v.blocked(j.Queue)
+		v.blocked(&w, j.Queue)
 		v.inHours(&w, j, j.Due)
 		v.add(w)
 		return
@@ -98,7 +98,7 @@ func (v *visit) pending(j *state.Job) {
 	if w.Since = j.Created; j.Due.After(w.Since) {
 		w.Since = j.Due
 	}
-	if w.Blocked = v.blocked(j.Queue); w.Blocked == "" && !v.failing(&w, j) {
+	if v.blocked(&w, j.Queue); w.Blocked == "" && !v.isElsewhere() && !v.failing(&w, j) {
 		if !v.full() {
 			w.Ahead = jobsAhead(v.in.Due[j.Queue], j)
 		}
@@ -152,17 +152,22 @@ func (v *visit) busy(queue string) bool {
 	return v.in.Workers != nil && v.in.Running != nil && v.in.Running(queue) >= v.in.Workers(queue)
 }
 
-// blocked returns why the engine here would not run a job of a queue.
-func (v *visit) blocked(queue string) Block {
+// blocked records why the engine here would not run a job of a queue.
+func (v *visit) blocked(w *Wait, queue string) {
 	switch {
-	case !v.loaded():
-		return NotLoaded
-	case v.in.Workers == nil || v.in.Workers(queue) > 0:
-		return ""
+	case v.unloaded(w), v.isElsewhere(), v.in.Workers == nil || v.in.Workers(queue) > 0:
 	case v.in.Workers(queue) < 0:
-		return NoWorkers
+		w.Blocked = NoWorkers
+	default:
+		w.Blocked = Stopped
 	}
-	return Stopped
+}
+
+// isElsewhere reports whether only another engine has the definitions that a job of the case needs: the queues, limits and
+// faults here do not matter then.
+func (v *visit) isElsewhere() bool {
+	_, elsewhere := v.missing()
+	return elsewhere
 }
 
 // timer is the wait for a timer, which the engine executes itself; after a failure it is the time of the next attempt.
@@ -175,9 +180,7 @@ func (v *visit) timer(j *state.Job) {
 
 // byEngine adds a wait for work that the engine executes itself at a time.
 func (v *visit) byEngine(w *Wait, j *state.Job) {
-	if !v.loaded() {
-		w.Blocked = NotLoaded
-	} else {
+	if !v.unloaded(w) && !v.isElsewhere() {
 		v.failing(w, j)
 	}
 	v.add(*w)
@@ -226,9 +229,7 @@ func (v *visit) waiting(j *state.Job) {
 		if (kind == Retry || kind == Delay) && j.State == state.JobWaiting && w.Kind == kind {
 			v.inHours(&w, j, later(s.Due, v.in.Now))
 		}
-		if !v.loaded() {
-			w.Blocked = NotLoaded
-		}
+		v.unloaded(&w)
 		v.add(w)
 	}
 }

@@ -19,6 +19,9 @@ type Here struct {
 	// Definition returns the definition with a fingerprint; nil if this process does not have it. If the function is
 	// nil, it is not known what the process has.
 	Definition func(fingerprint string) *workflow.Definition
+	// Others reports whether another engine has the definition with a fingerprint. If the function is nil, there is no other
+	// engine.
+	Others func(fingerprint string) bool
 	// Workers returns how many jobs of a queue can run at a time here. If the function is nil, that is not known.
 	Workers func(queue string) int
 	// Running returns how many jobs of a queue run here now. If the function is nil, that is not known.

@@ -67,7 +67,7 @@ func (l *treeSearch) wait(ctx context.Context, r store.Finder, w *Wait) error {
 	case w.Kind == Stuck:
 		l.idle(w)
 	case w.Blocked == NotLoaded:
-		l.add(w.Case, CauseNotLoaded, w.Since, words, "open an engine with workflow "+versioned(w.Workflow, w.Version)+
+		l.add(w.Case, CauseNotLoaded, w.Since, words, "open an engine with workflow "+w.lacking()+
 			"; tasq definitions shows it")
 	case w.Blocked == NoWorkers, w.Blocked == Stopped:
 		l.add(w.Case, CauseNoWorkers, w.Since, words, "open an engine with workers for "+queue(w.Queue))

@@ -270,7 +270,10 @@ func stuck(w *Wait) string {
 func blocked(w *Wait, now time.Time) string {
 	switch w.Blocked {
 	case NotLoaded:
-		return fmt.Sprintf("this engine was not opened with workflow %s", versioned(w.Workflow, w.Version))
+		if w.Missing != nil {
+			return fmt.Sprintf("this engine was not opened with workflow %s of case %s above", w.lacking(), w.Missing.Case)
+		}
+		return fmt.Sprintf("this engine was not opened with workflow %s", w.lacking())
 	case NoWorkers:
 		return "this engine runs no jobs: Config.Workers is negative"
 	case Stopped:

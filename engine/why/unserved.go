@@ -8,7 +8,7 @@ import (
 	"github.com/tasq-dev/tasq/store"
 )
 
-// Unserved has the live cases of a definition that an engine was not opened with. The engine does not touch them: their
+// Unserved has the live cases of a definition that an engine was not opened with, and no other engine has. They are not touched: their
 // jobs and timers do not run, and actions on their work items fail with [NotLoaded].
 type Unserved struct {
 	Workflow    string
@@ -31,7 +31,7 @@ func ReadUnserved(ctx context.Context, r store.Reader, here Here) ([]Unserved, e
 	}
 	found := make(map[string]*Unserved)
 	for _, d := range defs {
-		if here.Definition(d.Fingerprint) == nil {
+		if here.Definition(d.Fingerprint) == nil && (here.Others == nil || !here.Others(d.Fingerprint)) {
 			found[d.Fingerprint] = &Unserved{Workflow: d.Name, Version: d.Version, Fingerprint: d.Fingerprint, Items: make(map[string]int64)}
 		}
 	}

@@ -184,8 +184,25 @@ type Wait struct {
 
 	Suspended *Suspension `json:"suspended,omitempty"`
 
+	Missing *Missing `json:"missing,omitempty"` // whose definition is not loaded, if that is not the case of the wait
+
 	Tokens *Tokens `json:"tokens,omitempty"` // of a join
 	Text   string  `json:"text"`             // all of it, in words
+}
+
+// Missing is a case above that the end of a case changes, and whose definition the engine was not opened with.
+type Missing struct {
+	Case     workitem.CaseID `json:"case"`
+	Workflow string          `json:"workflow"`
+	Version  string          `json:"version,omitempty"`
+}
+
+// lacking returns the workflow that is not loaded, with its version.
+func (w *Wait) lacking() string {
+	if w.Missing != nil {
+		return versioned(w.Missing.Workflow, w.Missing.Version)
+	}
+	return versioned(w.Workflow, w.Version)
 }
 
 // Limit is a limit that a job waits for.

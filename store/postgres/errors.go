@@ -30,6 +30,7 @@ const (
 	undefinedTable       = "42P01"
 	undefinedColumn      = "42703"
 	undefinedSchema      = "3F000"
+	failedTransaction    = "25P02"
 	idleTimeout          = "25P03"
 )
 

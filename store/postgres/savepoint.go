@@ -75,6 +75,10 @@ func (tx *transaction) spoiledBy(level int) error {
 	if tx.spoiled == nil || tx.saved <= level {
 		return nil
 	}
+	return tx.spoiledError()
+}
+
+func (tx *transaction) spoiledError() error {
 	return fmt.Errorf("an SQL statement failed, and PostgreSQL rolls back the whole command: %w", tx.spoiled)
 }
 
@@ -129,13 +133,17 @@ func (tx *transaction) failLocked(err error) error {
 }
 
 // met handles the error of one of the store's own reads. An error of the server aborts the transaction, if there is
-// one.
+// one. If a statement of the user's SQL has failed before, the server refuses all others, and that error is the cause: it ends the
+// command, and not the transaction.
 func (tx *transaction) met(err error) error {
 	if err == nil {
 		return nil
 	}
 	tx.w.mu.Lock()
 	defer tx.w.mu.Unlock()
+	if tx.spoiled != nil && code(err) == failedTransaction {
+		return tx.spoiledError()
+	}
 	if tx.w.gone() || tx.begun && code(err) != "" {
 		return tx.failLocked(err)
 	}

@@ -92,18 +92,25 @@ func (s *Store) Knows(ctx context.Context, fingerprint string) (known bool, err 
 // took; otherwise jobs taken in between would stay with a dead engine. MATERIALIZED makes both parts run once: a plan
 // that ran f again for each row of a join could lock more jobs than the limit.
 //
-// The index jobs_free has the order of ORDER BY: highest priority first, then due time. The fingerprint of the case is
-// compared for each job that the index returns: during the deployment of a new version, an engine that lacks the
-// definition leaves the job to one that has it.
+// The index jobs_free has the order of ORDER BY: highest priority first, then due time. The fingerprints of the case, and of
+// those that its end changes, are compared for each job that the index returns: during the deployment of a new version,
+// an engine that lacks a definition leaves the job to one that has it.
 //
 //	engine 1    locks jobs 7, 8 and 9, and makes them its own
 //	engine 2    the same statement at the same moment: skips these, and locks 10, 11 and 12
 const take = "WITH me AS MATERIALIZED (SELECT prints FROM @.processes WHERE id = $1 AND state = 'live' FOR SHARE), " +
 	"f AS MATERIALIZED (SELECT j.root, j.id FROM @.jobs j WHERE j.holder = 0 AND j." + liveJob + " " +
 	"AND (SELECT c.fingerprint FROM @.cases c WHERE c.root = j.root AND c.id = j.case_id) = ANY ((SELECT prints FROM me)::text[]) " +
+	"AND (j.case_id = j.root OR NOT EXISTS (" + unknownAbove + ")) " +
 	"AND (j.kind NOT IN ('run', 'call') OR j.queue <> ALL ($2::text[]) AND ($4::text[] IS NULL OR j.queue = ANY ($4::text[]))) " +
 	"ORDER BY -j.priority, j.due, j.id LIMIT $3 FOR UPDATE OF j SKIP LOCKED), " +
 	"t AS (UPDATE @.jobs j SET holder = $1 FROM f WHERE j.root = f.root AND j.id = f.id RETURNING j.*) SELECT "
+
+// unknownAbove finds a case with a definition that the engine does not have, among the case of a job and those that its end
+// changes; see [state.Tree.Chain].
+const unknownAbove = "WITH RECURSIVE a AS (SELECT c.parent, c.caller, c.fingerprint FROM @.cases c WHERE c.root = j.root AND c.id = j.case_id " +
+	"UNION ALL SELECT p.parent, p.caller, p.fingerprint FROM a JOIN @.cases p ON p.root = j.root AND p.id = a.parent WHERE a.caller IS NULL) " +
+	"SELECT FROM a WHERE a.fingerprint <> ALL ((SELECT prints FROM me)::text[])"
 
 // takeInOrder makes the planner scan free jobs in index order up to the limit. Most jobs in the table are done, so the
 // planner expects few free ones and prefers to read and sort them all, which costs the length of the queue for each

@@ -167,6 +167,18 @@ func (t *Tree) jobBelow(id workitem.JobID) (*Case, *Job) {
 	return nil, nil
 }
 
+// Chain returns a case and those above it that its end changes, from the bottom: the parent of whose composite task it is
+// a case, and so on. A case that a step of a function started ends the chain: its end only wakes the function.
+//
+//	order, task ship ─▶ parcel, step "label" of a function ─▶ label        Chain(parcel): parcel, order
+//	                                                                       Chain(label): label
+func (t *Tree) Chain(c *Case) iter.Seq[*Case] {
+	return func(yield func(*Case) bool) {
+		for ; c != nil && yield(c) && c.Caller.IsZero(); c = t.Case(c.Parent) {
+		}
+	}
+}
+
 // SuspendedBy returns the suspension that applies to a case, and the case that has it: the case itself, or one above
 // it. Both are nil if there is none.
 func (t *Tree) SuspendedBy(c *Case) (*Case, *Suspension) {

@@ -34,7 +34,7 @@ type Observer interface {
 // The writer calls it.
 type Holder interface {
 	// Offers reports whether a pending or waiting job is offered to any engine that can run it.
-	Offers(c *state.Case, j *state.Job) bool
+	Offers(t *state.Tree, c *state.Case, j *state.Job) bool
 	// Offered receives the jobs that a durable command has offered, before its observers are called, and nil after
 	// that. So observers can skip these jobs.
 	Offered(ids []workitem.JobID)

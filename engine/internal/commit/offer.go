@@ -22,7 +22,7 @@ func (tx *Tx) offer(u *TreeWrite) {
 		}
 		c, j := u.Tree.Job(id)
 		// A running job has an owner, and one that has ended is no work.
-		if j != nil && (j.State == state.JobPending || j.State == state.JobWaiting) && tx.w.o.Holder.Offers(c, j) {
+		if j != nil && (j.State == state.JobPending || j.State == state.JobWaiting) && tx.w.o.Holder.Offers(u.Tree, c, j) {
 			tx.offered = append(tx.offered, id)
 			tx.shared.Offer(id)
 		}

@@ -207,16 +207,28 @@ func (d *Dispatcher) onJob(n entry, command string, lazy bool, f func(*kernel.Ma
 	}}
 }
 
-// onLoadedJob is like onJob, but fails for a job of a workflow that this engine was not opened with.
+// onLoadedJob is like onJob, but fails for a job for which this engine lacks a definition.
 func (d *Dispatcher) onLoadedJob(n entry, command string, lazy bool, f func(*kernel.Machine) error) *commit.Request {
 	return &commit.Request{Lazy: lazy, Run: func(tx *commit.Tx) error {
 		u, err := tx.Open(n.root)
 		if err != nil {
 			return err
 		}
-		if c, _ := u.Tree.Job(n.job); c != nil && d.o.Definitions.Definition(c.Fingerprint) == nil {
+		if c, _ := u.Tree.Job(n.job); c != nil && d.lacks(u.Tree, c) {
 			return registry.ErrNotLoaded
 		}
 		return tx.Internal(u, command, f)
 	}}
+}
+
+// lacks reports whether this engine was opened without a definition that a job of a case needs. The end of the job may be that
+// of the case, which continues the cases above: without their definitions, the function would run, and its result
+// could not be stored.
+func (d *Dispatcher) lacks(t *state.Tree, c *state.Case) bool {
+	for above := range t.Chain(c) {
+		if d.o.Definitions.Definition(above.Fingerprint) == nil {
+			return true
+		}
+	}
+	return false
 }

@@ -58,8 +58,7 @@ func (d *Dispatcher) reserve(tx *commit.Tx) []*claim {
 				continue
 			}
 			c, j := u.Tree.Job(opened.Job.ID)
-			if j == nil || j.State != state.JobPending || j.Due.After(tx.Now()) || !firstRun(c, j) ||
-				d.o.Definitions.Definition(c.Fingerprint) == nil {
+			if j == nil || j.State != state.JobPending || j.Due.After(tx.Now()) || !firstRun(c, j) || d.lacks(u.Tree, c) {
 				continue
 			}
 			if n, ok := d.sched.reserve(c, j, tx.Now().UnixMicro()); ok {

@@ -25,8 +25,8 @@ const backlog = 2
 const soon = 30 * time.Second
 
 // Offers implements commit.Holder.
-func (d *Dispatcher) Offers(c *state.Case, j *state.Job) bool {
-	if d.o.Definitions.Definition(c.Fingerprint) == nil {
+func (d *Dispatcher) Offers(t *state.Tree, c *state.Case, j *state.Job) bool {
+	if d.lacks(t, c) {
 		return true
 	}
 	if j.Kind != state.JobRun && j.Kind != state.JobCall {

@@ -238,7 +238,7 @@ func journaled[T any](ctx context.Context, j *journal, command string, f func(*c
 			}).Run(tx)
 			return result, err
 		})
-		return err
+		return j.note(command, err)
 	})
 	return result, lostBy(err)
 }
