@@ -40,6 +40,7 @@ type explainer struct {
 	in     Input
 	answer *Answer
 	acting int // the number of waits other than joins, which wait for something else
+	alike  map[Alike]int
 }
 
 // full reports whether the answer has MaxWaits waits; further ones are only counted.
@@ -75,12 +76,16 @@ func (x *explainer) add(w Wait) {
 	if w.Kind != Join {
 		x.acting++
 	}
-	if x.full() {
-		x.answer.More++
-		return
-	}
 	if s := x.suspension(x.in.Tree.Case(w.Case)); s != nil && begins(&w) {
 		w.Suspended, w.Blocked, w.Ahead = s, Suspended, 0
+	}
+	if x.alike == nil {
+		x.alike = make(map[Alike]int)
+	}
+	like := w.alike()
+	if x.alike[like]++; x.full() && x.alike[like] > MaxAlike {
+		x.answer.More++
+		return
 	}
 	x.hide(&w)
 	w.Overdue = !w.Until.IsZero() && w.Until.Before(x.in.Now)

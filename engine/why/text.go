@@ -11,7 +11,7 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// String returns the whole answer as text: a line for the case, and one for each wait.
+// String returns the answer as text: a line for the case, and one for each wait, at most [MaxAlike] of the same kind and task.
 func (a *Answer) String() string {
 	var b strings.Builder
 	b.WriteString("case " + a.Case.String() + " of " + versioned(a.Workflow, a.Version) + " is " + a.Word)
@@ -38,12 +38,7 @@ func (a *Answer) String() string {
 	if a.DeadLetter != "" {
 		b.WriteString("; " + a.DeadLetter)
 	}
-	for i := range a.Waits {
-		b.WriteString("\n  " + strings.ReplaceAll(a.Waits[i].Text, "\n", "\n  "))
-	}
-	if a.More > 0 {
-		fmt.Fprintf(&b, "\n  and %d more", a.More)
-	}
+	a.writeWaits(&b)
 	for i := range a.Holds {
 		b.WriteString("\n" + a.Holds[i].Text)
 	}

@@ -97,7 +97,8 @@ type Answer struct {
 	DeadLetter string `json:"deadLetter,omitempty"`
 }
 
-// MaxWaits bounds the waits of an answer: a case may have a hundred thousand items.
+// MaxWaits bounds the waits of an answer: a case may have a hundred thousand items. Beyond it, an answer has the first [MaxAlike] of
+// each kind and task.
 const MaxWaits = 1000
 
 // Suspension is a suspension: no work starts until the case that has it is resumed.

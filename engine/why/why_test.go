@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -301,6 +303,35 @@ func TestManyWaitsAreCounted(t *testing.T) {
 	answer := ask(t, e, start(t, e, w))
 	require.Len(t, answer.Waits, why.MaxWaits)
 	require.Equal(t, 7, answer.More)
+	text := answer.String()
+	require.Less(t, len(text), 3000)
+	require.Equal(t, why.MaxAlike, strings.Count(text, "waits for a user"), text)
+	require.Contains(t, text, fmt.Sprintf("\n  and %d more of task check of desk (person)\n  and 7 more\n  tasq why %s -o json lists them, up to %d",
+		why.MaxWaits-why.MaxAlike, answer.Case, why.MaxWaits))
+}
+
+// What few child cases wait for is listed also behind the waits of a thousand others.
+func TestARareWaitIsNotLostAmongMany(t *testing.T) {
+	part := desk(t, "part", builder.Work[any, any]{})
+	b := builder.New[any]("order")
+	parts := builder.Composite(b, "parts", part, builder.Cases[any]{
+		Items: func(context.Context, *activities.Activation) ([]any, error) { return make([]any, why.MaxWaits+20), nil }, Policy: workitem.ContinueOnFailure()})
+	b.Path(b.Start(), parts, b.End())
+	w := b.MustBuild()
+	e := enginetest.New(t, w, part)
+	id := start(t, e, w)
+	c, err := e.Case(t.Context(), id)
+	require.NoError(t, err)
+	children := c.Children
+	require.NoError(t, enginetest.Do(t.Context(), e, workflow.Suspend(children[len(children)-1])))
+	answer := ask(t, e, id)
+	require.Equal(t, 19, answer.More)
+	last := answer.Waits[len(answer.Waits)-1]
+	require.Equal(t, why.Suspended, last.Blocked)
+	require.Contains(t, answer.String(), last.Path+": ")
+	shown, others := answer.Brief(1)
+	require.Len(t, shown, 2)
+	require.Len(t, others, 1)
 }
 
 // A queue is listed in the order in which why counts those that go first.

@@ -233,12 +233,17 @@ func (s *Site) whyPart(r *Request, c *shown) whyData {
 	case len(c.answer.Waits) == 0:
 		d.Text = "Nothing known."
 	}
-	for i := range c.answer.Waits {
-		if i == maxWaits {
-			d.Text = fmt.Sprintf("The first %d of %d are shown.", maxWaits, len(c.answer.Waits)+c.answer.More)
-			break
+	shown, others := c.answer.Brief(maxWaits)
+	if len(shown) > maxWaits || len(others) > 0 {
+		shown, others = c.answer.Brief(why.MaxAlike)
+		shown = shown[:min(len(shown), maxWaits)]
+		d.Text = fmt.Sprintf("%d of %d are shown.", len(shown), len(c.answer.Waits)+c.answer.More)
+		for _, o := range others {
+			d.Text += fmt.Sprintf(" There are %s.", o)
 		}
-		d.Waits = append(d.Waits, s.wait(r, c, &c.answer.Waits[i]))
+	}
+	for _, w := range shown {
+		d.Waits = append(d.Waits, s.wait(r, c, w))
 	}
 	for i := range c.answer.Holds {
 		d.Holds = append(d.Holds, c.answer.Holds[i].Text)
