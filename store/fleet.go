@@ -98,6 +98,10 @@ type TakeFilter struct {
 	Only    []string // the only queues that this engine works; nil for all
 	Without []string // queues without a free worker
 	Max     int      // the most jobs to take
+
+	// Workflows are the names of those that this engine can start; nil for all. A case that needs another one (workflow.Options.Needs)
+	// is left to an engine that has it.
+	Workflows []string
 }
 
 // EngineState is the state of an engine at a Tick.

@@ -23,6 +23,7 @@ type Options struct {
 	Queued     bool            `json:"queued,omitempty"`     // the run waits for those with its business key that were started before it
 	Debounced  time.Time       `json:"debounced,omitzero"`   // of a run that was put off by Debounce: when the first of the starts came
 	Queue      string          `json:"queue,omitempty"`      // of the run's jobs, see Queue; "" is that of each task and function
+	Needs      string          `json:"needs,omitempty"`      // the workflow of which the case starts others: of several engines, one that has it begins the case
 	Window     time.Duration   `json:"window,omitempty"`     // of a run that was started with Throttle: for how long it counts, in nanoseconds
 }
 
@@ -54,7 +55,7 @@ func (o Options) Encode() (json.RawMessage, error) {
 }
 
 func (o *Options) isZero() bool {
-	return len(o.Retry) == 0 && len(o.OnComplete) == 0 && o.Work.IsZero() && o.Tick == nil && o.Trace == "" && !o.Queued && o.Debounced.IsZero() && o.Window == 0 && o.Queue == ""
+	return len(o.Retry) == 0 && len(o.OnComplete) == 0 && o.Work.IsZero() && o.Tick == nil && o.Trace == "" && !o.Queued && o.Debounced.IsZero() && o.Window == 0 && o.Queue == "" && o.Needs == ""
 }
 
 // OptionsOf returns the options of a case.

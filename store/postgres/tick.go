@@ -85,7 +85,7 @@ func (s *Store) Knows(ctx context.Context, fingerprint string) (known bool, err 
 }
 
 // take assigns free jobs to this engine, if the engine is live. It skips jobs of definitions that the engine does not
-// have, and jobs of the queues in $2 (without a free worker) or outside $4.
+// have, jobs of the queues in $2 (without a free worker) or outside $4, and starts of cases that need a workflow outside $5.
 //
 // SKIP LOCKED lets engines take jobs at the same time without waiting for each other. FOR SHARE on the engine's own row
 // makes an engine that declares it dead wait until this statement has ended, and then find and free the jobs that it
@@ -102,6 +102,8 @@ const take = "WITH me AS MATERIALIZED (SELECT prints FROM @.processes WHERE id =
 	"f AS MATERIALIZED (SELECT j.root, j.id FROM @.jobs j WHERE j.holder = 0 AND j." + liveJob + " " +
 	"AND (SELECT c.fingerprint FROM @.cases c WHERE c.root = j.root AND c.id = j.case_id) = ANY ((SELECT prints FROM me)::text[]) " +
 	"AND (j.case_id = j.root OR NOT EXISTS (" + unknownAbove + ")) " +
+	"AND ($5::text[] IS NULL OR j.kind <> 'start' OR COALESCE((SELECT c.options::json ->> 'needs' FROM @.cases c " +
+	"WHERE c.root = j.root AND c.id = j.case_id) = ANY ($5), true)) " +
 	"AND (j.kind NOT IN ('run', 'call') OR j.queue <> ALL ($2::text[]) AND ($4::text[] IS NULL OR j.queue = ANY ($4::text[]))) " +
 	"ORDER BY -j.priority, j.due, j.id LIMIT $3 FOR UPDATE OF j SKIP LOCKED), " +
 	"t AS (UPDATE @.jobs j SET holder = $1 FROM f WHERE j.root = f.root AND j.id = f.id RETURNING j.*) SELECT "
@@ -129,7 +131,7 @@ func (s *Store) Take(ctx context.Context, f store.TakeFilter) (jobs []*state.Job
 		}
 		var taken []*state.Job
 		err := c.transaction(context.Background(), func() error {
-			taken, err = readJobs(c, take+tables.Jobs.List("")+" FROM t", self, without, f.Max, f.Only)
+			taken, err = readJobs(c, take+tables.Jobs.List("")+" FROM t", self, without, f.Max, f.Only, f.Workflows)
 			return err
 		}, takeInOrder...)
 		if err == nil {

@@ -8,10 +8,12 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/engine/internal/commit"
 	"github.com/tasq-dev/tasq/engine/internal/kernel"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -29,12 +31,12 @@ func (d *Dispatcher) Offers(t *state.Tree, c *state.Case, j *state.Job) bool {
 	if d.lacks(t, c) {
 		return true
 	}
-	if j.Kind != state.JobRun && j.Kind != state.JobCall {
-		return false
-	}
 	s := &d.sched
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if j.Kind != state.JobRun && j.Kind != state.JobCall {
+		return s.others && j.Kind == state.JobStart && d.lacksNeeded(c)
+	}
 	q := s.queueOf(j.Queue)
 	if q.limit <= 0 {
 		return true
@@ -50,6 +52,12 @@ func (d *Dispatcher) Offers(t *state.Tree, c *state.Case, j *state.Job) bool {
 	}
 	q.promised++
 	return false
+}
+
+// lacksNeeded reports whether a case starts cases of a workflow that this engine was not opened with, as one of a schedule does.
+func (d *Dispatcher) lacksNeeded(c *state.Case) bool {
+	o, err := workflow.OptionsOf(activities.CaseInfo{ID: c.ID, Workflow: c.Workflow, Options: c.Options})
+	return err == nil && o.Needs != "" && d.o.Definitions.Named(o.Needs) == nil
 }
 
 // Offered implements commit.Holder.
@@ -84,6 +92,7 @@ func (d *Dispatcher) Filters() (filters []store.TakeFilter, full bool) {
 	if !s.others {
 		return []store.TakeFilter{f}, false
 	}
+	f.Workflows = d.o.Definitions.Names()
 	if d.haveBatches { // a worker processes many jobs at once
 		for _, q := range s.queues {
 			if q.backlog() >= q.limit {
@@ -104,7 +113,7 @@ func (d *Dispatcher) Filters() (filters []store.TakeFilter, full bool) {
 	} else if bound < f.Max {
 		f.Max = bound
 	}
-	small := store.TakeFilter{Max: f.Max}
+	small := store.TakeFilter{Max: f.Max, Workflows: f.Workflows}
 	for _, q := range s.queues {
 		switch room := q.limit - q.backlog(); {
 		case slices.Contains(f.Without, q.name) || f.Only != nil && !slices.Contains(f.Only, q.name):
