@@ -32,6 +32,7 @@ const (
 	undefinedSchema      = "3F000"
 	failedTransaction    = "25P02"
 	idleTimeout          = "25P03"
+	diskFull             = "53100"
 )
 
 // code returns the SQLSTATE of an error of the server, "" for any other error.
@@ -88,6 +89,8 @@ func (db database) explain(err error) error {
 	case lockNotAvailable, queryCanceled:
 		return db.at("%w: the statement waited too long, for a lock of another transaction or the disk: %w",
 			store.ErrUnavailable, err)
+	case diskFull:
+		return db.at("%w: the disk of the server is full, so nothing of this happened; free some space there and try again: %w", store.ErrUnavailable, err)
 	case readOnlyTransaction:
 		return db.at("%w: %w", store.ErrReadOnly, err)
 	case insufficientRight:

@@ -223,3 +223,26 @@ func TestAnEntryAtARevisionThatIsTakenIsAConflict(t *testing.T) {
 	require.NoError(t, err)
 	w.Check()
 }
+
+// While the disk of the server is full nothing is committed, and the error says so; with some space free, all goes on.
+func TestAFullDiskOfTheServer(t *testing.T) {
+	t.Parallel()
+	dsn := prepared.Database(t)
+	w := storetest.NewWorld(t, postgres.Open(dsn), 1)
+	c, err := pgx.Connect(t.Context(), dsn)
+	require.NoError(t, err)
+	defer c.Close(context.Background())
+	_, err = c.Exec(t.Context(), "CREATE FUNCTION no_space() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION "+
+		"'could not extend file: No space left on device' USING ERRCODE = 'disk_full'; END $$; "+
+		"CREATE TRIGGER no_space BEFORE INSERT ON tasq.journal FOR EACH ROW EXECUTE FUNCTION no_space()")
+	require.NoError(t, err)
+	start := func(b *storetest.Batch) error { b.Start(`1`); return nil }
+	err = w.TryUpdate(start)
+	require.ErrorIs(t, err, store.ErrUnavailable)
+	require.ErrorContains(t, err, "the disk of the server is full, so nothing of this happened; free some space there")
+	require.ErrorContains(t, err, "No space left on device")
+	_, err = c.Exec(t.Context(), "DROP TRIGGER no_space ON tasq.journal; DROP FUNCTION no_space()")
+	require.NoError(t, err)
+	require.NoError(t, w.TryUpdate(start))
+	w.Check()
+}
