@@ -58,7 +58,13 @@ func (x expired) Find(ctx context.Context, f store.CaseFilter) (cases []*state.C
 
 // Remove implements retention.Cases.
 func (x expired) Remove(ctx context.Context, ids []workitem.CaseID) ([]workitem.CaseID, error) {
+	trees, err := x.trees(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
 	return commit.Query(ctx, x.e.writer, &commit.Request{}, func(tx *commit.Tx) (left []workitem.CaseID, err error) {
+		tx.ReadAhead(trees)
+		trees = nil // if it runs again, one of them has changed
 		for _, id := range ids {
 			removed, err := removeExpired(tx, id)
 			if err != nil {
@@ -70,6 +76,22 @@ func (x expired) Remove(ctx context.Context, ids []workitem.CaseID) ([]workitem.
 		}
 		return left, nil
 	})
+}
+
+// trees reads the trees of a page together, if the store is on a server: read one by one by the writer, they would keep
+// other commands waiting for more than a thousand round trips.
+func (x expired) trees(ctx context.Context, ids []workitem.CaseID) (trees []*state.Tree, err error) {
+	if !x.e.isShared() {
+		return nil, nil
+	}
+	err = x.e.View(ctx, func(r store.Reader) (err error) {
+		trees, err = r.Trees(ctx, ids)
+		return err
+	})
+	if ctx.Err() != nil || errors.Is(err, ErrClosed) {
+		return nil, ErrClosed
+	}
+	return trees, fault.As(err)
 }
 
 // Unavailable implements retention.Cases.

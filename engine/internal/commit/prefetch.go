@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workitem"
 )
 
 // keyPrefetch looks up the idempotency keys of the requests of a transaction together. In a store that engines share, each
@@ -40,4 +42,18 @@ func (f *keyPrefetch) before(requests []*Request, more bool) {
 	}
 	// The transaction returns an error of the server to each request that uses it.
 	_ = f.tx.PrefetchKeys(context.Background(), keys)
+}
+
+// ReadAhead provides trees that a view has read before the request, so that opening them takes no round trips, during
+// which no other command runs. If one has changed since, the commit is stale, and the request runs again: it must not
+// provide the same trees then. A store that no other engine has open does not compare trees with the database, so they
+// are ignored there; reading a tree costs little.
+func (tx *Tx) ReadAhead(trees []*state.Tree) {
+	if tx.shared == nil {
+		return
+	}
+	tx.ahead = make(map[workitem.CaseID]*state.Tree, len(trees))
+	for _, t := range trees {
+		tx.ahead[t.Root] = t
+	}
 }

@@ -39,10 +39,14 @@ func (t *trees) load(tx *Tx, root workitem.CaseID) (*state.Tree, error) {
 	}
 	// The store sees what earlier requests of the batch have appended, so a tree that is read in the middle of a
 	// batch is as new as one in memory.
-	tree, err := tx.s.Load(tx.ctx, root)
-	if err != nil {
-		return nil, fmt.Errorf("case %s: %w", root, err)
+	tree := tx.ahead[root]
+	if tree == nil {
+		var err error
+		if tree, err = tx.s.Load(tx.ctx, root); err != nil {
+			return nil, fmt.Errorf("case %s: %w", root, err)
+		}
 	}
+	delete(tx.ahead, root)
 	// Without other engines all ids come from the generator of this one.
 	if tx.shared != nil {
 		raiseIDs(tx.w.o.IDs, tree)

@@ -31,10 +31,12 @@ type Tx struct {
 	users  bool // user code has control, and must pass the gate to call the engine
 	depth  int  // of nested callbacks
 
-	shared  store.SharedTx    // nil if no other engine has the store open
-	locks   bool              // cases are locked when they are opened
-	opened  []workitem.CaseID // the root cases opened so far, if the store is shared
-	offered []workitem.JobID  // jobs offered to all engines
+	shared store.SharedTx    // nil if no other engine has the store open
+	locks  bool              // cases are locked when they are opened
+	opened []workitem.CaseID // the root cases opened so far, if the store is shared
+
+	ahead   map[workitem.CaseID]*state.Tree // trees that were read before the transaction, see ReadAhead
+	offered []workitem.JobID                // jobs offered to all engines
 
 	savepoints []savepoint // the open ones, the outermost first
 	deferred   bool        // completion handlers are called by jobs
