@@ -75,13 +75,13 @@
     times(within);
     within.querySelectorAll(".copy").forEach(b => { b.hidden = !navigator.clipboard;
       b.onclick = () => navigator.clipboard.writeText(b.dataset.copy).then(() => { b.textContent = "copied"; }); });
-    within.querySelectorAll("th.pick").forEach(th => { // ticks all rows
+    within.querySelectorAll("th.pick").forEach(th => {
       const all = document.createElement("input"), boxes = () => [...th.closest("table").querySelectorAll("[name=ids]")];
       all.type = "checkbox"; all.setAttribute("aria-label", "Tick all rows");
       all.onchange = () => boxes().forEach(i => { i.checked = all.checked; });
       th.append(all);
     });
-    within.querySelectorAll("[name=zoom]").forEach(i => { // the chosen size is that of all nets
+    within.querySelectorAll("[name=zoom]").forEach(i => {
       if (i.value === store.get("zoom")) i.checked = true;
       i.onchange = () => store.set("zoom", i.value);
     });
@@ -109,20 +109,24 @@
   }
   let past = /[?&](at|entry|part)=/.test(location.search);
 
-  // Live: one stream, closed while the page is not seen or paused.
+  // Live: one stream, closed while the page is not seen or paused. A browser has six connections to an HTTP/1.1 server: once four
+  // other pages have opened a stream later, this one ends its own, until it gets the focus.
   let stream = null, paused = false;
+  const me = Math.random(), later = new Set(), tabs = new BroadcastChannel("tasq");
+  tabs.onmessage = e => { if (stream && later.add(e.data).size > 3) { close(); live("paused", "paused: live in other windows"); } };
   function live(state, text) { const b = $("live"); if (b) { b.hidden = false; b.dataset.state = state; b.setAttribute("aria-pressed", String(paused)); $("livetext").textContent = text; } }
   function listen() {
     const url = document.body.dataset.stream;
     if (!url || stream || paused || document.hidden || !window.EventSource) return;
     stream = new EventSource(url);
+    later.clear(); tabs.postMessage(me);
     stream.onopen = () => live("on", "live");
     stream.addEventListener("parts", e => { live("on", "live"); if (!past) swap(JSON.parse(e.data)); });
     stream.onerror = () => { live("lost", "not live since " + new Date().toLocaleTimeString());
       if (stream && stream.readyState === EventSource.CLOSED) { close(); setTimeout(listen, 5000); } };
   }
   function close() { if (stream) stream.close(); stream = null; }
-  function pause() { paused = !paused; if (paused) { close(); live("paused", "paused"); } else listen(); }
+  function pause() { paused = !!stream; if (paused) { close(); live("paused", "paused"); } else listen(); }
 
   // Drafts of forms survive a reload and an error.
   function drafts() {
@@ -181,6 +185,7 @@
       k.hidden = false; word(); k.onclick = () => { store.set("keys", store.get("keys") === "off" ? null : "off"); word(); }; }
     document.addEventListener("keydown", key);
     document.addEventListener("visibilitychange", () => { if (document.hidden) close(); else listen(); });
+    addEventListener("focus", listen);
     setInterval(() => times(document), 10000);
   });
 })();

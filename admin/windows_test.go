@@ -1,0 +1,121 @@
+package admin_test
+
+import (
+	"context"
+	"encoding/json"
+	stdnet "net"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tasq-dev/tasq/admin"
+	"github.com/tasq-dev/tasq/engine/enginetest"
+	"github.com/tasq-dev/tasq/retry"
+)
+
+// tab opens another tab of the same browser, with its cookies, storage and connections.
+func (b *browser) tab() *browser {
+	b.t.Helper()
+	ctx, cancel := chromedp.NewContext(b.ctx)
+	b.t.Cleanup(func() { _ = within(func() error { cancel(); return nil }) })
+	other := &browser{t: b.t, ctx: ctx}
+	require.NoError(b.t, bounded(cancel, "open a tab", func() error { return chromedp.Do(ctx) }))
+	return other
+}
+
+const livetext = `document.querySelector("#livetext").textContent`
+
+// A browser has six connections to a server. With eight live pages in sight, all load, and a ninth; the newest are live, and the others say that they are
+// not, until they get the focus.
+func TestManyWindowsOfOneBrowser(t *testing.T) {
+	b := newBrowser(t)
+	base := newOffice(t, "text").serve(t)
+	tabs := []*browser{b}
+	for len(tabs) < 9 {
+		tabs = append(tabs, b.tab())
+	}
+	for _, tab := range tabs {
+		tab.visit(base + "/cases")
+		tab.until(livetext + ` === "live"`)
+	}
+	for i, tab := range tabs {
+		want := "live"
+		if i < len(tabs)-4 {
+			want = "paused: live in other windows"
+		}
+		tab.until(livetext + ` === "` + want + `"`)
+	}
+	require.True(t, eval[bool](b, `dispatchEvent(new Event("focus"))`))
+	b.until(livetext + ` === "live"`)
+	tabs[5].until(livetext + ` !== "live"`)
+	b.quiet("the first window")
+}
+
+// A server that restarts: the page says that it is not live, recovers by itself, and shows what happened meanwhile.
+func TestAPageRecoversFromARestartOfItsServer(t *testing.T) {
+	b := newBrowser(t)
+	o := newOffice(t, "text")
+	h := admin.Handler(o.Engine.Engine, admin.Config{Access: as("ann"), Bulk: o.bulk, Clock: retry.SystemClock})
+	start := func(address string) (*httptest.Server, func()) {
+		listener, err := stdnet.Listen("tcp", address)
+		require.NoError(t, err)
+		server := httptest.NewUnstartedServer(h)
+		require.NoError(t, server.Listener.Close())
+		server.Listener = listener
+		streams, end := context.WithCancel(context.Background())
+		server.Config.BaseContext = func(stdnet.Listener) context.Context { return streams }
+		server.Start()
+		return server, func() {
+			end()
+			server.CloseClientConnections()
+			server.Close()
+		}
+	}
+	server, stop := start("127.0.0.1:0")
+	b.visit(server.URL + "/cases/" + o.claim.String())
+	b.until(livetext + ` === "live"`)
+	stop()
+	b.until(livetext + `.startsWith("not live since ")`)
+	require.Contains(t, eval[string](b, `document.querySelector("#part-why").textContent`), "withdraw.1.1", "the last state stays")
+	o.StartItem(o.claim, "withdraw")
+	_, stop = start(server.Listener.Addr().String())
+	t.Cleanup(stop)
+	b.until(livetext + ` === "live" && document.querySelector("#part-why").textContent.includes("withdraw.1.1 (started")`)
+}
+
+// Of two users who complete one item, the second is told that it has ended, and keeps what was typed.
+func TestTwoBrowsersActOnOneItem(t *testing.T) {
+	o := newOffice(t, "text")
+	first, second := newBrowser(t), newBrowser(t)
+	form := o.serve(t) + "/act?kind=item-complete&item=" + o.Item(o.claim, "assess.1.2").ID.String()
+	for _, b := range []*browser{first, second} {
+		b.visit(form)
+		b.until(`document.querySelector(".act textarea") !== null`)
+		b.do("fill in the form", chromedp.SendKeys(chromedp.CSS(`.act textarea`), `{"mine":1}`))
+	}
+	first.do("complete it", chromedp.Click(chromedp.CSS(`.act button.primary`)))
+	first.until(`document.querySelector(".alert.good") !== null`)
+	second.do("complete it, too", chromedp.Click(chromedp.CSS(`.act button.primary`)))
+	second.until(`document.querySelector(".alert.bad") !== null`)
+	require.Contains(t, eval[string](second, `document.querySelector(".alert.bad").textContent`), "completed")
+	require.JSONEq(t, `{"mine":1}`, eval[string](second, `document.querySelector(".act textarea").value`))
+	require.JSONEq(t, `{"mine":1}`, string(o.Item(o.claim, "assess.1.2").Output))
+}
+
+// With text of twice the size everything is there, has contrast and a name, and no page is wider than the window.
+func TestTextOfTwiceTheSize(t *testing.T) {
+	b := newBrowser(t)
+	o := newOffice(t, "text")
+	base := o.serve(t)
+	_, err := enginetest.Start(t.Context(), o, "order", json.RawMessage(`"new"`))
+	require.NoError(t, err)
+	b.width(1280)
+	for _, path := range []string{"/", "/workflows/claim", "/cases", "/cases/" + o.claim.String(), "/incidents", "/doctor", "/act?kind=start&workflow=claim"} {
+		b.visit(base + path)
+		require.Equal(t, "30px", eval[string](b, `(document.documentElement.style.fontSize = "30px", getComputedStyle(document.documentElement).fontSize)`))
+		require.Empty(t, eval[[]string](b, checks), path)
+		require.Empty(t, eval[string](b, `[...document.querySelectorAll(".top a, .top button, .top summary")].filter(e => !e.closest("details:not([open]) > :not(summary)") && e.getBoundingClientRect().right > innerWidth).map(e => e.outerHTML).join()`), path)
+	}
+}
