@@ -31,10 +31,12 @@ type action struct {
 
 var (
 	reasonField  = field{Name: "reason", Label: "Reason", Hint: "Recorded in the history."}
+	settingField = field{Name: "reason", Label: "Reason", Hint: "Stored with the setting, and shown beside it."}
 	inputField   = field{Name: "payload", Label: "New input, as JSON", Hint: "Leave empty to keep the input.", Wide: true}
 	outputField  = field{Name: "payload", Label: "Output, as JSON", Hint: "Leave empty for no output.", Wide: true}
 	valueField   = field{Name: "payload", Label: "Value, as JSON", Hint: "Leave empty to send null.", Wide: true}
 	routeField   = field{Name: "route", Label: "Route", Hint: "Names of the next tasks or conditions, separated by commas. Leave empty to let the workflow choose."}
+	forceField   = field{Name: "force", Label: "Force", Hint: "Move even if the case could not end afterwards.", Options: []string{"", "force"}}
 	codeField    = field{Name: "code", Label: "Failure code", Hint: "A code for programs, such as no-funds."}
 	messageField = field{Name: "reason", Label: "Message", Hint: "A sentence for people."}
 )
@@ -52,9 +54,9 @@ var actions = map[string]action{
 		about: "Changes the state of the case. The task that the token leaves is canceled with its work, and the task that it enters is enabled. A move after which the " +
 			"case could not end is rejected.",
 		fields: []field{{Name: "from", Label: "From", Hint: "The condition that holds the token, or the enabled or started task.", Required: true},
-			{Name: "to", Label: "To", Hint: "The condition that gets the token, or the task to enable.", Required: true}, reasonField}},
+			{Name: "to", Label: "To", Hint: "The condition that gets the token, or the task to enable.", Required: true}, forceField, reasonField}},
 	"restart": {kind: workflow.KindRestart, target: "case", title: "Restart the case", do: "Restart it",
-		about: "Starts a new case with the same input. Completed steps are taken over."},
+		about: "Starts a new case with the same input. Completed steps are taken over.", fields: []field{reasonField}},
 	"fork": {kind: workflow.KindFork, target: "case", title: "Fork the case", do: "Start the fork",
 		about: "Starts a new case from the past state. Work that was completed by then is completed in the new case, too, and is not repeated; work that was active " +
 			"starts again, with its remaining time. The original case does not change.",
@@ -66,10 +68,10 @@ var actions = map[string]action{
 		fields: []field{{Name: "confirm", Label: "Type the last four characters of its id", Required: true}}},
 	"send": {kind: workflow.KindSend, target: "case", title: "Send an event", do: "Send the event",
 		about:  "The step that has waited longest for an event of this name takes it; otherwise it is kept for the first step that waits for it.",
-		fields: []field{{Name: "event", Label: "Name of the event", Required: true}, valueField}},
+		fields: []field{{Name: "event", Label: "Name of the event", Required: true}, valueField, reasonField}},
 	"broadcast": {kind: workflow.KindBroadcast, title: "Broadcast", do: "Broadcast",
 		about:  "Sends the value to every step that waits for the topic now, and starts a case of each workflow that subscribes to it.",
-		fields: []field{{Name: "event", Label: "Topic", Required: true}, valueField}},
+		fields: []field{{Name: "event", Label: "Topic", Required: true}, valueField, reasonField}},
 	"retry": {kind: workflow.KindRetry, target: "item", title: "Retry now", do: "Retry", shows: true,
 		about: "Retries the work at once. If the item failed its case, the case is resumed.", fields: repairFields(inputField, reasonField)},
 	"retry-incident": {kind: workflow.KindRetryIncident, target: "incident", title: "Retry now", do: "Retry",
@@ -78,17 +80,17 @@ var actions = map[string]action{
 		about: "Completes the item with this output, as if its work had returned it.", fields: []field{outputField, routeField, reasonField}},
 	"give-up": {kind: workflow.KindGiveUp, target: "item", title: "Give up", do: "Give up", danger: true, shows: true,
 		about: "Fails the task, and its case with it.", fields: []field{reasonField}},
-	"item-start":    {kind: workflow.KindAct, act: workitem.Start, target: "item", title: "Start the item", do: "Start it"},
-	"item-complete": {kind: workflow.KindAct, act: workitem.Complete, target: "item", title: "Complete the item", do: "Complete it", fields: []field{outputField, routeField}},
+	"item-start":    {kind: workflow.KindAct, act: workitem.Start, target: "item", title: "Start the item", do: "Start it", fields: []field{reasonField}},
+	"item-complete": {kind: workflow.KindAct, act: workitem.Complete, target: "item", title: "Complete the item", do: "Complete it", fields: []field{outputField, routeField, reasonField}},
 	"item-fail":     {kind: workflow.KindAct, act: workitem.Fail, target: "item", title: "Fail the item", do: "Fail it", danger: true, fields: []field{codeField, messageField}},
 	"item-cancel": {kind: workflow.KindAct, act: workitem.Cancel, target: "item", title: "Cancel the item", do: "Cancel it", danger: true, shows: true,
 		fields: []field{messageField}},
 	"item-reset": {kind: workflow.KindAct, act: workitem.Reset, target: "item", title: "Reset the item", do: "Reset it", shows: true,
-		about: "Returns the item to the state initialized, so that any user can start it."},
+		about: "Returns the item to the state initialized, so that any user can start it.", fields: []field{reasonField}},
 	"reclaim": {kind: workflow.KindReclaim, target: "job", title: "Release the job from its worker", do: "Release it", danger: true,
-		about: "For a worker that hangs: the job becomes due again, and a result that the worker reports later is rejected."},
+		about: "For a worker that hangs: the job becomes due again, and a result that the worker reports later is rejected.", fields: []field{reasonField}},
 	"pause-queue": {kind: workflow.KindPause, target: "queue", title: "Pause the queue", do: "Pause", danger: true,
-		about: "No job of the queue starts until it is resumed, in any program. Running jobs continue. The pause is stored in the database."},
+		about: "No job of the queue starts until it is resumed, in any program. Running jobs continue. The pause is stored in the database.", fields: []field{settingField}},
 	"resume-queue": {kind: workflow.KindUnpause, target: "queue", title: "Resume the queue", do: "Resume", about: "Jobs of the queue start again."},
 	"suspend-workflow": {kind: workflow.KindSuspendWorkflow, target: "workflow", title: "Suspend the workflow", do: "Suspend it", danger: true,
 		about: "New cases of the workflow, also child cases, begin suspended, in any program. Cases that exist are not suspended; the list of cases has a bulk " +
@@ -99,11 +101,11 @@ var actions = map[string]action{
 	"set-workers": {kind: workflow.KindSetWorkers, target: "queue", title: "Change the number of workers", do: "Change it",
 		about: "Sets how many jobs of the queue run concurrently in each program, up to the bound of its configuration. Running jobs continue. The number is stored " +
 			"in the database; without it, programs use the numbers of their configuration.",
-		fields: []field{{Name: "workers", Label: "Workers", Hint: "1 or more. Leave empty to remove the stored number."}}},
+		fields: []field{{Name: "workers", Label: "Workers", Hint: "1 or more. Leave empty to remove the stored number."}, settingField}},
 	"set-limit": {kind: workflow.KindSetLimit, target: "limit", title: "Change the limit", do: "Change it",
 		about: "The number is stored in the database; setting the number that the program defines removes the stored one. 0 pauses the work that needs the limit.",
 		fields: []field{{Name: "number", Label: "Number", Required: true},
-			{Name: "limitKey", Label: "Only for the key", Hint: "Such as a customer. Leave empty for all keys without a number of their own."}}},
+			{Name: "limitKey", Label: "Only for the key", Hint: "Such as a customer. Leave empty for all keys without a number of their own."}, settingField}},
 	"forget-limit": {kind: workflow.KindForgetLimit, target: "limit", title: "Remove the settings of the limit", do: "Remove them", danger: true,
 		about: "Removes the stored numbers of the limit and of its keys. A program that defines the limit uses its own number again; a limit that no program defines is removed itself."},
 	"schedule-pause": {schedule: "pause", target: "schedule", title: "Pause the schedule", do: "Pause it",
@@ -131,7 +133,8 @@ func (a *action) word() string {
 // command returns the command of a filled form.
 func (a *action) command(form url.Values, actor string) (workflow.Command, error) {
 	c := workflow.Command{Kind: a.kind, Action: a.act, Actor: actor, Key: form.Get("key"), Event: form.Get("event"), Workflow: form.Get("workflow"),
-		LimitKey: form.Get("limitKey"), From: strings.TrimSpace(form.Get("from")), To: strings.TrimSpace(form.Get("to"))}
+		LimitKey: form.Get("limitKey"), From: strings.TrimSpace(form.Get("from")), To: strings.TrimSpace(form.Get("to")),
+		Force: a.kind == workflow.KindMove && form.Get("force") == "force"}
 	if err := a.aim(&c, form.Get(a.target)); err != nil {
 		return c, err
 	}

@@ -20,6 +20,7 @@ var startFields = []field{
 	{Name: "payload", Label: "Input, as JSON", Hint: "Leave empty for no input.", Wide: true},
 	{Name: "businessKey", Label: "Business key", Hint: "Identifies the case in searches. Leave empty for the key that the workflow computes."},
 	{Name: "labels", Label: "Labels", Hint: "One per line, as in customer=ada, for searches.", Wide: true},
+	reasonField,
 	{Advanced: true, Name: "ifTaken", Label: "If a case holds the business key", Hint: "refuse the start; return the other case; replace the other case if it has not started; supersede it if it is active; queue behind it; debounce: start when no further start has come for a time.",
 		Options: []string{"", string(workflow.Refuse), string(workflow.Return), string(workflow.Replace), string(workflow.Supersede), string(workflow.Queued), string(workflow.Debounced)}},
 	{Advanced: true, Name: "per", Label: "Once per", Hint: "Allow one case with the business key in each calendar period.",

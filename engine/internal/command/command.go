@@ -322,7 +322,12 @@ func (x *Executor) reclaim(tx *commit.Tx, c *workflow.Command, o commit.Operatio
 	if err != nil {
 		return workflow.Result{}, err
 	}
-	return tx.On(u, o, workflow.Result{Case: root}, func(m *kernel.Machine) error { return m.Reclaim(c.Job) })
+	return tx.On(u, o, workflow.Result{Case: root}, func(m *kernel.Machine) error {
+		if err := m.NoteReason(root, c.Reason); err != nil {
+			return err
+		}
+		return m.Reclaim(c.Job)
+	})
 }
 
 // openRoot opens the tree of a command's case. If the command is restricted to a workflow, the case must be a root case

@@ -15,9 +15,9 @@ import (
 // caseCommand is the command "case".
 func (a *app) caseCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "case", Short: "start, fork, suspend, resume, move, cancel or remove a case", Args: cobra.ArbitraryArgs, RunE: a.group,
+		Use: "case", Short: "start, restart, fork, suspend, resume, move, cancel or remove a case", Args: cobra.ArbitraryArgs, RunE: a.group,
 	}
-	cmd.AddCommand(a.caseStart(), a.caseFork(), a.caseCancel(), a.caseSuspend(), a.caseResume(), a.caseMove(), a.caseRemove())
+	cmd.AddCommand(a.caseStart(), a.caseRestart(), a.caseFork(), a.caseCancel(), a.caseSuspend(), a.caseResume(), a.caseMove(), a.caseRemove())
 	return cmd
 }
 

@@ -98,13 +98,13 @@ func caseOf(ctx context.Context, r store.Finder, c workflow.Command) (*state.Cas
 			return nil, err
 		}
 		id = it.Case
-	case workflow.KindRetryIncident:
+	case workflow.KindRetryIncident, workflow.KindReclaim:
 		jobs, err := r.Jobs(ctx, store.JobFilter{ID: c.Job})
 		if err != nil {
 			return nil, err
 		}
 		if len(jobs) == 0 {
-			return nil, exit(ExitNotFound, "there is no incident %s; tasq incidents lists them", c.Job)
+			return nil, exit(ExitNotFound, "there is no incident or job %s; tasq incidents and tasq jobs list them", c.Job)
 		}
 		id = jobs[0].Case
 	case workflow.KindToken:
