@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -72,6 +73,33 @@ func TestNewRunsOfASuspendedWorkflowBeginSuspended(t *testing.T) {
 		require.Empty(t, left)
 		return err
 	}))
+}
+
+// A case in the transaction that suspends its workflow is suspended. If the transaction fails, no case is, not even one that is
+// created before the settings are read again.
+func TestASuspensionOfAWorkflowThatIsUndoneSuspendsNoCase(t *testing.T) {
+	t.Parallel()
+	work := builder.MustFunc("work", func(_ context.Context, n int) (int, error) { return n, nil })
+	e := enginetest.New(t, work)
+	suspendAndStart := func(n int, failure error) error {
+		return e.Update(t.Context(), func(tx *engine.Tx) error {
+			_, err := tx.Do(t.Context(), workflow.SuspendWorkflow("work", workflow.Because("a test")))
+			require.NoError(t, err)
+			_, err = work.Run(t.Context(), tx, n)
+			require.NoError(t, err)
+			return failure
+		})
+	}
+	undone := errors.New("undone")
+	for n := range 50 {
+		require.ErrorIs(t, suspendAndStart(-n, undone), undone)
+		_, err := work.Run(t.Context(), e, n)
+		require.NoError(t, err)
+	}
+	require.Empty(t, suspended(t, e))
+	require.NoError(t, suspendAndStart(100, nil))
+	require.Len(t, suspended(t, e), 1)
+	e.Drain()
 }
 
 // A child case of a suspended workflow begins suspended: its work item is there, and cannot be started until the child is resumed.

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"maps"
 	"sync/atomic"
 
 	"github.com/tasq-dev/tasq/engine/internal/commit"
@@ -22,53 +21,53 @@ import (
 //	ResumeWorkflow  ─▶ no setting; new cases begin; those that are suspended wait for Resume, one by one
 type suspensions struct {
 	all atomic.Pointer[map[string]*state.Suspension]
+
+	// changing is set while a request changes a suspension, until its commit has succeeded or failed: the stored setting
+	// decides then, as the transaction of the next case sees it. If all were changed at once, a case that is created before the
+	// next reading would stay suspended although the request failed.
+	changing atomic.Bool
 }
 
+// set replaces all suspensions, as they are stored while no request changes one.
 func (s *suspensions) set(decided map[string]store.Decision) {
 	if len(decided) == 0 {
 		s.all.Store(nil)
-		return
+	} else {
+		all := make(map[string]*state.Suspension, len(decided))
+		for name, d := range decided {
+			all[name] = suspensionBy(d)
+		}
+		s.all.Store(&all)
 	}
-	all := make(map[string]*state.Suspension, len(decided))
-	for name, d := range decided {
-		all[name] = &state.Suspension{At: d.At, By: d.By, Reason: d.Reason}
-	}
-	s.all.Store(&all)
+	s.changing.Store(false)
 }
 
-// change sets the suspension of one workflow; nil ends it. The map is copied, since the writer may be reading it.
-func (s *suspensions) change(name string, to *state.Suspension) {
-	all := make(map[string]*state.Suspension)
-	if old := s.all.Load(); old != nil {
-		maps.Copy(all, *old)
-	}
-	if all[name] = to; to == nil {
-		delete(all, name)
-	}
-	s.all.Store(&all)
+func suspensionBy(d store.Decision) *state.Suspension {
+	return &state.Suspension{At: d.At, By: d.By, Reason: d.Reason}
 }
 
-// Suspension implements [kernel.Suspensions].
-func (c *controls) Suspension(workflow string) *state.Suspension {
+// Suspension implements [commit.Suspensions].
+func (c *controls) Suspension(tx *commit.Tx, workflow string) (*state.Suspension, error) {
+	if c.suspended.changing.Load() {
+		by, err := stored[*store.Decision](tx.Context(), tx.Store(), store.WorkflowSetting+workflow, nil)
+		if err != nil || by == nil {
+			return nil, err
+		}
+		return suspensionBy(*by), nil
+	}
 	if all := c.suspended.all.Load(); all != nil {
-		return (*all)[workflow]
+		return (*all)[workflow], nil
 	}
-	return nil
+	return nil, nil
 }
 
-// setWorkflow suspends or resumes a workflow in the transaction of the command. This engine applies it at once, see
-// change; other engines read it at their next Tick.
+// setWorkflow suspends or resumes a workflow in the transaction of the command. Other engines read it at their next
+// Tick.
 func (c *controls) setWorkflow(tx *commit.Tx, cmd *workflow.Command) error {
 	name := store.WorkflowSetting + cmd.Workflow
+	c.change(func() { c.suspended.changing.Store(true) })
 	if cmd.Kind == workflow.KindResumeWorkflow {
-		err := tx.Store().Set(tx.Context(), name, nil)
-		c.change(func() { c.suspended.change(cmd.Workflow, nil) })
-		return err
+		return tx.Store().Set(tx.Context(), name, nil)
 	}
-	by := decided(tx, cmd)
-	if err := setJSON(tx.Context(), tx.Store(), name, by); err != nil {
-		return err
-	}
-	c.change(func() { c.suspended.change(cmd.Workflow, &state.Suspension{At: by.At, By: by.By, Reason: by.Reason}) })
-	return nil
+	return setJSON(tx.Context(), tx.Store(), name, decided(tx, cmd))
 }

@@ -26,11 +26,11 @@ func (h host) Definition(fingerprint string) *workflow.Definition {
 func (h host) Named(name string) *workflow.Definition { return h.tx.w.o.Definitions.Named(name) }
 
 // Suspension implements [kernel.Suspensions].
-func (h host) Suspension(name string) *state.Suspension {
+func (h host) Suspension(name string) (*state.Suspension, error) {
 	if s := h.tx.w.o.Suspensions; s != nil {
-		return s.Suspension(name)
+		return s.Suspension(h.tx, name)
 	}
-	return nil
+	return nil, nil
 }
 
 func (h host) Call(ctx context.Context, f func(context.Context) error) error {

@@ -28,17 +28,25 @@ import (
 	"github.com/tasq-dev/tasq/engine/internal/fault"
 	"github.com/tasq-dev/tasq/engine/internal/kernel"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
 // ErrClosed is returned by a closed engine.
 var ErrClosed = errors.New("the engine is closed")
 
+// Suspensions finds suspended workflows.
+type Suspensions interface {
+	// Suspension returns with what new cases of a workflow are suspended, as the transaction sees it; nil if they are not. It
+	// is not changed.
+	Suspension(tx *Tx, workflow string) (*state.Suspension, error)
+}
+
 // Options configure a writer. Fields are required unless their comment says otherwise.
 type Options struct {
 	Store       store.Store
 	Definitions kernel.Definitions
-	Suspensions kernel.Suspensions // nil suspends no workflow
+	Suspensions Suspensions // nil suspends no workflow
 	IDs         *workitem.Generator
 	NewToken    func(root workitem.CaseID) (string, error)
 	Now         func() time.Time

@@ -55,7 +55,11 @@ func (m *Machine) createCase(c *state.Case, d *workflow.Definition, input json.R
 		return nil, err
 	}
 	m.opened = c
-	if s := m.host.Suspension(d.Name); s != nil {
+	s, err := m.host.Suspension(d.Name)
+	if err != nil {
+		return nil, err
+	}
+	if s != nil {
 		if err := m.emit(&state.CaseSuspended{Case: c.ID, Suspension: *s}); err != nil {
 			return nil, err
 		}

@@ -43,7 +43,7 @@ type Definitions interface {
 // Suspensions finds suspended workflows.
 type Suspensions interface {
 	// Suspension returns with what new cases of a workflow are suspended; nil if they are not. The kernel does not change it.
-	Suspension(workflow string) *state.Suspension
+	Suspension(workflow string) (*state.Suspension, error)
 }
 
 // RecordedSteps finds what runs of functions have recorded.

@@ -50,8 +50,10 @@ func (h *host) Call(ctx context.Context, f func(context.Context) error) error {
 	}
 	return f(ctx)
 }
-func (h *host) Gate() *kernel.Gate                           { return &h.gate }
-func (h *host) Suspension(workflow string) *state.Suspension { return h.suspended[workflow] }
+func (h *host) Gate() *kernel.Gate { return &h.gate }
+func (h *host) Suspension(workflow string) (*state.Suspension, error) {
+	return h.suspended[workflow], nil
+}
 func (h *host) CachedSteps(workitem.CaseID, workitem.JobID) ([]*workitem.Step, bool) {
 	return nil, false
 }
