@@ -24,6 +24,7 @@ type port struct {
 	r       *rand.Rand
 	clock   *virtual.Clock
 	berths  limit.Limit
+	again   time.Duration // of the gates
 	row     []byte
 	engines []*berthEngine
 	cases   []*ship
@@ -55,7 +56,7 @@ func (p *port) join() {
 	e.gate = admission.New(admission.Options[int]{
 		Lock: &e.mu, Clock: p.clock, Limits: []limit.Limit{p.berths}, Before: func(a, b *int) bool { return p.cases[*a].since < p.cases[*b].since },
 		Ready: func(n int) { e.ready = append(e.ready, n) }, Wake: func() {}, Ask: func() {},
-		Shared: func(limit.Limit) bool { return true }, Again: quota.Again,
+		Shared: func(limit.Limit) bool { return true }, Again: p.again,
 		Check: func(name, key string, holds []quota.Hold) {
 			for _, h := range holds {
 				if s := p.cases[h.Case[0]]; s.ended >= h.Activation {
@@ -163,7 +164,7 @@ func (p *port) check() {
 func TestRandomHistoriesOfHolds(t *testing.T) {
 	for seed := range testsize.Pick(60, 600, 3000) {
 		r := rand.New(rand.NewPCG(uint64(seed), 7))
-		p := &port{t: t, r: r, clock: virtual.NewClock(), berths: limit.Resource("berths", int64(1+r.IntN(3)))}
+		p := &port{t: t, r: r, clock: virtual.NewClock(), berths: limit.Resource("berths", int64(1+r.IntN(3))), again: quota.Again}
 		for range 1 + r.IntN(5) {
 			p.cases = append(p.cases, &ship{n: 1 + r.Int64N(p.berths.N)})
 		}
@@ -201,4 +202,23 @@ func TestRandomHistoriesOfHolds(t *testing.T) {
 			step(r.IntN(len(p.cases)))
 		}
 	}
+}
+
+// A case has its hold from before the only engine was opened, and its job comes first in a line in which others wait already. It is asked
+// for: nothing that is returned would advance the line.
+func TestHolderThatComesFirstAfterARestart(t *testing.T) {
+	p := &port{t: t, r: rand.New(rand.NewPCG(1, 1)), clock: virtual.NewClock(), berths: limit.Resource("berths", 1), again: limit.Unknown}
+	p.cases = []*ship{{n: 1}, {n: 1}}
+	p.join()
+	p.begin(p.engines[0], 0)
+	p.engines[0].exchange()
+	require.True(t, p.cases[0].holds)
+	p.kill(p.engines[0])
+	e := p.engines[1]
+	p.begin(e, 1)
+	e.exchange()
+	require.False(t, p.cases[1].holds)
+	p.begin(e, 0)
+	e.exchange()
+	require.True(t, e.jobs[0].Held())
 }

@@ -130,11 +130,11 @@ func (g *Gate[T]) park(lines []*line[T], t *Ticket[T], now int64) {
 		heap.Push(l, p)
 		l.wanted += p.n
 		switch {
-		case l.list[0] == p:
-			g.startWait(l, now, g.waitOf(p, l, now))
 		case p.hold != nil && l.share.next == math.MaxInt64: // its case may have the hold already, from before this engine was opened
 			l.share.next = 0
 			g.orderRoom(l, now)
+		case l.list[0] == p:
+			g.startWait(l, now, g.waitOf(p, l, now))
 		}
 	}
 	g.eachLine(t, func(other *line[T]) {
