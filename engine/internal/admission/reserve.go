@@ -102,13 +102,21 @@ func (g *Gate[T]) makeReady(p *place[T]) {
 func (g *Gate[T]) Lapse() {
 	late, now := g.late, g.now()
 	g.late = nil
+	// Each line is advanced once, after all have lapsed: many tickets have reservations in one line, and each time it is advanced, as many
+	// tickets as it has room for become ready.
+	var lines []*line[T]
 	for _, t := range late {
 		if len(t.places) > 0 {
 			continue // it has entered and waits
 		}
 		for _, r := range g.unreserve(t) {
-			g.advance(r.line, now)
+			if !slices.Contains(lines, r.line) {
+				lines = append(lines, r.line)
+			}
 		}
+	}
+	for _, l := range lines {
+		g.advance(l, now)
 	}
 }
 
