@@ -94,6 +94,10 @@ func (e *Engine) open() {
 	e.Engine = opened
 }
 
+// NewClock returns a clock that only its Set and Advance move, at 2030-01-01 00:00 UTC, for engine.Config.Clock where there is no test:
+// Advance(ctx, e, d) moves it by d, and has the engine e run each job that becomes due at its own due time. [Open] makes one itself.
+func NewClock() *virtual.Clock { return virtual.NewClock() }
+
 // Clock is the engine's clock. Its Set moves it to any time, also back, as a machine's clock may be set, and does not
 // wait for what becomes due; [Engine.Advance] does.
 func (e *Engine) Clock() *virtual.Clock { return e.clock }

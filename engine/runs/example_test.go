@@ -7,14 +7,20 @@ import (
 
 	"github.com/tasq-dev/tasq/builder"
 	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/engine/enginetest"
 	"github.com/tasq-dev/tasq/engine/runs"
 	"github.com/tasq-dev/tasq/engine/schedules"
-	"github.com/tasq-dev/tasq/internal/virtual"
 	"github.com/tasq-dev/tasq/limit"
 	"github.com/tasq-dev/tasq/schedule"
 	"github.com/tasq-dev/tasq/store/sqlite"
 	"github.com/tasq-dev/tasq/workflow"
 )
+
+func check(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
 
 // Mail is one of many e-mails.
 type Mail struct{ Customer, To string }
@@ -22,12 +28,7 @@ type Mail struct{ Customer, To string }
 // Many e-mails: 100 a minute in all, five at once for each customer, one a day to each address; and a digest at 08:00 in Berlin on
 // weekdays.
 func Example() {
-	ctx, clock := context.Background(), virtual.NewClock() // a program leaves the clock out
-	check := func(err error) {
-		if err != nil {
-			panic(err)
-		}
-	}
+	ctx, clock := context.Background(), enginetest.NewClock() // a program leaves the clock out
 	mail := builder.MustFunc("mail", func(_ context.Context, m Mail) (string, error) { return "sent to " + m.To, nil },
 		builder.Limits(
 			builder.Takes(limit.Calls(100, time.Minute), 0),
@@ -44,7 +45,7 @@ func Example() {
 	check(err)
 
 	var mails []Mail
-	for i := range 2_000 {
+	for i := range 10_000 {
 		mails = append(mails, Mail{Customer: fmt.Sprint("customer ", i%7), To: fmt.Sprintf("%d@example.org", i)})
 	}
 	daily := func(m Mail) []workflow.Option {
@@ -59,12 +60,12 @@ func Example() {
 	check(clock.Advance(ctx, e, 8*time.Hour))
 	receipts, err := runs.All(ctx, e, handles...)
 	check(err)
-	fmt.Println(len(receipts), "mails, the last", receipts[1_999])
+	fmt.Println(len(receipts), "mails, the last", receipts[9_999])
 	tick, err := schedules.Find(ctx, e, "digest")
 	check(err)
 	fmt.Println("the digest of", tick.Latest.Tick.Format(time.RFC1123))
 	// Output:
-	// 2000 runs, and the same again: true
-	// 2000 mails, the last sent to 1999@example.org
+	// 10000 runs, and the same again: true
+	// 10000 mails, the last sent to 9999@example.org
 	// the digest of Tue, 01 Jan 2030 07:00:00 UTC
 }
