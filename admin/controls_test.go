@@ -285,3 +285,35 @@ func TestUnknownNamesInFilters(t *testing.T) {
 	}
 	require.Contains(t, get(h, "/api/v1/items?workflow=mail&task=rum").Body.String(), `no such task; did you mean \"run\"?`)
 }
+
+// A key of a queue is paused and resumed by the forms, listed by the API, and masked where a policy hides it; why names it.
+func TestAKeyOfAQueueIsPaused(t *testing.T) {
+	mails := builder.MustFunc("mail", func(context.Context, string) (int, error) { return 0, nil }, builder.FairBy(strings.Clone), builder.OnQueue("mails"))
+	o := &office{Engine: enginetest.New(t, mails)}
+	show := func(_ admin.User, kind, name string, raw json.RawMessage) json.RawMessage {
+		if kind+" "+name == "queue mails" {
+			return json.RawMessage(`"hidden"`)
+		}
+		return json.RawMessage(strings.ReplaceAll(string(raw), "lovelace", "payload"))
+	}
+	plain, masked := o.handler(admin.Config{Access: as("ann")}), o.handler(admin.Config{Access: as("ann"), Show: show})
+	require.Contains(t, get(plain, "/act?kind=pause-queue&queue=mails").Body.String(), "queueKey")
+	require.Equal(t, http.StatusSeeOther, submit(t, plain, "/act?kind=pause-queue&queue=mails", "queueKey", "lovelace").Code)
+	started, err := o.Do(t.Context(), workflow.Start("mail", []byte(`"lovelace"`)))
+	require.NoError(t, err)
+	o.Advance(time.Hour)
+	id := started.Case.String()
+	for path, says := range map[string]string{"/limits": "key lovelace", "/api/v1/queues": `"paused_keys":[{"key":"lovelace"`, "/cases/" + id: "key lovelace of queue mails is paused",
+		"/api/v1/cases/" + id + "/why": `"pausedKey":"lovelace"`} {
+		require.Contains(t, get(plain, path).Body.String(), says, path)
+		body := get(masked, path).Body.String()
+		require.NotContains(t, body, "lovelace", path)
+		require.Contains(t, body, "hidden", path)
+	}
+	require.Contains(t, get(plain, "/limits").Body.String(), "queueKey=lovelace")
+	require.NotContains(t, get(masked, "/limits").Body.String(), "queueKey=")
+	require.Equal(t, http.StatusSeeOther, submit(t, plain, "/act?kind=resume-queue&queue=mails", "queueKey", "lovelace").Code)
+	o.Drain()
+	require.Equal(t, "completed", o.stateOf(t, started.Case).String())
+	require.NotContains(t, get(plain, "/api/v1/queues").Body.String(), "paused_keys")
+}

@@ -54,7 +54,8 @@ type Config struct {
 
 	// Show returns what a user sees of a payload: kind is "case", "item", "job", "step" or "event", and name that of the workflow, task,
 	// function, step or event, or "" in the history, where it is not known. A business key has the kind "key" and the name of its workflow, a
-	// label the kind "label" and its own name, the key of a limit the kind "limit" and the name of the limit; all of them are texts in JSON. It must be quick, and return JSON. nil shows all.
+	// label the kind "label" and its own name, the key of a limit the kind "limit" and the name of the limit, a paused key of a
+	// queue the kind "queue" and the name of the queue; all of them are texts in JSON. It must be quick, and return JSON. nil shows all.
 	Show func(u User, kind, name string, raw json.RawMessage) json.RawMessage
 
 	// Bulk does what is asked for many things at a time, as durable actions. The engine must have been opened with it, and it must

@@ -50,6 +50,9 @@ func (e *Engine) limitWaits(root workitem.CaseID) (list []workflow.LimitWait) {
 				Free: e.freeAt(w.Wait), Ahead: w.Ahead, Text: w.String(), HeldBy: w.HeldBy})
 		}
 	})
+	e.dispatch.KeysPausedOf(root, func(job workitem.JobID, key string) {
+		list = append(list, workflow.LimitWait{Job: job, QueueKey: key})
+	})
 	return list
 }
 
@@ -65,6 +68,7 @@ func (e *Engine) Here() why.Here {
 		Limits:     e.limitsOf,
 		Gathered:   e.dispatch.Gathered,
 		Fair:       e.fairOf,
+		KeyPaused:  e.dispatch.KeyPaused,
 	}
 	if e.isShared() {
 		here.Elsewhere = func(queue string, job workitem.JobID) bool { return !e.dispatch.Has(queue, job) }

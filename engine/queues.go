@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"maps"
 
 	"github.com/tasq-dev/tasq/engine/internal/commit"
@@ -17,15 +18,24 @@ func (c *controls) setQueue(tx *commit.Tx, cmd *workflow.Command) error {
 	}
 	switch cmd.Kind {
 	case workflow.KindPause:
-		v.Paused, v.Decision = true, decided(tx, cmd)
+		if cmd.QueueKey == "" {
+			v.Paused, v.Decision = true, decided(tx, cmd)
+		} else if err := pauseKey(&v, cmd, decided(tx, cmd)); err != nil {
+			return err
+		}
 	case workflow.KindUnpause:
-		v.Paused, v.Decision = false, store.Decision{}
+		if cmd.QueueKey == "" {
+			v.Paused, v.Decision = false, store.Decision{}
+		} else {
+			v.Keys = maps.Clone(v.Keys)
+			delete(v.Keys, cmd.QueueKey)
+		}
 	case workflow.KindSetWorkers:
 		v.Workers = &store.WorkersValue{N: int(cmd.N), Decision: decided(tx, cmd)}
 	case workflow.KindForgetWorkers:
 		v.Workers = nil
 	}
-	if unset := v == (store.QueueValue{}); unset {
+	if v.IsZero() {
 		err = tx.Store().Set(tx.Context(), store.QueueSetting+cmd.Queue, nil)
 	} else {
 		err = setJSON(tx.Context(), tx.Store(), store.QueueSetting+cmd.Queue, v)
@@ -36,10 +46,25 @@ func (c *controls) setQueue(tx *commit.Tx, cmd *workflow.Command) error {
 		if c.queues = maps.Clone(c.queues); c.queues == nil {
 			c.queues = make(map[string]store.QueueValue)
 		}
-		if c.queues[cmd.Queue] = v; v == (store.QueueValue{}) {
+		if c.queues[cmd.Queue] = v; v.IsZero() {
 			delete(c.queues, cmd.Queue)
 		}
 		c.e.dispatch.SetQueues(c.queues)
 	})
 	return err
+}
+
+// pauseKey pauses one key of a queue.
+func pauseKey(v *store.QueueValue, cmd *workflow.Command, by store.Decision) error {
+	keys := maps.Clone(v.Keys) // readers may use the map
+	if keys == nil {
+		keys = make(map[string]store.Decision)
+	}
+	keys[cmd.QueueKey] = by
+	if len(keys) > workflow.MaxPausedKeys {
+		return fmt.Errorf("%w: %d keys of queue %q are paused, which is as many as can be: resume one of them, or pause the queue, and then %q",
+			workflow.ErrBadCommand, workflow.MaxPausedKeys, cmd.Queue, cmd.QueueKey)
+	}
+	v.Keys = keys
+	return nil
 }

@@ -5,10 +5,13 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/tasq-dev/tasq/limit"
+	"github.com/tasq-dev/tasq/workflow"
 )
 
 // Decision says when, by whom and why a setting was changed. The zero value is unknown.
@@ -18,12 +21,28 @@ type Decision struct {
 	Reason string    `json:"reason,omitempty"`
 }
 
-// QueueValue is the value of a QueueSetting: the pause of a queue, and its number of workers. The zero value has no effect.
+// QueueValue is the value of a QueueSetting: the pause of a queue or of keys of it, and its number of workers. The zero value has no effect.
 type QueueValue struct {
 	Paused bool `json:"paused"`
 	Decision
 
 	Workers *WorkersValue `json:"workers,omitempty"` // nil is the number of each program's configuration
+
+	Keys map[string]Decision `json:"keys,omitempty"` // the keys of builder.FairBy that are paused; nil is none
+}
+
+// IsZero reports whether nothing is set.
+func (v QueueValue) IsZero() bool {
+	return !v.Paused && v.Decision == (Decision{}) && v.Workers == nil && len(v.Keys) == 0
+}
+
+// PausedKeys lists the keys that are paused, sorted.
+func (v QueueValue) PausedKeys() (list []workflow.PausedKey) {
+	for _, key := range slices.Sorted(maps.Keys(v.Keys)) {
+		by := v.Keys[key]
+		list = append(list, workflow.PausedKey{Key: key, At: by.At, By: by.By, Reason: by.Reason})
+	}
+	return list
 }
 
 // Last returns the last decision that is in effect: that of the pause or that of the number of workers.

@@ -45,6 +45,7 @@ var (
 	timeField     = &field{"After or At", func(c *Command) bool { return c.times > 0 || c.After != 0 || !c.At.IsZero() }}
 	priorityField = &field{"Priority", func(c *Command) bool { return c.Priority != 0 }}
 	queueField    = &field{"Queue", func(c *Command) bool { return c.Queue != "" }}
+	queueKeyField = &field{"QueueKey", func(c *Command) bool { return c.QueueKey != "" }}
 	limitField    = &field{"Limit", func(c *Command) bool { return c.Limit != "" }}
 	limitKeyField = &field{"LimitKey", func(c *Command) bool { return c.LimitKey != "" }}
 	numberField   = &field{"N", func(c *Command) bool { return c.N != 0 }}
@@ -61,7 +62,7 @@ var (
 
 	fields = []*field{workflowField, printField, taskField, caseField, itemField, jobField, actionField, eventField, tokenField,
 		payloadField, reasonField, routeField, stepField, seqField, fromField, toField, forceField, timeField, priorityField, queueField, limitField, numberField,
-		optionsField, businessField, labelsField, takenField, perField, throttleField, limitKeyField, policyField}
+		optionsField, businessField, labelsField, takenField, perField, throttleField, limitKeyField, queueKeyField, policyField}
 )
 
 // form says which fields a kind of command needs, and which others it may have.
@@ -96,8 +97,8 @@ var forms = map[Kind]form{
 	KindLimits:        {nil, nil},
 	KindLimitWaits:    {[]*field{caseField}, nil},
 	KindQueues:        {nil, nil},
-	KindPause:         {nil, []*field{queueField, reasonField}},
-	KindUnpause:       {nil, []*field{queueField, reasonField}},
+	KindPause:         {nil, []*field{queueField, queueKeyField, reasonField}},
+	KindUnpause:       {nil, []*field{queueField, queueKeyField, reasonField}},
 	KindSetWorkers:    {nil, []*field{queueField, numberField, reasonField}},
 	KindForgetWorkers: {nil, []*field{queueField, reasonField}},
 
@@ -148,7 +149,7 @@ func (c *Command) Check() error {
 func (c *Command) checkBounds() error {
 	for _, err := range []error{
 		CheckEventName(c.Event), CheckName("queue", c.Queue), CheckName("name of the actor", c.Actor), CheckName("idempotency key", c.Key),
-		CheckPriority(c.Priority), CheckName("key of the limit", c.LimitKey),
+		CheckPriority(c.Priority), CheckName("key of the limit", c.LimitKey), CheckName("key of the queue", c.QueueKey),
 	} {
 		if err == nil {
 			continue

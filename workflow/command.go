@@ -98,6 +98,7 @@ type Command struct {
 	Priority int           `json:"priority,omitempty"` // of the new case or item; higher goes first
 	Queue    string        `json:"queue,omitempty"`    // of an added item, or of the jobs of a new case; "" is that of the task
 	Limit    string        `json:"limit,omitempty"`    // the name of a limit
+	QueueKey string        `json:"queueKey,omitempty"` // of a queue with FairBy: the key to pause or to resume; "" is the whole queue
 	LimitKey string        `json:"limitKey,omitempty"` // of a limit: the key to set; "" is all keys without a number of their own
 	N        int64         `json:"n,omitempty"`        // the number of a limit; 0 pauses it
 	Options  Options       `json:"options,omitzero"`   // of a start: options of the case
@@ -386,6 +387,9 @@ func (c *Command) String() string {
 	case KindSetWorkers:
 		return fmt.Sprintf("%s %s %d", c.Kind, c.Queue, c.N)
 	case KindPause, KindUnpause, KindForgetWorkers:
+		if c.QueueKey != "" {
+			return fmt.Sprintf("%s %s of %s", c.Kind, c.Queue, c.QueueKey)
+		}
 		return fmt.Sprintf("%s %s", c.Kind, c.Queue)
 	case KindSuspendWorkflow, KindResumeWorkflow:
 		return fmt.Sprintf("%s %s", c.Kind, c.Workflow)

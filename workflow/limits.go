@@ -192,6 +192,10 @@ type LimitWait struct {
 	Text  string         `json:"text"`           // "3 of rate openai, free in 4s"
 
 	HeldBy []workitem.CaseID `json:"heldBy,omitempty"` // the cases that hold the slots over several tasks
+
+	// QueueKey is the key of the job in its queue, see [PauseKey], if the job waits because that key is paused. The other fields, except Job, are
+	// zero then.
+	QueueKey string `json:"queueKey,omitempty"`
 }
 
 // Kind says for people how the limit counts: "slots", "breaker", or a period and an algorithm, as in "in 1m, sliding window".

@@ -1,22 +1,26 @@
 package workflow
 
 import (
+	"errors"
 	"fmt"
 	"time"
 )
 
 // QueueInfo is the state of a job queue in one engine.
 type QueueInfo struct {
-	Queue      string    `json:"queue"`                 // "" is the default one
-	Workers    int       `json:"workers"`               // how many jobs it runs at a time
-	Defined    int       `json:"defined"`               // how many it runs by its configuration
-	Set        int       `json:"set,omitempty"`         // how many each engine is to run, see [SetWorkers]; 0 if nothing is set
-	Running    int       `json:"running"`               // jobs with a worker
-	Waiting    int       `json:"waiting"`               // jobs that are due and have not begun: for a worker, a limit, or the end of the pause
-	MaxPending int       `json:"max_pending,omitempty"` // how many jobs wait when starts are refused; 0 without a bound
-	Keys       int       `json:"keys,omitempty"`        // how many keys have jobs that wait, if the queue takes turns between keys
-	Paused     bool      `json:"paused,omitempty"`
-	Oldest     time.Time `json:"oldest,omitzero"` // since when the first of them is due
+	Queue      string `json:"queue"`                 // "" is the default one
+	Workers    int    `json:"workers"`               // how many jobs it runs at a time
+	Defined    int    `json:"defined"`               // how many it runs by its configuration
+	Set        int    `json:"set,omitempty"`         // how many each engine is to run, see [SetWorkers]; 0 if nothing is set
+	Running    int    `json:"running"`               // jobs with a worker
+	Waiting    int    `json:"waiting"`               // jobs that are due and have not begun: for a worker, a limit, or the end of the pause
+	MaxPending int    `json:"max_pending,omitempty"` // how many jobs wait when starts are refused; 0 without a bound
+	Keys       int    `json:"keys,omitempty"`        // how many keys have jobs that wait, if the queue takes turns between keys
+	Paused     bool   `json:"paused,omitempty"`
+
+	PausedKeys []PausedKey `json:"pausedKeys,omitempty"` // the keys that are paused, sorted, see [PauseKey]
+
+	Oldest time.Time `json:"oldest,omitzero"` // since when the first of them is due
 
 	// At, By and Reason say when, by whom and why the queue was paused or its workers were set, whichever was last; zero if neither is
 	// so. engine/why.QueuesSet reads them.
@@ -26,6 +30,14 @@ type QueueInfo struct {
 
 	// Fleet counts the jobs of all engines of the database; nil if there is only one. engine/why.QueuesOfFleet reads it.
 	Fleet *QueueFleet `json:"fleet,omitempty"`
+}
+
+// PausedKey is a key of a queue whose jobs do not start.
+type PausedKey struct {
+	Key    string    `json:"key"`
+	At     time.Time `json:"at,omitzero"`
+	By     string    `json:"by,omitempty"`
+	Reason string    `json:"reason,omitempty"`
 }
 
 // QueueFleet is the state of a job queue in all engines of a database.
@@ -49,6 +61,30 @@ func PauseQueue(queue string, opts ...Option) Command {
 func ResumeQueue(queue string, opts ...Option) Command {
 	return With(Command{Kind: KindUnpause, Queue: queue}, opts...)
 }
+
+// PauseKey stops the start of the jobs of one key of a queue, in all processes, until it is resumed: the key that builder.FairBy computes, such as
+// a customer. Running jobs continue, and so do jobs of other keys. At most [MaxPausedKeys] keys of a queue are paused. A key that no job has is
+// accepted, since the next job may have it. For a key of a limit, such as that of builder.TakesBy, use SetLimitOf with 0.
+func PauseKey(queue, key string, opts ...Option) Command {
+	return ofKey(Command{Kind: KindPause, Queue: queue, QueueKey: key}, opts)
+}
+
+// ResumeKey ends the pause of a key of a queue: its jobs start again, after those of other keys that wait for the same turn. A pause of the whole
+// queue stays.
+func ResumeKey(queue, key string, opts ...Option) Command {
+	return ofKey(Command{Kind: KindUnpause, Queue: queue, QueueKey: key}, opts)
+}
+
+func ofKey(c Command, opts []Option) Command {
+	c = With(c, opts...)
+	if c.QueueKey == "" {
+		c.err = errors.Join(c.err, fmt.Errorf("%w: the key of queue %q is empty; name one, or use PauseQueue and ResumeQueue", ErrBadCommand, c.Queue))
+	}
+	return c
+}
+
+// MaxPausedKeys is the largest number of keys of a queue that are paused at a time. Engines keep them in memory.
+const MaxPausedKeys = 1000
 
 // SetWorkers sets how many jobs of a queue run concurrently in each engine, 1 or more, instead of engine.Config.Queues and Workers; "" is
 // the default queue. An engine runs at most the larger of these two; an engine whose configuration stops the queue still runs none. Running

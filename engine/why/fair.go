@@ -1,6 +1,7 @@
 package why
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/tasq-dev/tasq/store/state"
@@ -15,12 +16,46 @@ func (v *visit) takesTurns(w *Wait, j *state.Job) {
 		}
 		return
 	}
+	if v.hasKey(j) && w.Ahead > 0 {
+		w.Fair, w.Ahead = new(Fair), 0
+	}
+}
+
+// hasKey reports whether the function of a job has fairness keys, by what its engine has stored.
+func (v *visit) hasKey(j *state.Job) bool {
 	of := v.in.Takes[v.c.Fingerprint]
 	names, name := of.FairCalls, j.Name
 	if j.Kind == state.JobRun {
 		names, name = of.FairTasks, j.Task
 	}
-	if slices.Contains(names, name) && w.Ahead > 0 {
-		w.Fair, w.Ahead = new(Fair), 0
+	return slices.Contains(names, name)
+}
+
+// mayBePaused says that the key of a job can be a paused one.
+func mayBePaused(w *Wait) string {
+	if w.MayBePaused == 0 {
+		return ""
 	}
+	return fmt.Sprintf(" (keys of the queue that are paused: %d, see tasq queues; only the program that runs it knows its key)", w.MayBePaused)
+}
+
+// keyPaused records that a job waits because its key is paused. A process without the engine in which the job waits
+// does not know the key, and records only how many of the queue are paused.
+func (v *visit) keyPaused(w *Wait, j *state.Job) bool {
+	paused := v.in.Paused[j.Queue].Keys
+	if len(paused) == 0 {
+		return false
+	}
+	if v.in.KeyPaused == nil {
+		if v.hasKey(j) {
+			w.MayBePaused = len(paused)
+		}
+		return false
+	}
+	key, ok := v.in.KeyPaused(j.Queue, j.ID)
+	if ok {
+		by := paused[key]
+		w.Paused, w.PausedKey = &by, v.in.shown("queue", j.Queue, key)
+	}
+	return ok
 }

@@ -113,6 +113,8 @@ func (v *visit) pending(j *state.Job) {
 		case v.in.Paused[j.Queue].Paused:
 			by := v.in.Paused[j.Queue].Decision
 			w.Blocked, w.Ahead, w.Paused = Paused, 0, &by
+		case v.keyPaused(&w, j):
+			w.Blocked, w.Ahead = Paused, 0
 		case v.inHours(&w, j, v.in.Now):
 			w.Blocked, w.Ahead, w.Limits, w.Needs = Hours, 0, nil, nil
 		case len(w.Limits) > 0:

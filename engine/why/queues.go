@@ -41,6 +41,7 @@ func ReadQueues(ctx context.Context, r store.Reader, now time.Time) ([]workflow.
 		if list[i].Paused = v.Paused; v.Workers != nil {
 			list[i].Set = v.Workers.N
 		}
+		list[i].PausedKeys = v.PausedKeys()
 		list[i].At, list[i].By, list[i].Reason = last.At, last.By, last.Reason
 	}
 	slices.SortFunc(list, func(a, b workflow.QueueInfo) int { return cmp.Compare(a.Queue, b.Queue) })

@@ -40,11 +40,15 @@ type Here struct {
 	// Fair returns the position of a due job in a fair queue; false if it has none here. If the function is nil, that
 	// is not known.
 	Fair func(job workitem.JobID) (Fair, bool)
+	// KeyPaused returns the key of a due job that waits because that key of its queue is paused; false if it does not.
+	// If the function is nil, that is not known.
+	KeyPaused func(queue string, job workitem.JobID) (key string, paused bool)
 	// Failing returns since when the store fails when this engine tries to start a due job; zero if it does not fail.
 	// If the function is nil, that is not known.
 	Failing func(job workitem.JobID) time.Time
-	// Shown masks a key: a business key, with the kind "key" and the name of its workflow, or the key of a limit, with
-	// the kind "limit" and the name of the limit. A nil function shows keys as they are.
+	// Shown masks a key: a business key, with the kind "key" and the name of its workflow, the key of a limit, with the
+	// kind "limit" and the name of the limit, or a key of a queue, with the kind "queue" and the name of the queue. A nil
+	// function shows keys as they are.
 	Shown func(kind, name, text string) string
 }
 

@@ -71,6 +71,9 @@ func (l *treeSearch) wait(ctx context.Context, r store.Finder, w *Wait) error {
 			"; tasq definitions shows it")
 	case w.Blocked == NoWorkers, w.Blocked == Stopped:
 		l.add(w.Case, CauseNoWorkers, w.Since, words, "open an engine with workers for "+queue(w.Queue))
+	case w.Blocked == Paused && w.PausedKey != "":
+		l.add(w.Case, CausePaused, w.Paused.At, text+"; key "+printable.Line(w.PausedKey)+" of "+queue(w.Queue)+" is paused"+decided(w.Paused, l.Now),
+			"tasq queue resume "+printable.Arguments(w.Queue)+" --key "+printable.Arguments(w.PausedKey))
 	case w.Blocked == Paused:
 		l.add(w.Case, CausePaused, w.Paused.At, text+"; "+queue(w.Queue)+" is paused"+decided(w.Paused, l.Now), "tasq queue resume "+printable.Arguments(w.Queue))
 	case w.Blocked == Limited:

@@ -99,7 +99,7 @@ func what(w *Wait, now time.Time) string {
 		if w.Blocked == Hours {
 			return subject(w) + " waits until " + opens(w, now) + attempt(w) + failed(w)
 		}
-		return subject(w) + " waits for a worker of " + queue(w.Queue) + needs(w) + attempt(w) + failed(w)
+		return subject(w) + " waits for a worker of " + queue(w.Queue) + needs(w) + mayBePaused(w) + attempt(w) + failed(w)
 	case Running:
 		return subject(w) + " is under way, by " + w.By + attempt(w) + failed(w)
 	case Retry, Delay:
@@ -280,6 +280,10 @@ func blocked(w *Wait, now time.Time) string {
 	case Failing:
 		return fmt.Sprintf("the store has failed for %s, and it is tried again until it works", printable.Duration(now.Sub(w.Down)))
 	case Paused:
+		if w.PausedKey != "" {
+			return fmt.Sprintf("key %s of %s is paused%s: resume it with tasq queue resume %s --key %s", printable.Line(w.PausedKey), queue(w.Queue),
+				decided(w.Paused, now), printable.Arguments(w.Queue), printable.Arguments(w.PausedKey))
+		}
 		return fmt.Sprintf("%s is paused%s: resume it with tasq queue resume %s", queue(w.Queue), decided(w.Paused, now), printable.Arguments(w.Queue))
 	case Behind:
 		if w.Fair != nil {

@@ -175,7 +175,13 @@ type Wait struct {
 
 	Fair *Fair `json:"fair,omitempty"` // its position, if its queue is fair
 
-	Paused *store.Decision `json:"paused,omitempty"` // since when the queue is paused, and by whom
+	Paused *store.Decision `json:"paused,omitempty"` // since when the queue, or the key, is paused, and by whom
+
+	PausedKey string `json:"pausedKey,omitempty"` // the key of the queue that is paused; "" if the whole queue is
+
+	// MayBePaused is how many keys of the queue are paused, if its jobs have keys, and it is not known here which one
+	// this job has.
+	MayBePaused int `json:"mayBePaused,omitempty"`
 
 	Workers *store.WorkersValue `json:"workers,omitempty"` // the number of workers that was set for its queue, if all of them have jobs
 

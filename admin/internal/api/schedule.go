@@ -19,6 +19,9 @@ func (a *API) queues(w http.ResponseWriter, r *http.Request) {
 	out := page[source.Queue]{Rows: []source.Queue{}}
 	err := a.Backend.View(r.Context(), func(v store.Reader) error {
 		found, whole, err := source.Queues(r.Context(), v, source.MaxCounted)
+		for i := range found {
+			found[i].PausedKeys = a.mask(r).PausedKeys(found[i].Queue, found[i].PausedKeys)
+		}
 		out.Rows, out.Cut = append(out.Rows, found...), !whole
 		return err
 	})

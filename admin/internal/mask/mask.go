@@ -164,6 +164,18 @@ func (m Mask) Limits(all []workflow.LimitInfo) []workflow.LimitInfo {
 	return shown
 }
 
+// PausedKeys returns the visible form of the paused keys of a queue.
+func (m Mask) PausedKeys(queue string, all []workflow.PausedKey) []workflow.PausedKey {
+	if m == nil {
+		return all
+	}
+	shown := slices.Clone(all)
+	for i := range shown {
+		shown[i].Key = m.text("queue", queue, shown[i].Key)
+	}
+	return shown
+}
+
 // Entry returns the visible form of an entry of the journal.
 func (m Mask) Entry(e *store.Entry) *store.Entry {
 	if m == nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -22,6 +23,8 @@ type Queue struct {
 	Running int64     `json:"running"`
 	Waiting int64     `json:"waiting"`                 // for steps, events or a decision
 	Oldest  time.Time `json:"oldest_pending,omitzero"` // the creation time of the oldest item or job that has not started
+
+	PausedKeys []workflow.PausedKey `json:"paused_keys,omitempty"` // the keys whose jobs do not start, sorted
 }
 
 // MaxCounted is the number up to which the lists of queues count the items of a queue, and its jobs in each state.
@@ -50,6 +53,7 @@ func Queues(ctx context.Context, r store.Reader, most int) (queues []Queue, whol
 		if q.Paused = v.Paused; v.Workers != nil {
 			q.Workers = v.Workers.N
 		}
+		q.PausedKeys = v.PausedKeys()
 	}
 	counts, whole, err := r.Queues(ctx, most)
 	if err != nil {

@@ -30,15 +30,16 @@ type action struct {
 }
 
 var (
-	reasonField  = field{Name: "reason", Label: "Reason", Hint: "Recorded in the history."}
-	settingField = field{Name: "reason", Label: "Reason", Hint: "Stored with the setting, and shown beside it."}
-	inputField   = field{Name: "payload", Label: "New input, as JSON", Hint: "Leave empty to keep the input.", Wide: true}
-	outputField  = field{Name: "payload", Label: "Output, as JSON", Hint: "Leave empty for no output.", Wide: true}
-	valueField   = field{Name: "payload", Label: "Value, as JSON", Hint: "Leave empty to send null.", Wide: true}
-	routeField   = field{Name: "route", Label: "Route", Hint: "Names of the next tasks or conditions, separated by commas. Leave empty to let the workflow choose."}
-	forceField   = field{Name: "force", Label: "Force", Hint: "Move even if the case could not end afterwards.", Options: []string{"", "force"}}
-	codeField    = field{Name: "code", Label: "Failure code", Hint: "A code for programs, such as no-funds."}
-	messageField = field{Name: "reason", Label: "Message", Hint: "A sentence for people."}
+	reasonField   = field{Name: "reason", Label: "Reason", Hint: "Recorded in the history."}
+	settingField  = field{Name: "reason", Label: "Reason", Hint: "Stored with the setting, and shown beside it."}
+	inputField    = field{Name: "payload", Label: "New input, as JSON", Hint: "Leave empty to keep the input.", Wide: true}
+	outputField   = field{Name: "payload", Label: "Output, as JSON", Hint: "Leave empty for no output.", Wide: true}
+	valueField    = field{Name: "payload", Label: "Value, as JSON", Hint: "Leave empty to send null.", Wide: true}
+	routeField    = field{Name: "route", Label: "Route", Hint: "Names of the next tasks or conditions, separated by commas. Leave empty to let the workflow choose."}
+	forceField    = field{Name: "force", Label: "Force", Hint: "Move even if the case could not end afterwards.", Options: []string{"", "force"}}
+	codeField     = field{Name: "code", Label: "Failure code", Hint: "A code for programs, such as no-funds."}
+	messageField  = field{Name: "reason", Label: "Message", Hint: "A sentence for people."}
+	queueKeyField = field{Name: "queueKey", Label: "Only for the key", Hint: "Of a queue whose jobs take turns by a key, such as a customer. Leave empty for the whole queue."}
 )
 
 // actions are the commands of the pages, by word.
@@ -90,8 +91,10 @@ var actions = map[string]action{
 	"reclaim": {kind: workflow.KindReclaim, target: "job", title: "Release the job from its worker", do: "Release it", danger: true,
 		about: "For a worker that hangs: the job becomes due again, and a result that the worker reports later is rejected.", fields: []field{reasonField}},
 	"pause-queue": {kind: workflow.KindPause, target: "queue", title: "Pause the queue", do: "Pause", danger: true,
-		about: "No job of the queue starts until it is resumed, in any program. Running jobs continue. The pause is stored in the database.", fields: []field{settingField}},
-	"resume-queue": {kind: workflow.KindUnpause, target: "queue", title: "Resume the queue", do: "Resume", about: "Jobs of the queue start again."},
+		about:  "No job of the queue starts until it is resumed, in any program. Running jobs continue. The pause is stored in the database.",
+		fields: []field{queueKeyField, settingField}},
+	"resume-queue": {kind: workflow.KindUnpause, target: "queue", title: "Resume the queue", do: "Resume", about: "Jobs of the queue start again.",
+		fields: []field{queueKeyField}},
 	"suspend-workflow": {kind: workflow.KindSuspendWorkflow, target: "workflow", title: "Suspend the workflow", do: "Suspend it", danger: true,
 		about: "New cases of the workflow, also child cases, begin suspended, in any program. Cases that exist are not suspended; the list of cases has a bulk " +
 			"action for these. The suspension is stored in the database.",
@@ -133,7 +136,7 @@ func (a *action) word() string {
 // command returns the command of a filled form.
 func (a *action) command(form url.Values, actor string) (workflow.Command, error) {
 	c := workflow.Command{Kind: a.kind, Action: a.act, Actor: actor, Key: form.Get("key"), Event: form.Get("event"), Workflow: form.Get("workflow"),
-		LimitKey: form.Get("limitKey"), From: strings.TrimSpace(form.Get("from")), To: strings.TrimSpace(form.Get("to")),
+		LimitKey: form.Get("limitKey"), QueueKey: form.Get("queueKey"), From: strings.TrimSpace(form.Get("from")), To: strings.TrimSpace(form.Get("to")),
 		Force: a.kind == workflow.KindMove && form.Get("force") == "force"}
 	if err := a.aim(&c, form.Get(a.target)); err != nil {
 		return c, err

@@ -69,8 +69,21 @@ func (s *Site) queueTable(r *Request, most int, acts bool) (*Table, error) {
 		}
 		t.row("", text(queueName(q.Queue)), stateOf(word), workers, set, items(workitem.Initialized, q.Items), items(workitem.Started, q.Started),
 			jobs(state.JobPending, q.Pending), jobs(state.JobRunning, q.Running), jobs(state.JobWaiting, q.Waiting), at(q.Oldest), do)
+		for i, k := range r.Mask.PausedKeys(q.Queue, q.PausedKeys) {
+			s.pausedKeyRow(t, r, q.Queue, k.Key, acts && k.Key == q.PausedKeys[i].Key)
+		}
 	}
 	return t, nil
+}
+
+// pausedKeyRow shows a paused key of a queue. The form is offered for one that is shown as it is.
+func (s *Site) pausedKeyRow(t *Table, r *Request, queue, key string, acts bool) {
+	do := text("")
+	if acts && r.User.Allowed(string(workflow.KindUnpause), queue) {
+		do = Cell{Kind: "action", Text: "Resume…", Href: s.Link("/act", "kind", "resume-queue", "queue", queue, "queueKey", key)}
+	}
+	empty := text("")
+	t.row("", text(queueName(queue)+", key "+key), stateOf("paused"), empty, empty, empty, empty, empty, empty, empty, empty, do)
 }
 
 // askLimits is how long the page waits for the program that runs the functions.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tasq-dev/tasq/engine/internal/commit"
+	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
@@ -148,7 +149,7 @@ func (d *Dispatcher) Queues() []workflow.QueueInfo {
 	found := make(map[string]*workflow.QueueInfo)
 	of := func(name string) *workflow.QueueInfo {
 		if found[name] == nil {
-			found[name] = &workflow.QueueInfo{Queue: name, Workers: max(0, s.limitOf(name)), Defined: max(0, d.definedOf(name)), Set: s.workers[name], Paused: s.paused[name], MaxPending: d.o.MaxPending[name]}
+			found[name] = &workflow.QueueInfo{Queue: name, Workers: max(0, s.limitOf(name)), Defined: max(0, d.definedOf(name)), Set: s.workers[name], Paused: s.paused[name], PausedKeys: store.QueueValue{Keys: s.pausedKeys[name]}.PausedKeys(), MaxPending: d.o.MaxPending[name]}
 		}
 		return found[name]
 	}
@@ -165,7 +166,7 @@ func (d *Dispatcher) Queues() []workflow.QueueInfo {
 	for name := range d.o.Queues {
 		of(name)
 	}
-	for name := range s.paused { // or whose number of workers was set
+	for name := range s.paused { // or whose number of workers was set, or with keys that are paused
 		of(name)
 	}
 	for name, q := range s.queues {

@@ -8,7 +8,6 @@ import (
 	"github.com/tasq-dev/tasq/engine/internal/commit"
 	"github.com/tasq-dev/tasq/limit"
 	"github.com/tasq-dev/tasq/schedule"
-	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
@@ -201,9 +200,11 @@ func (d *Dispatcher) SetLimit(l limit.Limit, keys map[string]limit.Limit) {
 	d.sched.turn()
 }
 
-// enqueue puts a due job into its queue or the line of its batch, or aside if the queue is paused. The lock is held.
+// enqueue puts a due job into its queue or the line of its batch, or aside if the queue or its key is paused. The lock
+// is held.
 func (s *scheduler) enqueue(n entry) {
-	if s.paused[n.queue.name] {
+	if s.isPaused(&n) {
+		s.leaveRound(&n)
 		n.queue.held = append(n.queue.held, n)
 		// It may have been made ready, and holds back the tickets behind it, which can go on.
 		if n.ticket != nil {
@@ -218,31 +219,4 @@ func (s *scheduler) enqueue(n entry) {
 	}
 	s.d.o.Active(1)
 	n.queue.ready.push(n, byPriority)
-}
-
-// SetQueues applies the settings of operators: the paused queues, and the numbers of workers.
-func (d *Dispatcher) SetQueues(set map[string]store.QueueValue) {
-	s := &d.sched
-	s.mu.Lock()
-	s.paused, s.workers = make(map[string]bool), make(map[string]int)
-	for name, v := range set {
-		if s.paused[name] = v.Paused; v.Workers != nil {
-			s.workers[name] = v.Workers.N
-		}
-	}
-	for _, q := range s.queues {
-		q.limit = s.limitOf(q.name)
-		list := q.held
-		// All are put in again, which holds them, so one function decides where a job belongs.
-		if q.held = nil; s.paused[q.name] {
-			s.d.o.Active(-len(q.ready))
-			list, q.ready = append(list, q.ready...), nil
-			list = append(list, s.takeLines(q)...)
-		}
-		for _, n := range list {
-			s.enqueue(n)
-		}
-	}
-	s.mu.Unlock()
-	s.turn()
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -41,11 +42,14 @@ type scheduler struct {
 	others   bool                    // there are other engines
 	next     []entry                 // reused memory for the entries of a turn
 	limits   limitGate
-	paused   map[string]bool              // paused queues
-	workers  map[string]int               // the number of workers that was set for a queue
-	shared   exchange                     // exchange of shared limits with the store
-	held     map[string]bool              // limits that cases hold over several tasks
-	counted  map[workitem.JobID]*jobQueue // waiting jobs, if queues are bounded
+	paused   map[string]bool // paused queues
+	workers  map[string]int  // the number of workers that was set for a queue
+
+	pausedKeys map[string]map[string]store.Decision // by queue: its paused fairness keys
+
+	shared  exchange                     // exchange of shared limits with the store
+	held    map[string]bool              // limits that cases hold over several tasks
+	counted map[workitem.JobID]*jobQueue // waiting jobs, if queues are bounded
 
 	rotations int64                    // the number of rotations so far, for their ids
 	turns     map[workitem.JobID]*turn // the positions of due, waiting jobs in fair queues
@@ -302,7 +306,7 @@ func (s *scheduler) mustRelease(n entry) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := s.claims.of(n.job)
-	return s.stopping || s.hours.isClosed(&n, now) || n.queue != nil && s.paused[n.queue.name] || r != nil && r.held
+	return s.stopping || s.hours.isClosed(&n, now) || n.queue != nil && s.isPaused(&n) || r != nil && r.held
 }
 
 // hold records that a worker runs a job.

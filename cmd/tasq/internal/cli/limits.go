@@ -205,6 +205,9 @@ func (a *app) showQueues(list []workflow.QueueInfo) error {
 			row = append(row, strconv.Itoa(l.Fleet.Running), strconv.Itoa(l.Fleet.Waiting))
 		}
 		t.add(row...)
+		for _, k := range l.PausedKeys {
+			t.add(queueName(l.Queue), "-", "-", "-", "-", "key "+printable.Line(k.Key), "-", "-", "paused", k.By, printable.Line(k.Reason))
+		}
 	}
 	if err := t.flush(); err != nil || !fleet {
 		return err
@@ -220,17 +223,23 @@ func (a *app) queue() *cobra.Command {
 		kind                   workflow.Kind
 	}{
 		{"pause QUEUE", "pause a queue: no job of it starts until it is resumed", "Pause a queue: no job of it starts, in any program. " +
-			"Running jobs continue. The database stores the pause. \"\" is the default queue.", "is paused", workflow.KindPause},
-		{"resume QUEUE", "resume a paused queue", "Resume a paused queue: its due jobs begin.", "is resumed",
+			"Running jobs continue. The database stores the pause. \"\" is the default queue. With --key, only the jobs of one key of builder.FairBy are " +
+			"paused, such as those of a customer; for a key of a limit, use tasq limit set NAME 0 --key KEY.", "is paused", workflow.KindPause},
+		{"resume QUEUE", "resume a paused queue", "Resume a paused queue: its due jobs begin. With --key, one key of it is resumed.", "is resumed",
 			workflow.KindUnpause},
 	} {
 		q, o := &asking{a: a}, owning{a: a}
 		sub := &cobra.Command{Use: c.use, Short: c.short, Long: paragraph(c.long), Args: exactly("a QUEUE"),
 			Example: "  tasq queue " + string([]rune(c.use)[:len(c.use)-len(" QUEUE")]) + " mail"}
 		q.acting(sub)
+		sub.Flags().StringVar(&q.command.QueueKey, "key", "", "only the jobs of this `key`, such as a customer")
 		sub.RunE = a.run(func(ctx context.Context, args []string) error {
 			q.command.Kind, q.command.Queue = c.kind, args[0]
-			if err := a.send(ctx, o, q, fmt.Sprintf("queue %q %s", args[0], c.done)); err != nil || q.left() {
+			what := fmt.Sprintf("queue %q", args[0])
+			if q.command.QueueKey != "" {
+				what = fmt.Sprintf("key %q of ", q.command.QueueKey) + what
+			}
+			if err := a.send(ctx, o, q, what+" "+c.done); err != nil || q.left() {
 				return err
 			}
 			return a.noteQueue(ctx, args[0])

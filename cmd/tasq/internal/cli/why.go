@@ -78,36 +78,47 @@ func (a *app) explain(ctx context.Context, word string, show func(store.Reader, 
 			if err != nil || root.IsZero() {
 				return err
 			}
-			here.Limits = a.limitWaits(ctx, db, root)
+			here.Limits, here.KeyPaused = a.limitWaits(ctx, db, root)
 		}
 	})
 }
 
-// limitWaits asks the process that owns the database which limits the jobs of a root case wait for; nil if it does not
-// answer, or does not know them.
-func (a *app) limitWaits(ctx context.Context, db database.Database, root workitem.CaseID) func(workitem.JobID, string) []why.Limit {
+// limitWaits asks the process that owns the database which limits the jobs of a root case wait for, and whether their
+// keys are paused; nil if it does not answer, or does not know them.
+func (a *app) limitWaits(ctx context.Context, db database.Database, root workitem.CaseID) (
+	limits func(workitem.JobID, string) []why.Limit, paused func(string, workitem.JobID) (string, bool),
+) {
 	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	command, err := json.Marshal(workflow.LimitWaits(root))
 	if err != nil {
-		return nil
+		return nil, nil
 	}
 	answer, err := db.Inbox().Post(limited, command)
 	if err != nil {
-		return nil
+		return nil, nil
 	}
 	result, err := engine.RemoteAnswer(answer)
 	if err != nil || len(result.Waits) == 0 {
-		return nil
+		return nil, nil
 	}
-	return func(job workitem.JobID, step string) (list []why.Limit) {
+	limits = func(job workitem.JobID, step string) (list []why.Limit) {
 		for _, w := range result.Waits {
-			if w.Job == job && w.Step == step {
+			if w.Job == job && w.Step == step && w.QueueKey == "" {
 				list = append(list, why.Limit{Limit: w.Limit, Key: w.Key, Any: w.Any, N: w.N, Free: w.Free, Ahead: w.Ahead, Text: w.Text, HeldBy: w.HeldBy})
 			}
 		}
 		return list
 	}
+	paused = func(_ string, job workitem.JobID) (string, bool) {
+		for _, w := range result.Waits {
+			if w.Job == job && w.QueueKey != "" {
+				return w.QueueKey, true
+			}
+		}
+		return "", false
+	}
+	return limits, paused
 }
 
 // whySchedule explains the case of a schedule.
