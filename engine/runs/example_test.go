@@ -25,9 +25,9 @@ func check(err error) {
 // Mail is one of many e-mails.
 type Mail struct{ Customer, To string }
 
-// Many e-mails: 100 a minute in all, five at once for each customer, one a day to each address; and a digest at 08:00 in Berlin on
+// Example_emails sends many e-mails: 100 a minute in all, five at once for each customer, one a day to each address; and a digest at 08:00 in Berlin on
 // weekdays.
-func Example() {
+func Example_emails() {
 	ctx, clock := context.Background(), enginetest.NewClock() // a program leaves the clock out
 	mail := builder.MustFunc("mail", func(_ context.Context, m Mail) (string, error) { return "sent to " + m.To, nil },
 		builder.Limits(
