@@ -137,3 +137,18 @@ func TestAKeyThatCannotBePaused(t *testing.T) {
 	require.ErrorContains(t, enginetest.Do(t.Context(), e, workflow.PauseKey("", "more")), "1000 keys of queue \"\" are paused")
 	require.NoError(t, enginetest.Do(t.Context(), e, workflow.PauseKey("", "1")))
 }
+
+// A worker that is free when a job is created does not start it if its key is paused.
+func TestAPausedKeyDoesNotStartOnAFreeWorker(t *testing.T) {
+	t.Parallel()
+	var b beginnings
+	f := builder.MustFunc("f", b.note, builder.FairBy(tenant))
+	e := enginetest.New(t, f)
+	require.NoError(t, enginetest.Do(t.Context(), e, workflow.PauseKey("", "a")))
+	startAll(t, e.Engine, f, "a1", "b1")
+	e.Drain()
+	require.Equal(t, "b1", b.take())
+	require.NoError(t, enginetest.Do(t.Context(), e, workflow.ResumeKey("", "a")))
+	e.Drain()
+	require.Equal(t, "a1", b.take())
+}

@@ -153,7 +153,7 @@ func (s *scheduler) reserve(c *state.Case, j *state.Job, now int64) (entry, bool
 		return entry{}, false
 	}
 	n.ticket, n.turn = s.ticketOf(c, j), s.turnOf(c, j, q)
-	if n.ticket != nil && !s.limits.Try(n.ticket) {
+	if s.keyPaused(&n) || n.ticket != nil && !s.limits.Try(n.ticket) {
 		return entry{}, false
 	}
 	s.begin(q)
