@@ -20,7 +20,7 @@ var update = flag.Bool("update", false, "write the golden HTML of the pages")
 var (
 	wholeID = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}`)
 	tailID  = regexp.MustCompile(`…([0-9a-f]{8})`)
-	entry   = regexp.MustCompile(`(\bat=|\bid="e)(\d+)`)
+	entry   = regexp.MustCompile(`(\bat=|\bfrom=|\bid="e)(\d+)`)
 	facts   = regexp.MustCompile(`(?s)(id="part-database">).*?(</section>)`)
 	chance  = regexp.MustCompile(`(data-label="worker">)[^<]+|(data-label="entry"><a href="[^"]*">)[0-9]+|(pages )[0-9a-f]{24}|(style-|script-|icon-|net-)[0-9a-f]{8,12}|(seen=)[0-9a-z]+`)
 )
