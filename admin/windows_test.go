@@ -85,7 +85,7 @@ func TestAPageRecoversFromARestartOfItsServer(t *testing.T) {
 	b.until(livetext + ` === "live" && document.querySelector("#part-why").textContent.includes("withdraw.1.1 (started")`)
 }
 
-// Of two users who complete one item, the second is told that it has ended, and keeps what was typed.
+// Of two users who complete one item, the second gets the answer that it has ended, and keeps what was typed.
 func TestTwoBrowsersActOnOneItem(t *testing.T) {
 	o := newOffice(t, "text")
 	first, second := newBrowser(t), newBrowser(t)

@@ -219,7 +219,7 @@ func (c *copier) load(ctx context.Context, entries []*store.Entry) error {
 	})
 }
 
-// prefetch looks up the idempotency keys of entries together, if the store does not have them at hand.
+// prefetch looks up the idempotency keys of entries together, if the store does not keep them in memory.
 func prefetch(ctx context.Context, tx store.Tx, entries []*store.Entry) error {
 	shared, is := tx.(store.SharedTx)
 	if !is {

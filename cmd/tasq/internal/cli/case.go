@@ -69,16 +69,7 @@ func (a *app) caseStart() *cobra.Command {
 		if err != nil || q.left() {
 			return err
 		}
-		if a.output == "json" {
-			return a.view(ctx, func(r store.Reader) error {
-				c, err := findCase(ctx, r, result.Case)
-				if err != nil {
-					return err
-				}
-				return a.object(record.OfCase(c))
-			})
-		}
-		return a.say("%s", result.Case)
+		return a.printNewCase(ctx, result.Case)
 	})
 	return cmd
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/tasq-dev/tasq/internal/record"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/workflow"
+	"github.com/tasq-dev/tasq/workitem"
 )
 
 // repairing declares the flags of repair commands.
@@ -129,18 +130,23 @@ func (a *app) caseFork() *cobra.Command {
 		if err != nil || q.left() {
 			return err
 		}
-		if a.output != "json" {
-			return a.say("%s", result.Case)
-		}
-		return a.view(ctx, func(r store.Reader) error {
-			c, err := findCase(ctx, r, result.Case)
-			if err != nil {
-				return err
-			}
-			return a.object(record.OfCase(c))
-		})
+		return a.printNewCase(ctx, result.Case)
 	})
 	return cmd
+}
+
+// printNewCase prints the id of a case that a command has started, or the case as JSON.
+func (a *app) printNewCase(ctx context.Context, id workitem.CaseID) error {
+	if a.output != "json" {
+		return a.say("%s", id)
+	}
+	return a.view(ctx, func(r store.Reader) error {
+		c, err := findCase(ctx, r, id)
+		if err != nil {
+			return err
+		}
+		return a.object(record.OfCase(c))
+	})
 }
 
 func (a *app) itemRetry() *cobra.Command {

@@ -5,8 +5,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tasq-dev/tasq/internal/record"
-	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/workflow"
 )
 
@@ -32,16 +30,7 @@ func (a *app) caseRestart() *cobra.Command {
 		if err != nil || q.left() {
 			return err
 		}
-		if a.output != "json" {
-			return a.say("%s", result.Case)
-		}
-		return a.view(ctx, func(r store.Reader) error {
-			c, err := findCase(ctx, r, result.Case)
-			if err != nil {
-				return err
-			}
-			return a.object(record.OfCase(c))
-		})
+		return a.printNewCase(ctx, result.Case)
 	})
 	return cmd
 }
