@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"strings"
 )
 
 // Collection is a named set of records with keys of type K and values of type V. Declare it once, as a variable:
@@ -32,15 +33,20 @@ type Collection[K comparable, V any] struct {
 
 // The parameters of a statement are numbered in the order in which they first appear: PostgreSQL goes by the number,
 // SQLite by the order.
+//
+// Each is completed by the function statement, which replaces @ by the name of the table.
 const (
-	putSQL = `INSERT INTO records (collection, key, value) VALUES ($1, $2, $3)
+	putSQL = `INSERT INTO @ (collection, key, value) VALUES ($1, $2, $3)
 		ON CONFLICT (collection, key) DO UPDATE SET value = excluded.value`
-	getSQL    = `SELECT value FROM records WHERE collection = $1 AND key = $2`
-	swapSQL   = `UPDATE records SET value = $1 WHERE collection = $2 AND key = $3 AND value = $4`
-	deleteSQL = `DELETE FROM records WHERE collection = $1 AND key = $2`
-	hasSQL    = `SELECT count(*) FROM records WHERE collection = $1 AND key = $2`
-	countSQL  = `SELECT count(*) FROM records WHERE collection = $1`
+	getSQL    = `SELECT value FROM @ WHERE collection = $1 AND key = $2`
+	swapSQL   = `UPDATE @ SET value = $1 WHERE collection = $2 AND key = $3 AND value = $4`
+	deleteSQL = `DELETE FROM @ WHERE collection = $1 AND key = $2`
+	hasSQL    = `SELECT count(*) FROM @ WHERE collection = $1 AND key = $2`
+	countSQL  = `SELECT count(*) FROM @ WHERE collection = $1`
 )
+
+// statement returns a statement for the table of all collections.
+func statement(db DB, sql string) string { return strings.Replace(sql, "@", Table(db, "records"), 1) }
 
 // Put inserts a record, or replaces the one with the same key. The error is an *InvalidError if the value is invalid,
 // or ErrTooLarge; nothing is written then.
@@ -53,7 +59,7 @@ func (c Collection[K, V]) Put(ctx context.Context, db DB, key K, value V) error 
 	if err != nil {
 		return c.failed("put", key, err)
 	}
-	_, err = db.ExecContext(ctx, putSQL, c.Name, k, string(data))
+	_, err = db.ExecContext(ctx, statement(db, putSQL), c.Name, k, string(data))
 	return c.failed("put", key, err)
 }
 
@@ -75,7 +81,7 @@ func (c Collection[K, V]) Has(ctx context.Context, db DB, key K) (bool, error) {
 		return false, c.failed("look for", key, err)
 	}
 	n := 0
-	err = db.QueryRowContext(ctx, hasSQL, c.Name, k).Scan(&n)
+	err = db.QueryRowContext(ctx, statement(db, hasSQL), c.Name, k).Scan(&n)
 	return n > 0, c.failed("look for", key, err)
 }
 
@@ -85,7 +91,7 @@ func (c Collection[K, V]) Delete(ctx context.Context, db DB, key K) error {
 	if err != nil {
 		return c.failed("delete", key, err)
 	}
-	_, err = db.ExecContext(ctx, deleteSQL, c.Name, k)
+	_, err = db.ExecContext(ctx, statement(db, deleteSQL), c.Name, k)
 	return c.failed("delete", key, err)
 }
 
@@ -94,7 +100,7 @@ func (c Collection[K, V]) Count(ctx context.Context, db DB) (int, error) {
 	err := c.check()
 	n := 0
 	if err == nil {
-		err = db.QueryRowContext(ctx, countSQL, c.Name).Scan(&n)
+		err = db.QueryRowContext(ctx, statement(db, countSQL), c.Name).Scan(&n)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("count %.64s: %w", c.Name, err)
@@ -132,7 +138,7 @@ func (c Collection[K, V]) swap(ctx context.Context, db DB, k string, f func(*V) 
 	if err != nil || string(data) == old {
 		return true, err
 	}
-	result, err := db.ExecContext(ctx, swapSQL, string(data), c.Name, k, old)
+	result, err := db.ExecContext(ctx, statement(db, swapSQL), string(data), c.Name, k, old)
 	if err != nil {
 		return false, err
 	}
@@ -144,7 +150,7 @@ func (c Collection[K, V]) swap(ctx context.Context, db DB, k string, f func(*V) 
 func (c Collection[K, V]) read(ctx context.Context, db DB, k string) (string, V, error) {
 	var stored string
 	var none V
-	err := db.QueryRowContext(ctx, getSQL, c.Name, k).Scan(&stored)
+	err := db.QueryRowContext(ctx, statement(db, getSQL), c.Name, k).Scan(&stored)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = ErrNotFound
 	}

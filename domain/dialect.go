@@ -14,6 +14,25 @@ type Speaker interface {
 	Dialect() Dialect
 }
 
+// Namer is a DB that knows the names of Tasq's tables in its database. The DBs of the stores of Tasq implement it.
+type Namer interface {
+	Table(name string) string
+}
+
+// Table returns the name of one of Tasq's tables or views for a statement of a DB. On PostgreSQL it has the schema of the
+// store, so that a table of the same name in a schema that comes first in the search path, or a temporary one, is not
+// read instead:
+//
+//	rows, err := db.QueryContext(ctx, "SELECT case_id FROM "+domain.Table(db, "tasks")+" WHERE state = 'started'")
+//
+// For SQLite, and for any DB that is not of a store of Tasq, such as a *sql.DB of your own, it returns the name unchanged.
+func Table(db DB, name string) string {
+	if n, ok := db.(Namer); ok {
+		return n.Table(name)
+	}
+	return name
+}
+
 // DialectOf returns the dialect of a DB that belongs to a store of Tasq, and "" for any other, such as a *sql.DB of
 // your own. Code that runs on both stores needs it where their SQL differs:
 //

@@ -125,12 +125,12 @@ func (cur *cursor) next(ctx context.Context, db DB) (page []row, more bool, err 
 	if size == 0 {
 		return nil, false, nil
 	}
-	query := `SELECT key, value FROM records WHERE collection = $1 AND key ` + cur.op + ` $2`
+	query := `SELECT key, value FROM @ WHERE collection = $1 AND key ` + cur.op + ` $2`
 	args := []any{cur.collection, cur.from}
 	if cur.to != "" {
 		query, args = query+` AND key < $3`, append(args, cur.to)
 	}
-	rows, err := db.QueryContext(ctx, query+` ORDER BY key LIMIT `+strconv.Itoa(size), args...)
+	rows, err := db.QueryContext(ctx, statement(db, query)+` ORDER BY key LIMIT `+strconv.Itoa(size), args...)
 	if err != nil {
 		return nil, false, err
 	}

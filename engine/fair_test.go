@@ -319,7 +319,7 @@ func TestTurnsInAFleet(t *testing.T) {
 	one, two := w(), w()
 	a := f.open(engine.Config{Workers: 1}, one)
 	f.open(engine.Config{Workers: 1}, two)
-	require.Eventually(t, func() bool { return f.sql("SELECT count(*) FROM processes WHERE state = 'live'") == 2 }, 10*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return f.sql("SELECT count(*) FROM tasq.processes WHERE state = 'live'") == 2 }, 10*time.Second, 10*time.Millisecond)
 	runs := startAll(t, a, one, jobsOf("a", testsize.Pick(80, 150, 150))...)
 	runs = append(runs, startAll(t, a, one, "b1", "c1")...)
 	close(started)

@@ -53,7 +53,7 @@ func (p *Pool) prepare(dsn string) error {
 	if err := p.Make(dsn); err != nil {
 		return err
 	}
-	return run(dsn, p.setting(), made)
+	return run(dsn, p.setting(), made, decoys)
 }
 
 func (p *Pool) take() (name string, found bool) {
@@ -71,6 +71,19 @@ func (p *Pool) take() (name string, found bool) {
 const end = "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
 
 const made = "CREATE TABLE public.pgtest_made AS SELECT oid AS made FROM pg_class WHERE relnamespace = current_setting('pgtest.schema')::regnamespace"
+
+// decoys makes tables with the names of all that Make has made, in a schema that comes before theirs in the search path. A statement that
+// does not say which schema it means fails. $user is not in the path: the role and the schema may have the same name.
+const decoys = `DO $$
+DECLARE r record;
+BEGIN
+	CREATE SCHEMA decoys;
+	GRANT USAGE ON SCHEMA decoys TO public;
+	FOR r IN SELECT relname FROM pg_class WHERE relnamespace = current_setting('pgtest.schema')::regnamespace AND relkind IN ('r', 'v') LOOP
+		EXECUTE format('CREATE TABLE decoys.%I (decoy int)', r.relname);
+	END LOOP;
+	EXECUTE format('ALTER DATABASE %I SET search_path = public, decoys', current_database());
+END $$`
 
 // emptied deletes rows, and does not truncate: that would make a file for each table and each index.
 const emptied = `DO $$

@@ -23,6 +23,7 @@ type UserDB struct {
 	raw     Conn
 	scope   Scope // its lock guards what follows
 	dialect domain.Dialect
+	schema  string
 	over    bool
 	running atomic.Bool // a statement
 	rows    map[*userRows]bool
@@ -55,9 +56,10 @@ type Interrupter interface {
 	Interrupt()
 }
 
-// NewUserDB returns a handle that is valid until End.
-func NewUserDB(raw Conn, scope Scope, dialect domain.Dialect) *UserDB {
-	u := &UserDB{raw: raw, scope: scope, dialect: dialect, rows: make(map[*userRows]bool), stmts: make(map[*userStmt]bool)}
+// NewUserDB returns a handle that is valid until End. The schema is what the names of Tasq's tables need, "" if they need
+// none.
+func NewUserDB(raw Conn, scope Scope, dialect domain.Dialect, schema string) *UserDB {
+	u := &UserDB{raw: raw, scope: scope, dialect: dialect, schema: schema, rows: make(map[*userRows]bool), stmts: make(map[*userStmt]bool)}
 	u.DB = sql.OpenDB(u)
 	return u
 }
@@ -79,6 +81,14 @@ func (noScope) Met(err error) error { return err }
 
 // Dialect implements [domain.Speaker].
 func (u *UserDB) Dialect() domain.Dialect { return u.dialect }
+
+// Table implements [domain.Namer].
+func (u *UserDB) Table(name string) string {
+	if u.schema == "" {
+		return name
+	}
+	return u.schema + "." + name
+}
 
 // Connect implements driver.Connector.
 func (u *UserDB) Connect(context.Context) (driver.Conn, error) {

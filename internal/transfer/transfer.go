@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/tasq-dev/tasq/domain"
 	"github.com/tasq-dev/tasq/store"
@@ -275,7 +276,7 @@ func (c *copier) finish(ctx context.Context) error {
 		if settings, err = r.Settings(ctx); err != nil {
 			return err
 		}
-		rows, err := r.DB().QueryContext(ctx, "SELECT collection, key, value FROM records WHERE collection <> $1", positions.Name)
+		rows, err := r.DB().QueryContext(ctx, "SELECT collection, key, value FROM "+domain.Table(r.DB(), "records")+" WHERE collection <> $1", positions.Name)
 		if err != nil {
 			return err
 		}
@@ -294,7 +295,7 @@ func (c *copier) finish(ctx context.Context) error {
 	return c.to.Update(ctx, func(tx store.Tx) error {
 		db := tx.DB()
 		for _, one := range all {
-			if _, err := db.ExecContext(ctx, "INSERT INTO records (collection, key, value) VALUES ($1, $2, $3) "+
+			if _, err := db.ExecContext(ctx, "INSERT INTO "+domain.Table(db, "records")+" (collection, key, value) VALUES ($1, $2, $3) "+
 				"ON CONFLICT (collection, key) DO UPDATE SET value = excluded.value", one.collection, one.key, one.value); err != nil {
 				return fmt.Errorf("record %q of %s: %w", one.key, one.collection, err)
 			}
@@ -317,7 +318,11 @@ func (c *copier) analyze(ctx context.Context) error {
 		if domain.DialectOf(db) != domain.Postgres {
 			return nil
 		}
-		_, err := db.ExecContext(ctx, "ANALYZE journal, cases, case_labels, work_items, jobs, steps, messages, idempotency_keys")
+		names := []string{"journal", "cases", "case_labels", "work_items", "jobs", "steps", "messages", "idempotency_keys"}
+		for i, name := range names {
+			names[i] = domain.Table(db, name)
+		}
+		_, err := db.ExecContext(ctx, "ANALYZE "+strings.Join(names, ", "))
 		return err
 	})
 	if ctx.Err() != nil {

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/tasq-dev/tasq/domain"
@@ -117,10 +118,22 @@ func spread(t *testing.T, cases int) *storetest.World {
 	return w
 }
 
+// shadow makes tables of the user that come first in the search path and have the names of Tasq's.
+func shadow(t *testing.T, dsn string) {
+	t.Helper()
+	c, err := pgx.Connect(t.Context(), dsn)
+	require.NoError(t, err)
+	_, err = c.Exec(t.Context(), "CREATE TABLE public.jobs (id int); CREATE TABLE public.cases (id int); CREATE TABLE public.records (id int); "+
+		"DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET search_path = public', current_database()); END $$")
+	require.NoError(t, errors.Join(err, c.Close(t.Context())))
+}
+
 // Through the network, a statement for each case would take most of the time of a copy.
 func TestTheStatementsOfACopyAreThoseOfItsBatches(t *testing.T) {
 	w := spread(t, 1100)
-	proxy, through := pgproxy.New(t, pgtest.Database(t))
+	dsn := pgtest.Database(t)
+	shadow(t, dsn)
+	proxy, through := pgproxy.New(t, dsn)
 	server := postgres.Open(through)
 	var statements atomic.Int64
 	proxy.Decide(func(string) pgproxy.Fault { statements.Add(1); return "" })

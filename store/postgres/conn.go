@@ -168,10 +168,15 @@ func (c *conn) last(ctx context.Context, query string) (*pgconn.Result, error) {
 
 // The simple protocol takes several statements in one round trip and prepares none. BEGIN, SAVEPOINT and SET use it.
 func (c *conn) simple(ctx context.Context, query string) (results []*pgconn.Result, err error) {
+	return c.verbatim(ctx, c.sql.text(query))
+}
+
+// verbatim is simple for a text with constants: the schema is not put in, and the text is not cached.
+func (c *conn) verbatim(ctx context.Context, query string) (results []*pgconn.Result, err error) {
 	// The results of what was sent behind the last commit come first on the connection.
 	c.catchUp()
 	err = c.within(func() error {
-		results, err = c.pg.PgConn().Exec(ctx, c.sql.text(query)).ReadAll()
+		results, err = c.pg.PgConn().Exec(ctx, query).ReadAll()
 		return err
 	})
 	return results, err

@@ -29,11 +29,11 @@
 //
 // # Files of the package
 //
-//	open, migrate, whole                      opening, migrations, the check that all tables exist
+//	open, migrate, names, whole               opening, migrations, the search path of what they create, the check that all tables exist
 //	session, statements                       settings of a session, the texts of statements
 //	conn, batch, pipeline                     a connection, statements of one round trip, and how they are sent
 //	errors, drop                              what errors mean, removing a schema
-//	store, tx, savepoint, user, guard         an update and its transaction, and the user's SQL in it
+//	store, tx, savepoint, user, guard, local  an update and its transaction, the user's SQL in it, and the settings that it changes
 //	commit, parts, rows, remove, register     what one commit sends, in parts if it is large: fence, entries, rows, removals; definitions
 //	upsert, columns, arrays, copy             the statements for rows, and their columns as arrays; COPY of the new rows of a large commit
 //	ahead, position, revisions, stale         transaction ids, positions, conflicts with other engines

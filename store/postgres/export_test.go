@@ -24,6 +24,9 @@ func Parts(ended, large int) Option {
 // Fold has the next Idle of a store fold the counts.
 func Fold(s store.Store) { s.(*Store).deltas = foldAfter }
 
+// TableNames are the tables of the schema.
+func TableNames() []string { return tableNames() }
+
 // CommitStatements are the statements that a commit may run on tables that grow.
 func CommitStatements() []string {
 	all := append([]string{fenced, keepKeys, lockRoots, lockRoot, findStale, notLocked, lockCase, replyOnce}, removals...)

@@ -63,17 +63,22 @@ func (s *Store) mustBeMigrated(c *conn) error {
 
 // upToDate reports whether no migration is missing. It needs no lock: in most cases nothing is missing, and the lock of
 // migrations would serialize engines that start at the same time.
-// If none is missing, mustBeWhole looks for a table that was dropped, before a statement needs it.
+// If none is missing, mustBeWhole looks for a table that was dropped, before a statement needs it, and findLoose for
+// functions of an earlier version.
 func (s *Store) upToDate(c *conn) (bool, error) {
 	there, err := hasSchema(c)
 	if err != nil || !there {
 		return false, err
 	}
 	pending, err := s.db.pendingMigrations(c)
-	if err == nil && len(pending) == 0 {
-		return true, s.db.mustBeWhole(c)
+	if err != nil || len(pending) > 0 {
+		return false, err
 	}
-	return false, err
+	if err := s.db.mustBeWhole(c); err != nil {
+		return false, err
+	}
+	names, err := findLoose(c)
+	return len(names) == 0, err
 }
 
 // hasSchema reports whether the schema was made by a migration.
@@ -129,7 +134,7 @@ func (s *Store) applyMigrations(ctx context.Context, c *conn) error {
 		return err
 	}
 	// The files name tables without a schema, since the user chooses its name.
-	if err := c.exec(ctx, "SET LOCAL search_path = @"); err != nil {
+	if err := c.exec(ctx, "SET LOCAL search_path = "+ownPath); err != nil {
 		return err
 	}
 	for _, m := range pending {
@@ -143,8 +148,8 @@ func (s *Store) applyMigrations(ctx context.Context, c *conn) error {
 			return err
 		}
 	}
-	if len(pending) == 0 {
-		return nil
+	if err := tighten(c); err != nil || len(pending) == 0 {
+		return err
 	}
 	_, err = c.run("INSERT INTO @.meta (name, value) VALUES ('"+oldestProgram+"', $1) ON CONFLICT (name) DO UPDATE SET value = $1", oldest)
 	return err

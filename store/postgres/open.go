@@ -246,6 +246,9 @@ func (s *Store) openWriter(ctx context.Context) error {
 	if err := s.migrate(ctx, w); err != nil {
 		return err
 	}
+	if err := s.warnOfRecords(w); err != nil {
+		return err
+	}
 	if s.presence, err = s.openPresence(ctx); err != nil {
 		return err
 	}

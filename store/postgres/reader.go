@@ -40,7 +40,7 @@ func (r *reader) DB() domain.DB {
 		return sqlkit.DeadDB()
 	}
 	if r.user == nil {
-		r.user = sqlkit.NewUserDB(userConn{r.c.raw}, r, domain.Postgres)
+		r.user = sqlkit.NewUserDB(userConn{r.c.raw}, r, domain.Postgres, r.c.sql.schema)
 	}
 	return r.user
 }

@@ -22,6 +22,7 @@ import (
 //	    it fails                  the server refuses all but ROLLBACK TO: spoiled
 //	  its end                   ROLLBACK TO SAVEPOINT tasq; RELEASE SAVEPOINT tasq           saved 1
 //	its end                   deferred constraints are checked; RELEASE SAVEPOINT tasq       saved 0
+//	                          what the SQL has SET LOCAL is as it was before: see local
 //
 // All have the same name: the server uses the innermost one, which is always the right one.
 func (tx *transaction) Savepoint(_ context.Context, f func() error) (err error) {
@@ -97,6 +98,7 @@ func (tx *transaction) checkDeferred(level int) error {
 		"RELEASE SAVEPOINT tasq_check; RELEASE SAVEPOINT tasq")
 	if err == nil {
 		tx.saved--
+		err = tx.restoreLocal()
 	}
 	return tx.Met(err)
 }
@@ -110,6 +112,9 @@ func (tx *transaction) leave(level int, user *sqlkit.UserDB, keep bool) error {
 	defer tx.w.mu.Unlock()
 	tx.user = user
 	tx.depth--
+	if level == 0 {
+		tx.local = nil // restored, or undone below
+	}
 	for tx.saved > level && tx.broken == nil {
 		query := "RELEASE SAVEPOINT tasq"
 		if !keep {
@@ -179,6 +184,9 @@ func (tx *transaction) Do(statement string, f func() error) error {
 		return fmt.Errorf("an earlier statement failed, and PostgreSQL executes no further one of the command: %w", tx.spoiled)
 	}
 	if err := tx.beginLocked(); err != nil {
+		return tx.failLocked(err)
+	}
+	if err := tx.noteLocal(statement); err != nil {
 		return tx.failLocked(err)
 	}
 	return tx.Met(tx.w.supervise(f))

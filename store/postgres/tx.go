@@ -56,6 +56,7 @@ type transaction struct {
 	users   bool  // the user's SQL ran in it
 	depth   int   // number of running savepoint functions
 	saved   int   // number of those that have a savepoint on the server
+	local   local // what the user's SQL of the running command has set
 	spoiled error // the first error since the innermost savepoint: the server refuses its further statements
 	broken  error // why the transaction can only be rolled back
 	ended   bool
@@ -173,7 +174,7 @@ func (tx *transaction) DB() domain.DB {
 	tx.gave = true
 	// One value for the whole transaction, which its end makes unusable.
 	if tx.user == nil {
-		tx.user = sqlkit.NewUserDB(userConn{tx.w.raw}, tx, domain.Postgres)
+		tx.user = sqlkit.NewUserDB(userConn{tx.w.raw}, tx, domain.Postgres, tx.w.sql.schema)
 	}
 	return tx.user
 }

@@ -158,7 +158,7 @@ func (a access) refusal() error {
 	case sqlite3.SQLITE_ALTER_TABLE:
 		return a.alter()
 	case sqlite3.SQLITE_CREATE_TEMP_TABLE, sqlite3.SQLITE_CREATE_TEMP_VIEW, sqlite3.SQLITE_CREATE_VTABLE:
-		if ours[a.first] {
+		if ours[a.first] || a.first == "records" {
 			return fmt.Errorf("a temporary table or view %s is not allowed: it would hide Tasq's own from the engine; "+
 				"choose another name", a.first)
 		}

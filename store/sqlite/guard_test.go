@@ -62,7 +62,7 @@ func TestTheUsersSQLMayNot(t *testing.T) {
 		"WITH a AS (SELECT 1) DELETE FROM journal", "WITH a(x) AS (SELECT 1) UPDATE jobs SET state = 'failed' WHERE 1 IN (SELECT x FROM a)",
 		"INSERT INTO meta VALUES ('x', 1) ON CONFLICT DO NOTHING", "INSERT INTO t VALUES (1)", "DELETE FROM v", "DELETE FROM journal RETURNING seq",
 		"CREATE TRIGGER x AFTER INSERT ON journal BEGIN SELECT 1; END", "CREATE TEMP TRIGGER x AFTER INSERT ON cases BEGIN SELECT 1; END",
-		"CREATE UNIQUE INDEX i ON journal (root)", "DROP INDEX jobs_due", "CREATE TEMP TABLE journal (seq, events)",
+		"CREATE UNIQUE INDEX i ON journal (root)", "DROP INDEX jobs_due", "CREATE TEMP TABLE journal (seq, events)", "CREATE TEMP TABLE Records (collection)",
 		"CREATE TEMP VIEW cases AS SELECT 1", "ALTER TABLE mine RENAME TO journal", "UPDATE sqlite_schema SET sql = ''",
 		"EXPLAIN QUERY PLAN DELETE FROM journal",
 	} {

@@ -13,7 +13,7 @@ func (r *reader) DB() domain.DB {
 		return sqlkit.DeadDB()
 	}
 	if r.user == nil {
-		r.user = sqlkit.NewUserDB(r.c.raw, r, domain.SQLite)
+		r.user = sqlkit.NewUserDB(r.c.raw, r, domain.SQLite, "")
 	}
 	return r.user
 }

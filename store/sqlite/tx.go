@@ -100,7 +100,7 @@ func (tx *transaction) DB() domain.DB {
 		return sqlkit.DeadDB()
 	}
 	if tx.user == nil {
-		tx.user = sqlkit.NewUserDB(tx.s.w.raw, tx, domain.SQLite)
+		tx.user = sqlkit.NewUserDB(tx.s.w.raw, tx, domain.SQLite, "")
 	}
 	return tx.user
 }

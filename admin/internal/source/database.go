@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/tasq-dev/tasq/domain"
@@ -99,16 +100,16 @@ func (d *Database) sqlite(ctx context.Context, db domain.DB, _ time.Time) error 
 func (d *Database) postgres(ctx context.Context, db domain.DB, now time.Time) error {
 	d.Kind = "PostgreSQL"
 	var clock int64
-	var schema string
-	const own = `trim(both ' "' from split_part(current_setting('search_path'), ',', -1))` // the store appends it, see package store/postgres
+	migrations := domain.Table(db, "schema_migrations")
+	schema, _, _ := strings.Cut(migrations, ".")
 	err := value(ctx, db, "SELECT current_setting('server_version'), current_user || '@' || coalesce(host(inet_server_addr()), 'localhost') || '/' || "+
-		"current_database() || ', schema ' || "+own+", quote_ident("+own+"), (extract(epoch from clock_timestamp()) * 1000000)::bigint",
-		&d.Version, &d.Name, &schema, &clock)
+		"current_database() || ', schema "+schema+"', (extract(epoch from clock_timestamp()) * 1000000)::bigint",
+		&d.Version, &d.Name, &clock)
 	if err != nil {
 		return err
 	}
 	d.ClockAhead = time.UnixMicro(clock).Sub(now).Round(time.Millisecond).Seconds()
-	return errors.Join(value(ctx, db, "SELECT coalesce(max(version), 0) FROM "+schema+".schema_migrations", &d.Schema),
+	return errors.Join(value(ctx, db, "SELECT coalesce(max(version), 0) FROM "+migrations, &d.Schema),
 		value(ctx, db, "SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class c WHERE c.relkind = 'r' AND c.relnamespace = "+
-			"quote_ident("+own+")::regnamespace", &d.Size))
+			"'"+schema+"'::regnamespace", &d.Size))
 }
