@@ -18,7 +18,7 @@ import (
 )
 
 // typed are what is typed into the fields of forms that must be filled in, and where what stands there would be refused.
-var typed = map[string]string{"event": "paid", "from": "2029-12-29", "to": "2029-12-31", "payload": `{}`}
+var typed = map[string]string{"event": "paid", "from": "2029-12-29", "to": "2029-12-31", "payload": `{}`, "name": "mine"}
 
 // fill types what a person would.
 func (s *sheet) fill(v url.Values) {
@@ -97,7 +97,7 @@ func TestEveryFormSentTwiceDoesOneThing(t *testing.T) {
 			}
 			return !everything && len(missing) == 0
 		}).sheets() {
-			if s.method != "post" || done[s.kind()] {
+			if s.method != "post" || s.to == "/presets" || done[s.kind()] { // presets are stored in the browser
 				continue
 			}
 			wanted[s.kind()] = true

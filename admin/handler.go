@@ -30,6 +30,10 @@ type Post = source.Post
 // User is who makes a request. The zero value is nameless and may only look.
 type User = access.User
 
+// Preset is a named filter of a list, a link on its page: its name of at most 40 characters, the path of the list such as "/cases", and its filters
+// as in the address of the list, such as "state=started&older=3d". Its method Check says what is wrong with it.
+type Preset = view.Preset
+
 // Reading is a Backend on a store that is open for reading, beside the engine that owns the database. Commands are left for that
 // engine by post; nil refuses them. It panics if the store is nil.
 func Reading(v store.Viewer, post Post) Backend {
@@ -62,6 +66,9 @@ type Config struct {
 	// serve the engine. nil offers none.
 	Bulk *bulk.Bulk
 
+	// Presets are named filters of lists that all users see, beside those that every program has, and those that a user saves in a browser.
+	Presets []Preset
+
 	// Clock is for waits between two looks at a database of another process. Default: the system's.
 	Clock retry.Clock
 	// Logger takes refusals and failures. Default: slog.Default().
@@ -82,10 +89,16 @@ func AllowAll(*http.Request) (User, error) {
 //	mux.Handle("/tasq/", pages)
 //
 // Requests that change something are POST requests of the pages' own origin; all answers forbid inline script and other origins.
-// Live pages need a server without WriteTimeout; without them the pages work nevertheless. It panics if the backend is nil.
+// Live pages need a server without WriteTimeout; without them the pages work nevertheless. It panics if the backend is nil, or a
+// preset is invalid.
 func Handler(b Backend, c Config) http.Handler {
 	if isNil(b) {
 		panic("admin.Handler: the backend is nil: give the engine that engine.Open returned, and look at its error first, or admin.Reading of a store")
+	}
+	for i := range c.Presets {
+		if err := c.Presets[i].Check(); err != nil {
+			panic("admin.Handler: " + err.Error())
+		}
 	}
 	if c.Clock == nil {
 		c.Clock = retry.SystemClock
@@ -94,7 +107,7 @@ func Handler(b Backend, c Config) http.Handler {
 		c.Logger = slog.Default()
 	}
 	c.Prefix = strings.TrimRight(c.Prefix, "/")
-	site := view.New(&view.Site{Backend: b, Past: new(past.Memory), Prefix: c.Prefix, Mask: c.masks(), Bulk: c.Bulk, Log: c.Logger, Timeout: pageTimeout})
+	site := view.New(&view.Site{Backend: b, Past: new(past.Memory), Prefix: c.Prefix, Mask: c.masks(), Bulk: c.Bulk, Presets: c.Presets, Log: c.Logger, Timeout: pageTimeout})
 	mux := http.NewServeMux()
 	for pattern, h := range routes(b, &c, site) {
 		mux.Handle(pattern, h)

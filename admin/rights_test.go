@@ -31,6 +31,7 @@ func (o *office) rights(t *testing.T) map[string]struct{ right, example, body st
 	all := map[string]row{
 		"POST /act":                     {"item", "/act", "kind=item-start&item=" + item},
 		"POST /bulk":                    {"retry", "/bulk", "kind=retry&workflow=bill&confirm=1"},
+		"POST /presets":                 {look, "/presets", "name=x&path=/cases&query=state%3Dfailed"},
 		"POST /doctor":                  {"doctor", "/doctor", ""},
 		"POST /api/v1/commands":         {"suspend", "/api/v1/commands", `{"kind":"suspend","case":"` + id + `"}`},
 		"POST /api/v1/schedules":        {"tasq-schedule start", "/api/v1/schedules", `{"name":"x","workflow":"bill","every":"1h"}`},

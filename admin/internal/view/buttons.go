@@ -19,9 +19,10 @@ import (
 
 // posts are the routes that change something.
 var posts = map[string]func(s *Site, w http.ResponseWriter, r *http.Request){
-	"/act":    (*Site).act,
-	"/bulk":   (*Site).startBulk,
-	"/doctor": (*Site).check,
+	"/act":     (*Site).act,
+	"/bulk":    (*Site).startBulk,
+	"/doctor":  (*Site).check,
+	"/presets": (*Site).savePreset,
 }
 
 // button returns a link to the form of a command; none if the user may not send it.

@@ -166,8 +166,12 @@ func (l *listing) page(empty, command string) *Page {
 	if l.path == "/cases" && len(l.table.Rows) > 0 && l.r.Form.Get("payload") == "" {
 		l.head.Files = append(l.head.Files, l.file("Event log: OCEL", "/export", "ocel"), l.file("XES", "/export", "xes"))
 	}
-	return &Page{Title: l.title, Nav: l.title, Live: !l.r.Form.Has("cursor"), Parts: []Part{
-		{ID: "head", Template: "list", Data: l.head}, {ID: "rows", Template: "tablepart", Data: l.table}}}
+	return &Page{Title: l.title, Nav: l.title, Live: !l.r.Form.Has("cursor"), Parts: l.parts(Part{ID: "rows", Template: "tablepart", Data: l.table})}
+}
+
+// parts are the head of the list, its presets, and other parts.
+func (l *listing) parts(others ...Part) []Part {
+	return slices.Concat([]Part{{ID: "head", Template: "list", Data: l.head}}, l.presetBar(), others)
 }
 
 // unknownName says that the database has no workflow or task of the name that is asked for, and which there are; "" if it has. The form of the

@@ -64,8 +64,7 @@ func (s *Site) incidents(r *Request) (*Page, error) {
 		}
 		data = append(data, d)
 	}
-	p := &Page{Title: "Incidents", Nav: "Incidents", Live: true, Parts: []Part{{ID: "head", Template: "list", Data: l.head},
-		{ID: "groups", Template: "incidentgroups", Data: data}}}
+	p := &Page{Title: "Incidents", Nav: "Incidents", Live: true, Parts: l.parts(Part{ID: "groups", Template: "incidentgroups", Data: data})}
 	if failed != nil {
 		p.Parts = append(p.Parts, Part{ID: "failed", Template: "tablepart", Data: failed})
 	}

@@ -22,6 +22,7 @@ type Site struct {
 	Prefix  string                         // the prefix of every path: "" or "/tasq"
 	Mask    func(u *access.User) mask.Mask // masks what a user may not see; nil shows everything
 	Bulk    *bulk.Bulk                     // runs bulk actions; nil if the engine has none
+	Presets []Preset                       // of all users, beside those of every program
 	Log     *slog.Logger
 	Timeout time.Duration // of one page
 	Past    *past.Memory  // cache of past states
@@ -68,6 +69,7 @@ type Part struct {
 	ID       string
 	Template string
 	Data     any
+	Static   bool // it differs between browsers, and is not updated while the page is open
 }
 
 // Alert is a message above a page.

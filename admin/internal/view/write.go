@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"html/template"
+	"maps"
 	"net/http"
 	"strconv"
 	"strings"
@@ -63,7 +64,7 @@ func (s *Site) write(w http.ResponseWriter, r *http.Request, p *Page) {
 	case r.Header.Get("Accept") == "application/json":
 		kind = "application/json"
 		w.Header().Set("X-Seen", p.seen)
-		err = json.NewEncoder(&b).Encode(p.html)
+		err = json.NewEncoder(&b).Encode(p.updated())
 	default:
 		err = templates.ExecuteTemplate(&b, "page.html", p)
 	}
@@ -105,11 +106,24 @@ func (p *Page) render() error {
 		if err := templates.ExecuteTemplate(&b, part.Template, part.Data); err != nil {
 			return fmt.Errorf("part %s: %w", part.ID, err)
 		}
-		_, _ = sum.Write(b.Bytes())                 // a hash never fails
+		if !part.Static {
+			_, _ = sum.Write(b.Bytes()) // a hash never fails
+		}
 		p.html[part.ID] = template.HTML(b.String()) // #nosec: html/template wrote it
 	}
 	p.seen = strconv.FormatUint(sum.Sum64(), 36)
 	return nil
+}
+
+// updated are the rendered parts that change while the page is open.
+func (p *Page) updated() map[string]template.HTML {
+	html := maps.Clone(p.html)
+	for _, part := range p.Parts {
+		if part.Static {
+			delete(html, part.ID)
+		}
+	}
+	return html
 }
 
 // Part returns the HTML of a part.

@@ -16,12 +16,14 @@ import (
 	"github.com/tasq-dev/tasq/cmd/tasq/internal/serve"
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/engine/bulk"
+	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/store"
 )
 
 func (a *app) serve() *cobra.Command {
 	var o serve.Options
 	var hash string
+	var presets []string
 	cmd := &cobra.Command{
 		Use: "serve [DATABASE]", Short: "show a database in the browser",
 		Long: paragraph("Show a database in the browser: cases with their nets, waits and history, work items, jobs, incidents. The " +
@@ -44,6 +46,7 @@ func (a *app) serve() *cobra.Command {
 		"addresses use --tls-cert, or a TLS proxy")
 	f.StringVar(&o.Certificate, "tls-cert", "", "PEM `file` of the certificate with its chain, to serve TLS; read again when it changes")
 	f.StringVar(&o.Key, "tls-key", "", "PEM `file` of the key of --tls-cert")
+	f.StringArrayVar(&presets, "preset", nil, "named filter of a list that all users see, as in `'stuck=/cases?state=started&older=3d'`; repeatable")
 	f.StringVar(&hash, "hash", "", "print a line of the users file for the user `name`, with the password from standard input, and exit")
 	f.StringVar(&o.Name, "by", userName(), "`name` under which commands are recorded, without --users and --trust-header")
 	cmd.RunE = a.run(func(ctx context.Context, args []string) error {
@@ -53,7 +56,7 @@ func (a *app) serve() *cobra.Command {
 		if len(args) == 1 {
 			a.db = args[0]
 		}
-		return a.servePages(ctx, o)
+		return a.servePages(ctx, o, presets)
 	})
 	return cmd
 }
@@ -72,6 +75,20 @@ func pagesConfig(ctx context.Context, v store.Viewer, o serve.Options) (c admin.
 		return err
 	})
 	return c, err
+}
+
+// parsePresets reads named filters of lists, as in stuck=/cases?state=started.
+func parsePresets(texts []string) (all []admin.Preset, err error) {
+	for _, text := range texts {
+		name, address, _ := strings.Cut(text, "=")
+		path, query, _ := strings.Cut(address, "?")
+		p := admin.Preset{Name: name, Path: path, Query: query}
+		if err := p.Check(); err != nil {
+			return nil, usagef("--preset %s: %w", printable.Line(text), err)
+		}
+		all = append(all, p)
+	}
+	return all, nil
 }
 
 // hash prints a line of a file of users.
@@ -94,8 +111,12 @@ func userName() string {
 	return ""
 }
 
-func (a *app) servePages(ctx context.Context, o serve.Options) error {
+func (a *app) servePages(ctx context.Context, o serve.Options, presets []string) error {
 	db, err := a.database()
+	if err != nil {
+		return err
+	}
+	named, err := parsePresets(presets)
 	if err != nil {
 		return err
 	}
@@ -110,6 +131,7 @@ func (a *app) servePages(ctx context.Context, o serve.Options) error {
 		if err != nil {
 			return err
 		}
+		c.Presets = named
 		server, err := serve.Open(admin.Reading(s, post), c, o)
 		if errors.Is(err, serve.ErrAddress) || errors.Is(err, serve.ErrUsers) || errors.Is(err, serve.ErrCertificate) {
 			return usage(err)
