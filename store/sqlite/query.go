@@ -27,7 +27,7 @@ import (
 //	with the same failure code      cases_code, work_items_code
 //	cases of a workflow             cases_workflow
 //	by business key, by label       cases_key, case_labels
-//	all items of a named queue      work_items_named, by priority, then id: no sort
+//	all items of a named queue      work_items_named, by priority, then id: no sort; newest first, see newestOfQueue
 //	due jobs                        jobs_due; jobs_named in one state of a named queue
 //	of one case                     work_items_case, jobs_case, steps_case, messages_case
 //	all                             the primary key, whose order is that of creation
@@ -222,7 +222,13 @@ func queryItems(c *conn, f store.ItemFilter) ([]*store.ItemRow, error) {
 	live := tables.AddStates(&w.Conditions, "i.state", f.States, workitem.State.Live, "i."+liveItem)
 	w.AddText(of+"workflow = ?", f.Workflow)
 	w.AddText("i.task = ?", f.Task)
-	if f.Queue != nil {
+	switch {
+	case f.Queue == nil:
+	case f.Desc:
+		if err := w.newestOfQueue(c, f, live); err != nil {
+			return nil, err
+		}
+	default:
 		w.Add("i.queue = ?", *f.Queue)
 		if !live && *f.Queue != "" {
 			w.Plain("i.queue <> ''") // the condition of the partial index

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -49,19 +50,24 @@ func ReadDatabase(ctx context.Context, r store.Reader, now time.Time) (*Database
 	for _, e := range newest {
 		d.Entry, d.EntryAt = e.Seq, e.At
 	}
-	waiting, err := r.Backlog(ctx, now)
-	if err != nil {
-		return nil, err
-	}
-	for _, q := range waiting {
-		if d.Due += q.Due; q.Due > 0 && (d.DueSince.IsZero() || q.Since.Before(d.DueSince)) {
-			d.DueSince = q.Since
-		}
+	if err := d.due(ctx, r.DB(), now); err != nil {
+		return nil, fmt.Errorf("count the jobs that are due: %w", err)
 	}
 	if err := describe(ctx, r.DB(), now); err != nil {
 		return nil, fmt.Errorf("describe the database: %w", err)
 	}
 	return d, nil
+}
+
+// due counts the jobs that are due, by their index: a Backlog also reads all live items.
+func (d *Database) due(ctx context.Context, db domain.DB, now time.Time) error {
+	var first sql.NullInt64
+	err := value(ctx, db, "SELECT count(*), min(due) FROM "+domain.Table(db, "jobs")+" WHERE state IN ('pending', 'running', 'waiting') AND state = 'pending' "+ // the first is the condition of the index
+		"AND kind IN ('run', 'call') AND due <= "+strconv.FormatInt(now.UnixMicro(), 10), &d.Due, &first)
+	if first.Valid {
+		d.DueSince = time.UnixMicro(first.Int64).UTC()
+	}
+	return err
 }
 
 // value reads the only row of a query.
