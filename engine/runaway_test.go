@@ -82,8 +82,40 @@ func TestAJobWhoseResultIsARunawayIsAnIncident(t *testing.T) {
 		require.Equal(t, "runaway", i.Failure.Code)
 		require.Contains(t, i.Failure.Message, "it enabled task round of workflow loop more than")
 	}
-	require.Equal(t, []string{state.IncidentResult}, kinds)
+	require.Equal(t, []string{state.IncidentRunaway}, kinds)
 	require.Equal(t, workitem.Started, live(t, e, id, "work").State)
+}
+
+// A timer whose command goes round without end is given up at its first try. Once the loop has a way out, it is fired again.
+func TestATimerThatIsARunawayIsAnIncidentAtOnce(t *testing.T) {
+	loops := true
+	b := builder.New[struct{}]("loop")
+	wait := builder.Task(b, "wait", builder.Work[struct{}, struct{}]{Timers: []activities.Timer{activities.Escalate("late", time.Minute,
+		func(_ context.Context, it *activities.Item) error { return it.Cancel(nil) })}})
+	round := builder.Task(b, "round", builder.Work[struct{}, struct{}]{Auto: true, Join: builder.Xor, Split: builder.Xor})
+	b.Path(b.Start(), wait, round)
+	builder.Flow(b, round, round).When(func(struct{}) bool { return loops })
+	builder.Flow(b, round, b.End()).Otherwise()
+	w, err := b.Build()
+	require.NoError(t, err)
+	e := enginetest.New(t, w)
+	id, err := w.Start(t.Context(), e, struct{}{})
+	require.NoError(t, err)
+	e.Advance(time.Minute)
+	var open []*store.Incident
+	for i, err := range store.Incidents(t.Context(), e, store.IncidentFilter{Kind: state.IncidentRunaway, Code: new("runaway")}) {
+		require.NoError(t, err)
+		open = append(open, i)
+	}
+	require.Len(t, open, 1)
+	require.Equal(t, "late", open[0].Job.Name)
+	require.Equal(t, 1, open[0].Job.Attempt, "each try takes as long as the bounds allow")
+	require.Equal(t, workitem.Initialized, live(t, e, id, "wait").State, "nothing of it happened")
+
+	loops = false
+	require.NoError(t, enginetest.Do(t.Context(), e, workflow.RetryIncident(open[0].ID)))
+	e.Drain()
+	require.Equal(t, "completed", outcome(t, e, id))
 }
 
 // A task may have more automatic items than the bound on the activations of a task; the nightly form has 100,000.

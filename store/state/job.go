@@ -59,11 +59,16 @@ const (
 	IncidentFunction = "function"  // a function that a callback scheduled was given up
 	IncidentHandler  = "handler"   // a completion handler was given up
 	IncidentOrJoin   = "undecided" // the search of an or-join ran out of its budget
+	IncidentRunaway  = "runaway"   // the command of a job exceeded the bounds of the kernel: a loop without a way out
+
+	// IncidentDefinition is the kind of an incident that no job stands for: no open engine has a definition that live cases
+	// need. It is computed when incidents are listed.
+	IncidentDefinition = "definition"
 )
 
 // IncidentKinds lists the kinds of incidents.
 var IncidentKinds = []string{IncidentAttempts, IncidentCase, IncidentCrash, IncidentResult, IncidentTimer, IncidentFunction, IncidentHandler,
-	IncidentOrJoin}
+	IncidentOrJoin, IncidentRunaway, IncidentDefinition}
 
 // Job is work of a worker, or work at a later time, owned by a work item, an activation of a task, or a case. It is
 // canceled with its owner.

@@ -11,7 +11,6 @@ import (
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
-	"github.com/tasq-dev/tasq/workitem"
 )
 
 // Due work is sent to the writer as a request without a caller. This file handles requests that fail: after a fault of
@@ -65,7 +64,8 @@ func unwanted(err error) bool {
 	return errors.Is(err, commit.ErrClosed) || errors.Is(err, kernel.ErrLeaseLost) || errors.Is(err, store.ErrNotFound) || errors.Is(err, registry.ErrNotLoaded)
 }
 
-// postpone postpones a pending job after the kernel refused its command. That counts as an attempt.
+// postpone postpones a pending job after the kernel refused its command. That counts as an attempt. A command that exceeded the
+// bounds of the kernel is not tried again: it is a fault of the definition, and each try takes as long as the bounds allow.
 func (d *Dispatcher) postpone(n entry, cause error) {
 	d.postponeForced(n, cause, kernel.EndWithoutHooks)
 }
@@ -76,7 +76,11 @@ func (d *Dispatcher) postponeForced(n entry, cause error, force kernel.ForcedEnd
 	r := d.onJob(n, "job put off", false, func(m *kernel.Machine) error {
 		attempt := m.JobAttempt(n.job)
 		wait, _ := kernel.Backoff.Next(retry.Failure{Attempt: attempt + 1, Err: cause})
-		return m.Postpone(n.job, wait, kernel.MaxTries, workitem.FailureOf(cause), force)
+		tries := kernel.MaxTries
+		if errors.Is(cause, kernel.ErrRunaway) {
+			tries = 1
+		}
+		return m.Postpone(n.job, wait, tries, causeOf(cause), force)
 	})
 	d.send(r, func(err error) {
 		switch {

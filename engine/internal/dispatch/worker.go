@@ -137,9 +137,6 @@ func (d *Dispatcher) function(ctx context.Context, def *workflow.Definition, w *
 	return output, nil
 }
 
-// codeRunaway is the code of a result whose command exceeded the bounds of the kernel.
-const codeRunaway = "runaway"
-
 // settle settles a job with its result. If the kernel refuses the result, the job fails; if it refuses the failure too,
 // or the command exceeds its bounds, which is a fault of the net and not of the work, the job becomes an incident.
 // After a fault of the store the same result is sent again until the store accepts it or the engine closes.
@@ -160,11 +157,16 @@ func (d *Dispatcher) settle(j *journal, output json.RawMessage, failure *workite
 		}
 	}
 	d.o.Log.Error("the process refuses every result of a job; it is given up", "job", n.job, "case", n.root, "error", err)
-	failure = workitem.FailureOf(err)
+	d.giveUp(j, causeOf(err))
+}
+
+// causeOf is workitem.FailureOf with the code of a command that exceeded the bounds of the kernel.
+func causeOf(err error) *workitem.Failure {
+	failure := workitem.FailureOf(err)
 	if errors.Is(err, kernel.ErrRunaway) {
-		failure.Code = codeRunaway
+		failure.Code = workitem.CodeRunaway
 	}
-	d.giveUp(j, failure)
+	return failure
 }
 
 // giveUp turns a job that can end in no other way into an incident. Until that is committed, the job is not run again.

@@ -21,6 +21,7 @@ import (
 //	case         the same for a child case                       the child is resumed, or given up
 //	crash        a job took its process down MaxCrashes times    the item is retried or skipped
 //	result       the process refuses every result of a job       the item is retried or skipped
+//	runaway      the command of a job exceeds the bounds          a person acts on what it was for
 //	timer        a timer failed MaxTries times                   a person acts on what it was for
 //	function     a scheduled function failed for good            a person acts on what it was for
 //	handler      a handler of the case's end failed for good     it is called again, or the case is resumed
@@ -91,9 +92,11 @@ func (m *Machine) jobIncident(c *state.Case, given *state.Job, f *workitem.Failu
 	if err != nil {
 		return err
 	}
-	// A crash is named by its cause and not by the kind of the job: the person has to look at the program, and not at
-	// the work.
+	// A crash and a runaway are named by their cause and not by the kind of the job: the person has to look at the program,
+	// or at the definition, and not at the work.
 	switch {
+	case f != nil && f.Code == workitem.CodeRunaway:
+		j.Name = state.IncidentRunaway
 	case f != nil && f.Code == workitem.CodeCrash:
 		j.Name = state.IncidentCrash
 	case given.Kind == state.JobTell:
