@@ -65,7 +65,7 @@ func TestTheWorkOfAChildNeedsTheDefinitionOfItsParent(t *testing.T) {
 			require.Equal(t, int32(1), second.made.Load(), "it makes parts of cases that it knows only")
 			answer, err := e.Why(t.Context(), id)
 			require.NoError(t, err)
-			require.Contains(t, answer.String(), "this engine was not opened with workflow order version 1 of case "+id.String()+" above")
+			require.Contains(t, answer.String(), "no open engine has workflow order version 1 of case "+id.String()+" above")
 
 			e.Crash(third.workflows...)
 			e.Drain()
@@ -91,13 +91,23 @@ func TestTheWorkOfAChildGoesToAnEngineWithItsParent(t *testing.T) {
 	require.Empty(t, answer.Waits[0].Blocked, "the old program has the definition")
 	require.Empty(t, stranded(t, next), "the old program has the definition")
 	require.Empty(t, unserved(t, next))
+	known := func() (known bool) { // to a process without an engine
+		require.NoError(t, next.View(t.Context(), func(r store.Reader) error {
+			here, err := why.Here{}.WithFleet(t.Context(), r)
+			known = err == nil && !here.Opened.IsZero() && here.Known(idle.workflows[1].Untyped().Fingerprint)
+			return err
+		}))
+		return known
+	}
+	require.True(t, known())
 	require.NoError(t, old.Close())
+	require.False(t, known())
 	answer, err = next.Why(t.Context(), id)
 	require.NoError(t, err)
 	require.Len(t, answer.Waits, 1)
 	require.Equal(t, why.NotLoaded, answer.Waits[0].Blocked)
 	require.Equal(t, &why.Missing{Case: id, Workflow: "order", Version: "1"}, answer.Waits[0].Missing)
-	require.Contains(t, answer.String(), "this engine was not opened with workflow order version 1 of case "+id.String()+" above")
+	require.Contains(t, answer.String(), "no open engine has workflow order version 1 of case "+id.String()+" above")
 	require.Equal(t, why.CauseNotLoaded, stranded(t, next)[0].Cause)
 	require.Contains(t, stranded(t, next)[0].Repair, "open an engine with workflow order version 1")
 

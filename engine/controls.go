@@ -223,6 +223,9 @@ func (c *controls) Control(tx *commit.Tx, cmd *workflow.Command) (result workflo
 	case workflow.KindQueues:
 		result.Queues = c.e.dispatch.Queues()
 		return result, true, nil
+	case workflow.KindDefinitions:
+		result.Loaded = &workflow.Loaded{Opened: c.e.opened, Fingerprints: c.e.fingerprints()}
+		return result, true, nil
 	case workflow.KindPause, workflow.KindUnpause, workflow.KindSetWorkers, workflow.KindForgetWorkers:
 		err = c.setQueue(tx, cmd)
 	case workflow.KindSuspendWorkflow, workflow.KindResumeWorkflow:

@@ -69,6 +69,7 @@ type Engine struct {
 	faults      *fault.Log
 	alarms      *alarm.Clock
 	active      *activity
+	opened      time.Time
 
 	writer   *commit.Writer
 	commands *command.Executor
@@ -129,7 +130,7 @@ func (cfg Config) Open(ctx context.Context, o store.Opener, workflows ...Workflo
 	if err != nil {
 		return nil, fmt.Errorf("open the store: %w", err)
 	}
-	e.store = s
+	e.store, e.opened = s, e.now()
 	if err := e.prepare(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}

@@ -69,6 +69,7 @@ func (e *Engine) Here() why.Here {
 		Gathered:   e.dispatch.Gathered,
 		Fair:       e.fairOf,
 		KeyPaused:  e.dispatch.KeyPaused,
+		Opened:     e.opened,
 	}
 	if e.isShared() {
 		here.Elsewhere = func(queue string, job workitem.JobID) bool { return !e.dispatch.Has(queue, job) }

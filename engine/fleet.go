@@ -31,12 +31,8 @@ func (e *Engine) joinFleet() {
 	if !e.isShared() {
 		return
 	}
-	var prints []string
-	for _, d := range e.definitions.Stored(e.now()) {
-		prints = append(prints, d.Fingerprint)
-	}
 	e.fleet = fleet.New(fleet.Options{
-		Store: e.store.(store.Fleet), Work: e.dispatch, Fingerprints: prints,
+		Store: e.store.(store.Fleet), Work: e.dispatch, Fingerprints: e.fingerprints(),
 		Awaited: e.notifier.Roots, Refresh: e.refresh, Forget: e.writer.Forget,
 		Moved:           func() { e.notifier.Changed(workitem.CaseID{}, nil) },
 		SettingsChanged: e.controls.compare,
@@ -45,6 +41,15 @@ func (e *Engine) joinFleet() {
 	})
 	e.writer.Observe(e.fleet)
 	e.notifier.OnWait(e.fleet.WaitBegan)
+}
+
+// fingerprints returns those of the definitions of this engine.
+func (e *Engine) fingerprints() []string {
+	var prints []string
+	for _, d := range e.definitions.Stored(e.now()) {
+		prints = append(prints, d.Fingerprint)
+	}
+	return prints
 }
 
 // keepAlive sends heartbeats until the function that it returns is called.

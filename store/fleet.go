@@ -150,4 +150,7 @@ type Member struct {
 	Held        int64         // live jobs that are assigned to it
 	Running     int64         // of them, those with a worker
 	Definitions int           // the number of its definitions
+
+	// Fingerprints are those of its definitions; none if the database is its own, so that no other engine has to know them.
+	Fingerprints []string
 }

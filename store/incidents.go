@@ -10,7 +10,8 @@ import (
 )
 
 // Incident is work that needs a person's decision: an item without further attempts whose policy keeps its task open, an
-// abandoned job, or an undecided or-join. It ends when the work is retried, skipped, ended or decided.
+// abandoned job, or an undecided or-join. It ends when the work is retried, skipped, ended or decided. An incident of the kind
+// [state.IncidentDefinition] is about all live cases of a definition; it ends when a program with that is opened.
 type Incident struct {
 	ID         workitem.JobID
 	Kind       string // one of the state.Incident… constants
@@ -24,6 +25,18 @@ type Incident struct {
 	Left       bool            // its case has ended
 	Failure    *workitem.Failure
 	Since      time.Time
+
+	// Definition is the definition that no open engine has; nil for incidents of other kinds. An incident with one belongs to no
+	// case, and its Since is the earliest time at which it can have begun.
+	Definition *MissingDefinition
+}
+
+// MissingDefinition is a definition that live cases need and no open engine has.
+type MissingDefinition struct {
+	Workflow    string
+	Version     string
+	Fingerprint string
+	Cases       int64 // live ones, including child cases
 }
 
 // IncidentFilter selects incidents; a zero field selects all.
@@ -38,7 +51,8 @@ type IncidentFilter struct {
 	Before   time.Time // since before
 }
 
-// Incidents lists the incidents that match, in the order in which they arose. Kind, Code and Before, and a Task of "", are applied to
+// Incidents lists the stored incidents that match, in the order in which they arose; engine/why.Incidents also lists those of
+// definitions. Kind, Code and Before, and a Task of "", are applied to
 // each incident that the other fields select, without an index.
 func Incidents(ctx context.Context, v Viewer, f IncidentFilter) iter.Seq2[*Incident, error] {
 	jobs := JobFilter{Root: f.Root, Item: f.Item, Workflow: f.Workflow, Kind: state.JobIncident,

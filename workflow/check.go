@@ -97,6 +97,7 @@ var forms = map[Kind]form{
 	KindLimits:        {nil, nil},
 	KindLimitWaits:    {[]*field{caseField}, nil},
 	KindQueues:        {nil, nil},
+	KindDefinitions:   {nil, nil},
 	KindPause:         {nil, []*field{queueField, queueKeyField, reasonField}},
 	KindUnpause:       {nil, []*field{queueField, queueKeyField, reasonField}},
 	KindSetWorkers:    {nil, []*field{queueField, numberField, reasonField}},

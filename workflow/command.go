@@ -48,6 +48,7 @@ const (
 	KindLimits        Kind = "limits"         // list the limits
 	KindLimitWaits    Kind = "limit-waits"    // list what jobs of the root case Case wait for, of limits
 	KindQueues        Kind = "queues"         // list the queues
+	KindDefinitions   Kind = "definitions"    // list the definitions of the engine
 	KindPause         Kind = "pause-queue"    // have no job of Queue begin
 	KindUnpause       Kind = "resume-queue"   // have the jobs of Queue begin again
 
@@ -140,6 +141,7 @@ type Result struct {
 	Limits []LimitInfo `json:"limits,omitempty"` // that were listed
 	Queues []QueueInfo `json:"queues,omitempty"` // that were listed
 	Waits  []LimitWait `json:"waits,omitempty"`  // that were listed
+	Loaded *Loaded     `json:"loaded,omitempty"` // the definitions that were listed
 }
 
 // Start starts a case of a workflow. The result has its id.

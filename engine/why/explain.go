@@ -214,17 +214,12 @@ func givenUp(j *state.Job) bool {
 // missing returns the case whose definition a job of the case needs and no engine has, as far as it is known here; nil if there
 // is none. elsewhere reports whether another engine has what is missing here.
 func (v *visit) missing() (c *state.Case, elsewhere bool) {
-	if v.in.Definition == nil {
-		return nil, false
-	}
 	for c := range v.in.Tree.Chain(v.c) {
-		switch {
-		case v.in.Definition(c.Fingerprint) != nil:
-		case v.in.Others == nil || !v.in.Others(c.Fingerprint):
+		missing, other := v.in.lacks(c.Fingerprint)
+		if missing {
 			return c, false
-		default:
-			elsewhere = true
 		}
+		elsewhere = elsewhere || other
 	}
 	return nil, elsewhere
 }

@@ -22,6 +22,11 @@ type Here struct {
 	// Others reports whether another engine has the definition with a fingerprint. If the function is nil, there is no other
 	// engine.
 	Others func(fingerprint string) bool
+	// Known reports whether an open engine has the definition with a fingerprint, for a process without an engine: it does not
+	// say what this process can do. If the function is nil, that is not known.
+	Known func(fingerprint string) bool
+	// Opened is when the first of the engines was opened that Definition or Known is about; zero if that is not known.
+	Opened time.Time
 	// Workers returns how many jobs of a queue can run at a time here. If the function is nil, that is not known.
 	Workers func(queue string) int
 	// Running returns how many jobs of a queue run here now. If the function is nil, that is not known.
@@ -98,6 +103,10 @@ func Read(ctx context.Context, r store.Reader, id workitem.CaseID, now time.Time
 
 // ReadOf is like [Read] for a caller that already has the tree of the case, which must be the current one of the reader.
 func ReadOf(ctx context.Context, r store.Reader, tree *state.Tree, id workitem.CaseID, now time.Time, here Here) (*Answer, error) {
+	here, err := here.WithFleet(ctx, r)
+	if err != nil {
+		return nil, err
+	}
 	in := Input{Here: here, Tree: tree, Case: id, Now: now,
 		Due: make(map[string][]*state.Job), Open: make(map[string][]*store.ItemRow)}
 	if err := in.readQueues(ctx, r); err != nil {
@@ -109,7 +118,6 @@ func ReadOf(ctx context.Context, r store.Reader, tree *state.Tree, id workitem.C
 	if err := in.readRows(ctx, r); err != nil {
 		return nil, err
 	}
-	var err error
 	if in.Hours, in.Batches, err = readConditions(ctx, r); err != nil {
 		return nil, err
 	}

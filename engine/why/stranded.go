@@ -26,7 +26,7 @@ const (
 	CauseSuspended Cause = "suspended"  // the case or one above it is suspended, and has waiting work
 	CausePaused    Cause = "paused"     // the queue of due work is paused
 	CauseLimited   Cause = "limited"    // due work needs a limit that is set to 0
-	CauseNotLoaded Cause = "not-loaded" // the process that was asked does not have its definition
+	CauseNotLoaded Cause = "not-loaded" // no open engine has its definition
 	CauseNoWorkers Cause = "no-workers" // no process runs due work of its queue
 	CauseOverdue   Cause = "overdue"    // work of an engine itself is late: no engine is open, or none has the definition
 	CauseForgotten Cause = "forgotten"  // it has waited for an event, without a deadline, for longer than Search.Older
@@ -76,7 +76,12 @@ func Stranded(ctx context.Context, v store.Viewer, s Search) iter.Seq2[StrandedC
 		if x.Late == 0 {
 			x.Late = DefaultLate
 		}
-		err := v.View(ctx, func(r store.Reader) error { return x.readControls(ctx, r) })
+		err := v.View(ctx, func(r store.Reader) (err error) {
+			if x.Here, err = x.WithFleet(ctx, r); err != nil {
+				return err
+			}
+			return x.readControls(ctx, r)
+		})
 		if err != nil {
 			yield(StrandedCase{}, err)
 			return

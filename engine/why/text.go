@@ -266,9 +266,9 @@ func blocked(w *Wait, now time.Time) string {
 	switch w.Blocked {
 	case NotLoaded:
 		if w.Missing != nil {
-			return fmt.Sprintf("this engine was not opened with workflow %s of case %s above", w.lacking(), w.Missing.Case)
+			return fmt.Sprintf("no open engine has workflow %s of case %s above", w.lacking(), w.Missing.Case)
 		}
-		return fmt.Sprintf("this engine was not opened with workflow %s", w.lacking())
+		return fmt.Sprintf("no open engine has workflow %s", w.lacking())
 	case NoWorkers:
 		return "this engine runs no jobs: Config.Workers is negative"
 	case Stopped:

@@ -20,10 +20,12 @@ type Unserved struct {
 
 // ReadUnserved returns the definitions with live cases that an engine was not opened with, by workflow and version. The
 // engine logs each of them when it is opened, at level WARN. Usually a new version of a workflow was deployed without
-// the old one. A process that only reads has no definitions, so the list is empty for the zero value of [Here].
+// the old one. For a process that only reads, the list has the definitions that no engine has, and is empty if these are not known; see
+// [Here.WithFleet].
 func ReadUnserved(ctx context.Context, r store.Reader, here Here) ([]Unserved, error) {
-	if here.Definition == nil {
-		return nil, nil
+	here, err := here.WithFleet(ctx, r)
+	if err != nil || here.Definition == nil && here.Known == nil {
+		return nil, err
 	}
 	defs, err := r.Definitions(ctx)
 	if err != nil {
@@ -31,7 +33,7 @@ func ReadUnserved(ctx context.Context, r store.Reader, here Here) ([]Unserved, e
 	}
 	found := make(map[string]*Unserved)
 	for _, d := range defs {
-		if here.Definition(d.Fingerprint) == nil && (here.Others == nil || !here.Others(d.Fingerprint)) {
+		if missing, _ := here.lacks(d.Fingerprint); missing {
 			found[d.Fingerprint] = &Unserved{Workflow: d.Name, Version: d.Version, Fingerprint: d.Fingerprint, Items: make(map[string]int64)}
 		}
 	}

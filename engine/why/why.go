@@ -49,7 +49,7 @@ type Block string
 
 // The blocks, in the order of their precedence.
 const (
-	NotLoaded Block = "not-loaded" // the engine was not opened with the case's version of its workflow
+	NotLoaded Block = "not-loaded" // no open engine has the case's version of its workflow
 	NoWorkers Block = "no-workers" // the engine runs no jobs at all
 	Stopped   Block = "stopped"    // the engine runs no jobs of this queue
 	Suspended Block = "suspended"  // the case is suspended, or one above it; see Wait.Suspended

@@ -168,7 +168,7 @@ func TestADefinitionThatIsNotLoaded(t *testing.T) {
 	e.Crash(desk(t, "desk", builder.Work[any, any]{Queue: "new"}, builder.Version("2")))
 	wait := only(t, ask(t, e, id))
 	require.Equal(t, why.NotLoaded, wait.Blocked)
-	require.Contains(t, wait.Text, "; this engine was not opened with workflow desk version 1")
+	require.Contains(t, wait.Text, "; no open engine has workflow desk version 1")
 	e.Crash(w)
 }
 

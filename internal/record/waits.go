@@ -80,8 +80,8 @@ func OfEvent(m *state.Message) Event {
 type Incident struct {
 	ID      workitem.JobID    `json:"id"`
 	Kind    string            `json:"kind"`
-	Case    workitem.CaseID   `json:"case"`
-	Root    workitem.CaseID   `json:"root"`
+	Case    workitem.CaseID   `json:"case,omitzero"` // zero of the kind "definition"
+	Root    workitem.CaseID   `json:"root,omitzero"`
 	Task    string            `json:"task,omitempty"`
 	Item    workitem.ID       `json:"item,omitzero"`
 	Child   workitem.CaseID   `json:"child,omitzero"`
@@ -89,6 +89,12 @@ type Incident struct {
 	Name    string            `json:"name,omitempty"` // of that timer, function or handler
 	Failure *workitem.Failure `json:"failure,omitempty"`
 	Since   time.Time         `json:"since"`
+
+	// The definition that no open engine has, of the kind "definition".
+	Workflow    string `json:"workflow,omitempty"`
+	Version     string `json:"version,omitempty"`
+	Fingerprint string `json:"fingerprint,omitempty"`
+	Cases       int64  `json:"cases,omitempty"` // that need it
 }
 
 // OfIncident returns the JSON form of an incident.
@@ -97,6 +103,9 @@ func OfIncident(i *store.Incident) Incident {
 		Failure: i.Failure, Since: i.Since}
 	if i.Job != nil {
 		o.Work, o.Name = i.Job.Kind, i.Job.Name
+	}
+	if d := i.Definition; d != nil {
+		o.Workflow, o.Version, o.Fingerprint, o.Cases = d.Workflow, d.Version, d.Fingerprint, d.Cases
 	}
 	return o
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/tasq-dev/tasq/admin/internal/query"
 	"github.com/tasq-dev/tasq/admin/internal/source"
 	"github.com/tasq-dev/tasq/engine/bulk"
+	"github.com/tasq-dev/tasq/engine/why"
 	"github.com/tasq-dev/tasq/internal/record"
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store"
@@ -323,18 +324,18 @@ func (a *API) incidents(w http.ResponseWriter, r *http.Request) {
 	m := a.mask(r)
 	list(a, w, r, p, func(v store.Reader, p store.Page) ([]*store.Incident, error) {
 		f.Page = p
-		rows, err := incidents(r.Context(), v, f, of)
+		rows, err := a.incidentRows(r.Context(), v, f, of)
 		return rows, orUnknown(r, v, len(rows), err, f.Workflow, r.URL.Query().Get("task"))
 	}, func(i *store.Incident) string { return i.ID.String() }, func(i *store.Incident) record.Incident { return record.OfIncident(m.Incident(i)) })
 }
 
-func incidents(ctx context.Context, v store.Reader, f store.IncidentFilter, of workitem.CaseID) (all []*store.Incident, err error) {
+func (a *API) incidentRows(ctx context.Context, v store.Reader, f store.IncidentFilter, of workitem.CaseID) (all []*store.Incident, err error) {
 	if !of.IsZero() {
 		if f.Root, err = v.Root(ctx, of); err != nil {
 			return nil, err
 		}
 	}
-	for i, err := range store.Incidents(ctx, store.ViewerOf(v), f) {
+	for i, err := range why.Incidents(ctx, store.ViewerOf(v), f, a.Backend.Here(), a.Backend.Now()) {
 		if err != nil {
 			return nil, err
 		}

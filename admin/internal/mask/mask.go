@@ -117,6 +117,9 @@ func (m Mask) Message(e *state.Message) *state.Message {
 
 // Incident returns the visible form of an incident.
 func (m Mask) Incident(i *store.Incident) *store.Incident {
+	if i.Definition != nil {
+		return i
+	}
 	shown := *i
 	shown.Failure = m.failure("item", i.Task, i.Failure)
 	return &shown

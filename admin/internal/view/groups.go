@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/tasq-dev/tasq/engine/why"
 	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
@@ -43,18 +44,20 @@ type incident struct {
 const maxGrouped = 10_000
 
 // incidentGroups groups incidents by cause, the largest groups first.
-func incidentGroups(r *Request, f store.IncidentFilter) ([]*group, error) {
+func incidentGroups(r *Request, f store.IncidentFilter, here why.Here) ([]*group, error) {
 	f.Limit = maxGrouped
 	type key struct{ workflow, task, kind, code string }
 	byCause := make(map[key]*group)
 	cases := make(map[workitem.CaseID]*state.Case)
 	var groups []*group
-	for found, err := range store.Incidents(r, store.ViewerOf(r.R), f) {
+	for found, err := range why.Incidents(r, store.ViewerOf(r.R), f, here, r.Now) {
 		if err != nil {
 			return nil, err
 		}
 		i := incident{r.Mask.Incident(found), nil}
-		if i.of, err = caseOf(r, cases, i.Case); err != nil {
+		if i.Definition != nil {
+			i.of = &state.Case{Workflow: i.Definition.Workflow}
+		} else if i.of, err = caseOf(r, cases, i.Case); err != nil {
 			return nil, err
 		}
 		k := key{i.of.Workflow, i.Task, i.Kind, ""}

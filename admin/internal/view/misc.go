@@ -19,7 +19,7 @@ import (
 // incidents is the page of the incidents by cause.
 func (s *Site) incidents(r *Request) (*Page, error) {
 	l := s.listing(r, "/incidents", "Incidents")
-	l.head.About = "Work that needs a decision by a person: work items without further attempts, abandoned jobs, and undecided or-joins; and cases that failed."
+	l.head.About = "Work that needs a decision by a person: work items without further attempts, abandoned jobs, undecided or-joins, and definitions that no open program has; and cases that failed."
 	q := query.Of(r.Form, r.Now)
 	f, of := q.Incidents(), q.Case()
 	within := filterOf(r.Form, q.Names())
@@ -37,7 +37,7 @@ func (s *Site) incidents(r *Request) (*Page, error) {
 	if f.Root, err = query.RootOf(r, r.R, of); err != nil {
 		return nil, err
 	}
-	groups, err := incidentGroups(r, f)
+	groups, err := incidentGroups(r, f, s.Backend.Here())
 	if err != nil {
 		return nil, err
 	}
@@ -108,6 +108,11 @@ func (s *Site) groupData(r *Request, g *group, i, most int, within url.Values) (
 		if len(g.texts) > 1 {
 			message = text(in.message())
 		}
+		if i := in.Definition; i != nil {
+			list := url.Values{"fingerprint": {i.Fingerprint}, "state": {state.CaseStarted.String()}}
+			d.Table.row(in.ID.String(), text(orElse(i.Version, "definition")), link(counted(int(i.Cases), "live case"), s.listLink("/cases", list)), text(""), message, at(in.Since), text(""))
+			continue
+		}
 		act := text("")
 		for _, b := range s.retryButton(r, in.Incident) {
 			act = Cell{Kind: "action", Text: b.Text, Href: b.Href}
@@ -139,7 +144,7 @@ func (s *Site) doctor(r *Request) (*Page, error) {
 	} else {
 		add("due work", "warn", counted(len(overdue), "job")+" overdue")
 	}
-	open, err := openIncidents(r)
+	open, err := s.openIncidents(r)
 	if err != nil {
 		return nil, err
 	}

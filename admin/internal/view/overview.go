@@ -5,9 +5,11 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/tasq-dev/tasq/admin/internal/source"
+	"github.com/tasq-dev/tasq/engine/why"
 	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
@@ -97,7 +99,7 @@ func (s *Site) countLines(counts []store.Count, what, path string, words []strin
 // needs lists what does not continue without a person.
 func (s *Site) needs(r *Request, counts []store.Count) ([]line, error) {
 	var lines []line
-	groups, err := incidentGroups(r, store.IncidentFilter{})
+	groups, err := incidentGroups(r, store.IncidentFilter{}, s.Backend.Here())
 	if err != nil {
 		return nil, err
 	}
@@ -227,7 +229,38 @@ func (s *Site) recent(r *Request) (*Table, error) {
 // maxOpen is how many incidents are counted for the navigation.
 const maxOpen = 100
 
-func openIncidents(r *Request) (int, error) {
+func (s *Site) openIncidents(r *Request) (int, error) {
 	found, err := r.R.Jobs(r, store.JobFilter{Kind: state.JobIncident, States: []state.JobState{state.JobWaiting}, Page: store.Page{Limit: maxOpen}})
-	return len(found), err
+	if err != nil {
+		return 0, err
+	}
+	missing, err := s.missing.count(r, s.Backend.Here())
+	return len(found) + missing, err
+}
+
+// missing caches how many definitions are missing, since every page shows it and the count reads all definitions.
+type missing struct {
+	mu sync.Mutex
+	at time.Time
+	n  int
+}
+
+// keepMissing is how long the count is used.
+const keepMissing = 10 * time.Second
+
+func (m *missing) count(r *Request, here why.Here) (int, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if age := r.Now.Sub(m.at); age >= 0 && age < keepMissing {
+		return m.n, nil
+	}
+	n := 0
+	for _, err := range why.Incidents(r, store.ViewerOf(r.R), store.IncidentFilter{Kind: state.IncidentDefinition}, here, r.Now) {
+		if err != nil {
+			return 0, err
+		}
+		n++
+	}
+	m.at, m.n = r.Now, n
+	return n, nil
 }

@@ -28,6 +28,7 @@ type Site struct {
 	Past    *past.Memory  // cache of past states
 	Streams func() int    // returns the number of open live pages; nil if it is not known
 	checked lastCheck
+	missing missing
 	views   chan struct{} // limits the number of concurrent views
 	assets  assets
 }
@@ -179,7 +180,7 @@ func (s *Site) view(r *Request, b build) (p *Page, err error) {
 		if p, err = b(s, r); err != nil {
 			return err
 		}
-		open, err = openIncidents(r)
+		open, err = s.openIncidents(r)
 		return err
 	})
 	if err == nil {

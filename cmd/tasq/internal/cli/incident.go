@@ -64,6 +64,9 @@ func (a *app) incidentAction(kind workflow.Kind, short, what, say string) *cobra
 		var targets []string
 		err := a.view(ctx, func(r store.Reader) error {
 			f, err := s.filter(ctx, r)
+			if f.Kind == state.IncidentDefinition {
+				return usagef("an incident of --kind %s ends when a program with the definition is opened; tasq incidents says which", f.Kind)
+			}
 			if err == nil {
 				targets, err = q.incidents(ctx, r, f)
 			}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tasq-dev/tasq/engine/why"
 	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/internal/record"
 	"github.com/tasq-dev/tasq/internal/spelling"
@@ -71,8 +72,8 @@ func (a *app) incidents() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "incidents", Short: "list incidents: work that waits for a person's decision",
 		Long: paragraph("List incidents: work items without further attempts whose policy keeps their task open, child cases likewise, " +
-			"abandoned jobs, undecided or-joins. An incident ends when its work is retried, skipped, given up or canceled; see tasq " +
-			"incident."),
+			"abandoned jobs, undecided or-joins; and definitions that live cases need and that no open program has had for a minute. An incident ends when its work is retried, skipped, given up or canceled (see tasq " +
+			"incident), that of a definition when a program with it is opened."),
 		Example: `  tasq incidents --code no-funds --older 1h
   tasq incidents --workflow order -o json`,
 		Args: exactly(),
@@ -99,7 +100,11 @@ func (a *app) listIncidents(ctx context.Context, r store.Reader, s *choosing) er
 	}
 	names, none := namer{ctx: ctx, r: r}, true
 	t := a.table("INCIDENT", "KIND", "CASE", "OF", "ITEM", "SINCE", "FAILURE")
-	for i, err := range store.Incidents(ctx, store.ViewerOf(r), f) {
+	here, err := a.here(ctx, r)
+	if err != nil {
+		return err
+	}
+	for i, err := range why.Incidents(ctx, store.ViewerOf(r), f, here, now()) {
 		if err != nil {
 			return err
 		}
@@ -108,6 +113,10 @@ func (a *app) listIncidents(ctx context.Context, r store.Reader, s *choosing) er
 			if err := a.object(record.OfIncident(i)); err != nil {
 				return err
 			}
+			continue
+		}
+		if d := i.Definition; d != nil {
+			t.add(i.ID.String(), i.Kind, "", strings.TrimSpace(d.Workflow+" "+d.Version), "", printable.Duration(now().Sub(i.Since)), failed(i.Failure))
 			continue
 		}
 		owner, err := ownerOf(ctx, r, &state.Job{Item: i.Item, Task: i.Task})

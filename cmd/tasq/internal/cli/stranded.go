@@ -12,8 +12,16 @@ import (
 // examineLive lists the live cases that cannot end.
 func (a *app) examineLive(ctx context.Context, older time.Duration) error {
 	search := why.Search{Now: now(), Older: older}
-	found := 0
+	found, known := 0, false
 	err := a.withStore(ctx, func(s store.Store) error {
+		err := s.View(ctx, func(r store.Reader) (err error) {
+			search.Here, err = a.here(ctx, r)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		known = search.Known != nil
 		for strand, err := range why.Stranded(ctx, s, search) {
 			if err != nil {
 				return err
@@ -34,7 +42,11 @@ func (a *app) examineLive(ctx context.Context, older time.Duration) error {
 	if err != nil {
 		return err
 	}
-	a.remark("only the programs know whether one has the definition of each case, and what their limits have free: the page Doctor of each says so")
+	unknown := "what their limits have free: the page Doctor of each says so"
+	if !known {
+		unknown = "whether one has the definition of each case, and " + unknown
+	}
+	a.remark("only the programs know %s", unknown)
 	if found > 0 {
 		return exit(ExitNo, "stranded: %s", printable.Plural(found, "case"))
 	}

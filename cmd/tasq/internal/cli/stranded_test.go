@@ -124,11 +124,11 @@ func TestTheDoctorFindsStrandedCasesWithoutAProgram(t *testing.T) {
 				require.Equal(t, want, code, out+errs)
 				return out
 			}
-			lacks := func(out string) {
-				require.Regexp(t, "case "+run.ID.String()+" of posted \\(no-workers\\): .*\n  to repair it: open an engine with workflow posted", out)
+			lacks := func(cause, out string) {
+				require.Regexp(t, "case "+run.ID.String()+" of posted \\("+cause+"\\): .*\n  to repair it: open an engine with workflow posted", out)
 			}
 			out := says(cli.ExitNo, "doctor", "--live")
-			lacks(out)
+			lacks("no-workers", out)
 			require.NotContains(t, out, started.Case.String(), "users can go on")
 			require.Regexp(t, "undecided .*J", says(cli.ExitOK, "incidents"))
 
@@ -141,7 +141,7 @@ func TestTheDoctorFindsStrandedCasesWithoutAProgram(t *testing.T) {
 
 			e, err = engine.Config{Workers: -1}.Open(t.Context(), o, defs[0])
 			require.NoError(t, err)
-			lacks(says(cli.ExitNo, "doctor", "--live"))
+			lacks("not-loaded", says(cli.ExitNo, "doctor", "--live"))
 			require.NoError(t, e.Close())
 			says(cli.ExitOK, "doctor", "--quiet")
 		})

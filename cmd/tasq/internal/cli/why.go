@@ -50,7 +50,6 @@ func (a *app) why() *cobra.Command {
 
 // explain reads what a case waits for. For limits, it also asks the process that owns the database: only that knows the
 // usage of limits that are counted in memory.
-// of a limit that it counts in its memory.
 func (a *app) explain(ctx context.Context, word string, show func(store.Reader, *state.Case, *why.Answer) error) error {
 	db, err := a.database()
 	if err != nil {
@@ -64,6 +63,11 @@ func (a *app) explain(ctx context.Context, word string, show func(store.Reader, 
 				c, err := caseByWord(ctx, r, word)
 				if err != nil {
 					return err
+				}
+				if !asked {
+					if here, err = a.here(ctx, r); err != nil {
+						return err
+					}
 				}
 				answer, err := why.Read(ctx, r, c.ID, now(), here)
 				if err != nil {

@@ -1,0 +1,144 @@
+package why
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tasq-dev/tasq/internal/printable"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// Grace is how long an engine has been open before a definition that no engine has is an incident: while programs are
+// replaced, the one with the definition may be about to open.
+const Grace = time.Minute
+
+// CodeNotLoaded is the failure code of an incident of the kind [state.IncidentDefinition].
+const CodeNotLoaded = "not-loaded"
+
+// Incidents lists the incidents that match: those of [store.Incidents], and one of the kind [state.IncidentDefinition] for each
+// definition with live cases that no open engine has, as far as here tells. These have the lowest ids.
+//
+// They are computed, and not stored: they begin and end with processes, not with commands. See docs/decisions/036.
+func Incidents(ctx context.Context, v store.Viewer, f store.IncidentFilter, here Here, now time.Time) iter.Seq2[*store.Incident, error] {
+	return func(yield func(*store.Incident, error) bool) {
+		var missing []*store.Incident
+		err := v.View(ctx, func(r store.Reader) (err error) {
+			missing, err = missingDefinitions(ctx, r, f, here, now)
+			return err
+		})
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		left := f.Limit // of 0, the first incident makes it -1, and it is never 0 again
+		give := func(i *store.Incident) bool {
+			left--
+			return yield(i, nil) && left != 0
+		}
+		for _, i := range missing {
+			if !f.Desc && !give(i) {
+				return
+			}
+		}
+		for i, err := range storedIncidents(ctx, v, f, max(left, 0)) {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if !give(i) {
+				return
+			}
+		}
+		for _, i := range missing {
+			if f.Desc && !give(i) {
+				return
+			}
+		}
+	}
+}
+
+// storedIncidents lists the incidents that have a job, at most so many; 0 lists all.
+func storedIncidents(ctx context.Context, v store.Viewer, f store.IncidentFilter, limit int) iter.Seq2[*store.Incident, error] {
+	computed := strings.HasPrefix(f.After, noTime) // the cursor: its incident comes before all jobs
+	if f.Kind == state.IncidentDefinition || computed && f.Desc {
+		return func(func(*store.Incident, error) bool) {}
+	}
+	if computed {
+		f.After = ""
+	}
+	f.Limit = limit
+	return store.Incidents(ctx, v, f)
+}
+
+// noTime is the begin of the ids of incidents of definitions. Other ids begin with the time of their creation, so these come before
+// them, and a page ends and begins at these as at any other.
+const noTime = "00000000-0000-"
+
+// missingDefinitions returns the incidents of definitions, in the order of the filter.
+func missingDefinitions(ctx context.Context, r store.Reader, f store.IncidentFilter, here Here, now time.Time) ([]*store.Incident, error) {
+	if f.Kind != "" && f.Kind != state.IncidentDefinition || !f.Item.IsZero() || f.Task != nil && *f.Task != "" ||
+		f.Code != nil && *f.Code != CodeNotLoaded {
+		return nil, nil
+	}
+	here, err := here.WithFleet(ctx, r)
+	if err != nil || here.Opened.IsZero() || now.Sub(here.Opened) < Grace {
+		return nil, err
+	}
+	list, err := ReadUnserved(ctx, r, here)
+	if err != nil {
+		return nil, err
+	}
+	var found []*store.Incident
+	for _, u := range list {
+		if f.Workflow != "" && f.Workflow != u.Workflow {
+			continue
+		}
+		oldest, err := r.Cases(ctx, store.CaseFilter{Root: f.Root, Fingerprint: u.Fingerprint, States: []state.CaseState{state.CaseStarted},
+			Page: store.Page{Limit: 1}})
+		if err != nil {
+			return nil, err
+		}
+		if len(oldest) == 0 {
+			continue
+		}
+		i := missingDefinition(&u, later(here.Opened, oldest[0].Created))
+		if (f.Before.IsZero() || i.Since.Before(f.Before)) && follows(i.ID, f.Page) {
+			found = append(found, i)
+		}
+	}
+	slices.SortFunc(found, func(a, b *store.Incident) int { return bytes.Compare(a.ID[:], b.ID[:]) })
+	if f.Desc {
+		slices.Reverse(found)
+	}
+	return found, nil
+}
+
+// follows reports whether an id is behind the cursor of a page.
+func follows(id workitem.JobID, p store.Page) bool {
+	return p.After == "" || p.Desc && id.String() < p.After || !p.Desc && id.String() > p.After
+}
+
+func missingDefinition(u *Unserved, since time.Time) *store.Incident {
+	i := &store.Incident{Kind: state.IncidentDefinition, Since: since, Definition: &store.MissingDefinition{Workflow: u.Workflow,
+		Version: u.Version, Fingerprint: u.Fingerprint, Cases: u.Cases}}
+	hash := sha256.Sum256([]byte(u.Fingerprint))
+	copy(i.ID[6:], hash[:]) // see noTime
+	i.Failure = &workitem.Failure{Code: CodeNotLoaded, Message: fmt.Sprintf("no open engine has workflow %s, which %s; open a program with it",
+		versioned(u.Workflow, u.Version), needing(u.Cases))}
+	return i
+}
+
+func needing(n int64) string {
+	if n == 1 {
+		return "1 live case needs"
+	}
+	return fmt.Sprintf("%s need", printable.Plural(int(n), "live case"))
+}
