@@ -147,10 +147,3 @@ func (h *Hub) changed() {
 		}
 	}
 }
-
-// Watched returns the numbers of open pages and of viewers, for tests.
-func (h *Hub) Watched() (pages, viewers int) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return len(h.watched), h.all
-}
