@@ -24,8 +24,8 @@ type script struct {
 	awake func(caller int) // called after the wait
 }
 
-// durable is a system that runs functions with steps. Its functions are told who started them: there and awake get
-// that.
+// durable is a system that runs functions with steps. The input of a function is the number of its caller, which it passes to there and
+// awake.
 type durable interface {
 	Run(caller int) error             // starts a function and waits for its result
 	Start(caller int) (string, error) // starts one and returns its id

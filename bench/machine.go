@@ -17,7 +17,7 @@ import (
 var cores = float64(runtime.NumCPU())
 
 // machineBusy is the time that all processors together have worked since the machine was started; 0 where the system
-// does not tell.
+// does not report it.
 func machineBusy() time.Duration {
 	const tick = 10 * time.Millisecond // of /proc/stat
 	f, err := os.Open("/proc/stat")

@@ -48,7 +48,7 @@ func start() error {
 		return fmt.Errorf("unknown argument %q; see -help", flag.Arg(0))
 	}
 	if *name != "" {
-		return child(*name, newJob(*dir, *quick).lasting(*length).telling(*verbose).holding(*finished), *profile)
+		return child(*name, newJob(*dir, *quick).lasting(*length).verbosely(*verbose).holding(*finished), *profile)
 	}
 	want, err := regexp.Compile(*only)
 	if err != nil {

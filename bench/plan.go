@@ -10,13 +10,13 @@ import (
 	"github.com/tasq-dev/tasq/store/sqlite"
 )
 
-// job is what a child process is told.
+// job is the input of a child process.
 type job struct {
 	dir      string // where its files go
 	quick    bool
 	span     span
 	rest     time.Duration // how long idling is watched
-	verbose  bool          // it tells more on standard error
+	verbose  bool          // it prints more on standard error
 	finished int           // finished cases that a grown database on a server has
 	dsn      string        // of an empty database on a server; "" measures in a file
 }
@@ -53,8 +53,8 @@ func (r job) lasting(length time.Duration) job {
 	return r
 }
 
-// telling has it tell more on standard error.
-func (r job) telling(more bool) job {
+// verbosely has it print more on standard error.
+func (r job) verbosely(more bool) job {
 	r.verbose = more
 	return r
 }

@@ -20,7 +20,7 @@ const callerProcess = "pg-callers-"
 // callersInAll is how many callers the processes have together.
 const callersInAll = 64
 
-// callIn is what such a process does: it opens an engine, and measures cases once it is told to.
+// callIn is what such a process does: it opens an engine, and measures cases on request.
 func callIn(callers string, r job) error {
 	n, err := strconv.Atoi(callers)
 	if err != nil {

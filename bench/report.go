@@ -54,7 +54,7 @@ func (b *bench) report(w io.Writer, h header) {
 	}
 
 	cost := []column{{"cpu", "CPU us"}, {"syncs", "syncs"}}
-	b.table(w, "One-task case, one caller: from Start to completed, told when durable", []line{
+	b.table(w, "One-task case, one caller: from Start to completed, acknowledged when durable", []line{
 		{"tasq-1", "Tasq", tree, full}, {"tasq-1-normal", "Tasq", tree, normal}, {"raw-1", "raw program", sqlite, full},
 	}, append([]column{{"p50", "p50 ms"}, {"p99", "p99 ms"}, {"rate", "cases/s"}}, cost...))
 	b.table(w, "One-item cases, 64 in flight (CPU and syncs an item)", []line{

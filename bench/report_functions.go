@@ -20,7 +20,7 @@ func (b *bench) functionTables(w io.Writer, r job) {
 	b.table(w, "The same, resumed by a process that has just opened the file",
 		replayLines("-again"), []column{{"p50", "p50 ms"}, {"cpu", "CPU us a resume"},
 			{"perstep", "CPU us a replayed step"}, {"syncs", "syncs"}})
-	b.table(w, "Jobs enqueued, while nobody does them", queueLines(river),
+	b.table(w, "Jobs enqueued, with no worker", queueLines(river),
 		[]column{{"rate", "jobs/s"}, {"p50", "p50 ms a call"}, {"cpu", "CPU us"}, {"syncs", "syncs"}})
 	b.table(w, "Jobs enqueued 500 in a call, and done", []line{
 		{"tasq-drain", "Tasq", tree, full}, {"river-drain", "River, drained afterwards", river, full},

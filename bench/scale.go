@@ -53,7 +53,7 @@ func memory(r job, with engine.Config, w *builder.Workflow[order], n, want int) 
 		if err := startMany(e, of, cases); err != nil {
 			return nil, err
 		}
-		if with.Workers > 1 { // no job goes on for ever
+		if with.Workers > 1 { // no job runs without end
 			if err := e.Drain(noTimeout); err != nil {
 				return nil, err
 			}

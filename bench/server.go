@@ -53,7 +53,7 @@ func children() (sum time.Duration) {
 	return sum
 }
 
-// osProcess is what the system tells of a process: the time that it has worked, and that its children have which ended.
+// osProcess is what the operating system reports of a process: the time that it has worked, and that its children have which ended.
 type osProcess struct {
 	parent     string
 	own, ended time.Duration

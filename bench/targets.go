@@ -66,7 +66,7 @@ func (b *bench) targets(w io.Writer, r job) {
 // elsewhere quotes what was measured on a quiet machine of the kind that the targets are for. Temporal and goqite
 // cannot be measured here, since the module proxy does not serve them.
 func elsewhere(w io.Writer) {
-	const title = "Measured elsewhere: the same kind of machine when nobody else used it, SQLite FULL, not in this run"
+	const title = "Measured elsewhere: the same kind of machine without other load, SQLite FULL, not in this run"
 	grid(w, title, [][]string{
 		{"what", "DBOS 1.2.0", "go-workflows 1.4.3", "Temporal 1.32.1", "goqite 0.4.0"},
 		{"one activity, one caller, p50 ms", "1.11", "6.3", "99.9", "-"},

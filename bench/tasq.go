@@ -64,7 +64,7 @@ var (
 	threeTasks, _ = chain("three", 3, builder.Work[order, receipt]{Run: run})
 )
 
-// byHand is like oneTask, but whoever calls does the item.
+// byHand is like oneTask, but the caller does the item.
 var byHand, byHandTask = chain("by-hand", 1, builder.Work[order, receipt]{})
 
 func open(o store.Opener, workers int, workflows ...engine.Workflow) (*engine.Engine, error) {

@@ -178,7 +178,7 @@ func verifyLarge(r job, s subject, want verify.Verdict) (metrics, error) {
 	return m, nil
 }
 
-// peakMiB is the most memory that the process has held so far; 0 where the system does not tell.
+// peakMiB is the most memory that the process has held so far; 0 where the operating system does not report it.
 func peakMiB() float64 {
 	data, err := os.ReadFile("/proc/self/status")
 	if err != nil {

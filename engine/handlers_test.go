@@ -30,7 +30,7 @@ func TestAFailedCompletionHandlerIsCalledAgain(t *testing.T) {
 	x.e.Drain()
 	require.Equal(t, workflow.RunCompleted, x.status(t, run).State)
 	require.Empty(t, x.rows(t), "its row was undone")
-	require.Equal(t, []string{"tell now pending 1"}, x.jobs(t, store.JobFilter{Case: run.ID}))
+	require.Equal(t, []string{"handler now pending 1"}, x.jobs(t, store.JobFilter{Case: run.ID}))
 	require.ErrorIs(t, run.Cleanup(t.Context(), x.e), engine.ErrUnfinished, "somebody is still to be told")
 	x.e.Crash()
 	x.e.Advance(999 * time.Millisecond)
@@ -39,7 +39,7 @@ func TestAFailedCompletionHandlerIsCalledAgain(t *testing.T) {
 	require.Equal(t, []string{"now ann completed R-1", "now ann completed R-1", "now ann completed R-1", "now ann completed R-1"},
 		x.all())
 	require.Equal(t, []string{"ann"}, x.rows(t), "exactly once")
-	require.Equal(t, []string{"tell now done 4"}, x.jobs(t, store.JobFilter{Case: run.ID}))
+	require.Equal(t, []string{"handler now done 4"}, x.jobs(t, store.JobFilter{Case: run.ID}))
 	require.NoError(t, run.Cleanup(t.Context(), x.e))
 }
 
@@ -55,7 +55,7 @@ func TestAHandlerThatIsGivenUpIsListed(t *testing.T) {
 		counts[strings.Fields(line)[0]]++
 	}
 	require.Equal(t, map[string]int{"now": 10, "later": 3}, counts)
-	require.ElementsMatch(t, []string{"tell now failed 10", "call later failed 3"},
+	require.ElementsMatch(t, []string{"handler now failed 10", "call later failed 3"},
 		x.jobs(t, store.JobFilter{States: []state.JobState{state.JobFailed}}))
 	for j, err := range store.AllJobs(t.Context(), x.e, store.JobFilter{States: []state.JobState{state.JobFailed}}) {
 		require.NoError(t, err)
@@ -99,7 +99,7 @@ func TestAHandlerThatPanicsOrHangs(t *testing.T) {
 		e.Drain()
 		mode.Store("fine")
 		e.Advance(time.Minute)
-		for j, err := range store.AllJobs(t.Context(), e, store.JobFilter{Case: run.ID, Kind: state.JobTell}) {
+		for j, err := range store.AllJobs(t.Context(), e, store.JobFilter{Case: run.ID, Kind: state.JobHandler}) {
 			require.NoError(t, err)
 			require.Equal(t, state.JobDone, j.State, m)
 		}

@@ -182,7 +182,7 @@ func TestIncidentNamesGivenUpJob(t *testing.T) {
 		"a timer of an item":     {state.JobTimer, state.IncidentTimer, "a", 1, nil, "timer x of a.1.1 was given up", true},
 		"a timer of a task":      {state.JobTimer, state.IncidentTimer, "a", 0, nil, "timer x of a was given up", true},
 		"a function of the case": {state.JobCall, state.IncidentFunction, "", 0, nil, "function x of the case was given up", true},
-		"a handler":              {state.JobTell, state.IncidentHandler, "", 0, ended, "completion handler x was given up", false},
+		"a handler":              {state.JobHandler, state.IncidentHandler, "", 0, ended, "completion handler x was given up", false},
 	} {
 		about, err := state.Subject{Job: &state.GivenUp{ID: workitem.JobID{7}, Kind: c.kind, Name: "x", Attempt: 3}}.Encode()
 		require.NoError(t, err)

@@ -27,7 +27,7 @@ func (v *visit) jobs() {
 		case j.State == state.JobWaiting: // for its steps
 		case byWorker(j):
 			v.pending(j)
-		case j.Kind == state.JobTimer, j.Kind == state.JobTell:
+		case j.Kind == state.JobTimer, j.Kind == state.JobHandler:
 			v.timer(j)
 		default:
 			v.delay(j)

@@ -155,7 +155,7 @@ func subject(w *Wait) string {
 		return "timer " + w.Name + " of " + strings.TrimPrefix(strings.TrimPrefix(owner, "item "), "task ")
 	case w.Work == state.JobCall:
 		return "function " + w.Name + " of " + strings.TrimPrefix(strings.TrimPrefix(owner, "item "), "task ")
-	case w.Work == state.JobTell:
+	case w.Work == state.JobHandler:
 		return "completion handler " + w.Name
 	}
 	return owner

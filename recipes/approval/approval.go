@@ -41,7 +41,7 @@ type Rejection struct {
 // Office is the world outside: the bank, and the mail to employees.
 type Office interface {
 	Pay(context.Context, Claim) (Payment, error)
-	Tell(context.Context, Rejection) (struct{}, error)
+	Notify(context.Context, Rejection) (struct{}, error)
 }
 
 // Recipe is the workflow, with the handles of its tasks.
@@ -49,7 +49,7 @@ type Recipe struct {
 	*builder.Workflow[Claim]
 	Approve *builder.TaskRef[Claim, Decision] // in the queue "managers"
 	Pay     *builder.TaskRef[Claim, Payment]
-	Tell    *builder.TaskRef[Rejection, struct{}]
+	Notify  *builder.TaskRef[Rejection, struct{}]
 }
 
 // New defines the workflow. Claims below the limit, in cents, need no manager.
@@ -62,15 +62,15 @@ func New(o Office, limit int64) (r *Recipe, err error) {
 	r.Pay = builder.Task(b, "pay", builder.Work[Claim, Payment]{
 		Input: builder.CaseInput(b), Run: o.Pay, Join: builder.Xor,
 	})
-	r.Tell = builder.Task(b, "tell", builder.Work[Rejection, struct{}]{Input: builder.From(r.rejection), Run: o.Tell})
+	r.Notify = builder.Task(b, "notify", builder.Work[Rejection, struct{}]{Input: builder.From(r.rejection), Run: o.Notify})
 
 	b.Path(b.Start(), sort)
 	builder.Flow(b, sort, r.Pay).If(builder.Map(builder.CaseInput(b), func(c Claim) bool { return c.Cents < limit }))
 	builder.Flow(b, sort, r.Approve).Otherwise()
 	builder.Flow(b, r.Approve, r.Pay).When(func(d Decision) bool { return d.Approved })
-	builder.Flow(b, r.Approve, r.Tell).Otherwise()
+	builder.Flow(b, r.Approve, r.Notify).Otherwise()
 	b.Path(r.Pay, b.End())
-	b.Path(r.Tell, b.End())
+	b.Path(r.Notify, b.End())
 	r.Workflow, err = b.Build()
 	return r, err
 }

@@ -25,7 +25,7 @@ func (office) Pay(_ context.Context, c approval.Claim) (approval.Payment, error)
 	return approval.Payment{Reference: fmt.Sprintf("SEPA-%d", c.Cents)}, nil
 }
 
-func (office) Tell(_ context.Context, r approval.Rejection) (struct{}, error) {
+func (office) Notify(_ context.Context, r approval.Rejection) (struct{}, error) {
 	fmt.Printf("Dear %s, we do not pay for %q: %s\n", r.Claim.Employee, r.Claim.Purpose, r.Reason)
 	return struct{}{}, nil
 }

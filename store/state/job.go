@@ -37,12 +37,12 @@ func ParseJobState(w string) (JobState, error) {
 
 // Job kinds: what happens when a job is due.
 const (
-	JobRun   = "run"   // the Run function of the item's task, in a worker
-	JobTimer = "timer" // a timer of the task, in a transaction
-	JobWake  = "wake"  // nothing: it marks the time from which a person may work on the item
-	JobCall  = "call"  // a named function of the workflow, in a worker
-	JobStart = "start" // the first tasks of a case that begins later, in a transaction
-	JobTell  = "tell"  // a completion handler of the workflow, in a transaction
+	JobRun     = "run"     // the Run function of the item's task, in a worker
+	JobTimer   = "timer"   // a timer of the task, in a transaction
+	JobWake    = "wake"    // nothing: it marks the time from which a person may work on the item
+	JobCall    = "call"    // a named function of the workflow, in a worker
+	JobStart   = "start"   // the first tasks of a case that begins later, in a transaction
+	JobHandler = "handler" // a completion handler of the workflow, in a transaction
 
 	// JobIncident needs a decision of a person: it is live until its work is retried, skipped or ended. Its name is the
 	// kind of incident, its failure the cause, and its owner the blocked work.

@@ -93,7 +93,7 @@ func (q *Query) Items() store.ItemFilter {
 }
 
 // JobKinds are the values of the parameter kind for jobs.
-var JobKinds = []string{state.JobRun, state.JobTimer, state.JobWake, state.JobCall, state.JobStart, state.JobTell, state.JobIncident}
+var JobKinds = []string{state.JobRun, state.JobTimer, state.JobWake, state.JobCall, state.JobStart, state.JobHandler, state.JobIncident}
 
 // Jobs reads a filter of jobs.
 func (q *Query) Jobs() store.JobFilter {

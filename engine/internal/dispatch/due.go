@@ -26,7 +26,7 @@ func (d *Dispatcher) fire(n entry) {
 			return err
 		}
 		_, j := u.Tree.Job(n.job)
-		if err := fire(tx); err != nil || j.Kind != state.JobTell {
+		if err := fire(tx); err != nil || j.Kind != state.JobHandler {
 			return err
 		}
 		return d.o.CallHandler(tx, u, j)

@@ -99,7 +99,7 @@ func (m *Machine) jobIncident(c *state.Case, given *state.Job, f *workitem.Failu
 		j.Name = state.IncidentRunaway
 	case f != nil && f.Code == workitem.CodeCrash:
 		j.Name = state.IncidentCrash
-	case given.Kind == state.JobTell:
+	case given.Kind == state.JobHandler:
 		j.Name = state.IncidentHandler
 	case given.Kind == state.JobTimer:
 		j.Name = state.IncidentTimer

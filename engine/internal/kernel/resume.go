@@ -223,7 +223,7 @@ func (m *Machine) cancelHandlerCalls(id workitem.CaseID) error {
 		if about, err := state.SubjectOf(j); err == nil && isIncident(j) && about.Job != nil { // a call that was given up
 			called = &state.Job{Kind: about.Job.Kind, Name: about.Job.Name, Task: j.Task}
 		}
-		if called.Kind == state.JobTell || called.Kind == state.JobCall && called.Task == "" && d.Handlers[called.Name] != nil {
+		if called.Kind == state.JobHandler || called.Kind == state.JobCall && called.Task == "" && d.Handlers[called.Name] != nil {
 			calls = append(calls, j)
 		}
 	}

@@ -62,7 +62,7 @@ func (m *Machine) OpenHandlerCall(t workflow.HandlerCall, failure *workitem.Fail
 	if err != nil {
 		return err
 	}
-	j := &state.Job{Kind: state.JobTell, Name: t.Handler, Input: t.Value, Due: m.now.Add(wait), Failure: failure,
+	j := &state.Job{Kind: state.JobHandler, Name: t.Handler, Input: t.Value, Due: m.now.Add(wait), Failure: failure,
 		Priority: c.Priority, Detached: true}
 	if failure != nil {
 		j.Attempt = 1

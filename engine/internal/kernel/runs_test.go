@@ -116,8 +116,8 @@ func TestHandlersAreCalledByJobs(t *testing.T) {
 	j := tell("work", nil)
 	require.Equal(t, []any{state.JobCall, "q-work", 0}, []any{j.Kind, j.Queue, j.Attempt})
 	j = tell("tx", workitem.Failf("bad", "it is"))
-	require.Equal(t, []any{state.JobTell, "", 1}, []any{j.Kind, j.Queue, j.Attempt})
-	require.Equal(t, state.JobTell, tell("unknown", nil).Kind)
+	require.Equal(t, []any{state.JobHandler, "", 1}, []any{j.Kind, j.Queue, j.Attempt})
+	require.Equal(t, state.JobHandler, tell("unknown", nil).Kind)
 }
 
 // A case that has ended can be removed, when the jobs that it left are done.

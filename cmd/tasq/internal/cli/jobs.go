@@ -34,7 +34,7 @@ func (a *app) jobs() *cobra.Command {
 	flags.Var(words[state.JobState]{&f.States, state.ParseJobState, jobWords}, "state",
 		"only those in these states: pending, running, waiting, done, canceled, failed")
 	flags.StringVar(&l.task, "task", "", "only those of the task with this `name`, and of its work items")
-	flags.StringVar(&f.Kind, "kind", "", "only those of this `kind`: run, timer, wake, call, start, tell, incident")
+	flags.StringVar(&f.Kind, "kind", "", "only those of this `kind`: run, timer, wake, call, start, handler, incident")
 	flags.StringVar(&queue, "queue", "", "only those of the queue with this `name`; \"\" is the default queue")
 	flags.Var(&soon, "due", "only those that are due within this time: 90s, 5m, 2h, 3d; 0s for those that are due now")
 	l.caseFlag(cmd, ofCase)
@@ -57,7 +57,7 @@ func (a *app) jobs() *cobra.Command {
 	return cmd
 }
 
-var jobKinds = []string{state.JobRun, state.JobTimer, state.JobWake, state.JobCall, state.JobStart, state.JobTell,
+var jobKinds = []string{state.JobRun, state.JobTimer, state.JobWake, state.JobCall, state.JobStart, state.JobHandler,
 	state.JobIncident}
 
 func (l *listing) jobs(ctx context.Context, r store.Reader, f store.JobFilter) (err error) {

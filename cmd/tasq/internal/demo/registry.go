@@ -87,7 +87,7 @@ func (office) Pay(ctx context.Context, c approval.Claim) (approval.Payment, erro
 	return missing[approval.Claim, approval.Payment](ctx, c)
 }
 
-func (office) Tell(ctx context.Context, r approval.Rejection) (struct{}, error) {
+func (office) Notify(ctx context.Context, r approval.Rejection) (struct{}, error) {
 	return missing[approval.Rejection, struct{}](ctx, r)
 }
 
