@@ -54,7 +54,8 @@ type updateOptions struct{ repeatable bool }
 
 // Repeatable allows Update to call its function more than once; the effects of an earlier call are rolled back first. Then the transaction
 // can be shared with other requests, which saves a sync for each of them. And instead of failing, it is repeated if the SQL of another
-// request ends the transaction, if another engine changed a case first, or if its own SQL meets a deadlock or a serialization failure. A
+// request ends the transaction, if another engine changed a case first, or if its own SQL meets a deadlock or a serialization failure, or, up to
+// twice, if its connection ends meanwhile. A
 // function that only assigns results to variables of its caller is repeatable; a function that counts its calls or sends a mail is not.
 func Repeatable() UpdateOption { return func(o *updateOptions) { o.repeatable = true } }
 

@@ -43,6 +43,11 @@ var (
 	// in which it ran, those around it, and Update return this error.
 	ErrUndone = errors.New("the whole transaction was rolled back")
 
+	// ErrDisconnected says that the connection to the server ended while a statement of the user's SQL ran in it. The
+	// transaction was rolled back. The server or the network may be the cause, or the statement itself, as
+	// pg_terminate_backend: then it ends the next connection as well.
+	ErrDisconnected = errors.New("the connection ended while an SQL statement of the command ran")
+
 	// ErrRefused says that the database rejects what a transaction wrote: a text or a number that it cannot represent, or a violation of
 	// a deferred constraint of the user. The transaction was rolled back. One of its commands is the cause; the others may succeed in
 	// another transaction.

@@ -46,7 +46,9 @@ func (tx *transaction) Savepoint(_ context.Context, f func() error) (err error) 
 			tx.appended = tx.appended[:entries]
 			tx.cut(entries)
 		}
-		err = errors.Join(err, tx.leave(level, user, keep))
+		if undone := tx.leave(level, user, keep); !errors.Is(err, undone) {
+			err = errors.Join(err, undone) // f has not returned it
+		}
 		if keep && level == 0 && err == nil {
 			tx.sendEnded()
 		}
@@ -231,7 +233,9 @@ func (tx *transaction) Met(err error) error {
 	switch {
 	// A deadlock is resolved only if the transaction releases all its locks; a savepoint would keep earlier ones.
 	// Status 'I' is a transaction that the server has ended, 'E' one in which it refuses statements.
-	case tx.w.gone(), c == serializationFailure, c == deadlockDetected, status == 'I', status == 'E' && tx.saved == 0:
+	case tx.w.gone():
+		return tx.failLocked(fmt.Errorf("%w: %w", store.ErrDisconnected, err))
+	case c == serializationFailure, c == deadlockDetected, status == 'I', status == 'E' && tx.saved == 0:
 		return tx.failLocked(err)
 	case status == 'E' && tx.spoiled == nil:
 		tx.spoiled = err

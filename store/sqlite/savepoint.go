@@ -41,7 +41,9 @@ func (tx *transaction) Savepoint(_ context.Context, f func() error) (err error) 
 			clear(tx.appended[entries:])
 			tx.appended = tx.appended[:entries]
 		}
-		err = errors.Join(err, tx.leave(level, user, keep))
+		if undone := tx.leave(level, user, keep); !errors.Is(err, undone) {
+			err = errors.Join(err, undone) // f has not returned it
+		}
 	}()
 	err = f()
 	done = true

@@ -191,7 +191,8 @@ func (w *Writer) transact(batch []*Request, more bool) ([]*Request, error) {
 // answerLast answers the last request of a batch, which ended the transaction, and returns the others, which must be
 // run again. If the store aborted the last one to resolve a deadlock with another program, it is returned as the
 // victim, to be run again in a separate transaction: the other program has proceeded by then, so the deadlock does not
-// occur again.
+// occur again. So is one whose connection ended while its SQL ran: the server may have been restarted. If that happens
+// again and again, its SQL is the cause, and it gets an error that is no fault of the store.
 func (w *Writer) answerLast(batch []*Request) (kept []*Request, victim *Request) {
 	last := len(batch) - 1
 	failed := batch[last]
@@ -207,7 +208,7 @@ func (w *Writer) answerLast(batch []*Request) (kept []*Request, victim *Request)
 	if failed.deferHandlers() {
 		return append(kept, failed), nil
 	}
-	if failed.tries++; errors.Is(failed.err, store.ErrConflict) && !failed.Once && failed.tries < maxTries {
+	if !failed.Once && w.mayRepeat(failed) {
 		failed.endExtension(failed.err)
 		failed.err, failed.separate = nil, true
 		return kept, failed

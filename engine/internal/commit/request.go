@@ -29,17 +29,18 @@ type Request struct {
 	// Key is the idempotency key of the command; "" if it has none. The keys of a batch are looked up together.
 	Key string
 
-	ctx      context.Context
-	deferred bool       // completion handlers are called by jobs
-	done     chan error // receives the outcome, once durable; may be nil
-	stage    atomic.Int32
-	urgent   atomic.Bool // MakeUrgent was called, so it is no longer lazy
-	now      time.Time   // the time of its first run, which repeated runs keep
-	err      error
-	tx       *Tx
-	tries    int         // the number of conflicts with other engines
-	separate bool        // it runs in a transaction of its own that locks the trees it opens
-	extended func(error) // receives the outcome of what an Extender added; nil if it added nothing
+	ctx         context.Context
+	deferred    bool       // completion handlers are called by jobs
+	done        chan error // receives the outcome, once durable; may be nil
+	stage       atomic.Int32
+	urgent      atomic.Bool // MakeUrgent was called, so it is no longer lazy
+	now         time.Time   // the time of its first run, which repeated runs keep
+	err         error
+	tx          *Tx
+	tries       int         // the number of conflicts with other engines
+	disconnects int         // how often the connection ended while its SQL ran
+	separate    bool        // it runs in a transaction of its own that locks the trees it opens
+	extended    func(error) // receives the outcome of what an Extender added; nil if it added nothing
 }
 
 // Changes are the changes of a successful request to the first tree that it changed.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tasq-dev/tasq/engine/internal/fault"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
@@ -21,6 +22,9 @@ import (
 const (
 	// maxTries is the number of runs after which a caller gets the conflict as its error.
 	maxTries = 10
+
+	// maxDisconnects is how often the connection may end while the SQL of a request runs.
+	maxDisconnects = 3
 
 	// conflictWindow is the time after a conflict on a root case in which another conflict on it makes requests lock
 	// the case. Engines that change one case all the time then queue for its lock instead of starving each other.
@@ -76,6 +80,21 @@ func (w *Writer) splitStale(batch []*Request, err error) (again, separate []*Req
 		}
 	}
 	return again, separate
+}
+
+// mayRepeat reports whether a request that ended its transaction is run again.
+func (w *Writer) mayRepeat(failed *Request) bool {
+	switch {
+	case errors.Is(failed.err, store.ErrDisconnected):
+		if failed.disconnects++; failed.disconnects < maxDisconnects {
+			return true
+		}
+		failed.err = fmt.Errorf("%w, %d times: %w", fault.ErrOwnSQL, maxDisconnects, failed.err)
+	case errors.Is(failed.err, store.ErrConflict):
+		failed.tries++
+		return failed.tries < maxTries
+	}
+	return false
 }
 
 // conflict returns the error of a request that must not run again.

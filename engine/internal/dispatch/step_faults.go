@@ -6,8 +6,8 @@ import "github.com/tasq-dev/tasq/engine/internal/fault"
 // function whose own SQL breaks the connection again and again would only seem to take long.
 func (j *journal) note(command string, err error) error {
 	if fault.Is(err) {
-		j.d.o.Faults.Note("steps", err, "a step could not be stored; it is tried again, unless the function's own SQL is the cause of the error: "+
-			"then cancel the case, and repair the function", "step", command, "job", j.n.job, "case", j.n.root)
+		j.d.o.Faults.Note("steps", err, "a step could not be stored; it is tried again; if the function's own SQL is the cause, the step "+
+			"fails after some attempts", "step", command, "job", j.n.job, "case", j.n.root)
 	} else {
 		j.d.o.Faults.Note("steps", nil, "")
 	}

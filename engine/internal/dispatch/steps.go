@@ -2,7 +2,6 @@ package dispatch
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,11 +10,9 @@ import (
 	"time"
 
 	"github.com/tasq-dev/tasq/activities"
-	"github.com/tasq-dev/tasq/domain"
 	"github.com/tasq-dev/tasq/engine/internal/commit"
 	"github.com/tasq-dev/tasq/engine/internal/fault"
 	"github.com/tasq-dev/tasq/engine/internal/kernel"
-	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/step"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
@@ -163,55 +160,6 @@ func (j *journal) suspend(begins bool) {
 	for _, room := range rooms {
 		room()
 	}
-}
-
-// Tx implements [step.Journal]. If the function fails, its changes to the database are rolled back, and the failure is
-// recorded.
-func (j *journal) Tx(
-	ctx context.Context, s *workitem.Step, f func(context.Context, domain.DB) (json.RawMessage, error),
-) (*workitem.Step, error) {
-	outer := ctx
-	stored, err := journaled(ctx, j, "step "+s.Name, func(tx *commit.Tx, m *kernel.Machine) ([]*workitem.Step, error) {
-		done := *s
-		var bug *workitem.Failure
-		var own error // the error of the function, without the wrapping by the transaction
-		failed := tx.Store().Savepoint(tx.Context(), func() (err error) {
-			return m.CallStep(j.n.job, j.fence.Load(), func(ctx context.Context) (err error) {
-				defer func() {
-					if p := recover(); p != nil {
-						bug = workitem.FailureOf(retry.NewPanicError(p))
-						err = bug
-					}
-				}()
-				if done.Result, err = f(ctx, tx.Store().DB()); err == nil {
-					err = j.d.o.CheckPayload("result", done.Result)
-				}
-				own = err
-				return err
-			})
-		})
-		done.State = workitem.StepDone
-		if failed != nil && outer.Err() != nil {
-			return nil, context.Cause(outer) // the job is being stopped, so the step did not fail
-		}
-		if bug != nil {
-			return nil, bug // fails the job and not the step, like a panic anywhere else in the function
-		}
-		if failed != nil {
-			if errors.Is(failed, kernel.ErrAbandoned) || errors.Is(failed, kernel.ErrLeaseLost) || errors.Is(failed, store.ErrUndone) {
-				return nil, failed
-			}
-			if own == nil {
-				own = failed
-			}
-			done.State, done.Result, done.Failure = workitem.StepFailed, nil, workitem.FailureOf(own)
-		}
-		return m.RecordSteps(j.n.job, j.fence.Load(), []*workitem.Step{&done})
-	})
-	if err != nil {
-		return nil, err
-	}
-	return stored[0], nil
 }
 
 // request returns a request with a command on the tree of the job.

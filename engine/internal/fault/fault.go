@@ -17,8 +17,15 @@ import (
 // ErrCommit says that a command was executed, but the store could not commit it.
 var ErrCommit = errors.New("the store could not commit")
 
+// ErrOwnSQL says that the connection ended each time the SQL of a command ran. That is no fault of the store: the same
+// command would end the next connection too, and that of others with it.
+var ErrOwnSQL = errors.New("the SQL of the command ends its own connection")
+
 // Is reports whether an error is a fault: one of the store, or of the source of random bits.
 func Is(err error) bool {
+	if errors.Is(err, ErrOwnSQL) {
+		return false
+	}
 	return errors.Is(err, ErrCommit) || errors.Is(err, store.ErrUnavailable) || errors.Is(err, workitem.ErrRandom)
 }
 
