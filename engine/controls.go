@@ -52,6 +52,7 @@ type controls struct {
 	changes   int                         // the commands that changed something
 	uncertain int                         // those of them that may not have been committed
 	digest    string                      // of the settings in force; "" if a command has changed them since
+	trying    bool                        // see try; accessed only by the requests of the writer
 }
 
 // load reads the settings when the engine is opened, and stores the definitions of its own limits. A setting of an
@@ -339,6 +340,9 @@ func setKey(l *store.LimitValue, key string, v store.KeyValue) error {
 // queued behind the current one, so the read comes after its commit, whether that succeeds or fails. Until then the
 // settings in force may differ from the stored ones, and other reads are dropped.
 func (c *controls) change(do func()) {
+	if c.trying {
+		return
+	}
 	c.mu.Lock()
 	c.changes++
 	c.uncertain++

@@ -1,11 +1,14 @@
 package engine
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 
 	"github.com/tasq-dev/tasq/engine/internal/commit"
+	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 )
@@ -16,7 +19,17 @@ var errDryRun = errors.New("the command was only tried")
 // Preview is what a command would do.
 type Preview struct {
 	Result workflow.Result
-	Trees  []PreviewTree // the trees that would change; empty if the command would do nothing
+	Trees  []PreviewTree // the trees that would change
+
+	// Settings are the settings of a limit, a queue or a workflow that would change. A command without trees and settings would do
+	// nothing.
+	Settings []PreviewSetting
+}
+
+// PreviewSetting is what a command would do to one setting of the store.
+type PreviewSetting struct {
+	Name     string          // as that of a [store.Setting]
+	From, To json.RawMessage // nil if there is no such setting
 }
 
 // PreviewTree is what a command would do to one root case with its descendants.
@@ -35,8 +48,23 @@ type PreviewTree struct {
 func (e *Engine) DryRun(ctx context.Context, c workflow.Command) (p Preview, err error) {
 	err = e.writer.Submit(ctx, &commit.Request{Run: func(tx *commit.Tx) error {
 		p = Preview{}
-		if p.Result, err = e.commands.Execute(tx, &c); err != nil {
+		name, before := settingOf(&c), json.RawMessage(nil)
+		if name != "" {
+			if before, err = tx.Store().Setting(tx.Context(), name); err != nil {
+				return err
+			}
+		}
+		if p.Result, err = e.controls.try(func() (workflow.Result, error) { return e.commands.Execute(tx, &c) }); err != nil {
 			return err
+		}
+		if name != "" {
+			after, err := tx.Store().Setting(tx.Context(), name)
+			if err != nil {
+				return err
+			}
+			if !bytes.Equal(before, after) {
+				p.Settings = append(p.Settings, PreviewSetting{Name: name, From: before, To: after})
+			}
 		}
 		for u, changes := range tx.Changed() {
 			if len(changes) > 0 {
@@ -49,6 +77,26 @@ func (e *Engine) DryRun(ctx context.Context, c workflow.Command) (p Preview, err
 		return p, nil
 	}
 	return Preview{}, err
+}
+
+// settingOf returns the name of the setting that a command changes; "" if it changes none.
+func settingOf(c *workflow.Command) string {
+	switch c.Kind {
+	case workflow.KindSetLimit, workflow.KindForgetLimit:
+		return store.LimitSetting + c.Limit
+	case workflow.KindPause, workflow.KindUnpause, workflow.KindSetWorkers, workflow.KindForgetWorkers:
+		return store.QueueSetting + c.Queue
+	case workflow.KindSuspendWorkflow, workflow.KindResumeWorkflow:
+		return store.WorkflowSetting + c.Workflow
+	}
+	return ""
+}
+
+// try runs a command that is rolled back: what it sets is not applied, or a queue would start its jobs for a moment.
+func (c *controls) try(execute func() (workflow.Result, error)) (workflow.Result, error) {
+	c.trying = true
+	defer func() { c.trying = false }()
+	return execute()
 }
 
 // snapshot returns a copy of a tree, which later changes do not affect. A case is copied before it is changed, so the

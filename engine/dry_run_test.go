@@ -1,12 +1,18 @@
 package engine_test
 
 import (
+	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tasq-dev/tasq/builder"
+	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/engine/enginetest"
+	"github.com/tasq-dev/tasq/internal/record"
+	"github.com/tasq-dev/tasq/limit"
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
@@ -49,6 +55,89 @@ func TestADryRunDoesNothing(t *testing.T) {
 	result, err := e.Do(t.Context(), workflow.Resume(id, nil, workflow.Key("k")))
 	require.NoError(t, err, "the key of a dry run is not used up")
 	require.Equal(t, id, result.Case)
+}
+
+// A dry run of a setting says what it would be, and applies nothing, not even for a moment: a resumed queue would start its jobs.
+func TestADryRunOfASettingAppliesNothing(t *testing.T) {
+	t.Parallel()
+	openai := limit.Rate("openai", 5, time.Minute, limit.SlidingWindow)
+	var calls atomic.Int32
+	f := builder.MustFunc("fetch", func(context.Context, int) (int, error) { calls.Add(1); return 0, nil },
+		builder.OnQueue("mail"), builder.Limits(builder.Takes(openai, 1)))
+	e := enginetest.Open(t, enginetest.Store(t), engine.Config{}, f)
+	settings := func() (list []store.Setting) {
+		require.NoError(t, e.View(t.Context(), func(r store.Reader) (err error) {
+			list, err = r.Settings(t.Context())
+			return err
+		}))
+		return list
+	}
+	asked := func(c workflow.Command) workflow.Result {
+		result, err := e.Do(t.Context(), c)
+		require.NoError(t, err)
+		return result
+	}
+	tried := func(c workflow.Command, lines ...string) {
+		t.Helper()
+		before, limits, queues := settings(), asked(workflow.Limits()).Limits, asked(workflow.Queues()).Queues
+		p, err := e.DryRun(t.Context(), c)
+		require.NoError(t, err)
+		require.Empty(t, p.Trees)
+		var got []string
+		for _, s := range p.Settings {
+			line, err := record.SettingChange(s.Name, s.From, s.To)
+			require.NoError(t, err)
+			got = append(got, line)
+		}
+		require.Equal(t, lines, got)
+		e.Drain()
+		require.Zero(t, calls.Load())
+		require.Equal(t, before, settings())
+		require.Equal(t, limits, asked(workflow.Limits()).Limits)
+		require.Equal(t, queues, asked(workflow.Queues()).Queues)
+	}
+	by := []workflow.Option{workflow.By("ann"), workflow.Because("the server moves")}
+	tried(workflow.PauseQueue("mail", by...), `queue "mail": open -> paused by ann (the server moves)`)
+	tried(workflow.PauseKey("mail", "ada", by...), `queue "mail": open -> open, key ada paused by ann (the server moves)`)
+	tried(workflow.SetWorkers("mail", 3), `queue "mail": open -> open, 3 workers`)
+	tried(workflow.SetLimit("openai", 7, by...), "limit openai: 5 (as defined) -> 7 by ann (the server moves)")
+	tried(workflow.SuspendWorkflow("fetch", by...), "workflow fetch: not suspended -> suspended by ann (the server moves)")
+	tried(workflow.ResumeWorkflow("fetch"))
+	tried(workflow.ResumeQueue("mail"))
+
+	require.NoError(t, enginetest.Do(t.Context(), e, workflow.PauseQueue("mail", by...)))
+	require.NoError(t, enginetest.Do(t.Context(), e, workflow.SetLimit("openai", 0, by...)))
+	require.NoError(t, enginetest.Do(t.Context(), e, workflow.SuspendWorkflow("fetch")))
+	require.NoError(t, enginetest.Do(t.Context(), e, workflow.ResumeWorkflow("fetch")))
+	_, err := f.Run(t.Context(), e, 1)
+	require.NoError(t, err)
+	e.Drain()
+	tried(workflow.SetLimit("openai", 5), "limit openai: 0 by ann (the server moves) -> 5 (as defined)")
+	tried(workflow.ForgetLimit("openai"), "limit openai: 0 by ann (the server moves) -> 5 (as defined)")
+	tried(workflow.ResumeQueue("mail"), `queue "mail": paused by ann (the server moves) -> open`)
+	_, err = e.DryRun(t.Context(), workflow.SetLimit("none", 5))
+	require.ErrorIs(t, err, store.ErrNotFound)
+	require.NoError(t, enginetest.Do(t.Context(), e, workflow.SetLimit("openai", 5)))
+	require.NoError(t, enginetest.Do(t.Context(), e, workflow.ResumeQueue("mail")))
+	e.Drain()
+	require.EqualValues(t, 1, calls.Load())
+}
+
+// A case that would be removed is there afterwards.
+func TestADryRunOfARemoval(t *testing.T) {
+	t.Parallel()
+	f := builder.MustFunc("fetch", func(context.Context, int) (int, error) { return 0, nil })
+	e := enginetest.New(t, f)
+	run, err := f.Run(t.Context(), e, 1)
+	require.NoError(t, err)
+	e.Drain()
+	p, err := e.DryRun(t.Context(), workflow.Remove(run.ID))
+	require.NoError(t, err)
+	require.Len(t, p.Trees, 1)
+	require.Equal(t, run.ID, p.Trees[0].Tree.Root)
+	require.Equal(t, "fetch", p.Trees[0].Tree.Case(run.ID).Workflow)
+	require.NotEmpty(t, p.Trees[0].Changes)
+	require.Equal(t, "completed: 0", outcome(t, e, run.ID))
 }
 
 func TestACaseAsItWas(t *testing.T) {

@@ -101,7 +101,7 @@ func (a *API) Routes() map[string]Route {
 		"GET /api/v1/bulk/{id}":              route(a.oneBulk, "", "A bulk action, with its progress and what was refused so far."),
 		"POST /api/v1/bulk/{id}":             route(a.onBulk, "", "Pause, resume or cancel a bulk action."),
 		"GET /api/v1/stream":                 route(a.stream, "root after", "The entries of the journal as server-sent events, from a position on and without end."),
-		"POST /api/v1/commands":              route(a.command, "", "Execute a command. The user of the request is its actor, whatever the body says."),
+		"POST /api/v1/commands":              route(a.command, "", "Execute a command. The user of the request is its actor, whatever the body says. With dryRun in the body, answer what it would do, and do nothing."),
 	}
 }
 

@@ -20,6 +20,11 @@ func (a *API) command(w http.ResponseWriter, r *http.Request) {
 		Problem(w, err)
 		return
 	}
+	body, dry, err := withoutDryRun(body)
+	if err != nil {
+		Problem(w, err)
+		return
+	}
 	c, err := workflow.Decode(body)
 	if err != nil {
 		Problem(w, fmt.Errorf("the body is not a command: %w: %w", err, workflow.ErrBadCommand))
@@ -35,6 +40,10 @@ func (a *API) command(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !allow(w, u, string(c.Kind), access.TargetOf(&c)) {
+		return
+	}
+	if dry {
+		a.dryRun(w, r, c)
 		return
 	}
 	result, err := a.Backend.Do(r.Context(), c)

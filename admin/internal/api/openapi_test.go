@@ -212,7 +212,7 @@ func parametersOf(t *testing.T, path string, names []string) (all []object) {
 
 // bodies are the types of what requests bring along.
 var bodies = map[string]reflect.Type{
-	"/api/v1/commands": reflect.TypeFor[workflow.Command](), "/api/v1/schedules/{name}": reflect.TypeFor[scheduleCommand](),
+	"/api/v1/commands": reflect.TypeFor[commandBody](), "/api/v1/schedules/{name}": reflect.TypeFor[scheduleCommand](),
 	"/api/v1/bulk": reflect.TypeFor[bulkStart](), "/api/v1/bulk/{id}": reflect.TypeFor[bulkCommand](),
 	"/api/v1/schedules": reflect.TypeFor[newSchedule](),
 }

@@ -104,6 +104,7 @@ type scheduleCommand struct {
 	Reason string    `json:"reason,omitempty"`
 	From   time.Time `json:"from,omitzero"` // of a backfill
 	To     time.Time `json:"to,omitzero"`
+	DryRun bool      `json:"dryRun,omitempty"` // answer what it would do
 }
 
 // errMore is the error of a body with more than one value.
@@ -130,6 +131,15 @@ func (a *API) onSchedule(w http.ResponseWriter, r *http.Request) {
 	}
 	name := r.PathValue("name")
 	if !allow(w, access.UserOf(r.Context()), schedules.Name, name) {
+		return
+	}
+	if c.DryRun {
+		command, err := schedules.CommandFor(r.Context(), a.Backend, name, c.Do, c.From, c.To, scheduleOptions(r, c.Reason)...)
+		if err != nil {
+			Problem(w, err)
+			return
+		}
+		a.dryRun(w, r, command)
 		return
 	}
 	if err := source.OnSchedule(r.Context(), a.Backend, name, c.Do, c.From, c.To, scheduleOptions(r, c.Reason)...); err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/internal/describe"
 	"github.com/tasq-dev/tasq/internal/printable"
+	"github.com/tasq-dev/tasq/internal/record"
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
@@ -370,6 +371,13 @@ func (s *Site) preview(r *http.Request, c workflow.Command) ([]string, error) {
 			line, _ := st.Describe(hide.Change(change), s.Backend.Now())
 			lines = append(lines, printable.Line(line))
 		}
+	}
+	for _, c := range would.Settings {
+		line, err := record.SettingChange(c.Name, c.From, c.To)
+		if err != nil {
+			return nil, err
+		}
+		lines = append(lines, line)
 	}
 	lines = slices.DeleteFunc(lines, func(l string) bool { return strings.HasPrefix(l, "note") })
 	if len(lines) > maxPreview {

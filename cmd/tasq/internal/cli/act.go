@@ -39,8 +39,12 @@ func (q *asking) flags(cmd *cobra.Command, what string) {
 		"idempotency `key`: a second command with it does nothing, and returns the first result")
 	f.StringVar(&q.command.Actor, "by", "", "`name` of the actor, for the history (default: the environment variable USER)")
 	f.StringVar(&q.reason, "reason", "", "`reason`, for the history")
-	f.BoolVar(&q.dryRun, "dry-run", false, "print what the command would do, and do nothing")
+	q.dryRunFlag(cmd)
 	q.patience(cmd)
+}
+
+func (q *asking) dryRunFlag(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&q.dryRun, "dry-run", false, "print what the command would do, and do nothing")
 }
 
 // patience declares the flags for how long to wait for the reply.

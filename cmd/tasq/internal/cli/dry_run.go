@@ -8,6 +8,7 @@ import (
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/internal/describe"
 	"github.com/tasq-dev/tasq/internal/printable"
+	"github.com/tasq-dev/tasq/internal/record"
 	"github.com/tasq-dev/tasq/store"
 )
 
@@ -36,8 +37,17 @@ func (o *owning) dryRun(ctx context.Context, q *asking) error {
 
 // preview prints what a command would do, in the form of the history.
 func (a *app) preview(p engine.Preview) error {
-	if len(p.Trees) == 0 {
+	if len(p.Trees) == 0 && len(p.Settings) == 0 {
 		return a.say("the command would change nothing")
+	}
+	for _, s := range p.Settings {
+		line, err := record.SettingChange(s.Name, s.From, s.To)
+		if err != nil {
+			return err
+		}
+		if err := a.say("would change the setting of %s", line); err != nil {
+			return err
+		}
 	}
 	for _, t := range p.Trees {
 		s := describe.New(t.Tree, t.Tree.Root)

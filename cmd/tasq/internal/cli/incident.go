@@ -50,6 +50,7 @@ func (a *app) incidentAction(kind workflow.Kind, short, what, say string) *cobra
 		f := cmd.Flags()
 		f.StringVar(&q.command.Actor, "by", "", "`name` of the actor, for the history (default: the environment variable USER)")
 		f.StringVar(&q.reason, "reason", "", "`reason`, for the history")
+		q.dryRunFlag(cmd)
 		q.patience(cmd)
 	} else {
 		q.repairing(cmd, what)

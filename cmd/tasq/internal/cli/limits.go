@@ -297,5 +297,6 @@ func workersOf(l workflow.QueueInfo) string {
 func (q *asking) acting(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&q.command.Actor, "by", "", "`name` of the actor (default: the environment variable USER)")
 	cmd.Flags().StringVar(&q.reason, "reason", "", "`reason`, which is stored with the setting")
+	q.dryRunFlag(cmd)
 	q.patience(cmd)
 }

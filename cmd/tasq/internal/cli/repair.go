@@ -23,7 +23,7 @@ func (q *asking) reasoned(cmd *cobra.Command) {
 		"idempotency `key`: a second command with it does nothing, and returns the first result")
 	f.StringVar(&q.command.Actor, "by", "", "`name` of the actor, for the history (default: the environment variable USER)")
 	f.StringVar(&q.reason, "reason", "", "`reason`, for the history")
-	f.BoolVar(&q.dryRun, "dry-run", false, "print what the command would do, and do nothing")
+	q.dryRunFlag(cmd)
 	q.patience(cmd)
 }
 

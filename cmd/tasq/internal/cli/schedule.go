@@ -49,6 +49,7 @@ func (q *asking) scheduleFlags(cmd *cobra.Command) {
 	f.StringVar(&q.command.Key, "key", "", "idempotency `key`: a second command with it does nothing")
 	f.StringVar(&q.command.Actor, "by", "", "`name` of the actor, for the history (default: the environment variable USER)")
 	f.StringVar(&q.reason, "reason", "", "`reason`, for the history")
+	q.dryRunFlag(cmd)
 	q.patience(cmd)
 }
 
