@@ -18,6 +18,7 @@ import (
 	"github.com/tasq-dev/tasq/engine/schedules"
 	"github.com/tasq-dev/tasq/limit"
 	"github.com/tasq-dev/tasq/schedule"
+	"github.com/tasq-dev/tasq/step"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -101,6 +102,13 @@ func TestQueuesAndLimitsByForms(t *testing.T) {
 	require.Equal(t, int64(7), limits.Rows[0].Limit.N)
 	require.Equal(t, int64(100), limits.Rows[0].Defined)
 	require.Contains(t, get(h, "/api/v1/queues").Body.String(), `"rows":[`)
+
+	slots, err := engine.Limits(o.Engine.Engine, step.TakesBy(limit.Resource("customers", 5), 2, "ada")).Acquire(t.Context())
+	require.NoError(t, err)
+	require.Contains(t, get(h, "/api/v1/limits").Body.String(), `"heldOutside":2`)
+	require.Regexp(t, `(?s)customers</td>\s*<td[^>]*>outside of jobs</td>.*?>2</td>`, get(h, "/limits").Body.String())
+	slots.Release()
+	require.NotContains(t, get(h, "/limits").Body.String(), "outside of jobs")
 
 	require.Equal(t, http.StatusBadRequest, submit(t, h, "/act?kind=set-limit&limit=calls", "number", "0", "limitKey", "ada").Code, "it has no keys")
 	require.Equal(t, http.StatusSeeOther, submit(t, h, "/act?kind=set-limit&limit=customers", "number", "0", "limitKey", "ada").Code)

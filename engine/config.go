@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tasq-dev/tasq/domain"
+	"github.com/tasq-dev/tasq/limit"
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/workflow"
 )
@@ -52,6 +53,10 @@ type Config struct {
 	// rejects a larger limit.
 	MaxPayload int
 
+	// Limits are limits for code outside of jobs, see [Limits]; those that functions of the engine take of need not be listed. A limit has the
+	// same definition here and in functions. Default: none.
+	Limits []limit.Limit
+
 	// Wrap is the middleware for commands, jobs and steps, the first one outermost. Default: none.
 	Wrap []Middleware
 
@@ -87,6 +92,11 @@ func (cfg Config) check() error {
 	for queue, most := range cfg.MaxPending {
 		if most < 0 {
 			return fmt.Errorf("Config.MaxPending of queue %q is %d: give 0 or more, or leave the queue out for no bound", queue, most)
+		}
+	}
+	for _, l := range cfg.Limits {
+		if err := l.Validate(); err != nil {
+			return fmt.Errorf("Config.Limits: %w", err)
 		}
 	}
 	return workflow.CheckName("owner of Config.Owner", cfg.Owner)

@@ -266,8 +266,8 @@ func (c *controls) setLimit(tx *commit.Tx, cmd *workflow.Command, by store.Decis
 		if n == known.Limit.N {
 			known.N, known.Decision = nil, store.Decision{}
 		}
-	} else if c.e.definitions.Keyless(name) {
-		return fmt.Errorf("%w: limit %s has no keys: no function here takes of it with builder.TakesBy or in steps; leave the key %q out to set the limit",
+	} else if c.e.keyless(name) {
+		return fmt.Errorf("%w: limit %s has no keys: no function here takes of it with builder.TakesBy or in steps, and engine.Config.Limits does not have it; leave the key %q out to set the limit",
 			workflow.ErrBadCommand, name, cmd.LimitKey)
 	} else if err := setKey(&known, cmd.LimitKey, store.KeyValue{N: n, Decision: by}); err != nil {
 		return err
@@ -388,7 +388,7 @@ func (c *controls) list() (list []workflow.LimitInfo) {
 	c.mu.Unlock()
 	for _, u := range c.e.dispatch.Limits() {
 		list = append(list, workflow.LimitInfo{Limit: u.Limit, Defined: stored[u.Limit.Name].Limit.N, Loaded: true, Keys: u.Keys, Used: u.Used,
-			Waiting: u.Waiting, Next: u.Next, Set: why.KeysSet(stored[u.Limit.Name]),
+			Waiting: u.Waiting, HeldOutside: u.HeldOutside, WaitingOutside: u.WaitingOutside, Next: u.Next, Set: why.KeysSet(stored[u.Limit.Name]),
 			At: stored[u.Limit.Name].At, By: stored[u.Limit.Name].By, Reason: stored[u.Limit.Name].Reason})
 		delete(stored, u.Limit.Name)
 	}

@@ -65,7 +65,7 @@ type Engine struct {
 	log         *slog.Logger
 	ids         *workitem.Generator
 	definitions *registry.Registry
-	limits      []limit.Limit // that functions use
+	limits      []limit.Limit // that functions and code outside of jobs use
 	faults      *fault.Log
 	alarms      *alarm.Clock
 	active      *activity
@@ -110,7 +110,7 @@ func (cfg Config) Open(ctx context.Context, o store.Opener, workflows ...Workflo
 	if err != nil {
 		return nil, err
 	}
-	limits, err := definitions.Limits()
+	limits, err := definitions.Limits(cfg.Limits)
 	if err != nil {
 		return nil, err
 	}

@@ -39,6 +39,35 @@ func ExampleEngine_limits() {
 	// Output: sent to ada <nil>
 }
 
+// The handlers of a server call an API, and so do functions: both take of one limit, which all processes share.
+func ExampleLimits() {
+	ctx := context.Background()
+	calls := limit.Calls(2, time.Minute).Shared()
+	f := builder.MustFunc("ask", func(_ context.Context, question string) (string, error) { return "an answer", nil },
+		builder.Limits(builder.Takes(calls, 0)))
+	e, err := engine.Open(ctx, sqlite.Memory(), f)
+	if err != nil {
+		panic(err)
+	}
+	defer e.Close()
+	run, err := f.Run(ctx, e, "What is a workflow?")
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(run.Result(ctx, e))
+
+	api := engine.Limits(e, step.Takes(calls, 0))
+	answer, err := limit.Do(ctx, api, func(context.Context, limit.Lease) (string, error) { return "another answer", nil })
+	fmt.Println(answer, err)
+
+	lease, err := api.TryAcquire()
+	fmt.Println(lease, err)
+	// Output:
+	// an answer <nil>
+	// another answer <nil>
+	// <nil> <nil>
+}
+
 // A step takes 4000 tokens of a model's rate for its call, and gives back what the answer did not use.
 func ExampleEngine_stepLimits() {
 	ctx := context.Background()

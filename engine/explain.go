@@ -28,7 +28,8 @@ func (e *Engine) Why(ctx context.Context, id workitem.CaseID) (answer *why.Answe
 // limitsOf returns the limits that a job or a step of it waits for.
 func (e *Engine) limitsOf(job workitem.JobID, step string) (list []why.Limit) {
 	for _, w := range e.dispatch.Limited(job, step) {
-		list = append(list, why.Limit{Limit: w.Limit.Name, Key: w.Key, Any: w.Any, N: w.N, Ahead: w.Ahead, Free: e.freeAt(w.Wait), Text: w.String(), HeldBy: w.HeldBy})
+		list = append(list, why.Limit{Limit: w.Limit.Name, Key: w.Key, Any: w.Any, N: w.N, Ahead: w.Ahead, Free: e.freeAt(w.Wait), Text: w.String(), HeldBy: w.HeldBy,
+			HeldOutside: w.HeldOutside, AheadOutside: w.AheadOutside})
 	}
 	return list
 }
@@ -47,7 +48,8 @@ func (e *Engine) limitWaits(root workitem.CaseID) (list []workflow.LimitWait) {
 	e.dispatch.LimitedOf(root, func(job workitem.JobID, step string, waits []admission.Wait) {
 		for _, w := range waits {
 			list = append(list, workflow.LimitWait{Job: job, Step: step, Limit: w.Limit.Name, Key: w.Key, Any: w.Any, N: w.N,
-				Free: e.freeAt(w.Wait), Ahead: w.Ahead, Text: w.String(), HeldBy: w.HeldBy})
+				Free: e.freeAt(w.Wait), Ahead: w.Ahead, Text: w.String(), HeldBy: w.HeldBy,
+				HeldOutside: w.HeldOutside, AheadOutside: w.AheadOutside})
 		}
 	})
 	e.dispatch.KeysPausedOf(root, func(job workitem.JobID, key string) {

@@ -3,11 +3,13 @@ package engine_test
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/limit"
 )
 
@@ -30,6 +32,7 @@ type limitModel struct {
 	stopped  map[string]bool // queues that have been paused since before the last look
 	accounts map[limitAt]*limitAccount
 	runs     []*plannedRun
+	calls    []*plannedRun // of code outside of jobs
 	lanes    map[string]*plannedRun
 	wrong    []string
 }
@@ -55,7 +58,7 @@ const (
 	over
 )
 
-// plannedRun is a run of a function. Its place in the order is unknown after an engine has ended while it ran, and after it slept.
+// plannedRun is a run of a function, or a call of code outside of jobs, which has takes of its own. Its place in the order is unknown after an engine has ended while it ran, and after it slept.
 type plannedRun struct {
 	in       planInput
 	fn       int
@@ -67,6 +70,18 @@ type plannedRun struct {
 	beganNow bool // since the last look
 	beganAt  time.Time
 	canceled bool
+
+	takes []planTake // of a call
+	life  int        // of the engine that a call asks
+	took  []limitAt  // by a call
+}
+
+// takesOf returns what a run or a call takes.
+func (m *limitModel) takesOf(r *plannedRun) []planTake {
+	if r.takes != nil {
+		return r.takes
+	}
+	return m.plan.Funcs[r.fn].Takes
 }
 
 func newLimitModel(p limitPlan, now func() time.Time) *limitModel {
@@ -186,7 +201,7 @@ func (m *limitModel) take(r *plannedRun, l limit.Limit, key string, n int64) {
 	case limit.CircuitBreaker:
 	case limit.Slots:
 		if a.used+n > allowed {
-			m.refuse("run %d takes %d of %v, key %q, of which %d are in use and %d are allowed", r.in.ID, n, l, key, a.used, allowed)
+			m.refuse("%s takes %d of %v, key %q, of which %d are in use and %d are allowed", r, n, l, key, a.used, allowed)
 		}
 		a.used += n
 	default:
@@ -216,7 +231,7 @@ func (m *limitModel) checkWindows(r *plannedRun, l limit.Limit, key string, a *l
 		sum += a.calls[i].n
 	}
 	if sum > bound {
-		m.refuse("run %d takes %d of %v, key %q: %d in the window, %d are allowed: %v", r.in.ID, a.calls[last].n, l, key, sum, bound, a.calls)
+		m.refuse("%s takes %d of %v, key %q: %d in the window, %d are allowed: %v", r, a.calls[last].n, l, key, sum, bound, a.calls)
 	}
 }
 
@@ -294,6 +309,9 @@ func (m *limitModel) reopened() {
 			}
 		}
 	}
+	for _, r := range m.calls {
+		r.state = over
+	}
 	for _, r := range m.runs {
 		if r.state == runs {
 			r.state, r.due, r.anywhere = waits, m.now(), true
@@ -311,6 +329,11 @@ func (m *limitModel) look() {
 	for _, r := range m.runs {
 		if r.state == waits && r.due.Before(m.now()) && !m.held[m.plan.Funcs[r.fn].Queue] {
 			m.checkOrder(r)
+			m.checkStranded(r)
+		}
+	}
+	for _, r := range m.calls {
+		if r.state == waits && r.due.Before(m.now()) {
 			m.checkStranded(r)
 		}
 	}
@@ -347,23 +370,24 @@ func (m *limitModel) checkOrder(r *plannedRun) {
 // checkStranded requires that a run which needs one limit of the process does not wait while it has room, unless the run waits behind
 // one that needs more. One that slept as its engine was killed sleeps on.
 func (m *limitModel) checkStranded(r *plannedRun) {
-	f := m.plan.Funcs[r.fn]
-	if r.anywhere || len(f.Takes) > 1 || f.Lane || m.queues[f.Queue] >= m.plan.Workers {
+	takes := m.takesOf(r)
+	if f := m.plan.Funcs[r.fn]; r.anywhere || len(takes) > 1 || r.takes == nil && (f.Lane || m.queues[f.Queue] >= m.plan.Workers) {
 		return
 	}
-	if len(f.Takes) == 0 {
-		m.refuse("run %d needs nothing, and waits", r.in.ID)
+	if len(takes) == 0 {
+		m.refuse("%s needs nothing, and waits", r)
 		return
 	}
-	l := m.plan.Limits[f.Takes[0].Limit]
+	l := m.plan.Limits[takes[0].Limit]
 	if l.InStore || l.Algorithm != limit.Slots && l.Algorithm != limit.SlidingWindow {
 		return
 	}
-	for _, key := range f.Takes[0].keys(r.in) {
+	for _, key := range takes[0].keys(r.in) {
 		room, _ := m.between(l, key)
 		room -= m.usedOf(l, key)
-		if !slices.ContainsFunc(m.runs, func(other *plannedRun) bool { return m.mayBlock(other, l, key, room) }) {
-			m.refuse("run %d waits for %d of %v, key %q, which has room for %d", r.in.ID, f.Takes[0].N, l, key, room)
+		blocks := func(other *plannedRun) bool { return m.mayBlock(other, l, key, room) }
+		if !slices.ContainsFunc(m.runs, blocks) && !slices.ContainsFunc(m.calls, blocks) {
+			m.refuse("%s waits for %d of %v, key %q, which has room for %d", r, takes[0].N, l, key, room)
 			return
 		}
 	}
@@ -386,11 +410,72 @@ func (m *limitModel) usedOf(l limit.Limit, key string) (used int64) {
 
 // mayBlock reports whether a run waits for a limit and needs more of it than it has, or something else too.
 func (m *limitModel) mayBlock(r *plannedRun, l limit.Limit, key string, room int64) bool {
-	f := m.plan.Funcs[r.fn]
-	if r.state != waits || !slices.ContainsFunc(f.Takes, func(t planTake) bool {
+	takes := m.takesOf(r)
+	if r.state != waits || !slices.ContainsFunc(takes, func(t planTake) bool {
 		return m.plan.Limits[t.Limit].Name == l.Name && slices.Contains(t.keys(r.in), key)
 	}) {
 		return false
 	}
-	return len(f.Takes) > 1 || f.Lane || f.Takes[0].N > room
+	return len(takes) > 1 || r.takes == nil && m.plan.Funcs[r.fn].Lane || takes[0].N > room
+}
+
+// String names a run or a call in a message.
+func (r *plannedRun) String() string {
+	if r.takes != nil {
+		return fmt.Sprint("call ", r.in.ID)
+	}
+	return fmt.Sprint("run ", r.in.ID)
+}
+
+// asked notes a call, which takes of limits outside of jobs.
+func (m *limitModel) asked(in planInput, takes []planTake) *plannedRun {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	in.ID = len(m.calls)
+	r := &plannedRun{in: in, due: m.now(), takes: append([]planTake{}, takes...), life: m.life}
+	m.calls = append(m.calls, r)
+	return r
+}
+
+// admitted notes that a call has acquired its limits, of key where any key would do, and checks each of them.
+func (m *limitModel) admitted(r *plannedRun, key string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if r.life != m.life {
+		return
+	}
+	r.state = runs
+	for _, t := range r.takes {
+		of := t.key(r.in)
+		if t.Mode == takeAny {
+			of = key
+		}
+		l := m.plan.Limits[t.Limit]
+		r.took = append(r.took, limitAt{l.Name, of})
+		m.take(r, l, of, t.N)
+	}
+}
+
+// returned notes that a call releases its limits.
+func (m *limitModel) returned(r *plannedRun) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if r.life != m.life {
+		return
+	}
+	r.state = over
+	for i, t := range r.takes {
+		if m.plan.Limits[t.Limit].Algorithm == limit.Slots {
+			m.accounts[r.took[i]].used -= t.N
+		}
+	}
+}
+
+// left notes that a call has acquired nothing, because its patience or its engine has ended.
+func (m *limitModel) left(r *plannedRun, err error, impatient bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if r.state = over; !impatient && !errors.Is(err, engine.ErrClosed) {
+		m.refuse("%s: %v", r, err)
+	}
 }

@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -128,7 +129,7 @@ func drawLimitPlan(t *rapid.T) limitPlan {
 		}
 		p.Funcs = append(p.Funcs, f)
 	}
-	kinds := strings.Fields("start start start start start start pass pass pass set set key pause resume clock kill close cancel")
+	kinds := strings.Fields("start start start start start start call call call pass pass pass set set key pause resume clock kill close cancel")
 	for i := range upTo("operations", 5, 40) {
 		op := planOp{Kind: rapid.SampledFrom(kinds).Draw(t, "what")}
 		key := rapid.SampledFrom(planKeys).Draw(t, "key")
@@ -137,6 +138,9 @@ func drawLimitPlan(t *rapid.T) limitPlan {
 			op.Func, op.Priority = upTo("function", 0, len(p.Funcs)-1), max(0, upTo("priority", -3, 2))
 			op.Input = planInput{ID: i, Key: key, Busy: seconds("busy", 0, 5), Nap: max(0, seconds("nap", -3, 4)),
 				Fails: max(0, upTo("fails", -2, 2)), Panics: rapid.Bool().Draw(t, "panics"), Stubborn: rapid.Bool().Draw(t, "stubborn")}
+		case "call":
+			op.Func, op.By = upTo("function", 0, len(p.Funcs)-1), max(0, seconds("patience", -5, 10))
+			op.Input = planInput{Key: key, Busy: seconds("busy", 0, 5), Fails: upTo("fails", 0, 1)}
 		case "pass":
 			op.By = time.Duration(upTo("for", 1, 15_000)) * time.Millisecond
 		case "set", "key":
@@ -253,6 +257,44 @@ func (w *limitWorld) do(c workflow.Command) error {
 	return err
 }
 
+// acquire acquires what a function takes, outside of jobs, and holds it for a while. It stops waiting after the patience of the operation, unless that is 0.
+func (w *limitWorld) acquire(op planOp) {
+	takes := slices.Clone(w.plan.Funcs[op.Func].Takes)
+	slices.SortStableFunc(takes, func(a, b planTake) int { return cmp.Compare(b.Mode, a.Mode) }) // the lease tells the key of the first
+	var need []step.Take
+	for _, t := range takes {
+		if l := w.plan.Limits[t.Limit]; t.Mode == takeAny {
+			need = append(need, step.Takes(l, t.N).AnyOf(planKeys...))
+		} else {
+			need = append(need, step.TakesBy(l, t.N, t.key(op.Input)))
+		}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	if op.By > 0 {
+		patience := w.hold(op.By)
+		go func() {
+			<-patience
+			cancel()
+		}()
+	}
+	c, from := w.model.asked(op.Input, takes), engine.Limits(w.e, need...)
+	go func() {
+		defer cancel()
+		lease, err := from.Acquire(ctx)
+		if err != nil {
+			w.model.left(c, err, ctx.Err() != nil)
+			return
+		}
+		w.model.admitted(c, lease.From())
+		<-w.hold(op.Input.Busy)
+		if op.Input.Fails > 0 {
+			lease.Fail()
+		}
+		w.model.returned(c)
+		lease.Release()
+	}()
+}
+
 // happens executes an operation of the plan.
 func (w *limitWorld) happens(op planOp) {
 	switch op.Kind {
@@ -262,6 +304,8 @@ func (w *limitWorld) happens(op planOp) {
 		run, err := w.functions[op.Func].Run(context.Background(), w.e, op.Input, workflow.Priority(op.Priority))
 		w.check(err)
 		w.handles = append(w.handles, run)
+	case "call":
+		w.acquire(op)
 	case "pass":
 		w.pass(w.e, op.By)
 		w.model.look()
@@ -339,6 +383,11 @@ func (w *limitWorld) finish() {
 			w.check(fmt.Errorf("run %d has not ended: %s", i, answer))
 		}
 	}
+	for i, c := range w.model.calls {
+		if c.state != over {
+			w.check(fmt.Errorf("call %d has not ended", i))
+		}
+	}
 	w.pass(w.e, time.Minute)
 	result, err := w.e.Do(ctx, workflow.Limits())
 	w.check(err)
@@ -357,7 +406,8 @@ func (w *limitWorld) finish() {
 func (w *limitWorld) allOver() bool {
 	w.model.mu.Lock()
 	defer w.model.mu.Unlock()
-	return !slices.ContainsFunc(w.model.runs, func(r *plannedRun) bool { return r.state != over })
+	live := func(r *plannedRun) bool { return r.state != over }
+	return !slices.ContainsFunc(w.model.runs, live) && !slices.ContainsFunc(w.model.calls, live)
 }
 
 // run executes a plan, and returns what is wrong.
@@ -389,7 +439,7 @@ func (*settableClock) AfterFunc(d time.Duration, f func()) func() bool {
 	return time.AfterFunc(d, f).Stop
 }
 
-// Random functions take of random limits, which are changed and paused, while clocks are set and engines close and are killed: no limit is exceeded,
+// Random functions, and code outside of jobs, take of random limits, which are changed and paused, while clocks are set and engines close and are killed: no limit is exceeded,
 // none is left held, none is overtaken, and what can run runs.
 func TestRandomHistoriesOfLimits(t *testing.T) {
 	for seed := range testsize.Pick(12, 60, 600) {
@@ -428,6 +478,9 @@ func TestRandomHistoriesOfLimitsOnPostgres(t *testing.T) {
 			for i := range plan.Limits {
 				plan.Limits[i].InStore = plan.Limits[i].InStore && plan.Limits[i].Algorithm == limit.Slots // a server counts rates with its own clock
 			}
+			plan.Ops = slices.DeleteFunc(plan.Ops, func(op planOp) bool { // time may pass between the admission of a call and its note
+				return op.Kind == "call" && slices.ContainsFunc(plan.Funcs[op.Func].Takes, func(t planTake) bool { return plan.Limits[t.Limit].Algorithm != limit.Slots })
+			})
 			clock, dsn := virtual.NewClock(), prepared.Database(t)
 			w := &limitWorld{t: t, plan: plan, clock: clock, hold: func(d time.Duration) <-chan time.Time { return time.After(d / 1000) },
 				set: func(by time.Duration) { clock.Set(clock.Now().Add(by)) }, open: func(workflows ...engine.Workflow) (*engine.Engine, error) {

@@ -129,12 +129,14 @@ func TestACallbackThatCallsTheEngineIsRefused(t *testing.T) {
 	a := newArticle(t, builder.Work[prompt, draft]{OnEnabled: func(ctx context.Context, a *activities.Activation) error {
 		_, err := e.Case(ctx, a.Case().ID)
 		calls = append(calls, err, enginetest.Do(ctx, e, workflow.Cancel(a.Case().ID, nil)))
+		_, err = engine.Limits(e).Acquire(ctx) // for a shared limit it would wait for the writer, which waits for the callback
+		calls = append(calls, err)
 		return nil
 	}})
 	e = opened(t, a)
 	_, err := a.Start(t.Context(), e, prompt{Text: "x"})
 	require.NoError(t, err)
-	require.Len(t, calls, 2)
+	require.Len(t, calls, 3)
 	for _, err := range calls {
 		require.ErrorIs(t, err, engine.ErrCallback)
 		require.ErrorContains(t, err, "it called the engine, which waits for it")

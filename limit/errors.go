@@ -73,8 +73,9 @@ func rounded(d time.Duration) string {
 	return d.Round(time.Millisecond).String()
 }
 
-// ended is the error of an acquisition whose context ended, and what it waited for.
-func ended(ctx context.Context, reasons []Reason) error {
+// Stopped returns the error of an acquisition whose context has ended, with the reasons why it waited; none if it did not wait. It is for
+// implementations of Limiter.
+func Stopped(ctx context.Context, reasons []Reason) error {
 	why := ctx.Err()
 	if cause := context.Cause(ctx); !errors.Is(why, cause) {
 		why = fmt.Errorf("%w: %w", why, cause)

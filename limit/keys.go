@@ -70,7 +70,7 @@ func (o oneKey) Acquire(ctx context.Context, amounts ...Amount) (Lease, error) {
 		return nil, err
 	}
 	if ctx.Err() != nil {
-		return nil, ended(ctx, nil)
+		return nil, Stopped(ctx, nil)
 	}
 	s := o.keys.shard(o.key)
 	s.mu.Lock()

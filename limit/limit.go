@@ -38,7 +38,7 @@ type Limit struct {
 }
 
 // Shared returns the limit with InStore set: all processes with the same store share it, and its state survives restarts. It is
-// for the functions of an engine, such as builder.Takes(limit.Calls(100, time.Minute).Shared(), 0). A breaker cannot be shared.
+// for the functions of an engine, such as builder.Takes(limit.Calls(100, time.Minute).Shared(), 0), and for engine.Limits. A breaker cannot be shared.
 func (l Limit) Shared() Limit {
 	l.InStore = true
 	return l

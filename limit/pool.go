@@ -72,7 +72,7 @@ func (m Member) tryAcquire(amounts []Amount) (Lease, error) {
 // Acquire implements [Limiter], as TryAcquire does.
 func (p *Pool) Acquire(ctx context.Context, amounts ...Amount) (Lease, error) {
 	if ctx.Err() != nil {
-		return nil, ended(ctx, nil)
+		return nil, Stopped(ctx, nil)
 	}
 	if l, err := p.TryAcquire(amounts...); l != nil || err != nil {
 		return l, err

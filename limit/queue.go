@@ -227,7 +227,7 @@ func (w *waiter) wait(ctx context.Context, places ...*place) (Lease, error) {
 			g.lock()
 			reasons := g.why(&places[0].want)
 			g.unlock()
-			w.settle(nil, ended(ctx, reasons))
+			w.settle(nil, Stopped(ctx, reasons))
 		} else {
 			<-w.ready
 		}

@@ -45,8 +45,8 @@ func validate(limits []Limit) error {
 			errs = append(errs, err)
 		}
 		if l.InStore {
-			errs = append(errs, fmt.Errorf("%w %q: a set counts in its process, and has no store: leave Shared out, or let functions of an "+
-				"engine take of it", ErrInvalid, l.Name))
+			errs = append(errs, fmt.Errorf("%w %q: a set counts in its process, and has no store: leave Shared out, or take of an engine's limits, "+
+				"in its functions or with engine.Limits", ErrInvalid, l.Name))
 		}
 		if slices.ContainsFunc(limits[:i], func(other Limit) bool { return other.Name == l.Name }) {
 			errs = append(errs, fmt.Errorf("%w %q: the set has two limits of that name: rename one", ErrInvalid, l.Name))
@@ -88,7 +88,7 @@ func (s *Set) Acquire(ctx context.Context, amounts ...Amount) (Lease, error) {
 		return nil, err
 	}
 	if ctx.Err() != nil {
-		return nil, ended(ctx, nil)
+		return nil, Stopped(ctx, nil)
 	}
 	s.g.lock()
 	return s.g.acquire(ctx, "", s.only, amounts)

@@ -31,11 +31,12 @@ type Lease interface {
 	Release(failed bool)
 }
 
-// Take says how much of a limit a step acquires. Takes and TakesBy make one, and Take.AnyOf makes it one of a
-// pool.
+// Take says how much of a limit a step acquires, or code that uses engine.Limits. Takes and TakesBy make one, and Take.AnyOf makes it
+// one of a pool.
 type Take struct {
-	take workitem.Take
-	pool bool // AnyOf was called
+	take  workitem.Take
+	limit limit.Limit
+	pool  bool // AnyOf was called
 }
 
 // Takes acquires n of a limit; 0 is its Each, which is 1 for limit.Resource, limit.Calls and limit.Breaker. The
@@ -48,7 +49,7 @@ func TakesBy(l limit.Limit, n int64, key string) Take {
 	if n == 0 {
 		n = l.Each
 	}
-	return Take{take: workitem.Take{Limit: l.Name, Key: key, N: n}}
+	return Take{take: workitem.Take{Limit: l.Name, Key: key, N: n}, limit: l}
 }
 
 // AnyOf acquires the limit of one of several keys, such as three API keys: the first that admits the step. Each key has
@@ -59,11 +60,20 @@ func (t Take) AnyOf(keys ...string) Take {
 	return t
 }
 
-// check says what is wrong with a take.
+// Needs returns what is taken, of which limit. N is 0 if neither Takes nor the limit says how much. The error says what is wrong with the
+// keys. It is for engines.
+func (t Take) Needs() (workitem.Take, limit.Limit, error) { return t.take, t.limit, t.checkKeys() }
+
+// check says what is wrong with the take of a step.
 func (t Take) check() error {
-	switch {
-	case t.take.Limit == "" || t.take.N <= 0:
+	if t.take.Limit == "" || t.take.N <= 0 {
 		return fmt.Errorf("%d of %q: name a limit, and take more than 0 of it, or set its Each", t.take.N, t.take.Limit)
+	}
+	return t.checkKeys()
+}
+
+func (t Take) checkKeys() error {
+	switch {
 	case !t.pool:
 		return nil
 	case t.take.Key != "":

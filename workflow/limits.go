@@ -109,10 +109,10 @@ func (u *Use) fault(what string) error {
 type LimitInfo struct {
 	Limit   limit.Limit   `json:"limit"`
 	Defined int64         `json:"defined"`        // its N as the workflows define it
-	Loaded  bool          `json:"loaded"`         // a function of the engine that lists it takes of it; the store alone remembers others
+	Loaded  bool          `json:"loaded"`         // the engine that lists it uses it; the store alone remembers others
 	Keys    int           `json:"keys,omitempty"` // how many keys of it are remembered; 0 or 1 without keys
 	Used    int64         `json:"used"`           // over all keys: slots that are held, what was admitted and still counts
-	Waiting int           `json:"waiting"`        // jobs that wait for it
+	Waiting int           `json:"waiting"`        // jobs, and code outside of jobs, that wait for it
 	Next    time.Duration `json:"next,omitempty"` // how long until there is more of it; limit.Unknown, which JSON leaves out, if time alone gives none
 	Set     []KeyLimit    `json:"set,omitempty"`  // the keys that have a number of their own, sorted
 
@@ -126,6 +126,11 @@ type LimitInfo struct {
 	Held        int64         `json:"held,omitempty"`
 	Holders     []LimitHolder `json:"holders,omitempty"`
 	MoreHolders int           `json:"moreHolders,omitempty"`
+
+	// HeldOutside is how many slots code outside of jobs holds, and WaitingOutside how much of Waiting is such code, in the engine that lists the
+	// limit; see engine.Limits.
+	HeldOutside    int64 `json:"heldOutside,omitempty"`
+	WaitingOutside int   `json:"waitingOutside,omitempty"`
 
 	// Engines is how many engines have the database open if they are several: Used (of a limit that is not shared), Waiting and Next are those of the
 	// one that lists it. An engine leaves it out; engine/why.ReadLimits reads it.
@@ -192,6 +197,9 @@ type LimitWait struct {
 	Text  string         `json:"text"`           // "3 of rate openai, free in 4s"
 
 	HeldBy []workitem.CaseID `json:"heldBy,omitempty"` // the cases that hold the slots over several tasks
+
+	HeldOutside  int64 `json:"heldOutside,omitempty"`  // the slots that code outside of jobs holds, see engine.Limits
+	AheadOutside int   `json:"aheadOutside,omitempty"` // how many of Ahead are such code
 
 	// QueueKey is the key of the job in its queue, see [PauseKey], if the job waits because that key is paused. The other fields, except Job, are
 	// zero then.

@@ -13,11 +13,17 @@ func limits(all []Limit) string {
 	texts := make([]string, len(all))
 	for i, l := range all {
 		texts[i] = l.Text + whose(l) + heldBy(l.HeldBy)
+		if l.HeldOutside > 0 {
+			texts[i] += fmt.Sprintf(", %d held outside of jobs", l.HeldOutside)
+		}
 		switch {
 		case l.Ahead > 0 && l.Free.IsZero():
 			texts[i] += ", " + ahead(l.Ahead)
 		case l.Ahead > 0: // the time is that of the first one in the line
 			texts[i] += firstOf(l.Ahead)
+		}
+		if l.AheadOutside > 0 {
+			texts[i] += fmt.Sprintf(", %d of them outside of jobs", l.AheadOutside)
 		}
 	}
 	return strings.Join(texts, " and ")

@@ -224,6 +224,9 @@ type Limit struct {
 
 	HeldBy []workitem.CaseID `json:"heldBy,omitempty"` // the cases that hold the slots over several tasks, if it waits for those
 
+	HeldOutside  int64 `json:"heldOutside,omitempty"`  // the slots that code outside of jobs holds, see engine.Limits
+	AheadOutside int   `json:"aheadOutside,omitempty"` // how many of Ahead are such code
+
 	key string // Key, if that is not what is shown of it
 }
 

@@ -150,6 +150,9 @@ func (s *Site) limitTable(r *Request) (*Table, error) {
 		for _, h := range shown.Holders {
 			s.holderRow(t, &l, h)
 		}
+		if l.HeldOutside > 0 || l.WaitingOutside > 0 {
+			t.row("", text(l.Limit.Name), text("outside of jobs"), text(""), text(""), number(l.HeldOutside), text(""), number(int64(l.WaitingOutside)), text(""), text(""))
+		}
 		if l.MoreHolders > 0 {
 			t.row("", text(l.Limit.Name), text(fmt.Sprintf("and %d more holds", l.MoreHolders)), text(""), text(""), text(""), text(""), text(""), text(""), text(""))
 		}

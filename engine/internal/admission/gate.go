@@ -24,15 +24,18 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Ticket is the request of one attempt of a job, or of one of its steps, for everything that it needs of limits. It
-// belongs to one gate.
+// Ticket is the request of one attempt of a job, or of one of its steps, for everything that it needs of limits; or that
+// of code outside of jobs. It belongs to one gate.
 type Ticket[T any] struct {
-	Job   workitem.JobID
+	Job   workitem.JobID // for code outside of jobs, an id that no job has
 	Takes []workitem.Take
 	Err   error  // the job fails with this error instead of running; such a ticket has no takes
 	Value T      // passed to Options.Ready when the limits have room
 	Step  string // the step of the job that needs limits; "" if only the function of the job does
 	Own   int    // the number of takes of the function; the takes after them are those of the step
+
+	Outside bool // it is the request of code outside of jobs
+	Once    bool // it waits for the answer of the store, and not for room; see mayAsk
 
 	// Holds belong to the first takes, by index. What these takes acquire belongs to the case and outlives the attempt.
 	Holds []quota.Hold
@@ -48,7 +51,8 @@ func (t *Ticket[T]) Again() *Ticket[T] {
 	if t == nil {
 		return nil
 	}
-	return &Ticket[T]{Job: t.Job, Takes: t.Takes, Err: t.Err, Step: t.Step, Own: t.Own, Holds: t.Holds, waits: t.waits}
+	return &Ticket[T]{Job: t.Job, Takes: t.Takes, Err: t.Err, Value: t.Value, Step: t.Step, Own: t.Own, Outside: t.Outside, Once: t.Once,
+		Holds: t.Holds, waits: t.waits}
 }
 
 // grant is what a ticket has acquired of one limit.
@@ -133,6 +137,9 @@ func (g *Gate[T]) Enter(t *Ticket[T]) bool {
 	now, reserved := g.now(), g.unreserve(t)
 	held, wait := g.choose(t, func(l *line[T], n int64) bool { return l.hasEarlier(g, t) || l.wait(now, n+l.reservedBefore(t)) > 0 })
 	if wait != nil {
+		if t.Once && !g.mayAsk(wait, now) {
+			return false
+		}
 		t.waits++
 		g.reserve(t, held)
 		g.park(wait, t, now)
@@ -163,12 +170,19 @@ func (g *Gate[T]) take(t *Ticket[T], held []holding[T], now int64) {
 	for i := range held {
 		h := &held[i]
 		h.line.held++
-		if !t.isHold(i) {
-			h.grant = h.line.take(now, t.Takes[i].N)
+		if t.isHold(i) {
+			continue
+		}
+		h.grant = h.line.take(now, t.Takes[i].N)
+		if t.Outside && h.line.def.Algorithm == limit.Slots {
+			h.line.outside += h.grant.N
 		}
 	}
 	t.held = held
 }
+
+// Waits reports whether the ticket waits in a line.
+func (t *Ticket[T]) Waits() bool { return len(t.places) > 0 }
 
 // Held reports whether the ticket has acquired what it needs.
 func (t *Ticket[T]) Held() bool { return t.held != nil }
@@ -223,6 +237,9 @@ func (g *Gate[T]) end(t *Ticket[T], unused bool, give func(*line[T], limit.Grant
 		l.held--
 		if t.isHold(i) {
 			continue
+		}
+		if t.Outside && l.def.Algorithm == limit.Slots {
+			l.outside -= held[i].N
 		}
 		if l.share == nil {
 			give(l, held[i].Grant, now)

@@ -15,14 +15,15 @@ import (
 // their job queue, so it keeps its place in each of them. If later jobs acquire the limits in whose lines it does not
 // wait, it gets a reservation, see reserve.go.
 type line[T any] struct {
-	def    *limit.Limit
-	at     lineKey
-	state  limit.State
-	share  *share      // replaces the state for a limit that engines share
-	wanted int64       // the total amount that waiting tickets need
-	held   int         // the number of tickets that have acquired it
-	list   []*place[T] // a heap by Options.Before
-	before func(a, b *T) bool
+	def     *limit.Limit
+	at      lineKey
+	state   limit.State
+	share   *share      // replaces the state for a limit that engines share
+	wanted  int64       // the total amount that waiting tickets need
+	held    int         // the number of tickets that have acquired it
+	outside int64       // the slots that code outside of jobs has
+	list    []*place[T] // a heap by Options.Before
+	before  func(a, b *T) bool
 
 	reserved []*Ticket[T] // those for which the line has reserved room
 

@@ -279,6 +279,9 @@ func (g *Gate[T]) Settle(o Order[T], a quota.Answer, err error) {
 		s.taken = a.Taken
 	}
 	g.advance(l, now)
+	if s.next > now {
+		g.refuseOnce(l)
+	}
 	g.prefer(l, a.Holds)
 	if s.dirty || s.back != nil || len(s.corrections) > 0 || len(s.ended) > 0 {
 		g.orderNow(l)

@@ -17,6 +17,8 @@ type Wait struct {
 	Any          []string          // the keys of the pool; nil if it is none
 	Ahead        int               // the number of earlier jobs that wait for the limit
 	HeldBy       []workitem.CaseID // the cases that hold slots of it over several tasks, if they block a hold
+	HeldOutside  int64             // the slots that code outside of jobs holds here
+	AheadOutside int               // how many of Ahead are code outside of jobs
 }
 
 // Why returns what a job or a step of it waits for; nothing if it does not wait for a limit.
@@ -28,6 +30,9 @@ func (g *Gate[T]) Why(job workitem.JobID, step string) []Wait {
 	}
 	return nil
 }
+
+// Reasons returns what a ticket that does not wait would wait for now, ignoring the tickets that wait.
+func (g *Gate[T]) Reasons(t *Ticket[T]) []Wait { return g.why(t) }
 
 // EachWait calls f with each waiting ticket, in any order. A call of waits computes what the ticket waits for.
 func (g *Gate[T]) EachWait(f func(value *T, t *Ticket[T], waits func() []Wait)) {
@@ -73,7 +78,7 @@ func (g *Gate[T]) waitsFor(t *Ticket[T], i int, key string, now int64) (waits []
 		p := &t.Takes[k]
 		l := g.lineOf(lineKey{p.Limit, key})
 		// The line is created if it does not exist, as a new one has the state of a key that was not used.
-		w := Wait{Reason: limit.Reason{Limit: *l.def, N: p.N}, Key: key, Any: p.Any}
+		w := Wait{Reason: limit.Reason{Limit: *l.def, N: p.N}, Key: key, Any: p.Any, HeldOutside: l.outside}
 		if !t.isHold(k) {
 			w.Wait = l.wait(now, p.N)
 			// A hold that the case has already needs no room.
@@ -81,7 +86,7 @@ func (g *Gate[T]) waitsFor(t *Ticket[T], i int, key string, now int64) (waits []
 			w.Wait, w.HeldBy = limit.Unknown, l.heldBy()
 		}
 		if t.placeIn(l) != nil {
-			w.Ahead = l.aheadOf(t)
+			w.Ahead, w.AheadOutside = l.aheadOf(t)
 		}
 		// If time alone gives no key room, it cannot be said which one will have it first.
 		if len(w.Any) > 0 && w.Wait == limit.Unknown {
@@ -120,18 +125,25 @@ func (g *Gate[T]) Each(f func(*T)) {
 }
 
 // aheadOf counts the tickets that go before t: they wait in the line, or it has reserved room for them. The list is a heap, so it takes a pass over all.
-func (l *line[T]) aheadOf(t *Ticket[T]) (n int) {
-	for _, other := range l.list {
-		if l.before(&other.t.Value, &t.Value) {
-			n++
+// outside counts those of code outside of jobs.
+func (l *line[T]) aheadOf(t *Ticket[T]) (n, outside int) {
+	count := func(other *Ticket[T]) {
+		if other == t || !l.before(&other.Value, &t.Value) {
+			return
 		}
+		if n++; other.Outside {
+			outside++
+		}
+	}
+	for _, other := range l.list {
+		count(other.t)
 	}
 	for _, other := range l.reserved {
-		if other != t && other.placeIn(l) == nil && l.before(&other.Value, &t.Value) {
-			n++
+		if other.placeIn(l) == nil {
+			count(other)
 		}
 	}
-	return n
+	return n, outside
 }
 
 // Usage is the usage of a limit over all its keys.
@@ -141,6 +153,9 @@ type Usage struct {
 	Used    int64         // held slots, starts that still count for a rate, or probes of a breaker without a result
 	Waiting int           // tickets that wait for it
 	Next    time.Duration // until more of it is free: 0 is now, limit.Unknown if time alone frees nothing
+
+	HeldOutside    int64 // the slots that code outside of jobs holds
+	WaitingOutside int   // how many of Waiting are code outside of jobs
 }
 
 // Usage returns the usage of all limits, by name.
@@ -159,9 +174,13 @@ func (g *Gate[T]) Usage() []Usage {
 		u := all[at.limit]
 		u.Keys++
 		u.Used += l.used(now)
+		u.HeldOutside += l.outside
 		for _, p := range l.list {
-			if p.isFirst() {
-				u.Waiting++
+			if !p.isFirst() {
+				continue
+			}
+			if u.Waiting++; p.t.Outside {
+				u.WaitingOutside++
 			}
 		}
 		least := int64(1)

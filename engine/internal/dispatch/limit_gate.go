@@ -20,7 +20,8 @@ type limitGate struct {
 	*admission.Gate[entry]
 	defined []limit.Limit // as in the workflows, without changes by operators
 	passing []*ticket     // tickets of jobs in paused queues that were made ready
-	steps   entries       // steps that may acquire their limits, by priority
+	leases  entries       // steps, and code outside of jobs, that may acquire their limits, by priority
+	callers uint64        // requests of code outside of jobs so far, for their ids
 	readied bool          // jobs were put back into their queues since the last turn
 }
 
@@ -125,24 +126,31 @@ func (g *limitGate) passOn() {
 	}
 }
 
-// admitSteps lets ready steps acquire their limits, by priority.
-func (g *limitGate) admitSteps() {
-	for len(g.steps) > 0 {
-		if l := g.steps.pop(byPriority).step; !l.released && g.Enter(l.t) {
+// admitLeases lets ready steps, and ready code outside of jobs, acquire their limits, by priority.
+func (g *limitGate) admitLeases() {
+	for len(g.leases) > 0 {
+		l := g.leases.pop(byPriority).lease
+		switch {
+		case l.released:
+			g.Pass(l.t)
+		case g.Enter(l.t):
 			l.t.Value.turn.recordStepStart()
-			l.j.limitsAcquired(l.room)
+			l.room()
+		case !l.t.Waits(): // refused, as it does not wait for room
+			g.Pass(l.t)
+			l.room()
 		}
 	}
 }
 
-// end returns what a step has acquired, or ends its wait.
-func (g *limitGate) end(l *stepLease, failed bool) {
+// end returns what a lease has acquired, or ends its wait.
+func (g *limitGate) end(l *lease, failed bool) {
 	l.released = true
 	l.t.Value.turn.leave()
 	switch {
 	case !l.t.Held():
 		g.Withdraw(l.t)
-	// Its function was called, so what it took of a rate is used.
+	// Its work has begun, so what it took of a rate is used.
 	case l.begun:
 		g.Release(l.t, failed)
 	default:
@@ -171,23 +179,31 @@ func (g *limitGate) withStep(of *ticket, job workitem.JobID, st *workitem.Step) 
 // function, against the capacity of the limits: once the step has waited, both are admitted together.
 func (g *limitGate) check(own, takes []workitem.Take) error {
 	for _, t := range takes {
-		now, ok := g.Limit(t.Limit)
-		if !ok {
+		if _, ok := g.Limit(t.Limit); !ok {
 			return fmt.Errorf("limit %q is not declared: give the function builder.Limits(builder.TakenBySteps(...)) with it: %w", t.Limit,
 				limit.ErrUnknownLimit)
 		}
 		beside := takenOf(own, t)
-		most := g.capacity(t.Limit, t.Key, t.Any)
-		if n := t.N + beside; most > 0 && n > most && n > g.definition(t.Limit).Capacity() {
-			who := fmt.Sprintf("the step takes %d", t.N)
-			if beside > 0 {
-				who += fmt.Sprintf(" and its function %d", beside)
-			}
-			return fmt.Errorf("%s of %s, which admits %d at once: take less, or raise it (tasq limit set %s): %w",
-				who, now, most, printable.Arguments(t.Limit), limit.ErrTooMuch)
+		who := fmt.Sprintf("the step takes %d", t.N)
+		if beside > 0 {
+			who += fmt.Sprintf(" and its function %d", beside)
+		}
+		if err := g.checkAmount(who, t, t.N+beside); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// checkAmount returns an error for an amount of a take that the limit can grant neither now nor as it is defined.
+func (g *limitGate) checkAmount(who string, t workitem.Take, n int64) error {
+	most := g.capacity(t.Limit, t.Key, t.Any)
+	if most <= 0 || n <= most || n <= g.definition(t.Limit).Capacity() {
+		return nil
+	}
+	now, _ := g.Limit(t.Limit)
+	return fmt.Errorf("%s of %s, which admits %d at once: take less, or raise it (tasq limit set %s): %w",
+		who, now, most, printable.Arguments(t.Limit), limit.ErrTooMuch)
 }
 
 // takenOf returns how much a ticket takes of the limit and key of another take. Takes of a pool may get different keys.

@@ -115,8 +115,8 @@ func TestAStepAndItsFunctionAreCheckedTogether(t *testing.T) {
 func TestTheEndOfAStepGivesBackWhatItHas(t *testing.T) {
 	for _, begun := range []bool{false, true} {
 		g, ready := gateOf(seats(1))
-		held := &stepLease{t: jobOf(g, 1, 1).ticket, begun: begun}
-		waits := &stepLease{t: jobOf(g, 2, 1).ticket}
+		held := &lease{t: jobOf(g, 1, 1).ticket, begun: begun}
+		waits := &lease{t: jobOf(g, 2, 1).ticket}
 		require.True(t, g.Enter(held.t))
 		require.False(t, g.Enter(waits.t))
 		g.end(waits, false)

@@ -27,12 +27,12 @@ func (s *scheduler) initLimits() {
 	s.shared.rows = sharedRows{rows: s.d.o.Rows, clock: s.d.o.Clock, started: s.d.o.Clock.Now()}
 }
 
-// hasRoom is called when a line has room: a step continues, or a job returns to its queue. The lock is held.
+// hasRoom is called when a line has room: a step or code outside of jobs continues, or a job returns to its queue. The lock is held.
 func (s *scheduler) hasRoom(n entry) {
 	// A turn may be under way, which then looks at the queues once more.
 	s.limits.readied = true
-	if n.step != nil {
-		s.limits.steps.push(n, byPriority)
+	if n.lease != nil {
+		s.limits.leases.push(n, byPriority)
 		return
 	}
 	s.enqueue(n)

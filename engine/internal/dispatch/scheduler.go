@@ -35,7 +35,8 @@ type scheduler struct {
 	alarm    turnAlarm
 	on       bool
 	stopping bool
-	beat     func() bool // stops the timer of the next heartbeat; nil if there is none
+	stopped  chan struct{} // closed when stopping is set
+	beat     func() bool   // stops the timer of the next heartbeat; nil if there is none
 	loops    loopGuard
 	retries  retries
 	offered  map[workitem.JobID]bool // jobs that the current command has offered to other engines
@@ -62,15 +63,15 @@ type entry struct {
 	root         workitem.CaseID
 	queue        *jobQueue // nil for work of the writer itself
 	priority     int32
-	urgent       int64      // due, minus the head start of the priority; 0 for all jobs without aging
-	durableClaim bool       // make the claim durable before it runs: it may have crashed a process before, or the claim has failed
-	hours        uint16     // the index of the time window of its function; 0 for none, and while unknown
-	faults       uint8      // consecutive faults of the store when it was to start
-	unread       bool       // its limits and hours are unknown
-	ticket       *ticket    // the limits that it needs; nil for none, and while unknown
-	turn         *turn      // for fair scheduling; nil if its queue has no keys
-	batch        *lineKey   // the batch that it belongs to; nil for none, and while unknown
-	step         *stepLease // the entry is for a step of a running job that waits for limits
+	urgent       int64    // due, minus the head start of the priority; 0 for all jobs without aging
+	durableClaim bool     // make the claim durable before it runs: it may have crashed a process before, or the claim has failed
+	hours        uint16   // the index of the time window of its function; 0 for none, and while unknown
+	faults       uint8    // consecutive faults of the store when it was to start
+	unread       bool     // its limits and hours are unknown
+	ticket       *ticket  // the limits that it needs; nil for none, and while unknown
+	turn         *turn    // for fair scheduling; nil if its queue has no keys
+	batch        *lineKey // the batch that it belongs to; nil for none, and while unknown
+	lease        *lease   // the entry is for a step of a running job, or for code outside of jobs, that waits for limits
 }
 
 func (s *scheduler) init(d *Dispatcher) {
@@ -79,6 +80,7 @@ func (s *scheduler) init(d *Dispatcher) {
 	s.parked = make(parking)
 	s.queues = make(map[string]*jobQueue)
 	s.claims = newClaims()
+	s.stopped = make(chan struct{})
 	s.groups = make(map[workitem.JobID]*group)
 	s.offered = make(map[workitem.JobID]bool)
 	s.turns = make(map[workitem.JobID]*turn)
@@ -100,6 +102,9 @@ func (s *scheduler) start() {
 func (s *scheduler) stop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if !s.stopping {
+		close(s.stopped)
+	}
 	s.stopping = true
 	s.alarm.stop()
 	if s.beat != nil {
@@ -278,7 +283,7 @@ func (s *scheduler) turn() {
 	for again := true; again; again = s.limits.readied {
 		s.limits.readied = false
 		s.limits.passOn()
-		s.limits.admitSteps()
+		s.limits.admitLeases()
 		for _, q := range s.queues {
 			q.promised = 0
 			clear(q.promisedTo)

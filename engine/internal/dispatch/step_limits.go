@@ -25,13 +25,18 @@ import (
 // So a job that only waits for limits of its steps uses no worker. A job with several waiting steps has an entry for
 // each; after the first was admitted and has claimed the job, the claims of the others are refused.
 
-// stepLease is what a step has acquired, or waits for. The lock of the scheduler guards it.
-type stepLease struct {
-	j        *journal
+// lease is what a step, or code outside of jobs, has acquired, or waits for. The lock of the scheduler guards it.
+type lease struct {
 	t        *ticket
-	room     func()
+	room     func() // called with the lock after the limits were acquired, or refused to a ticket that does not wait
 	begun    bool
 	released bool
+}
+
+// stepLease is the lease of a step.
+type stepLease struct {
+	lease
+	j *journal
 }
 
 // Take implements [step.Limiter].
@@ -54,7 +59,7 @@ func (j *journal) take(name string, takes []workitem.Take, since time.Time, room
 	if err := s.limits.check(functionTakes(j.n.ticket), takes); err != nil {
 		return nil, err
 	}
-	l := &stepLease{j: j, room: room}
+	l := &stepLease{j: j, lease: lease{room: func() { j.limitsAcquired(room) }}}
 	if t := j.reserved; t != nil && slices.EqualFunc(t.Takes, takes, workitem.Take.Equal) {
 		l.t, j.reserved = t, nil
 		j.leases = append(j.leases, l)
@@ -63,7 +68,7 @@ func (j *journal) take(name string, takes []workitem.Take, since time.Time, room
 		j.reserved = nil
 		s.limits.Undo(t)
 	}
-	n := entry{due: since.UnixMicro(), job: j.n.job, root: j.n.root, priority: j.n.priority, step: l}
+	n := entry{due: since.UnixMicro(), job: j.n.job, root: j.n.root, priority: j.n.priority, lease: &l.lease}
 	if j.n.urgent != 0 {
 		n.urgent = j.n.urgent + n.due - j.n.due
 	}
@@ -119,7 +124,7 @@ func (l *stepLease) Release(failed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l.j.leases = slices.DeleteFunc(l.j.leases, func(other *stepLease) bool { return other == l })
-	s.limits.end(l, failed)
+	s.limits.end(&l.lease, failed)
 }
 
 // turnIfReady starts a turn if a change of the lines has made something ready. The lock is not held.
@@ -194,7 +199,7 @@ func (s *scheduler) leaveSteps(j *journal) {
 		j.reserved = nil
 	}
 	for _, l := range j.leases {
-		s.limits.end(l, false)
+		s.limits.end(&l.lease, false)
 	}
 	j.leases = nil
 }

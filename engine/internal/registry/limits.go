@@ -13,9 +13,9 @@ import (
 	"github.com/tasq-dev/tasq/workflow"
 )
 
-// Limits returns the limits that the functions of all definitions use, by name. Different limits with one name are an error, since
-// the functions share one state.
-func (r *Registry) Limits() ([]limit.Limit, error) {
+// Limits returns the limits that the functions of all definitions use, and the configured ones, by name. Different limits with one name are an
+// error, since they share one state.
+func (r *Registry) Limits(configured []limit.Limit) ([]limit.Limit, error) {
 	type found struct {
 		limit limit.Limit
 		by    string
@@ -34,6 +34,11 @@ func (r *Registry) Limits() ([]limit.Limit, error) {
 	}
 	for by, uses := range r.uses() {
 		if err := add(by, uses); err != nil {
+			return nil, err
+		}
+	}
+	for _, l := range configured {
+		if err := add("engine.Config.Limits", []workflow.Use{{Limit: l}}); err != nil {
 			return nil, err
 		}
 	}

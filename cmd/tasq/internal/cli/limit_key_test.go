@@ -12,6 +12,8 @@ import (
 	"github.com/tasq-dev/tasq/builder"
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/limit"
+	"github.com/tasq-dev/tasq/step"
+	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
 	"github.com/tasq-dev/tasq/workflow"
 )
@@ -105,4 +107,34 @@ func TestThePoolOfALimitByCommand(t *testing.T) {
 	must("limit", "set", "calls", "1", "--key", "key-2")
 	_, err = runs[3].Result(t.Context(), e)
 	require.NoError(t, err)
+}
+
+// What code outside of jobs holds of a limit, and waits for, is listed beside what jobs do, and tasq why names it.
+func TestLimitsListCodeOutsideOfJobs(t *testing.T) {
+	t.Parallel()
+	onEachStore(t, func(t *testing.T, db store.Opener, at string) {
+		slots := limit.Resource("db", 1).Shared()
+		f := builder.MustFunc("f", func(_ context.Context, s string) (string, error) { return s, nil }, builder.Limits(builder.Takes(slots, 1)))
+		e, err := engine.Open(t.Context(), db, f)
+		require.NoError(t, err)
+		defer func() { require.NoError(t, e.Close()) }()
+		lease, err := engine.Limits(e, step.Takes(slots, 1)).Acquire(t.Context())
+		require.NoError(t, err)
+		run, err := f.Run(t.Context(), e, "x")
+		require.NoError(t, err)
+		require.Eventually(t, func() bool {
+			result, err := e.Do(t.Context(), workflow.Limits())
+			require.NoError(t, err)
+			return result.Limits[0].Waiting == 1
+		}, time.Minute, time.Millisecond)
+		code, out, errs := tasq(t, at, "limits")
+		require.Zero(t, code, errs)
+		require.Regexp(t, `(?m)^db +slots +1 +1 +1 +1 .*\ndb +outside of jobs +1 +0 *$`, out)
+		code, out, errs = tasq(t, at, "why", run.ID.String())
+		require.Zero(t, code, errs)
+		require.Contains(t, out, "waits for 1 of slots db, not enough are free, 1 held outside of jobs")
+		lease.Release()
+		_, err = run.Result(t.Context(), e)
+		require.NoError(t, err)
+	})
 }

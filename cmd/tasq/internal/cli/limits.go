@@ -66,6 +66,9 @@ func (a *app) showLimits(list []workflow.LimitInfo) error {
 		for _, h := range l.Holders {
 			t.add(l.Limit.Name, "held by case "+h.Case.String()+keyOfHolder(h), "", "", strconv.FormatInt(h.N, 10), "", "since "+h.Task, "", "")
 		}
+		if l.HeldOutside > 0 || l.WaitingOutside > 0 {
+			t.add(l.Limit.Name, "outside of jobs", "", "", strconv.FormatInt(l.HeldOutside, 10), strconv.Itoa(l.WaitingOutside), "", "", "")
+		}
 		if l.MoreHolders > 0 {
 			t.add(l.Limit.Name, fmt.Sprintf("and %d more holds", l.MoreHolders), "", "", "", "", "", "", "")
 		}

@@ -109,7 +109,8 @@ func (a *app) limitWaits(ctx context.Context, db database.Database, root workite
 	limits = func(job workitem.JobID, step string) (list []why.Limit) {
 		for _, w := range result.Waits {
 			if w.Job == job && w.Step == step && w.QueueKey == "" {
-				list = append(list, why.Limit{Limit: w.Limit, Key: w.Key, Any: w.Any, N: w.N, Free: w.Free, Ahead: w.Ahead, Text: w.Text, HeldBy: w.HeldBy})
+				list = append(list, why.Limit{Limit: w.Limit, Key: w.Key, Any: w.Any, N: w.N, Free: w.Free, Ahead: w.Ahead, Text: w.Text, HeldBy: w.HeldBy,
+					HeldOutside: w.HeldOutside, AheadOutside: w.AheadOutside})
 			}
 		}
 		return list
