@@ -23,6 +23,7 @@ import (
 
 var (
 	screenshots = flag.Bool("screenshots", false, "write the pictures of the pages into docs/images")
+	pictured    = flag.String("pictured", "", "write the pictures of the addresses alone that this `expression` matches")
 	pictures    = flag.String("pictures", "", "write pictures of all pages, light and dark, narrow and wide, into this `folder`, to look at them")
 )
 
@@ -284,7 +285,9 @@ func TestPicturesOfAllPages(t *testing.T) {
 	shoot := func(o *office, paths ...string) {
 		base := o.serve(t)
 		for _, path := range paths {
-			shot++
+			if shot++; !regexp.MustCompile(*pictured).MatchString(path) {
+				continue
+			}
 			name := fmt.Sprintf("%02d%s", shot, regexp.MustCompile(`[^a-z]+`).ReplaceAllString(anyID.ReplaceAllString(path, ""), "-"))
 			b.visit(base + path)
 			for _, width := range []int64{320, 768, 1280, 1920} {

@@ -31,7 +31,7 @@ func TestEventLogs(t *testing.T) {
 	for _, m := range regexp.MustCompile(`href="([^"]*)" download>([^<]*)</a>`).FindAllStringSubmatch(page, -1) {
 		files[m[2]] = html.UnescapeString(m[1])
 	}
-	ocel := get(h, files["Event log: OCEL"])
+	ocel := get(h, files["Event log (OCEL)"])
 	require.Equal(t, http.StatusOK, ocel.Code, ocel.Body)
 	require.Equal(t, `attachment; filename="events.json"`, ocel.Header().Get("Content-Disposition"))
 	var log struct {
@@ -43,7 +43,7 @@ func TestEventLogs(t *testing.T) {
 	for _, object := range log.Objects {
 		require.Contains(t, []string{"bill", "work item"}, object.Type)
 	}
-	xes := get(h, files["XES"])
+	xes := get(h, files["Event log (XES)"])
 	require.Equal(t, http.StatusOK, xes.Code, xes.Body)
 	require.Equal(t, "application/xml", xes.Header().Get("Content-Type"))
 	require.NoError(t, xml.Unmarshal(xes.Body.Bytes(), new(struct{})))

@@ -48,7 +48,10 @@ func (s *sheet) fill(v url.Values) {
 			}
 		}
 		v.Set("payload", typed["payload"])
-	case "resume", "redrive", "retry": // empty keeps the input that it had
+	case "resume": // a suspended case keeps its retry policy, so the first choice of a selection would be refused
+		v.Del("backoff")
+		v.Del("jitter")
+	case "redrive", "retry": // empty keeps the input that it had
 	case "item-complete": // the items that can be completed are of tasks that give a text, or anything
 		v.Set("payload", `"text"`)
 	case "skip": // the items that can be skipped are of functions that give a number, or of tasks that give anything

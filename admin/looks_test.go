@@ -21,6 +21,24 @@ func TestAllRowsAreTickedAtOnce(t *testing.T) {
 	b.quiet("the list of cases")
 }
 
+// Boxes and states take no more room than they need, and long texts stay readable; on a telephone the box of a row is beside its first cell.
+func TestColumnsHaveTheirRoom(t *testing.T) {
+	b := newBrowser(t)
+	base := newOfficeOf(t, likely).serve(t)
+	const box = `document.querySelector("td.pick").getBoundingClientRect()`
+	b.width(1280)
+	b.visit(base + "/cases")
+	require.Less(t, eval[float64](b, box+".width"), 40.0)
+	b.visit(base + "/doctor")
+	require.Less(t, eval[float64](b, `document.querySelector("td[data-label=state]").getBoundingClientRect().width`), 160.0)
+	b.visit(base + "/jobs")
+	b.width(768)
+	require.Greater(t, eval[float64](b, `document.querySelector("td[data-label=failure]").getBoundingClientRect().width`), 180.0)
+	b.visit(base + "/cases")
+	b.width(320)
+	require.InDelta(t, eval[float64](b, `document.querySelector("td[data-label=case]").getBoundingClientRect().top`), eval[float64](b, box+".top"), 8)
+}
+
 // On a telephone a row of a list says what is unusual: not that it is the first attempt, nor that its queue is the default one.
 func TestANarrowListLeavesOutWhatIsUsual(t *testing.T) {
 	b := newBrowser(t)

@@ -91,6 +91,8 @@ func TestAUserSavesAFilter(t *testing.T) {
 		{"name": {"x"}, "path": {"/cases"}, "query": {"key=" + strings.Repeat("x", 4000)}}} {
 		require.Equal(t, http.StatusBadRequest, send("POST", "/presets", bad).Code)
 	}
+	odd := send("POST", "/presets", url.Values{"name": {"x"}, "path": {"/jobs"}, "query": {"a b=\r\nc"}}).Header().Get("Location")
+	require.Equal(t, "/jobs?a+b=%0D%0Ac", odd)
 	cookie.Value = "garbage"
 	require.Equal(t, http.StatusOK, send("GET", "/cases", nil).Code)
 }

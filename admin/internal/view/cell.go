@@ -74,6 +74,9 @@ func muted(s string) Cell   { return Cell{Kind: "muted", Text: s} }
 func stateOf(s string) Cell { return Cell{Kind: "state", Text: s} }
 func at(t time.Time) Cell   { return Cell{Kind: "time", Time: t} }
 
+// buttonCell is a button, at the right edge of its column.
+func buttonCell(s, href string) Cell { return Cell{Kind: "action", Text: s, Href: href, Num: true} }
+
 func link(s, href string) Cell { return Cell{Kind: "link", Text: s, Href: href} }
 
 // number is a count; zero is displayed less prominently.
@@ -171,6 +174,7 @@ type Column struct {
 	Hidden string // the name for screen readers of a column without a visible name
 	Num    bool   // of numbers, which are right-aligned
 	Wide   bool   // of long texts, which get the room that is left
+	Fit    bool   // of states, which need no more than their own room
 }
 
 // Class returns the class of a header.
@@ -180,6 +184,8 @@ func (c Column) Class() string {
 		return "num"
 	case c.Wide:
 		return "wide"
+	case c.Fit:
+		return "fit"
 	}
 	return ""
 }
@@ -194,7 +200,8 @@ func (t Table) Columns() []Column {
 	all := make([]Column, len(t.Head))
 	for i, name := range t.Head {
 		all[i] = Column{Name: name, Num: slices.ContainsFunc(t.Rows, func(r Row) bool { return r.Cells[i].Num }),
-			Wide: slices.ContainsFunc(t.Rows, func(r Row) bool { return r.Cells[i].long() })}
+			Wide: slices.ContainsFunc(t.Rows, func(r Row) bool { return r.Cells[i].long() }),
+			Fit:  slices.ContainsFunc(t.Rows, func(r Row) bool { return r.Cells[i].Kind == "state" })}
 		if name == "" {
 			all[i].Hidden = t.hidden(i)
 		}

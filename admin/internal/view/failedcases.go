@@ -44,7 +44,7 @@ func (s *Site) failedCases(r *Request, f store.IncidentFilter) (*Table, error) {
 	}
 	for _, g := range groupFailed(r, found) {
 		href := s.Link("/cases", "state", "failed", "root-only", "true", "workflow", g.workflow, "code", g.code)
-		t.row(g.workflow+" "+g.code, link(counted(g.n, "case"), href), text(g.workflow), text(g.cause()), at(g.first), at(g.last))
+		t.row(g.workflow+" "+g.code, link(counted(g.n, "case"), href), text(g.workflow), Cell{Kind: "bad", Text: g.cause()}, at(g.first), at(g.last))
 	}
 	return t, nil
 }

@@ -58,14 +58,14 @@ func (s *Site) queueTable(r *Request, most int, acts bool) (*Table, error) {
 		}
 		do := text("")
 		if a := actions[kind]; acts && r.User.Allowed(string(a.kind), q.Queue) {
-			do = Cell{Kind: "action", Text: a.do + "…", Href: s.actLink(kind, "queue", q.Queue)}
+			do = buttonCell(a.do+"…", s.actLink(kind, "queue", q.Queue))
 		}
 		set, workers := text(""), text("as defined")
 		if q.Workers > 0 {
 			workers = number(int64(q.Workers))
 		}
 		if acts && r.User.Allowed(string(workflow.KindSetWorkers), q.Queue) {
-			set = Cell{Kind: "action", Text: "Set…", Href: s.Link("/act", "kind", "set-workers", "queue", q.Queue, "workers", fmt.Sprint(max(1, q.Workers)))}
+			set = buttonCell("Set…", s.Link("/act", "kind", "set-workers", "queue", q.Queue, "workers", fmt.Sprint(max(1, q.Workers))))
 		}
 		t.row("", text(queueName(q.Queue)), stateOf(word), workers, set, items(workitem.Initialized, q.Items), items(workitem.Started, q.Started),
 			jobs(state.JobPending, q.Pending), jobs(state.JobRunning, q.Running), jobs(state.JobWaiting, q.Waiting), at(q.Oldest), do)
@@ -80,7 +80,7 @@ func (s *Site) queueTable(r *Request, most int, acts bool) (*Table, error) {
 func (s *Site) pausedKeyRow(t *Table, r *Request, queue, key string, acts bool) {
 	do := text("")
 	if acts && r.User.Allowed(string(workflow.KindUnpause), queue) {
-		do = Cell{Kind: "action", Text: "Resume…", Href: s.Link("/act", "kind", "resume-queue", "queue", queue, "queueKey", key)}
+		do = buttonCell("Resume…", s.Link("/act", "kind", "resume-queue", "queue", queue, "queueKey", key))
 	}
 	empty := text("")
 	t.row("", text(queueName(queue)+", key "+key), stateOf("paused"), empty, empty, empty, empty, empty, empty, empty, empty, do)
@@ -133,10 +133,10 @@ func (s *Site) limitTable(r *Request) (*Table, error) {
 	for _, l := range all {
 		do := text("")
 		if r.User.Allowed(string(workflow.KindSetLimit), l.Limit.Name) {
-			do = Cell{Kind: "action", Text: "Set…", Href: s.Link("/act", "kind", "set-limit", "limit", l.Limit.Name, "number", fmt.Sprint(l.Limit.N))}
+			do = buttonCell("Set…", s.Link("/act", "kind", "set-limit", "limit", l.Limit.Name, "number", fmt.Sprint(l.Limit.N)))
 		}
 		if known.err == nil && !l.Loaded && r.User.Allowed(string(workflow.KindForgetLimit), l.Limit.Name) {
-			do = Cell{Kind: "action", Text: "Forget…", Href: s.Link("/act", "kind", "forget-limit", "limit", l.Limit.Name)}
+			do = buttonCell("Forget…", s.Link("/act", "kind", "forget-limit", "limit", l.Limit.Name))
 		}
 		waiting, next := number(int64(l.Waiting)), text(l.NextFree())
 		if known.err != nil {
@@ -164,7 +164,7 @@ func (s *Site) limitTable(r *Request) (*Table, error) {
 func (s *Site) keyRow(t *Table, r *Request, l *workflow.LimitInfo, k workflow.KeyLimit, whole bool) {
 	do, state := text(""), ""
 	if whole && r.User.Allowed(string(workflow.KindSetLimit), l.Limit.Name) {
-		do = Cell{Kind: "action", Text: "Set…", Href: s.Link("/act", "kind", "set-limit", "limit", l.Limit.Name, "number", fmt.Sprint(k.N), "limitKey", k.Key)}
+		do = buttonCell("Set…", s.Link("/act", "kind", "set-limit", "limit", l.Limit.Name, "number", fmt.Sprint(k.N), "limitKey", k.Key))
 	}
 	if k.N == 0 {
 		state = "paused"

@@ -164,7 +164,7 @@ func (l *listing) page(empty, command string) *Page {
 		l.head.Files = append(l.head.Files, l.file("Download as CSV", l.path, "csv"))
 	}
 	if l.path == "/cases" && len(l.table.Rows) > 0 && l.r.Form.Get("payload") == "" {
-		l.head.Files = append(l.head.Files, l.file("Event log: OCEL", "/export", "ocel"), l.file("XES", "/export", "xes"))
+		l.head.Files = append(l.head.Files, l.file("Event log (OCEL)", "/export", "ocel"), l.file("Event log (XES)", "/export", "xes"))
 	}
 	return &Page{Title: l.title, Nav: l.title, Live: !l.r.Form.Has("cursor"), Parts: l.parts(Part{ID: "rows", Template: "tablepart", Data: l.table})}
 }

@@ -115,7 +115,7 @@ func (s *Site) groupData(r *Request, g *group, i, most int, within url.Values) (
 		}
 		act := text("")
 		for _, b := range s.retryButton(r, in.Incident) {
-			act = Cell{Kind: "action", Text: b.Text, Href: b.Href}
+			act = buttonCell(b.Text, b.Href)
 		}
 		d.Table.row(in.ID.String(), item, idLink(in.Case.String(), s.Link("/cases/"+in.Case.String())), text(printable.Line(in.of.Key)), message, at(in.Since), act)
 		d.Table.tick(in.ID.String())
@@ -137,8 +137,8 @@ func (s *Site) doctor(r *Request) (*Page, error) {
 	if len(overdue) > 0 {
 		t.Note = "Possible causes: no program with its workflow is running, its queue has no free worker, or the store fails."
 	}
-	checks := &Table{ID: "checks", Title: "Checks", Head: []string{"check", "state", "found"}}
-	add := func(name, word, found string) { checks.row("", s.checkName(name, word), checkState(word), text(found)) }
+	checks := &Table{ID: "checks", Title: "Checks", Head: []string{"state", "check", "found"}}
+	add := func(name, word, found string) { checks.row("", checkState(word), s.checkName(name, word), text(found)) }
 	if len(overdue) == 0 {
 		add("due work", "good", "all of it has begun")
 	} else {

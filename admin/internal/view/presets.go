@@ -131,6 +131,8 @@ func (s *Site) savePreset(w http.ResponseWriter, r *http.Request) {
 		s.say(w, r, http.StatusBadRequest, "The filter is not saved", err.Error())
 		return
 	}
+	v, _ := url.ParseQuery(p.Query) // it is checked
+	p.Query = plainQuery(v).Encode()
 	own := slices.DeleteFunc(ownPresets(r), func(o Preset) bool { return o.Path == p.Path && o.Name == p.Name })
 	if !r.PostForm.Has("remove") {
 		own = append(own, p)
