@@ -67,6 +67,10 @@ func (c *controls) load(ctx context.Context, own []limit.Limit) error {
 		return err
 	}
 	c.defined = own
+	others, err := c.othersWithNewer(ctx)
+	if err != nil {
+		return err
+	}
 	err = c.e.store.Update(ctx, func(tx store.Tx) (err error) {
 		for _, l := range own {
 			known, ok := c.limits[l.Name]
@@ -75,6 +79,12 @@ func (c *controls) load(ctx context.Context, own []limit.Limit) error {
 			}
 			if known, err = stored(ctx, tx, store.LimitSetting+l.Name, known); err != nil {
 				return err
+			}
+			if others && slices.Contains(known.Earlier, l) {
+				c.e.log.Info("a limit has a newer definition than that of this program, and another engine is open: the newer one stays in force",
+					"limit", l.Name, "here", l, "now", known.Current())
+				c.limits[l.Name] = known
+				continue
 			}
 			now, dropped := redefined(known, l)
 			if dropped {
@@ -104,38 +114,6 @@ func (c *controls) load(ctx context.Context, own []limit.Limit) error {
 		c.e.dispatch.SetLimit(c.limits[l.Name].Current(), c.limits[l.Name].CurrentOf())
 	}
 	return nil
-}
-
-// redefined returns a setting after the program has changed the definition of its limit. A number that was set stays in
-// force if the new definition counts the same: slots, or amounts in a time of the same length, whatever the algorithm.
-// Otherwise 5 slots would become 5 calls a minute, so the number is dropped, unless it is 0, which pauses any limit.
-func redefined(was store.LimitValue, l limit.Limit) (now store.LimitValue, dropped bool) {
-	now = was
-	now.Limit = l
-	kind := func(l limit.Limit) limit.Algorithm {
-		if l.Algorithm == limit.Slots || l.Algorithm == limit.CircuitBreaker {
-			return l.Algorithm
-		}
-		return limit.SlidingWindow // represents all rates
-	}
-	if kind(was.Limit) == kind(l) && was.Limit.Per == l.Per {
-		return now, false
-	}
-	if was.N != nil && *was.N != 0 {
-		now.N, now.Decision, dropped = nil, store.Decision{}, true
-	}
-	now.Keys = nil
-	for key, v := range was.Keys {
-		if v.N != 0 {
-			dropped = true
-			continue
-		}
-		if now.Keys == nil {
-			now.Keys = make(map[string]store.KeyValue)
-		}
-		now.Keys[key] = v
-	}
-	return now, dropped
 }
 
 // setJSON stores a setting as JSON, the format that engines of all versions read.

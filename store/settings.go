@@ -66,6 +66,9 @@ type LimitValue struct {
 	Decision
 
 	Keys map[string]KeyValue `json:"keys,omitempty"` // the numbers of single keys; nil is none
+
+	// Earlier has the definitions that were replaced, the latest last: those of earlier versions of the program.
+	Earlier []limit.Limit `json:"earlier,omitempty"`
 }
 
 // KeyValue is the stored number of one key of a limit.
