@@ -34,6 +34,8 @@ func (a *app) audit() *cobra.Command {
 	flags.IntVar(&f.Limit, "limit", 100, "at most `n`; 0 for all")
 	flags.Int64Var(&f.After, "before", 0, "only entries before this `position` of the journal, such as the last one of the previous page")
 	flags.StringVar(&root, "case", "", "only those of the root case of the case with this `id`")
+	on := false
+	watchEntries(cmd, &on)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if f.Limit < 0 {
 			return usagef("--limit %d: must not be negative; use 0 for all", f.Limit)
@@ -43,15 +45,17 @@ func (a *app) audit() *cobra.Command {
 				return err
 			}
 		}
+		if err := checkWatched(cmd, on, "before"); err != nil {
+			return err
+		}
 		return a.run(func(ctx context.Context, _ []string) error {
 			f.Before, f.Since = older.time(now()), newer.time(now())
+			if on {
+				return a.watchActs(ctx, f, root)
+			}
 			return a.view(ctx, func(r store.Reader) error {
-				if root != "" {
-					c, err := caseByWord(ctx, r, root)
-					if err != nil {
-						return err
-					}
-					f.Root = c.Root
+				if err := a.ofRoot(ctx, r, root, &f); err != nil {
+					return err
 				}
 				return a.listActs(ctx, r, f)
 			})
@@ -60,11 +64,50 @@ func (a *app) audit() *cobra.Command {
 	return cmd
 }
 
+// ofRoot restricts a filter to the root case of a case, unless the word for that is empty.
+func (a *app) ofRoot(ctx context.Context, r store.Reader, word string, f *store.JournalFilter) error {
+	if word == "" {
+		return nil
+	}
+	c, err := caseByWord(ctx, r, word)
+	if err == nil {
+		f.Root = c.Root
+	}
+	return err
+}
+
+// acts prints entries that have an actor.
+type acts struct {
+	*table
+	a     *app
+	found int
+}
+
+func (a *app) acts() *acts {
+	return &acts{table: a.table("SEQ", "TIME", "BY", "COMMAND", "CASE", "REASON"), a: a}
+}
+
+func (t *acts) add(names *namer, e *store.Entry) error {
+	t.found++
+	act := record.OfAct(e)
+	if t.a.output == "json" {
+		return t.a.object(act)
+	}
+	t.table.add(strconv.FormatInt(e.Seq, 10), e.At.UTC().Format("2006-01-02T15:04:05Z"), e.By, e.Command, names.of(e.Root), printable.Line(act.Reason))
+	return names.err
+}
+
+func (t *acts) flush() error {
+	if t.a.output == "json" {
+		return nil
+	}
+	return t.table.flush()
+}
+
 // listActs prints the entries that have an actor.
 func (a *app) listActs(ctx context.Context, r store.Reader, f store.JournalFilter) error {
-	names := namer{ctx: ctx, r: r}
-	t := a.table("SEQ", "TIME", "BY", "COMMAND", "CASE", "REASON")
-	left, found := f.Limit, 0
+	names, t := namer{ctx: ctx, r: r}, a.acts()
+	left := f.Limit
 	if left == 0 {
 		left = -1
 	}
@@ -73,24 +116,15 @@ func (a *app) listActs(ctx context.Context, r store.Reader, f store.JournalFilte
 		if err != nil {
 			return err
 		}
-		if left == found {
+		if left == t.found {
 			break
 		}
-		found++
-		act := record.OfAct(e)
-		if a.output == "json" {
-			if err := a.object(act); err != nil {
-				return err
-			}
-			continue
+		if err := t.add(&names, e); err != nil {
+			return err
 		}
-		t.add(strconv.FormatInt(e.Seq, 10), e.At.UTC().Format("2006-01-02T15:04:05Z"), e.By, e.Command, names.of(e.Root), printable.Line(act.Reason))
 	}
-	if found == 0 {
+	if t.found == 0 {
 		a.remark("no command matches")
-	}
-	if names.err != nil {
-		return names.err
 	}
 	return t.flush()
 }

@@ -21,7 +21,7 @@ import (
 type past struct {
 	store.JournalFilter // After and Until are bounds, whatever the order
 	older, newer        bound
-	newest              bool
+	newest, watch       bool
 }
 
 func (p *past) flags(cmd *cobra.Command) {
@@ -49,6 +49,7 @@ func (a *app) history() *cobra.Command {
 		Args: exactly("the id or business key of a CASE"),
 	}
 	p.flags(cmd)
+	watchEntries(cmd, &p.watch)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if p.Limit < 0 {
 			return usagef("--limit %d: must not be negative; use 0 for all", p.Limit)
@@ -56,8 +57,14 @@ func (a *app) history() *cobra.Command {
 		if err := checkID(caseIDs, args[0]); err != nil {
 			return err
 		}
+		if err := checkWatched(cmd, p.watch, "newest", "until", "limit"); err != nil {
+			return err
+		}
 		return a.run(func(ctx context.Context, _ []string) error {
 			p.Before, p.Since = p.older.time(now()), p.newer.time(now())
+			if p.watch {
+				return a.watchHistory(ctx, args[0], p)
+			}
 			return a.view(ctx, func(r store.Reader) error { return a.printHistory(ctx, r, args[0], p) })
 		})(cmd, args)
 	}
@@ -87,7 +94,7 @@ func (a *app) printHistory(ctx context.Context, r store.Reader, word string, p p
 			return nil
 		}
 	}
-	if lines.shown == 0 && len(lines.kept) == 0 {
+	if lines.shown == 0 && len(lines.kept) == 0 && !p.watch {
 		a.remark("no command matches")
 	}
 	for _, t := range slices.Backward(lines.kept) {

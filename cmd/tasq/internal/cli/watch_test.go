@@ -20,6 +20,7 @@ import (
 	"github.com/tasq-dev/tasq/store/postgres"
 	"github.com/tasq-dev/tasq/store/sqlite"
 	"github.com/tasq-dev/tasq/workflow"
+	"github.com/tasq-dev/tasq/workitem"
 )
 
 // watched is a call of the command that goes on.
@@ -150,6 +151,60 @@ func TestWatchedCounts(t *testing.T) {
 	}
 }
 
+// Entries of the journal are appended: those of a case, and those of people.
+func TestWatchedEntries(t *testing.T) {
+	t.Parallel()
+	for name, open := range map[string]func(*testing.T) (store.Opener, string){
+		"file": func(t *testing.T) (store.Opener, string) {
+			path := filepath.Join(t.TempDir(), "a.db")
+			return sqlite.File(path), path
+		},
+		"postgres": func(t *testing.T) (store.Opener, string) {
+			dsn := pgtest.Database(t)
+			return postgres.Open(dsn), dsn
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			opener, db := open(t)
+			w := article()
+			e, err := engine.Config{Workers: -1}.Open(t.Context(), opener, w)
+			require.NoError(t, err)
+			t.Cleanup(func() { require.NoError(t, e.Close()) })
+			var ids []string
+			for _, by := range []string{"ann", "bob", "eve"} {
+				id, err := w.Start(t.Context(), e, prompt{Text: by}, workflow.By(by))
+				require.NoError(t, err)
+				ids = append(ids, id.String())
+			}
+			next := func(p *watched) (row struct {
+				Seq               int64
+				By, Command, Case string
+			}) {
+				t.Helper()
+				line, err := p.lines.ReadBytes('\n')
+				require.NoError(t, err)
+				require.NoError(t, json.Unmarshal(line, &row))
+				return row
+			}
+			history, audit := watching(t, "history", ids[0], "--command", "case suspend", "--db", db), watching(t, "audit", "--limit", "2", "--db", db)
+			require.Equal(t, []string{"bob", "eve"}, []string{next(audit).By, next(audit).By}, "the newest two, oldest first")
+			for i, by := range []string{"dan", "ann"} {
+				var id workitem.CaseID
+				require.NoError(t, id.UnmarshalText([]byte(ids[1-i])))
+				_, err := e.Do(t.Context(), workflow.Suspend(id, workflow.By(by)))
+				require.NoError(t, err)
+				require.Equal(t, by, next(audit).By)
+			}
+			row := next(history)
+			require.Equal(t, "ann", row.By, "that of the other case is not listed")
+			require.Contains(t, row.Command, "suspend")
+			history.end()
+			audit.end()
+		})
+	}
+}
+
 func TestWatchRefusesIncompatibleFlags(t *testing.T) {
 	t.Parallel()
 	path, _, _ := stuck(t)
@@ -158,6 +213,8 @@ func TestWatchRefusesIncompatibleFlags(t *testing.T) {
 		"failures --watch":               "--watch draws on a terminal",
 		"cases --watch":                  "--watch draws on a terminal; without one, use -o json",
 		"incidents --watch -o csv":       "--watch draws on a terminal",
+		"audit --watch --before 3":       "--watch cannot be combined with --before",
+		"history x --watch --newest":     "--watch cannot be combined with --newest",
 		"items --watch -o json --counts": "does not go with --watch",
 		"items --watch -o json --after 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071": "--watch cannot be combined with --after",
 		"cases --watch -o json --workflow artikle":                           "there is no workflow",
