@@ -52,6 +52,7 @@ func TestTheDoctorDescribesTheDatabase(t *testing.T) {
 			require.Contains(t, page, "<dt>open live pages</dt><dd>0</dd>")
 			require.Contains(t, page, "not checked from this page")
 			require.Equal(t, http.StatusSeeOther, post(h, "/doctor").Code)
+			checked(t, h)
 			e.Advance(time.Minute)
 			require.Contains(t, get(h, "/doctor").Body.String(), "1m ago: whole: each of 1 root case was rebuilt from the journal, 1 entries")
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -19,14 +20,19 @@ import (
 // CheckRight is the right to have the integrity of the database checked, as a kind of command without a target.
 const CheckRight = "doctor"
 
-// maxCheck is how long a check from the page may take. The command tasq doctor has no such limit.
-const maxCheck = 30 * time.Second
+// maxCheck is how long a check from the page may take: it holds a view of the store, which keeps PostgreSQL from removing old rows, and the
+// write-ahead log of a file from being emptied. The command tasq doctor has no such limit.
+const maxCheck = 5 * time.Minute
+
+// checkWait is how long the request for a check waits for it. A check that takes longer continues, and the page shows its progress.
+const checkWait = 2 * time.Second
 
 // lastCheck is the last integrity check that was made from the page.
 type lastCheck struct {
 	mu      sync.Mutex
 	running bool
-	at      time.Time // zero if there was none
+	reached integrity.Progress // of the one that is running
+	at      time.Time          // zero if there was none
 	report  integrity.Report
 	err     error
 }
@@ -36,8 +42,24 @@ func (c *lastCheck) begin() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	begins := !c.running
-	c.running = true
+	if begins {
+		c.running, c.reached = true, integrity.Progress{}
+	}
 	return begins
+}
+
+// progress records how far the check has come.
+func (c *lastCheck) progress(p integrity.Progress) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.reached = p
+}
+
+// runs reports whether a check is running.
+func (c *lastCheck) runs() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.running
 }
 
 // end records the result of a check.
@@ -51,8 +73,12 @@ func (c *lastCheck) end(at time.Time, report integrity.Report, err error) {
 func (c *lastCheck) words(now time.Time) (word, text string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.running {
+	if c.running && c.reached.Of == 0 {
 		return "running", "a check is running; reload to see its result"
+	}
+	if c.running {
+		return "running", fmt.Sprintf("a check is running: %s of %s entries of the journal, in %s", thousands(c.reached.Entries), thousands(c.reached.Of),
+			counted(int(c.reached.Cases), "root case"))
 	}
 	if c.at.IsZero() {
 		return "pending", "not checked from this page; tasq doctor checks it too"
@@ -62,7 +88,7 @@ func (c *lastCheck) words(now time.Time) (word, text string) {
 	case errors.Is(c.err, store.ErrCorrupt):
 		return "bad", ago + c.err.Error()
 	case errors.Is(c.err, context.DeadlineExceeded):
-		return "warn", fmt.Sprintf("%sit takes longer than %s; tasq doctor checks it without a limit", ago, maxCheck)
+		return "warn", fmt.Sprintf("%sit takes longer than %s; tasq doctor checks it without a limit", ago, printable.Duration(maxCheck))
 	case c.err != nil:
 		return "warn", ago + "it was not completed: " + c.err.Error()
 	case len(c.report.Breaches) > 0:
@@ -81,16 +107,38 @@ func (s *Site) check(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, s.Link("/doctor"), http.StatusSeeOther)
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), maxCheck)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.inspect(context.WithoutCancel(r.Context())) // it continues when the user leaves the page
+	}()
+	enough := time.NewTimer(checkWait)
+	defer enough.Stop()
+	select {
+	case <-done:
+	case <-enough.C:
+	case <-r.Context().Done():
+	}
+	http.Redirect(w, r, s.Link("/doctor"), http.StatusSeeOther)
+}
+
+// inspect checks the integrity, and records the result. A panic is a result too: after it another check may begin.
+func (s *Site) inspect(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, maxCheck)
 	defer cancel()
 	var report integrity.Report
-	err := errors.New("it panicked") // replaced by what the check returns; without the defer no other check could begin after a panic
-	defer func() { s.checked.end(s.Backend.Now(), report, err) }()
-	report, err = integrity.Inspect(ctx, s.Backend, nil)
+	var err error
+	defer func() {
+		if p := recover(); p != nil {
+			s.Log.Error("tasq pages: the integrity check panicked", "panic", p, "stack", string(debug.Stack()))
+			err = errors.New("it panicked; the log of the program says where")
+		}
+		s.checked.end(s.Backend.Now(), report, err)
+	}()
+	report, err = integrity.Inspect(ctx, s.Backend, s.checked.progress)
 	if err != nil && ctx.Err() != nil {
 		err = ctx.Err()
 	}
-	http.Redirect(w, r, s.Link("/doctor"), http.StatusSeeOther)
 }
 
 // databasePart is the facts about the database, with the button that checks it.

@@ -176,6 +176,7 @@ func (s *Site) doctor(r *Request) (*Page, error) {
 	p := &Page{Title: "Doctor", Nav: "Doctor", Parts: []Part{{ID: "head", Template: "list", Data: head{Title: "Doctor",
 		About: "The state of the database and of the program that owns it. Reload to check again."}},
 		{ID: "checks", Template: "tablepart", Data: checks}, {ID: "database", Template: "database", Data: facts}, {ID: "stranded", Template: "tablepart", Data: stranded}}}
+	p.Live = s.checked.runs() // its progress
 	if len(overdue) > 0 {
 		p.Parts = append(p.Parts, Part{ID: "overdue", Template: "tablepart", Data: t})
 	}
