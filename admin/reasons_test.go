@@ -25,7 +25,14 @@ func TestReasonsOfForms(t *testing.T) {
 	done("/act?kind=start&workflow=bill", "payload", `{"n":1}`, "reason", "the reason of a case")
 	done("/act?kind=send&case="+o.order.String(), "event", "paid", "payload", `"now"`, "reason", "the reason of an event")
 	done("/act?kind=restart&case="+o.order.String(), "reason", "the reason of a restart")
+	w := command(h, `{"kind":"add-item","case":"`+o.claim.String()+`","task":"withdraw","reason":{"message":"the reason of an addition"}}`)
+	require.Equal(t, http.StatusOK, w.Code, w.Body)
 	audit := get(h, "/audit").Body.String()
+	require.Contains(t, audit, "the reason of an addition")
+	for _, form := range []string{"kind=remove&case=" + o.order.String(), "kind=resume-queue&queue=mail", "kind=forget-limit&limit=openai", "kind=resume-workflow&workflow=bill"} {
+		require.Contains(t, get(h, "/act?"+form).Body.String(), `name="reason"`, form)
+	}
+	require.Equal(t, http.StatusSeeOther, submit(t, h, "/act?kind=resume-queue&queue=mail", "reason", "it is up").Code)
 	for _, what := range []string{"start", "reset", "case", "event", "restart"} {
 		noun := "a "
 		if what == "event" {

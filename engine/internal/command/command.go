@@ -280,6 +280,7 @@ func (x *Executor) addItem(tx *commit.Tx, c *workflow.Command, o commit.Operatio
 		it, err := m.OpenItem(c.Case, c.Task, n)
 		if err == nil {
 			result.Item = it.ID
+			err = m.NoteReason(c.Case, c.Reason)
 		}
 		return err
 	})

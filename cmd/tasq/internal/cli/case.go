@@ -120,6 +120,7 @@ func (a *app) caseRemove() *cobra.Command {
 		Args: exactly("the id or business key of a CASE"),
 	}
 	cmd.Flags().StringVar(&q.command.Actor, "by", "", "`name` of the actor, for the middleware of the program: no history is left (default: the environment variable USER)")
+	cmd.Flags().StringVar(&q.reason, "reason", "", "`reason`, for the middleware of the program")
 	q.dryRunFlag(cmd)
 	q.patience(cmd)
 	cmd.RunE = a.run(func(ctx context.Context, args []string) (err error) {
