@@ -33,8 +33,8 @@ type CaseFilter struct {
 	Fingerprint string
 	States      []state.CaseState
 	RootOnly    bool
-	Suspended   bool   // only those that are suspended themselves
-	Code        string // of the failure, or of the reason of a cancellation
+	Suspended   bool    // only those that are suspended themselves
+	Code        *string // of the failure, or of the reason of a cancellation; "" is a failure without a code, nil any case
 	// Key is the business key of the case.
 	Key string
 	// Labels are values by name; the case has all of them.

@@ -104,9 +104,13 @@ func (r *reader) Cases(_ context.Context, f store.CaseFilter) ([]*state.Case, er
 	tables.AddStates(&w.Conditions, "c.state", f.States, func(s state.CaseState) bool { return s == state.CaseStarted }, "c.state = 'started'")
 	w.AddText("c.workflow = ?", f.Workflow)
 	w.AddText("c.fingerprint = ?", f.Fingerprint)
-	if f.Code != "" {
+	if f.Code != nil {
 		w.Plain("c.failure IS NOT NULL") // the condition of the partial index
-		w.Add(codeOf("c.")+" = ?", codeText(f.Code))
+		if *f.Code == "" {
+			w.Plain(codeOf("c.") + " IS NULL")
+		} else {
+			w.Add(codeOf("c.")+" = ?", codeText(*f.Code))
+		}
 	}
 	w.AddText("c.business_key = ?", f.Key)
 	if f.Suspended {

@@ -118,9 +118,13 @@ func (r *reader) Cases(_ context.Context, f store.CaseFilter) ([]*state.Case, er
 		"c.state = 'started'")
 	w.AddText("c.workflow = ?", f.Workflow)
 	w.AddText("c.fingerprint = ?", f.Fingerprint)
-	if f.Code != "" {
+	if f.Code != nil {
 		w.Plain("c.failure IS NOT NULL") // the condition of the partial index
-		w.Add("c.failure ->> '$.code' = ?", f.Code)
+		if *f.Code == "" {
+			w.Plain("c.failure ->> '$.code' IS NULL")
+		} else {
+			w.Add("c.failure ->> '$.code' = ?", *f.Code)
+		}
 	}
 	w.AddText("c.business_key = ?", f.Key)
 	from, id := w.labeled(r.c, f.Labels)

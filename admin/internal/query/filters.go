@@ -59,7 +59,7 @@ func (q *Query) Root() (id workitem.CaseID) {
 // Cases reads a filter of cases, without the page and the case.
 func (q *Query) Cases() store.CaseFilter {
 	return store.CaseFilter{Workflow: q.Text("workflow"), Fingerprint: q.Text("fingerprint"),
-		States: words(q, "state", state.ParseCaseState), RootOnly: q.Flag("root-only"), Suspended: q.Flag("suspended"), Code: q.Text("code"), Key: q.Text("key"), Labels: q.labels(), Before: q.Bound("older"), Since: q.Bound("newer")}
+		States: words(q, "state", state.ParseCaseState), RootOnly: q.Flag("root-only"), Suspended: q.Flag("suspended"), Code: q.optional("code"), Key: q.Text("key"), Labels: q.labels(), Before: q.Bound("older"), Since: q.Bound("newer")}
 }
 
 // Search reads the text to search for in payloads.

@@ -111,7 +111,7 @@ var actions = map[string]action{
 		fields: []field{{Name: "number", Label: "Number", Required: true},
 			{Name: "limitKey", Label: "Only for the key", Hint: "Such as a customer. Leave empty for all keys without a number of their own."}, settingField}},
 	"forget-limit": {kind: workflow.KindForgetLimit, target: "limit", title: "Remove the settings of the limit", do: "Remove them", shows: true, danger: true,
-		about: "Removes the stored numbers of the limit and of its keys. A program that defines the limit uses its own number again; a limit that no program defines is removed itself.",
+		about:  "Removes the stored numbers of the limit and of its keys. A program that defines the limit uses its own number again; a limit that no program defines is removed itself.",
 		fields: []field{passedField}},
 	"schedule-pause": {schedule: "pause", target: "schedule", title: "Pause the schedule", do: "Pause it",
 		about: "No run starts until the schedule is resumed. Active runs continue.", fields: []field{reasonField}},

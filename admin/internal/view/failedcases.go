@@ -25,14 +25,10 @@ type failedGroup struct {
 // failedCases is the table of the failed root cases by cause, the largest group first; nil if there are none. The filter is that of the
 // incidents on the same page.
 func (s *Site) failedCases(r *Request, f store.IncidentFilter) (*Table, error) {
-	code := ""
-	if f.Code != nil {
-		code = *f.Code
-	}
-	if f.Task != nil && *f.Task != "" || f.Kind != "" || f.Code != nil && code == "" { // a case has no task and no kind, and CaseFilter selects no failures without a code
+	if f.Task != nil && *f.Task != "" || f.Kind != "" { // a case has no task and no kind
 		return nil, nil
 	}
-	found, err := r.R.Cases(r, store.CaseFilter{Workflow: f.Workflow, Code: code, Before: f.Before, Root: f.Root, RootOnly: true,
+	found, err := r.R.Cases(r, store.CaseFilter{Workflow: f.Workflow, Code: f.Code, Before: f.Before, Root: f.Root, RootOnly: true,
 		States: []state.CaseState{state.CaseFailed}, Page: store.Page{Desc: true, Limit: maxFailed + 1}})
 	if err != nil || len(found) == 0 {
 		return nil, err

@@ -37,7 +37,7 @@ func (s *Site) cases(r *Request) (*Page, error) {
 	l.filters("state", field{Name: "workflow", Label: "workflow", Options: names}, field{Name: "older", Label: "older than", Hint: "2h, 3d, or a time"},
 		field{Name: "newer", Label: "newer than", Hint: "2h, 3d, or a time"}, field{Name: "root-only", Label: "root cases only", Options: []string{"true"}},
 		field{Name: "suspended", Label: "suspended only", Options: []string{"true"}},
-		field{Name: "code", Label: "code", Hint: "no-funds"},
+		field{Name: "code", Label: "code", Hint: "no-funds", None: "none"},
 		field{Name: "key", Label: "key", Hint: "C-4711"}, field{Name: "label", Label: "label", Hint: "customer=ada"},
 		field{Name: "payload", Label: "payload has", Hint: "text"}, field{Name: "case", Label: "case", Hint: "id"}, field{Name: "fingerprint", Label: "definition", Hint: "fingerprint"})
 	l.head.Buttons, l.table.Picks = s.listButtons(r, &f), s.casePicks(r, &f)

@@ -29,7 +29,7 @@ func (a *app) manyCases(cmd *cobra.Command, q *asking, kind workflow.Kind) {
 	flags.Var(&newer, "newer", "without a CASE: only those started within this time, or since this time")
 	flags.BoolVar(&all, "all", false, "act on all matches")
 	if kind == workflow.KindResume {
-		flags.StringVar(&f.Code, "code", "", "without a CASE: only those that failed with this `code`")
+		codeFlags(cmd, &f.Code, "without a CASE: only those that failed with this `code`", "without a CASE: only those that failed without a code")
 		flags.BoolVar(&suspended, "suspended", false, "without a CASE: those that are suspended, instead of those that failed")
 	}
 	one := cmd.RunE
@@ -44,7 +44,7 @@ func (a *app) manyCases(cmd *cobra.Command, q *asking, kind workflow.Kind) {
 			if suspended {
 				targets, err = bulk.Live(ctx, store.ViewerOf(r), f, kind == workflow.KindResume)
 			} else {
-				targets, err = bulk.Failed(ctx, store.ViewerOf(r), f, f.Code)
+				targets, err = bulk.Failed(ctx, store.ViewerOf(r), f, "")
 			}
 			return err
 		})

@@ -47,7 +47,7 @@ func (l *listing) caseFilters(cmd *cobra.Command, f *store.CaseFilter) {
 	flags := cmd.Flags()
 	flags.Var(words[state.CaseState]{&f.States, state.ParseCaseState, caseWords}, "state",
 		"only those in these states: started, completed, failed, canceled")
-	flags.StringVar(&f.Code, "code", "", "only those with this `code` of their failure")
+	codeFlags(cmd, &f.Code, "only those with this `code` of their failure", "only those whose failure, or reason of a cancellation, has no code")
 	flags.StringVar(&f.Fingerprint, "fingerprint", "", "only those that run on the definition with this `fingerprint`, or its beginning, as tasq definitions shows it")
 	flags.BoolVar(&f.Suspended, "suspended", false, "only those that are suspended")
 	flags.StringVar(&f.Key, "key", "", "only those with this business `key`")
