@@ -13,7 +13,7 @@ import (
 // others in the same batch, and the statements of the store. So it is set back at the end of its command:
 //
 //	command 1   SET LOCAL app.tenant = '1'; SET LOCAL search_path = a
-//	its end     app.tenant = ”, search_path = that of the session
+//	its end     app.tenant is empty, search_path is that of the session
 //	command 2   sees neither
 //
 // If the command fails, ROLLBACK TO SAVEPOINT sets them back.
