@@ -28,8 +28,8 @@ type limitModel struct {
 	paused   map[string]bool
 	numbers  map[limitAt]int64 // what is set of limits and of keys
 	since    []map[limitAt]int64
-	held     map[string]bool // queues that were paused at some time since the last look
-	stopped  map[string]bool // queues that have been paused since before the last look
+	held     map[string]bool // queues, and keys of them, that were paused at some time since the last look
+	stopped  map[string]bool // those that have been paused since before the last look
 	accounts map[limitAt]*limitAccount
 	runs     []*plannedRun
 	calls    []*plannedRun // of code outside of jobs
@@ -167,8 +167,8 @@ func (m *limitModel) began(ctx context.Context, id, life int) *runningCall {
 	if n := m.queues[f.Queue]; n > m.plan.Workers {
 		m.refuse("queue %q has %d jobs and %d workers", f.Queue, n, m.plan.Workers)
 	}
-	if m.stopped[f.Queue] {
-		m.refuse("run %d begins in queue %q, which is paused", id, f.Queue)
+	if m.isIn(m.stopped, r) {
+		m.refuse("run %d begins in queue %q, which is paused for key %q", id, f.Queue, r.in.Key)
 	}
 	for _, t := range f.Takes {
 		l := m.plan.Limits[t.Limit]
@@ -282,7 +282,16 @@ func (m *limitModel) cancel(r *plannedRun) {
 	}
 }
 
-// pause notes that a queue is paused or goes on.
+// keyOfQueue names a key of a queue in the sets of what is paused.
+func keyOfQueue(queue, key string) string { return queue + "/" + key }
+
+// isIn reports whether the queue of a run is in a set, or its key there.
+func (m *limitModel) isIn(set map[string]bool, r *plannedRun) bool {
+	f := m.plan.Funcs[r.fn]
+	return set[f.Queue] || f.Fair && set[keyOfQueue(f.Queue, r.in.Key)]
+}
+
+// pause notes that a queue, or a key of it, is paused or goes on.
 func (m *limitModel) pause(queue string, paused bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -327,7 +336,7 @@ func (m *limitModel) look() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, r := range m.runs {
-		if r.state == waits && r.due.Before(m.now()) && !m.held[m.plan.Funcs[r.fn].Queue] {
+		if r.state == waits && r.due.Before(m.now()) && !m.isIn(m.held, r) {
 			m.checkOrder(r)
 			m.checkStranded(r)
 		}

@@ -121,7 +121,7 @@ func drawLimitPlan(t *rapid.T) limitPlan {
 		p.Limits = append(p.Limits, l)
 	}
 	for nth := range upTo("functions", 1, 3) {
-		f := planFunc{Queue: rapid.SampledFrom([]string{"", "other"}).Draw(t, "queue"), Fair: upTo("fair", 0, 3) == 0, Lane: upTo("lane", 0, 3) == 0}
+		f := planFunc{Queue: rapid.SampledFrom([]string{"", "other"}).Draw(t, "queue"), Fair: rapid.Bool().Draw(t, "fair"), Lane: upTo("lane", 0, 3) == 0}
 		for i, l := range p.Limits {
 			if nth == 0 || upTo("takes", 0, 1) == 0 { // the first function takes of all limits, so the engine has them
 				f.Takes = append(f.Takes, planTake{i, int64(upTo("amount", 1, int(l.N))), takeMode(upTo("mode", 0, 2))})
@@ -129,7 +129,7 @@ func drawLimitPlan(t *rapid.T) limitPlan {
 		}
 		p.Funcs = append(p.Funcs, f)
 	}
-	kinds := strings.Fields("start start start start start start call call call pass pass pass set set key pause resume clock kill close cancel")
+	kinds := strings.Fields("start start start start start start call call call pass pass pass set set key pause resume pause-key pause-key resume-key clock kill close cancel")
 	for i := range upTo("operations", 5, 40) {
 		op := planOp{Kind: rapid.SampledFrom(kinds).Draw(t, "what")}
 		key := rapid.SampledFrom(planKeys).Draw(t, "key")
@@ -145,8 +145,8 @@ func drawLimitPlan(t *rapid.T) limitPlan {
 			op.By = time.Duration(upTo("for", 1, 15_000)) * time.Millisecond
 		case "set", "key":
 			op.Limit, op.N, op.Key = upTo("limit", 0, len(p.Limits)-1), int64(upTo("number", 0, 6)), key
-		case "pause", "resume":
-			op.Func = upTo("function", 0, len(p.Funcs)-1)
+		case "pause", "resume", "pause-key", "resume-key":
+			op.Func, op.Key = upTo("function", 0, len(p.Funcs)-1), key
 		case "clock":
 			op.By = time.Duration(upTo("minutes", -180, 180)) * time.Minute
 		case "cancel":
@@ -322,6 +322,17 @@ func (w *limitWorld) happens(op planOp) {
 	case "pause":
 		w.model.pause(w.plan.Funcs[op.Func].Queue, true)
 		w.check(w.do(workflow.PauseQueue(w.plan.Funcs[op.Func].Queue)))
+	case "pause-key", "resume-key":
+		i := slices.IndexFunc(w.plan.Funcs, func(f planFunc) bool { return f.Fair }) // others have no keys
+		if i < 0 {
+			return
+		}
+		f := w.plan.Funcs[max(i, op.Func)]
+		if w.model.pause(keyOfQueue(f.Queue, op.Key), op.Kind == "pause-key"); op.Kind == "pause-key" {
+			w.check(w.do(workflow.PauseKey(f.Queue, op.Key)))
+		} else {
+			w.check(w.do(workflow.ResumeKey(f.Queue, op.Key)))
+		}
 	case "resume":
 		w.model.pause(w.plan.Funcs[op.Func].Queue, false)
 		w.check(w.do(workflow.ResumeQueue(w.plan.Funcs[op.Func].Queue)))
@@ -355,6 +366,10 @@ func (w *limitWorld) finish() {
 	for _, f := range w.plan.Funcs {
 		w.model.pause(f.Queue, false)
 		w.check(w.do(workflow.ResumeQueue(f.Queue)))
+		for _, key := range planKeys {
+			w.model.pause(keyOfQueue(f.Queue, key), false)
+			w.check(w.do(workflow.ResumeKey(f.Queue, key)))
+		}
 	}
 	w.happens(planOp{Kind: "clock", By: w.model.setBack}) // what is due waits for the time that the clock had
 	for i, l := range w.plan.Limits {

@@ -41,7 +41,7 @@ func TestAKeyOfAQueueIsPaused(t *testing.T) {
 		says(t, e, runs[5].ID, `key a of the default queue is paused by ann for 10s: resume it with tasq queue resume '' --key a`)
 		require.NoError(t, e.View(t.Context(), func(r store.Reader) error {
 			answer, err := why.Read(t.Context(), r, runs[1].ID, time.Now(), why.Here{})
-			require.Contains(t, answer.String(), "(keys of the queue that are paused: 2, see tasq queues; only the program that runs it knows its key)")
+			require.Contains(t, answer.String(), "(keys a, x of the queue are paused; only the program that runs the job knows whether its key is one of them)")
 			return err
 		}))
 		result, err := e.Do(t.Context(), workflow.Queues())

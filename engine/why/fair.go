@@ -1,9 +1,11 @@
 package why
 
 import (
-	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
+	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/store/state"
 )
 
@@ -36,11 +38,25 @@ func mayBePaused(w *Wait) string {
 	if w.MayBePaused == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" (keys of the queue that are paused: %d, see tasq queues; only the program that runs it knows its key)", w.MayBePaused)
+	names := make([]string, len(w.MayBePausedKeys))
+	for i, key := range w.MayBePausedKeys {
+		names[i] = printable.Line(key)
+	}
+	which := strings.Join(names, ", ")
+	if more := w.MayBePaused - len(names); more > 0 {
+		which += " and " + printable.Plural(more, "other")
+	}
+	if w.MayBePaused == 1 {
+		return " (key " + which + " of the queue is paused; only the program that runs the job knows whether that is its key)"
+	}
+	return " (keys " + which + " of the queue are paused; only the program that runs the job knows whether its key is one of them)"
 }
 
+// maxPausedKeys is how many keys are named that may be that of a job.
+const maxPausedKeys = 5
+
 // keyPaused records that a job waits because its key is paused. A process without the engine in which the job waits
-// does not know the key, and records only how many of the queue are paused.
+// does not know the key, and records only which of the queue are paused.
 func (v *visit) keyPaused(w *Wait, j *state.Job) bool {
 	paused := v.in.Paused[j.Queue].Keys
 	if len(paused) == 0 {
@@ -49,6 +65,9 @@ func (v *visit) keyPaused(w *Wait, j *state.Job) bool {
 	if v.in.KeyPaused == nil {
 		if v.hasKey(j) {
 			w.MayBePaused = len(paused)
+			for _, key := range slices.Sorted(maps.Keys(paused))[:min(len(paused), maxPausedKeys)] {
+				w.MayBePausedKeys = append(w.MayBePausedKeys, v.in.shown("queue", j.Queue, key))
+			}
 		}
 		return false
 	}

@@ -182,6 +182,8 @@ type Wait struct {
 	// MayBePaused is how many keys of the queue are paused, if its jobs have keys, and it is not known here which one
 	// this job has.
 	MayBePaused int `json:"mayBePaused,omitempty"`
+	// MayBePausedKeys are the first of these keys, sorted.
+	MayBePausedKeys []string `json:"mayBePausedKeys,omitempty"`
 
 	Workers *store.WorkersValue `json:"workers,omitempty"` // the number of workers that was set for its queue, if all of them have jobs
 

@@ -84,7 +84,7 @@ type late struct {
 	Kind   string    `json:"kind"`
 	Name   string    `json:"name,omitempty"`
 	Due    time.Time `json:"due"`
-	Limits string    `json:"limits,omitempty"` // of a job with limits: what it waits for, according to the database
+	Limits string    `json:"limits,omitempty"` // of a job with limits, or with a key where keys of its queue are paused: what it waits for, according to the database
 }
 
 func (a *app) examine(ctx context.Context, m *meter) error {
@@ -166,14 +166,14 @@ func (f *findings) look(ctx context.Context, r store.Reader) error {
 	return err
 }
 
-// waitsForLimits returns what a job waits for at its limits, according to the database; "" if it has no limits.
+// waitsForLimits returns what a job waits for at its limits, and which keys of its queue are paused, according to the database; "" for neither.
 func waitsForLimits(ctx context.Context, r store.Reader, j *state.Job) (string, error) {
 	answer, err := why.Read(ctx, r, j.Case, now(), why.Here{})
 	if err != nil {
 		return "", err
 	}
 	for i := range answer.Waits {
-		if w := &answer.Waits[i]; w.Job == j.ID && len(w.Limits)+len(w.Needs) > 0 {
+		if w := &answer.Waits[i]; w.Job == j.ID && len(w.Limits)+len(w.Needs)+w.MayBePaused > 0 {
 			return w.Words(now()), nil
 		}
 	}

@@ -4,17 +4,20 @@ import (
 	"context"
 	"encoding/json"
 	"path/filepath"
+	"strconv"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/tasq-dev/tasq/builder"
+	"github.com/tasq-dev/tasq/cmd/tasq/internal/database"
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/limit"
 	"github.com/tasq-dev/tasq/step"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 )
 
@@ -136,5 +139,37 @@ func TestLimitsListCodeOutsideOfJobs(t *testing.T) {
 		lease.Release()
 		_, err = run.Result(t.Context(), e)
 		require.NoError(t, err)
+	})
+}
+
+// Without the program it is not known which key a job has, so tasq why and the doctor name those of its queue that are paused.
+func TestPausedKeysAreNamedWithoutTheProgram(t *testing.T) {
+	t.Parallel()
+	onEachStore(t, func(t *testing.T, db store.Opener, at string) {
+		f := builder.MustFunc("f", func(_ context.Context, s string) (string, error) { return s, nil }, builder.OnQueue("mail"),
+			builder.FairBy(func(s string) string { return s }))
+		e, err := engine.Open(t.Context(), db, f)
+		require.NoError(t, err)
+		_, err = e.Do(t.Context(), workflow.PauseKey("mail", "ada"))
+		require.NoError(t, err)
+		run, err := f.Run(t.Context(), e, "ada")
+		require.NoError(t, err)
+		require.NoError(t, e.Close())
+		one := "waits for a worker of queue mail (key ada of the queue is paused; only the program that runs the job knows whether that is its key)"
+		require.Contains(t, ran(t, at, "why", run.ID.String()), one)
+		s, err := database.Of(at).Read(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, s.View(t.Context(), func(r store.Reader) error {
+			jobs, err := r.Jobs(t.Context(), store.JobFilter{States: []state.JobState{state.JobPending}})
+			require.NoError(t, err)
+			said, err := waitsForLimits(t.Context(), r, jobs[0])
+			require.Contains(t, said, one, "what the doctor says of a job that is overdue")
+			return err
+		}))
+		require.NoError(t, s.Close())
+		for key := range 6 {
+			ran(t, at, "queue", "pause", "mail", "--key", "key-"+strconv.Itoa(key))
+		}
+		require.Contains(t, ran(t, at, "why", run.ID.String()), "(keys ada, key-0, key-1, key-2, key-3 and 2 others of the queue are paused;")
 	})
 }
