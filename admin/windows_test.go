@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	stdnet "net"
+	"net/http"
 	"net/http/httptest"
+	"sync/atomic"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/tasq-dev/tasq/admin"
 	"github.com/tasq-dev/tasq/engine/enginetest"
+	"github.com/tasq-dev/tasq/internal/testsize"
 	"github.com/tasq-dev/tasq/retry"
 )
 
@@ -53,11 +56,20 @@ func TestManyWindowsOfOneBrowser(t *testing.T) {
 	b.quiet("the first window")
 }
 
-// A server that restarts: the page says that it is not live, recovers by itself, and shows what happened meanwhile.
+// A server that restarts: the page says that it is not live, recovers by itself, and shows what happened meanwhile. A browser repeats a
+// request that has no answer. In the long form the first one has the answer of a busy server, after which only the page itself tries again.
 func TestAPageRecoversFromARestartOfItsServer(t *testing.T) {
 	b := newBrowser(t)
 	o := newOffice(t, "text")
-	h := admin.Handler(o.Engine.Engine, admin.Config{Access: as("ann"), Bulk: o.bulk, Clock: retry.SystemClock})
+	pages := admin.Handler(o.Engine.Engine, admin.Config{Access: as("ann"), Bulk: o.bulk, Clock: retry.SystemClock})
+	var busy atomic.Bool // it refuses one stream
+	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/live" && busy.CompareAndSwap(true, false) {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		pages.ServeHTTP(w, r)
+	})
 	start := func(address string) (*httptest.Server, func()) {
 		listener, err := stdnet.Listen("tcp", address)
 		require.NoError(t, err)
@@ -80,9 +92,11 @@ func TestAPageRecoversFromARestartOfItsServer(t *testing.T) {
 	b.until(livetext + `.startsWith("not live since ")`)
 	require.Contains(t, eval[string](b, `document.querySelector("#part-why").textContent`), "withdraw.1.1", "the last state stays")
 	o.StartItem(o.claim, "withdraw")
+	busy.Store(testsize.Long())
 	_, stop = start(server.Listener.Addr().String())
 	t.Cleanup(stop)
 	b.until(livetext + ` === "live" && document.querySelector("#part-why").textContent.includes("withdraw.1.1 (started")`)
+	require.False(t, busy.Load(), "a stream was refused")
 }
 
 // Of two users who complete one item, the second gets the answer that it has ended, and keeps what was typed.
