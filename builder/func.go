@@ -250,8 +250,16 @@ type RetryOption struct{ change func(*retry.Policy) }
 //	charge.Run(ctx, e, order, builder.Retry(func(p *retry.Policy) { p.Attempts, p.Base = 6, 3 }))
 //
 // An invalid policy is an error at once. Filters and Rand cannot be changed for a run, since functions cannot be stored
-// with it.
+// with it. [RetryPolicy] replaces the whole policy.
 func Retry(change func(p *retry.Policy)) RetryOption { return RetryOption{change} }
+
+// RetryPolicy replaces the retry policy of a function, or of one run of it. The policy of a run has no filters and no Rand, as with
+// [Retry]: those of the function apply.
+//
+//	builder.MustFunc("charge", charge, builder.RetryPolicy(retry.Exponential(6, time.Second)))
+func RetryPolicy(p retry.Policy) RetryOption {
+	return Retry(func(current *retry.Policy) { *current = p })
+}
 
 func (o RetryOption) ofFunc(s *funcSpec) {
 	if o.change != nil {

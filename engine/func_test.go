@@ -192,6 +192,27 @@ func TestARunOverridesFieldByField(t *testing.T) {
 	}
 }
 
+// A whole policy replaces that of the function, or of one run.
+func TestAPolicyReplacesThatOfAFunctionOrARun(t *testing.T) {
+	c := newCharging(t, builder.RetryPolicy(retry.Constant(3, time.Minute)))
+	for _, q := range []struct {
+		opts []workflow.Option
+		want []time.Duration
+	}{
+		{nil, []time.Duration{time.Minute, time.Minute}},
+		{[]workflow.Option{builder.RetryPolicy(retry.Exponential(4, time.Second))}, []time.Duration{time.Second, 2 * time.Second, 4 * time.Second}},
+	} {
+		c.calls.at = nil
+		c.fails.Store(100)
+		_, err := c.Run(t.Context(), c.e, order{}, q.opts...)
+		require.NoError(t, err)
+		c.e.Advance(time.Hour)
+		require.Equal(t, q.want, c.calls.waits())
+	}
+	_, err := c.Run(t.Context(), c.e, order{}, builder.RetryPolicy(retry.Policy{}))
+	require.ErrorIs(t, err, retry.ErrInvalid)
+}
+
 // A change of the policy for one run is the run's own: it outlives the process, and a filter of the action still
 // counts.
 func TestARunsOwnPolicySurvivesACrash(t *testing.T) {
