@@ -228,20 +228,8 @@ func TestTheDashboardAsksForWhatIsServed(t *testing.T) {
 	served := regexp.MustCompile(`(?m)^(tasq_[a-z_]+)`).FindAllString(page.Body.String(), -1)
 	require.NotEmpty(t, served)
 
-	raw, err := os.ReadFile("grafana/tasq.json")
-	require.NoError(t, err)
-	var dashboard struct {
-		Title  string
-		Panels []struct {
-			Title   string
-			Type    string
-			Targets []struct{ Expr string }
-		}
-	}
-	require.NoError(t, json.Unmarshal(raw, &dashboard))
-	require.NotEmpty(t, dashboard.Title)
 	asked := 0
-	for _, p := range dashboard.Panels {
+	for _, p := range readDashboard(t) {
 		for _, target := range p.Targets {
 			for _, name := range regexp.MustCompile(`tasq_[a-z_]+`).FindAllString(target.Expr, -1) {
 				asked++
@@ -255,4 +243,23 @@ func TestTheDashboardAsksForWhatIsServed(t *testing.T) {
 		}
 	}
 	require.Greater(t, asked, 8)
+}
+
+// panel is a panel of the dashboard.
+type panel struct {
+	Title   string
+	Targets []struct{ Expr string }
+}
+
+func readDashboard(t *testing.T) []panel {
+	t.Helper()
+	raw, err := os.ReadFile("grafana/tasq.json")
+	require.NoError(t, err)
+	var dashboard struct {
+		Title  string
+		Panels []panel
+	}
+	require.NoError(t, json.Unmarshal(raw, &dashboard))
+	require.NotEmpty(t, dashboard.Title)
+	return dashboard.Panels
 }
