@@ -270,7 +270,7 @@ func TestAResumeTakesTheEndBack(t *testing.T) {
 	}
 	did, err := w.resume("")
 	require.NoError(t, err)
-	require.Equal(t, "call:work=canceled tell:tx=canceled a.1.2=initialized", did)
+	require.Equal(t, "call:work=canceled handler:tx=canceled a.1.2=initialized", did)
 	require.Equal(t, []string{"other"}, labels(w.live()))
 }
 
