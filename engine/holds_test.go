@@ -222,6 +222,28 @@ func TestACaseThatEndsHoldsNothing(t *testing.T) {
 	}, w)
 }
 
+// A run that is canceled while it waits for a worker enters the line of its lane when one is free. It does not keep the lane.
+func TestACanceledRunDoesNotHoldItsLane(t *testing.T) {
+	pay := builder.MustFunc("pay", func(_ context.Context, p payment) (int, error) {
+		<-time.After(time.Duration(p.N) * time.Millisecond)
+		return p.N, nil
+	}, builder.Holds(builder.TakesBy(limit.Resource("account", 1), 1, func(p payment) string { return p.Account })))
+	inBubble(t, engine.Config{Workers: 2}, func(t *testing.T, e *engine.Engine) {
+		startAll(t, e, pay, payment{"ada", 100}, payment{"bob", 50})
+		<-time.After(10 * time.Millisecond)
+		runs := startAll(t, e, pay, payment{"ada", 1}, payment{"ada", 2}) // they wait for a worker, and then for ada 100
+		_, err := e.Do(t.Context(), workflow.Cancel(runs[0].ID, nil))
+		require.NoError(t, err)
+		<-time.After(time.Hour)
+		status, err := runs[1].Status(t.Context(), e)
+		require.NoError(t, err)
+		require.Equal(t, workflow.RunCompleted, status.State)
+		r, err := e.Do(t.Context(), workflow.Limits())
+		require.NoError(t, err)
+		require.Zero(t, r.Limits[0].Used)
+	}, pay)
+}
+
 // A limit that is raised at run time admits more.
 func TestTheSlotsThatCasesHoldAreChanged(t *testing.T) {
 	var seen events

@@ -163,6 +163,20 @@ func (s *scheduler) checkHolds(name, key string, holds []quota.Hold) {
 	}()
 }
 
+// checkHoldsOf ends the holds of a job that did not start, if they are over. A job that is canceled while it waits for a worker
+// enters the line of the limit afterwards, when a worker is free; then its case gets a hold that no change will end. The lock is held.
+func (s *scheduler) checkHoldsOf(t *ticket) {
+	if t == nil {
+		return
+	}
+	for i := range t.Holds {
+		take := &t.Takes[i]
+		if h, known := s.limits.HoldOf(take.Limit, t.Holds[i].Case, t.Holds[i].Task); known {
+			s.checkHolds(take.Limit, take.Key, []quota.Hold{h})
+		}
+	}
+}
+
 // holdEnded reports whether a hold has ended. Without the definition of its workflow, this is only known if the case
 // has ended.
 func (d *Dispatcher) holdEnded(name string, h *quota.Hold) (over bool, err error) {

@@ -338,6 +338,9 @@ func (s *scheduler) endClaim(n entry, g *group, steps *journal, how outcome) {
 		s.leaveTurn(n.job)
 	}
 	s.limits.leave(n.ticket, how)
+	if how == notStarted {
+		s.checkHoldsOf(n.ticket)
+	}
 	more := len(n.queue.ready) > 0 || s.limits.readied || n.queue.lines.next(s.d.o.Now().UnixMicro()) != nil ||
 		s.d.o.MaxRunning > 0 && s.mostUrgent(nil, s.d.o.Now().UnixMicro()) != nil
 	s.mu.Unlock()
