@@ -187,7 +187,7 @@ func surviveRuns(t *testing.T, path string) {
 		require.Zero(t, unknown)
 		var left int
 		require.NoError(t, r.DB().QueryRowContext(t.Context(),
-			"SELECT count(*) FROM cases WHERE workflow = 'brief'").Scan(&left))
+			"SELECT count(*) FROM "+domain.Table(r.DB(), "cases")+" WHERE workflow = 'brief'").Scan(&left))
 		require.Zero(t, left)
 		require.NotContains(t, strings.Fields(string(lines)), "")
 		return nil
