@@ -363,6 +363,12 @@ func (g *Gate[T]) Change(to limit.Limit, keys map[string]limit.Limit) bool {
 	if def == nil || *def == to && maps.EqualFunc(g.keys[to.Name], keys, func(a *limit.Limit, b limit.Limit) bool { return *a == b }) {
 		return false
 	}
+	before := make(map[*line[T]]int64)
+	for at, l := range g.lines {
+		if at.limit == to.Name {
+			before[l] = l.def.N
+		}
+	}
 	*def = to
 	own := make(map[string]*limit.Limit, len(keys))
 	for key, l := range keys {
@@ -370,15 +376,10 @@ func (g *Gate[T]) Change(to limit.Limit, keys map[string]limit.Limit) bool {
 	}
 	g.keys[to.Name] = own
 	now := g.now()
-	for at, l := range g.lines {
-		if at.limit != to.Name {
-			continue
-		}
-		l.def = g.definition(at)
-		// The wait was computed from the old definition. A shared limit is ordered again at once, as the new one may
-		// have room.
-		if l.disarm(); l.share != nil {
-			l.share.next = 0
+	for l, n := range before {
+		l.def = g.definition(l.at)
+		if l.disarm(); l.share != nil { // the wait was computed from the old definition
+			g.redefined(l, n)
 		}
 		g.endReservations(l, now)
 		g.advance(l, now)

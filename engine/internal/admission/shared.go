@@ -269,6 +269,9 @@ func (g *Gate[T]) Settle(o Order[T], a quota.Answer, err error) {
 	case a.Grant.N > 0:
 		s.next, s.free, s.taken = 0, 0, a.Taken
 		g.addGrant(l, a.Grant, asked, now)
+		if l.def.N < o.Order.Limit.N { // lowered while the order was on its way
+			g.returnLeft(l)
+		}
 	// Nothing was granted, although something was asked for.
 	case o.Order.Least > 0:
 		s.taken, s.next, s.free = a.Taken, now+int64(pollAfter(a.Wait, slots)), 0
@@ -330,9 +333,27 @@ func (g *Gate[T]) returnUnused(l *line[T], fresh int64) {
 	if s.fresh != fresh || s.left == 0 || g.stopped {
 		return
 	}
-	if l.def.Algorithm == limit.Slots {
+	g.returnLeft(l)
+}
+
+// redefined has a line ordered again at once, as its new definition may have room. If the limit is lower than before, what was granted and no
+// job has taken is returned.
+func (g *Gate[T]) redefined(l *line[T], before int64) {
+	l.share.next = 0
+	if l.def.N < before {
+		g.returnLeft(l)
+	}
+}
+
+// returnLeft returns what no job has taken with the next order.
+func (g *Gate[T]) returnLeft(l *line[T]) {
+	s := l.share
+	switch {
+	case s.left == 0:
+		return
+	case l.def.Algorithm == limit.Slots:
 		s.left, s.dirty = 0, true
-	} else {
+	default:
 		// The next portion is as large as what was used of this one.
 		s.nextSize = s.portion.N - s.left
 		s.close()

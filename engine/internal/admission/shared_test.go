@@ -279,3 +279,40 @@ func (m *member) kill() {
 	m.gate.Stop()
 	m.mu.Unlock()
 }
+
+// What a lowered limit has granted before is returned, also if the grant was on its way: a limit that is set to 0 admits nothing.
+func TestALoweredLimitReturnsItsPortion(t *testing.T) {
+	for name, late := range map[string]bool{"granted before": false, "granted after": true} {
+		t.Run(name, func(t *testing.T) {
+			rate := limit.Rate("calls", 100, time.Minute, limit.SlidingWindow).Shared()
+			var mu sync.Mutex
+			var ready []int
+			g := admission.New(admission.Options[int]{
+				Lock: &mu, Clock: virtual.NewClock(), Limits: []limit.Limit{rate}, Before: func(a, b *int) bool { return *a < *b },
+				Ready: func(n int) { ready = append(ready, n) }, Wake: func() {}, Shared: func(limit.Limit) bool { return true }, Ask: func() {},
+			})
+			paused := rate
+			paused.N = 0
+			ticket := func(n int) *admission.Ticket[int] {
+				return &admission.Ticket[int]{Job: workitem.JobID{byte(n)}, Takes: []workitem.Take{{Limit: "calls", N: 1}}, Value: n}
+			}
+			first := ticket(1)
+			require.False(t, g.Enter(first))
+			orders := g.Orders(1)
+			require.Len(t, orders, 1)
+			if late {
+				require.True(t, g.Change(paused, nil))
+			}
+			g.Settle(orders[0], quota.Answer{Grant: limit.Grant{N: 3, Mark: 1}}, nil)
+			if !late {
+				require.Equal(t, []int{1}, ready)
+				require.True(t, g.Enter(first))
+				require.True(t, g.Change(paused, nil))
+			}
+			require.False(t, g.Enter(ticket(2)))
+			again := g.Orders(1)
+			require.Len(t, again, 1)
+			require.NotNil(t, again[0].Order.Back, "what is left is returned")
+		})
+	}
+}
