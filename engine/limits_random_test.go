@@ -260,7 +260,7 @@ func (w *limitWorld) do(c workflow.Command) error {
 // acquire acquires what a function takes, outside of jobs, and holds it for a while. It stops waiting after the patience of the operation, unless that is 0.
 func (w *limitWorld) acquire(op planOp) {
 	takes := slices.Clone(w.plan.Funcs[op.Func].Takes)
-	slices.SortStableFunc(takes, func(a, b planTake) int { return cmp.Compare(b.Mode, a.Mode) }) // the lease tells the key of the first
+	slices.SortStableFunc(takes, func(a, b planTake) int { return cmp.Compare(b.Mode, a.Mode) }) // the lease has the key of the first
 	var need []step.Take
 	for _, t := range takes {
 		if l := w.plan.Limits[t.Limit]; t.Mode == takeAny {

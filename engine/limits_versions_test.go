@@ -43,5 +43,5 @@ func TestAnEarlierDefinitionOfALimitIsNoChange(t *testing.T) {
 	inForce(next, 10, "a definition that the database does not know")
 	require.NoError(t, next.Close())
 	require.NoError(t, old.Close())
-	inForce(open(5), 5, "nobody else has it open")
+	inForce(open(5), 5, "no other engine is open")
 }

@@ -3,7 +3,6 @@ package cli_test
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -13,14 +12,11 @@ import (
 	"github.com/tasq-dev/tasq/builder"
 	"github.com/tasq-dev/tasq/cmd/tasq/internal/cli"
 	"github.com/tasq-dev/tasq/engine"
-	"github.com/tasq-dev/tasq/internal/pgtest"
 	"github.com/tasq-dev/tasq/internal/scenario"
 	"github.com/tasq-dev/tasq/internal/testsize"
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store"
-	"github.com/tasq-dev/tasq/store/postgres"
-	"github.com/tasq-dev/tasq/store/sqlite"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
@@ -84,16 +80,7 @@ func disable(t *testing.T, o store.Opener, id workitem.CaseID) {
 // look at the or-join uses its whole budget.
 func TestTheDoctorFindsStrandedCasesWithoutAProgram(t *testing.T) {
 	t.Parallel()
-	for name, open := range map[string]func(*testing.T) (store.Opener, string){
-		"file": func(t *testing.T) (store.Opener, string) {
-			path := filepath.Join(t.TempDir(), "a.db")
-			return sqlite.File(path), path
-		},
-		"postgres": func(t *testing.T) (store.Opener, string) {
-			dsn := pgtest.Database(t)
-			return postgres.Open(dsn), dsn
-		},
-	} {
+	for name, open := range bothStores {
 		if name != "file" && !testsize.Long() {
 			continue
 		}

@@ -66,19 +66,22 @@ func (p *watched) end() {
 	require.Empty(p.t, p.errs.String())
 }
 
+// bothStores make a database on each store, and return its opener and what -d names it by.
+var bothStores = map[string]func(*testing.T) (store.Opener, string){
+	"file": func(t *testing.T) (store.Opener, string) {
+		path := filepath.Join(t.TempDir(), "a.db")
+		return sqlite.File(path), path
+	},
+	"postgres": func(t *testing.T) (store.Opener, string) {
+		dsn := pgtest.Database(t)
+		return postgres.Open(dsn), dsn
+	},
+}
+
 // A list that is watched goes on with the rows that change, and with those that are listed no longer, while a program owns the database.
 func TestWatchedLists(t *testing.T) {
 	t.Parallel()
-	for name, open := range map[string]func(*testing.T) (store.Opener, string){
-		"file": func(t *testing.T) (store.Opener, string) {
-			path := filepath.Join(t.TempDir(), "a.db")
-			return sqlite.File(path), path
-		},
-		"postgres": func(t *testing.T) (store.Opener, string) {
-			dsn := pgtest.Database(t)
-			return postgres.Open(dsn), dsn
-		},
-	} {
+	for name, open := range bothStores {
 		t.Run(name, func(t *testing.T) {
 			opener, db := open(t)
 			w := article()
@@ -154,16 +157,7 @@ func TestWatchedCounts(t *testing.T) {
 // Entries of the journal are appended: those of a case, and those of people.
 func TestWatchedEntries(t *testing.T) {
 	t.Parallel()
-	for name, open := range map[string]func(*testing.T) (store.Opener, string){
-		"file": func(t *testing.T) (store.Opener, string) {
-			path := filepath.Join(t.TempDir(), "a.db")
-			return sqlite.File(path), path
-		},
-		"postgres": func(t *testing.T) (store.Opener, string) {
-			dsn := pgtest.Database(t)
-			return postgres.Open(dsn), dsn
-		},
-	} {
+	for name, open := range bothStores {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			opener, db := open(t)
