@@ -33,15 +33,16 @@ workflow bill
 
 // A search finds a text in inputs, outputs and failures, also one that is written with escapes, on each store, together with the other filters.
 func TestSearchInPayloads(t *testing.T) {
-	for name, open := range map[string]func() store.Opener{
-		"sqlite": func() store.Opener { return sqlite.Memory() }, "postgres": func() store.Opener { return postgres.Open(pgtest.Database(t)) },
+	for name, open := range map[string]func(t *testing.T) store.Opener{
+		"sqlite":   func(*testing.T) store.Opener { return sqlite.Memory() },
+		"postgres": func(t *testing.T) store.Opener { return postgres.Open(pgtest.Database(t)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			parsed, err := scenario.ParseNotation(net.Pos{}, billing)
 			require.NoError(t, err)
 			defs, _, err := scenario.Compile(parsed, nil)
 			require.NoError(t, err)
-			e := enginetest.Open(t, open(), engine.Config{}, defs[0])
+			e := enginetest.Open(t, open(t), engine.Config{}, defs[0])
 			ctx := t.Context()
 			var ids []workitem.CaseID
 			for _, input := range []string{`{"customer":"ada","cents":9007199254740993}`, `{"customer":"J\u00fcrgen \"J\""}`, `{"customer":"bob"}`} {

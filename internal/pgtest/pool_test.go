@@ -12,6 +12,7 @@ import (
 // What one test leaves in a database of a pool, the next one that has it does not meet: rows, numbers, tables, and a connection
 // that is about to write.
 func TestADatabaseOfAPoolIsEmptiedAndReused(t *testing.T) {
+	pgtest.Database(t) // skips without a server
 	made := 0
 	pool := pgtest.Pool{Schema: "app", Make: func(dsn string) error {
 		made++

@@ -271,7 +271,8 @@ func TestEveryFaultOfAFleetIsReported(t *testing.T) {
 		reports[f.rule] = true
 		t.Run(f.rule+"/"+f.name, func(t *testing.T) {
 			t.Parallel()
-			open := func(t *testing.T) store.Opener { return sharingOpener{prepared.Database(t), f.wrap} }
+			dsn := prepared.Database(t) // before the recorded check, which a skipped test would end like one without a problem
+			open := func(*testing.T) store.Opener { return sharingOpener{dsn, f.wrap} }
 			require.NotEmpty(t, storetest.FleetProblem(t, open, f.rule))
 		})
 	}
