@@ -1,6 +1,9 @@
 package postgres
 
-import "context"
+import (
+	"context"
+	"math"
+)
 
 // adopt declares engines dead, frees their jobs, notifies the other engines, and returns how many engines it declared
 // dead. Each step is safe to repeat, and the row of the dead engine is deleted last. If this engine crashes in between,
@@ -120,5 +123,17 @@ func terminate(c *conn, engine, began int64) error {
 		"l.classid::bigint << 32 | l.objid::bigint = hashtextextended('tasq commit ' || p.token || ' @', 0)) "+
 		"WHERE p.id = $1 AND (extract(epoch FROM CASE WHEN p.pid IS NULL THEN a.xact_start ELSE a.backend_start END) * 1000000)::bigint <= $2",
 		engine, began)
+	return err
+}
+
+// endLost ends the session of a connection that this engine has lost, after the next epoch has begun. A session that the server has not found to
+// be lost keeps its locks on cases until then, or until idle_in_transaction_session_timeout, and live engines wait for them. A process of the
+// server with the same number that is not the old session has done something since the new connection was made, or belongs to another role.
+func (s *Store) endLost(w *conn, pid uint32) error {
+	if s.pidOf(w) == nil {
+		return terminate(w, s.self, math.MaxInt64) // no transaction of w runs now, which would hold the same lock
+	}
+	_, err := w.run("SELECT pg_terminate_backend(a.pid) FROM pg_stat_activity a JOIN pg_stat_activity self ON self.pid = pg_backend_pid() "+
+		"WHERE a.pid = $1 AND a.pid <> self.pid AND a.usename = self.usename AND a.state_change < self.backend_start", int64(pid))
 	return err
 }

@@ -189,6 +189,8 @@ func (s *Store) resolve() error {
 //	                         - it commits: its entry is in the journal, and happened finds it
 //	                         - it rolls back: the entry is not there, and can no longer appear
 //	                         - it does not end within lock_timeout: terminate ends it, then the same
+//	endLost                  ends the old session, if the server does not know that the connection is lost: it may
+//	                         have locked cases before it came to the commit
 //	lostLast                 does the server lack an acknowledged entry of this engine, as a standby may?
 //	fencedOut                if the row was dead: a new number, and everything in memory is loaded again
 func (s *Store) rejoin(ctx context.Context) error {
@@ -203,19 +205,23 @@ func (s *Store) rejoin(ctx context.Context) error {
 	}
 	// The statement that raises the epoch is the fence: once it has committed, nothing can be committed with the old
 	// epoch.
+	lost := s.pid
 	live, err := s.nextEpoch(w)
 	if code(err) == lockNotAvailable { // a commit of the lost connection is still running, and has locked the row
 		if err = terminate(w, s.self, math.MaxInt64); err == nil {
 			live, err = s.nextEpoch(w)
 		}
 	}
+	if err == nil && live {
+		err = s.endLost(w, lost)
+	}
 	if err == nil && live && s.shared {
 		// A commit of unknown outcome may have assigned jobs to this engine that it does not know of.
-		lost := s.doubt
-		if !lost {
-			lost, err = s.lostLast(w)
+		unknown := s.doubt
+		if !unknown {
+			unknown, err = s.lostLast(w)
 		}
-		if lost && err == nil {
+		if unknown && err == nil {
 			live, err = false, s.giveUp(w)
 		}
 	}
