@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -32,9 +33,10 @@ type operation struct {
 	do workitem.Action
 }
 
-// observed is what an operation returned: whether the action was refused, or what the look found.
+// observed is what an operation returned: whether the action was refused, or what the look found. An action whose caller got no answer has
+// happened at some time after the call, or not at all, which is as if it happened after all others.
 type observed struct {
-	refused bool
+	refused, unknown bool
 	register
 }
 
@@ -65,7 +67,10 @@ var itemModel = porcupine.Model{
 			return out.register == now, now
 		}
 		to, allowed := workitem.Next(now.state, in.do)
-		if out.refused || !allowed {
+		switch {
+		case out.unknown && !allowed:
+			return true, now
+		case out.refused || !allowed && !out.unknown:
 			return out.refused && !allowed, now
 		}
 		if now.state = to; in.do == workitem.Start {
@@ -76,7 +81,7 @@ var itemModel = porcupine.Model{
 }
 
 // tallied is a workflow of one item, whose starts are counted in a table.
-func tallied(t *testing.T) (*builder.Workflow[int], *builder.TaskRef[int, int]) {
+func tallied(t *testing.T) *builder.Workflow[int] {
 	b := builder.New[int]("tallied")
 	work := builder.Task(b, "work", builder.Work[int, int]{Input: builder.CaseInput(b),
 		Start: func(ctx context.Context, it *activities.Item) error {
@@ -86,7 +91,7 @@ func tallied(t *testing.T) (*builder.Workflow[int], *builder.TaskRef[int, int]) 
 	b.Path(b.Start(), work, b.End())
 	w, err := b.Build()
 	require.NoError(t, err)
-	return w, work
+	return w
 }
 
 // Commands and looks of several callers, on one engine or on three, are as if they had happened one after the other, each between its
@@ -100,14 +105,14 @@ func TestCommandsAreLinearizable(t *testing.T) {
 			if name == "postgres" {
 				opener = postgres.Open(prepared.Database(t))
 			}
-			w, work := tallied(t)
+			w := tallied(t)
 			all := make([]*engine.Engine, engines)
 			for i := range all {
 				var err error
 				all[i], err = engine.Config{Logger: slog.New(slog.DiscardHandler)}.Open(t.Context(), opener, w)
 				require.NoError(t, err)
 			}
-			history := operations(t, all, w, work)
+			history := newLinear(t, all, w).operations(nil)
 			require.NoError(t, integrity.Check(t.Context(), all[0]))
 			for _, e := range all {
 				require.NoError(t, e.Close())
@@ -124,66 +129,92 @@ func TestCommandsAreLinearizable(t *testing.T) {
 	}
 }
 
-// operations has callers act on a few cases at once, and returns what each was asked and answered.
-func operations(t *testing.T, engines []*engine.Engine, w *builder.Workflow[int], work *builder.TaskRef[int, int]) []porcupine.Operation {
-	const cases, callers = 2, 6
+// linear are the cases that the operations of a history are about.
+type linear struct {
+	t       *testing.T
+	engines []*engine.Engine
+	began   time.Time
+	roots   [2]workitem.CaseID
+	items   [2]workitem.ID
+}
+
+func newLinear(t *testing.T, engines []*engine.Engine, w *builder.Workflow[int]) *linear {
+	l := &linear{t: t, engines: engines, began: time.Now()}
 	require.NoError(t, engines[0].Update(t.Context(), func(tx *engine.Tx) error {
 		_, err := tx.DB().ExecContext(t.Context(), "CREATE TABLE starts (id text NOT NULL)")
 		return err
 	}))
-	var roots [cases]workitem.CaseID
-	var items [cases]workitem.ID
-	for i := range cases {
+	for i := range l.roots {
 		var err error
-		roots[i], err = w.Start(t.Context(), engines[0], i)
+		l.roots[i], err = w.Start(t.Context(), engines[0], i)
 		require.NoError(t, err)
-		for row, err := range store.AllItems(t.Context(), engines[0], store.ItemFilter{Case: roots[i]}) {
+		for row, err := range store.AllItems(t.Context(), engines[0], store.ItemFilter{Case: l.roots[i]}) {
 			require.NoError(t, err)
-			items[i] = row.ID
+			l.items[i] = row.ID
 		}
 	}
-	began := time.Now()
+	return l
+}
+
+// operations has callers act on the cases at once, and returns what each was asked and answered. If a function is given, connections break:
+// it is called before each operation, and a caller may get no answer. Half of the actions have a key then, and are asked for until there is one.
+func (l *linear) operations(faults func()) []porcupine.Operation {
+	const callers = 6
 	histories := make([][]porcupine.Operation, callers)
 	errs := make([]error, callers)
 	var group sync.WaitGroup
 	for c := range callers {
 		group.Go(func() {
-			e, random := engines[c%len(engines)], rand.New(rand.NewPCG(uint64(c), 7))
-			for range testsize.Pick(8, 40, 400) {
-				in := operation{of: random.IntN(cases), do: []workitem.Action{0, workitem.Start, workitem.Reset}[random.IntN(3)]}
-				call := time.Since(began)
-				out, err := ask(t.Context(), e, in, roots[in.of], items[in.of])
-				if errors.Is(err, store.ErrConflict) {
-					continue // nothing happened
+			e, random := l.engines[c%len(l.engines)], rand.New(rand.NewPCG(uint64(c), 7))
+			for n := range testsize.Pick(8, 40, 400) {
+				in := operation{of: random.IntN(len(l.roots)), do: []workitem.Action{0, workitem.Start, workitem.Reset}[random.IntN(3)]}
+				var options []workflow.Option
+				if faults != nil {
+					faults()
 				}
-				if err != nil {
+				if faults != nil && n%2 == 0 {
+					options = append(options, workflow.Key(fmt.Sprint(c, " ", n)))
+				}
+				call := time.Since(l.began)
+				out, err := l.ask(e, in, options)
+				for err != nil && options != nil && in.do != 0 {
+					out, err = l.ask(e, in, options)
+				}
+				switch returned := int64(time.Since(l.began)); {
+				case errors.Is(err, store.ErrConflict): // nothing happened
+				case err != nil && faults == nil:
 					errs[c] = err
 					return
+				case err != nil && in.do == 0: // a look without an answer
+				case err != nil:
+					histories[c] = append(histories[c], porcupine.Operation{ClientId: c, Input: in, Call: int64(call), Output: observed{unknown: true},
+						Return: math.MaxInt64})
+				default:
+					histories[c] = append(histories[c], porcupine.Operation{ClientId: c, Input: in, Call: int64(call), Output: out, Return: returned})
 				}
-				histories[c] = append(histories[c], porcupine.Operation{ClientId: c, Input: in, Call: int64(call), Output: out,
-					Return: int64(time.Since(began))})
 			}
 		})
 	}
 	group.Wait()
-	require.NoError(t, errors.Join(errs...))
+	require.NoError(l.t, errors.Join(errs...))
 	return slices.Concat(histories...)
 }
 
 // ask does an operation.
-func ask(ctx context.Context, e *engine.Engine, in operation, root workitem.CaseID, item workitem.ID) (out observed, err error) {
+func (l *linear) ask(e *engine.Engine, in operation, options []workflow.Option) (out observed, err error) {
+	ctx, root := l.t.Context(), l.roots[in.of]
 	if in.do == 0 {
 		err = e.Update(ctx, func(tx *engine.Tx) error {
 			c, err := tx.Case(ctx, root)
 			if err != nil {
 				return err
 			}
-			out.state = c.Item(item).State
+			out.state = c.Item(l.items[in.of]).State
 			return tx.DB().QueryRowContext(ctx, "SELECT count(*) FROM starts WHERE id = $1", root.String()).Scan(&out.starts)
 		}, engine.Repeatable())
 		return out, err
 	}
-	_, err = e.Do(ctx, workflow.Act(item, in.do, nil))
+	_, err = e.Do(ctx, workflow.Act(l.items[in.of], in.do, nil, options...))
 	var refused *workitem.TransitionError
 	if out.refused = errors.As(err, &refused); out.refused {
 		err = nil

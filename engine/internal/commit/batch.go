@@ -76,24 +76,6 @@ func (w *Writer) settle(batch []*Request, err error) (separate []*Request) {
 	return separate
 }
 
-// isolate handles the requests of a transaction whose commit the database rejected. One of them is the cause; running
-// each again in a separate transaction shows which. A request that must not run twice gets the error.
-func (w *Writer) isolate(batch []*Request, err error) (separate []*Request) {
-	for _, r := range batch {
-		if r.err == nil {
-			w.trees.forget(r.tx)
-			if !r.Once {
-				r.endExtension(err)
-				separate = append(separate, r)
-				continue
-			}
-			r.err = refusedBy(err)
-		}
-		w.deliver(r)
-	}
-	return separate
-}
-
 // answerAll answers requests of a transaction that is over.
 func (w *Writer) answerAll(batch []*Request, err error) {
 	// The error may say that another process has the database now; all callers then get ErrClosed.
@@ -101,10 +83,16 @@ func (w *Writer) answerAll(batch []*Request, err error) {
 	if err == nil {
 		w.measure(batch)
 	}
+	undone := false
 	for _, r := range batch {
-		if err != nil && r.err == nil {
+		switch {
+		case err == nil:
+		case r.err == nil:
+			undone = undone || !r.Reads
 			r.err = refusedBy(err)
 			w.trees.forget(r.tx)
+		case r.isUnconfirmed(undone):
+			r.err = fmt.Errorf("%w; before that the request itself failed: %v", refusedBy(err), r.err)
 		}
 		w.deliver(r)
 	}
@@ -196,10 +184,16 @@ func (w *Writer) transact(batch []*Request, more bool) ([]*Request, error) {
 func (w *Writer) answerLast(batch []*Request) (kept []*Request, victim *Request) {
 	last := len(batch) - 1
 	failed := batch[last]
+	undone := false
 	for _, r := range batch[:last] {
+		unconfirmed := r.isUnconfirmed(undone)
+		undone = undone || r.err == nil && !r.Reads
 		w.trees.forget(r.tx)
 		r.endExtension(store.ErrUndone)
 		if r.Once { // it has failed: a successful one would be the last of its transaction
+			if unconfirmed {
+				r.err = repeat(r.err)
+			}
 			w.deliver(r)
 		} else {
 			kept = append(kept, r)

@@ -50,7 +50,9 @@ func (w *Writer) splitStale(batch []*Request, err error) (again, separate []*Req
 		w.o.Fenced()
 	}
 	repeated := w.conflicts.note(stale.Roots, w.o.Now())
+	changed, undone := make(map[workitem.CaseID]bool, len(stale.Roots)), false
 	for _, root := range stale.Roots {
+		changed[root] = true
 		w.trees.evict(root)
 	}
 	for _, r := range batch {
@@ -61,7 +63,12 @@ func (w *Writer) splitStale(batch []*Request, err error) (again, separate []*Req
 		w.trees.forget(r.tx)
 		r.endExtension(err)
 		r.tries++
+		unconfirmed := r.isUnconfirmed(undone) && (undone || r.tx.openedAny(changed))
+		undone = undone || r.err == nil && !r.Reads
 		switch {
+		case r.Once && unconfirmed:
+			r.err = repeat(r.err)
+			w.deliver(r)
 		case r.Once && r.err != nil:
 			w.deliver(r)
 		case r.Once:

@@ -17,6 +17,8 @@
 //	the database refuses the commit, since a constraint of the user's own tables is checked then:
 //	                             A, B and C run again, each in its own transaction
 //	the commit fails otherwise   all fail, and their trees are evicted
+//
+// If B fails because of what A did, and A is not committed, then B does not get its own error; see unconfirmed.go.
 package commit
 
 import (
