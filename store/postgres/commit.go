@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -143,7 +142,9 @@ func (tx *transaction) commit() error {
 		// A separate round trip: the user's deferred triggers and constraints run in COMMIT, and their errors must not
 		// be taken for those of the batch. Like every statement of the writer it does not use the context of a caller,
 		// since canceling a context closes the connection.
-		err = tx.w.exec(context.Background(), "COMMIT")
+		if err = tx.w.exec(context.Background(), "COMMIT"); err != nil {
+			return tx.ownOutcome(err)
+		}
 	}
 	if err == nil {
 		tx.s.deltas++
@@ -181,18 +182,7 @@ func (tx *transaction) outcome(err error, at int) error {
 	case !tx.w.gone():
 		return tx.s.db.refusal(err)
 	}
-	// resolve may give this engine another number, but the entry carries the one that it was written with.
-	before := tx.s.self
-	if again := tx.s.resolve(); again != nil {
-		tx.s.doubt = true
-		return tx.s.db.at("%w: the connection was lost in the commit, and whether that happened could not be found out, so look before you "+
-			"repeat it, or repeat it with an idempotency key: %w (%w)", store.ErrUnavailable, err, again)
-	}
-	if happened, failed := tx.happened(before); failed != nil || !happened {
-		return tx.s.db.at("%w: the connection was lost, and nothing of this happened: %w", store.ErrUnavailable, cmp.Or(failed, err))
-	}
-	tx.s.log.Warn("the connection was lost in a commit, which happened", "database", tx.s.db.name, "error", err)
-	return nil
+	return tx.lost(err, false)
 }
 
 // happened reports whether a commit whose connection was lost is in the database. The old session is fenced, so the

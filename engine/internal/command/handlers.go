@@ -85,6 +85,7 @@ var errCaseRemoved = errors.New("the run was removed by a completion handler bef
 // callInTx calls a handler in the transaction. If it fails, only its own effects are rolled back, and a job calls it
 // later.
 func (x *Executor) callInTx(tx *commit.Tx, u *commit.TreeWrite, d *workflow.Definition, c activities.CaseInfo, t workflow.HandlerCall) error {
+	tx.CallsHandler()
 	err := tx.Savepoint(func() error { return x.callHandler(tx, d, c, t) })
 	switch {
 	case err == nil:

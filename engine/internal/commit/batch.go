@@ -63,8 +63,10 @@ func (w *Writer) settle(batch []*Request, err error) (separate []*Request) {
 			var locks []*Request
 			batch, locks = w.splitStale(batch, err)
 			separate, err = append(separate, locks...), nil
-		case errors.Is(err, store.ErrRefused) && len(batch) > 1:
+		case isOfOneRequest(err) && len(batch) > 1:
 			return append(separate, w.isolate(batch, err)...)
+		case isOfOneRequest(err):
+			return append(separate, w.settleAlone(batch, err)...)
 		default:
 			w.answerAll(batch, err)
 			return separate
@@ -318,15 +320,6 @@ func (r *Request) endExtension(err error) {
 	}
 }
 
-// deferHandlers reports whether a failed request must be run again with its completion handlers called by jobs.
-func (r *Request) deferHandlers() bool {
-	if r.Once || r.deferred || !errors.Is(r.err, ErrDefer) {
-		return false
-	}
-	r.deferred = true
-	return true
-}
-
 // detached returns the context of a command that has begun. It does not end with that of the caller, so that the
 // command is executed completely.
 func detached(ctx context.Context) context.Context {
@@ -342,9 +335,14 @@ func (tx *Tx) try(run func(*Tx) error) error {
 		if err := run(tx); err != nil {
 			return err
 		}
-		return tx.append()
+		err := tx.append()
+		tx.ran = err == nil
+		return err
 	})
 	if err != nil {
+		if tx.ran { // a deferred constraint failed after the changes were appended, which the trees can no longer undo
+			tx.w.trees.forget(tx)
+		}
 		tx.Rollback()
 	}
 	return err

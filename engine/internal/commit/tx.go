@@ -40,6 +40,8 @@ type Tx struct {
 
 	savepoints []savepoint // the open ones, the outermost first
 	deferred   bool        // completion handlers are called by jobs
+	handled    bool        // a completion handler was called
+	ran        bool        // the function of the request has succeeded
 
 	size Size // of what was appended, if it is measured
 }

@@ -1,0 +1,47 @@
+package postgres
+
+import "github.com/tasq-dev/tasq/store"
+
+// lost returns the error of a commit whose connection was lost; nil if it happened nevertheless. With own, SQL of the user ran in it.
+func (tx *transaction) lost(err error, own bool) error {
+	// resolve may give this engine another number, but the entry carries the one that it was written with.
+	before := tx.s.self
+	if again := tx.s.resolve(); again != nil {
+		tx.s.doubt = true
+		return tx.s.db.at("%w: the connection was lost in the commit, and whether that happened could not be found out, so look before you "+
+			"repeat it, or repeat it with an idempotency key: %w (%w)", store.ErrUnavailable, err, again)
+	}
+	happened, failed := tx.happened(before)
+	switch {
+	case failed != nil:
+		return tx.s.db.at("%w: the connection was lost, and nothing of this happened: %w", store.ErrUnavailable, failed)
+	case !happened && own:
+		return tx.s.db.at("%w: nothing of this happened: %w: %w", store.ErrUnavailable, store.ErrDisconnected, err)
+	case !happened:
+		return tx.s.db.at("%w: the connection was lost, and nothing of this happened: %w", store.ErrUnavailable, err)
+	}
+	tx.s.log.Warn("the connection was lost in a commit, which happened", "database", tx.s.db.name, "error", err)
+	return nil
+}
+
+// ownOutcome is outcome for a COMMIT that runs deferred triggers and constraints of the user. They were checked at the end of each command, but
+// can fail in the commit nevertheless: the commands of a batch together, or rows of another program that has committed meanwhile, may violate what
+// each of them did not.
+//
+//	a trigger raises an error of its own      ErrRefused: the engine runs each command in a transaction of its own
+//	a trigger ends the connection             ErrDisconnected: likewise, and a command that does it again and again fails
+//	the server is out of space, or stops      as without SQL of the user
+func (tx *transaction) ownOutcome(err error) error {
+	switch c := code(err); {
+	case tx.w.gone():
+		return tx.lost(err, true)
+	case c == serializationFailure, c == deadlockDetected:
+		return tx.staleError(nil, err)
+	case len(c) == 5 && !ofServer[c[:2]]:
+		return tx.s.db.at("%w: %w", store.ErrRefused, err)
+	}
+	return err
+}
+
+// ofServer are the classes of errors whose cause is the state of the server, and not the data.
+var ofServer = map[string]bool{"08": true, "25": true, "40": true, "53": true, "55": true, "57": true, "58": true, "XX": true}
