@@ -12,7 +12,7 @@ import (
 const (
 	// PageSize is the maximum number of root cases removed in one transaction, so that other commands do not wait long
 	// for it.
-	PageSize = 256
+	PageSize = 64
 
 	// RetryAfter is the wait before a case is tried again that could not be removed although the store works.
 	RetryAfter = time.Minute
