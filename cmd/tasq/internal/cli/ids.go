@@ -208,30 +208,6 @@ func ambiguous(word, why string, found []candidate) error {
 	return usagef("%s is ambiguous: %s:%s%s", word, why, strings.Join(lines, ""), more)
 }
 
-// shortID returns the shortest form of an id that distinguishes it from all others of its kind, by whole parts.
-func shortID[T any](ctx context.Context, r store.Finder, kind idKind, id workitem.Key[T]) (string, error) {
-	if id.IsZero() {
-		return "", nil
-	}
-	text := id.String()
-	n := 1
-	for _, desc := range []bool{false, true} {
-		next, err := kind.page(ctx, r, store.Page{After: text, Desc: desc, Limit: 1})
-		if err != nil {
-			return text, err
-		}
-		if len(next) > 0 {
-			n = max(n, 1+same(text, next[0].id))
-		}
-	}
-	for _, whole := range idParts {
-		if n <= whole {
-			return text[:whole], nil
-		}
-	}
-	return text, nil
-}
-
 // same returns the length of the common prefix of two texts.
 func same(a, b string) int {
 	n := 0

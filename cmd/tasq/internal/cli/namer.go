@@ -14,7 +14,19 @@ type namer struct {
 	r     store.Reader
 	cases map[workitem.CaseID]string // short ids
 	paths map[workitem.CaseID]string // of cases, with a trailing slash
+	near  map[string]*neighbours     // by the kind of ids
 	err   error
+}
+
+// maxNames bounds the names in memory: a list may have as many rows as the database.
+const maxNames = 10_000
+
+// keep adds a name to a map.
+func keep(names *map[workitem.CaseID]string, id workitem.CaseID, name string) {
+	if *names == nil || len(*names) >= maxNames {
+		*names = make(map[workitem.CaseID]string)
+	}
+	(*names)[id] = name
 }
 
 func (n *namer) item(id workitem.ID) string { return short(n, itemIDs, id) }
@@ -27,20 +39,25 @@ func (n *namer) event(id workitem.MessageID) string { return short(n, eventIDs, 
 func (n *namer) of(id workitem.CaseID) string {
 	text, known := n.cases[id]
 	if !known {
-		if n.cases == nil {
-			n.cases = make(map[workitem.CaseID]string)
-		}
 		text = short(n, caseIDs, id)
-		n.cases[id] = text
+		keep(&n.cases, id, text)
 	}
 	return text
 }
 
 func short[T any](n *namer, kind idKind, id workitem.Key[T]) string {
-	if n.err != nil {
+	if n.err != nil || id.IsZero() {
 		return ""
 	}
-	text, err := shortID(n.ctx, n.r, kind, id)
+	near := n.near[kind.what]
+	if near == nil {
+		if n.near == nil {
+			n.near = make(map[string]*neighbours)
+		}
+		near = new(neighbours)
+		n.near[kind.what] = near
+	}
+	text, err := near.short(n.ctx, n.r, kind, id.String())
 	n.err = err
 	return text
 }
@@ -59,9 +76,6 @@ func (n *namer) prefix(id workitem.CaseID) string {
 	if known || n.err != nil {
 		return text
 	}
-	if n.paths == nil {
-		n.paths = make(map[workitem.CaseID]string)
-	}
 	var found []*state.Case
 	found, n.err = n.r.Cases(n.ctx, store.CaseFilter{ID: id})
 	switch {
@@ -71,6 +85,6 @@ func (n *namer) prefix(id workitem.CaseID) string {
 	default:
 		text = n.prefix(found[0].Parent) + found[0].Label() + "/"
 	}
-	n.paths[id] = text
+	keep(&n.paths, id, text)
 	return text
 }
