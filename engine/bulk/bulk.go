@@ -29,8 +29,15 @@ import (
 // Name is the name of the workflow, and of the queue of its jobs.
 const Name = "tasq-bulk"
 
-// MaxTargets is the maximum number of targets of one action.
-const MaxTargets = 100_000
+// MaxTargets is the maximum number of targets of one action. They are in the input of its case, which may have domain.MaxSize bytes: a
+// payload or a reason leaves less room. Start several actions for more targets.
+const MaxTargets = 25_000
+
+// maxRefused is the maximum number of refusals in a result, and maxText that of bytes of their errors.
+const (
+	maxRefused = 1000
+	maxText    = 128 << 10
+)
 
 // Action is the command that is sent for each target.
 type Action struct {
@@ -50,7 +57,18 @@ type Input struct {
 // Result is the result of an action.
 type Result struct {
 	Done    int       `json:"done"`              // targets whose command succeeded
-	Refused []Refusal `json:"refused,omitempty"` // the others
+	Refused []Refusal `json:"refused,omitempty"` // the others, or the first of them, at most 1000: [InfoOf] has all
+	More    int       `json:"more,omitempty"`    // refused targets that are not in Refused
+	text    int       // bytes of errors so far
+}
+
+// refuse adds a refusal. The result of a function may have domain.MaxSize bytes, which the texts of 25,000 would exceed.
+func (r *Result) refuse(one Refusal) {
+	if r.text += len(one.Error); r.text > maxText || len(r.Refused) == maxRefused {
+		r.More++
+		return
+	}
+	r.Refused = append(r.Refused, one)
 }
 
 // Refusal is a target whose command failed.
@@ -110,7 +128,7 @@ func check(a Action, targets []string) error {
 	case len(targets) == 0:
 		return errors.New("no targets to repair: give at least one")
 	case len(targets) > MaxTargets:
-		return fmt.Errorf("%d targets are too many for one action: give at most %d", len(targets), MaxTargets)
+		return fmt.Errorf("%d targets are too many for one action: give at most %d, and the others to further actions", len(targets), MaxTargets)
 	}
 	for _, target := range targets {
 		if _, err := a.Command(target, ""); err != nil {
@@ -183,7 +201,7 @@ func (b *Bulk) run(ctx context.Context, in Input) (Result, error) {
 		case o.Code == "":
 			result.Done++
 		default:
-			result.Refused = append(result.Refused, Refusal{target, o.Code, o.Error})
+			result.refuse(Refusal{target, o.Code, o.Error})
 		}
 	}
 	return result, nil

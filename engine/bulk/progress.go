@@ -46,7 +46,7 @@ func InfoOf(ctx context.Context, v store.Viewer, id workitem.CaseID) (i *Info, e
 		case found[0].Workflow != Name:
 			return fmt.Errorf("case %s is of workflow %s, and no bulk action: %w", id, found[0].Workflow, store.ErrNotFound)
 		}
-		i, err = infoOf(ctx, r, found[0])
+		i, err = infoOf(ctx, r, found[0], true)
 		return err
 	})
 	return i, err
@@ -60,7 +60,7 @@ func List(ctx context.Context, r store.Reader, p store.Page) ([]*Info, error) {
 	}
 	var all []*Info
 	for _, c := range found {
-		i, err := infoOf(ctx, r, c)
+		i, err := infoOf(ctx, r, c, false)
 		if err != nil {
 			return nil, err
 		}
@@ -70,7 +70,8 @@ func List(ctx context.Context, r store.Reader, p store.Page) ([]*Info, error) {
 	return all, nil
 }
 
-func infoOf(ctx context.Context, r store.Reader, c *state.Case) (*Info, error) {
+// infoOf returns an action, with all refusals if they are wanted.
+func infoOf(ctx context.Context, r store.Reader, c *state.Case, refusals bool) (*Info, error) {
 	var in Input
 	if err := json.Unmarshal(c.Input, &in); err != nil {
 		return nil, fmt.Errorf("the input of the bulk action %s: %w", c.ID, err)
@@ -84,8 +85,11 @@ func infoOf(ctx context.Context, r store.Reader, c *state.Case) (*Info, error) {
 		if err := json.Unmarshal(c.Output, &result); err != nil {
 			return nil, fmt.Errorf("the result of the bulk action %s: %w", c.ID, err)
 		}
-		i.Done, i.Refused, i.Refusals = result.Done, len(result.Refused), result.Refused
-		return i, nil
+		i.Done, i.Refused, i.Refusals = result.Done, len(result.Refused)+result.More, result.Refused
+		if result.More == 0 || !refusals {
+			return i, nil
+		}
+		i.Done, i.Refusals = 0, nil
 	}
 	answers, err := answersOf(ctx, r, c.ID)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 
 	"github.com/tasq-dev/tasq/builder"
 	"github.com/tasq-dev/tasq/engine"
@@ -28,27 +29,43 @@ func (a *app) many(ctx context.Context, q *asking, targets []string, what string
 	if q.queue {
 		return o.leaveAll(ctx, action, targets)
 	}
-	result, err := o.bulk(ctx, func(ctx context.Context, b *bulk.Bulk, e workflow.Doer) (bulkRun, error) {
-		return b.Start(ctx, e, action, targets)
+	result, err := inParts(targets, bulk.MaxTargets, func(part []string) (bulk.Result, error) {
+		one, err := o.bulk(ctx, func(ctx context.Context, b *bulk.Bulk, e workflow.Doer) (bulkRun, error) {
+			return b.Start(ctx, e, action, part)
+		})
+		if errors.Is(err, store.ErrOwned) {
+			one, err = o.atOwner(ctx, q, action, part)
+		}
+		for _, r := range one.Refused {
+			a.remark("%s: %s", r.Target, r.Error)
+		}
+		return one, err
 	})
-	if errors.Is(err, store.ErrOwned) {
-		result, err = o.atOwner(ctx, q, action, targets)
-	}
 	if err != nil {
 		return err
 	}
-	for _, r := range result.Refused {
-		a.remark("%s: %s", r.Target, r.Error)
-	}
+	refused := len(result.Refused) + result.More
 	if a.output == "json" {
 		err = a.object(result)
 	} else {
-		err = a.say("%s done, %d refused", printable.Plural(result.Done, what), len(result.Refused))
+		err = a.say("%s done, %d refused", printable.Plural(result.Done, what), refused)
 	}
-	if err == nil && len(result.Refused) > 0 {
+	if err == nil && refused > 0 {
 		err = &exitError{ExitRefused, errors.New("")}
 	}
 	return err
+}
+
+// inParts acts on targets in as many actions as it takes, one after the other, and returns their results together. It stops at the first error.
+func inParts(targets []string, most int, act func([]string) (bulk.Result, error)) (all bulk.Result, err error) {
+	for part := range slices.Chunk(targets, most) {
+		one, err := act(part)
+		all = bulk.Result{Done: all.Done + one.Done, Refused: append(all.Refused, one.Refused...), More: all.More + one.More}
+		if err != nil {
+			return all, err
+		}
+	}
+	return all, nil
 }
 
 // bulkRun is the handle of a bulk action.

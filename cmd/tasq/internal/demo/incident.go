@@ -263,7 +263,7 @@ func (d *incidents) retry(ctx context.Context) error {
 		return err
 	}
 	result, err := run.Result(ctx, d.engine)
-	fmt.Fprintf(d.out, "%s done, %d refused\n", printable.Plural(result.Done, "incident"), len(result.Refused))
+	fmt.Fprintf(d.out, "%s done, %d refused\n", printable.Plural(result.Done, "incident"), len(result.Refused)+result.More)
 	return err
 }
 
