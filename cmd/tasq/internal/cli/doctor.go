@@ -90,9 +90,11 @@ type late struct {
 func (a *app) examine(ctx context.Context, m *meter) error {
 	var f findings
 	err := a.withStore(ctx, func(s store.Store) error {
+		m.doing("the database checks its own pages and indexes, which has no progress")
 		if err := s.View(ctx, func(r store.Reader) error { return f.look(ctx, r) }); err != nil {
 			return err
 		}
+		m.doing("looking for rows without a case")
 		report, err := integrity.Inspect(ctx, s, m.checked)
 		f.Cases, f.Entries, f.More = report.Cases, report.Entries, report.More
 		for _, b := range report.Breaches {
@@ -154,7 +156,7 @@ func (f *findings) look(ctx context.Context, r store.Reader) error {
 	list, err := schedules.List(ctx, store.ViewerOf(r))
 	names := make(map[workitem.CaseID]string, len(list))
 	for _, i := range list {
-		names[i.Case] = "of schedule " + i.Schedule.Name
+		names[i.Case] = "of schedule " + i.Schedule.Name + ", which starts " + i.Start.Workflow
 	}
 	for _, j := range jobs {
 		limits, err := waitsForLimits(ctx, r, j)
@@ -228,6 +230,15 @@ func (m *meter) show(what string, done, of int64, unit string) {
 	}
 	m.last, m.shown = done*100/of, true
 	fmt.Fprintf(m.w, "\r\x1b[K%s %d of %d %s (%d %%)", what, done, of, unit, m.last)
+}
+
+// doing shows what is being done while there is no number for it.
+func (m *meter) doing(what string) {
+	if m.w == nil {
+		return
+	}
+	m.last, m.shown = -1, true
+	fmt.Fprintf(m.w, "\r\x1b[K%s ...", what)
 }
 
 func (m *meter) checked(p integrity.Progress) { m.show("checked", p.Entries, p.Of, "journal entries") }

@@ -263,7 +263,7 @@ func TestDoctorNamesOverdueSchedules(t *testing.T) {
 	require.NoError(t, e.Close())
 	code, out, errs := tasq(t, db, "doctor")
 	require.Zero(t, code, errs)
-	require.Contains(t, out, "of schedule morning")
+	require.Contains(t, out, "of schedule morning, which starts digest)")
 	code, out, errs = tasq(t, db, "schedules", "-o", "json")
 	require.Zero(t, code, errs)
 	require.Contains(t, out, `"overdue_since":"2020-01-01T`)
