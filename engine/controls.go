@@ -205,6 +205,8 @@ func (c *controls) Control(tx *commit.Tx, cmd *workflow.Command) (result workflo
 	case workflow.KindDefinitions:
 		result.Loaded = &workflow.Loaded{Opened: c.e.opened, Fingerprints: c.e.fingerprints()}
 		return result, true, nil
+	case workflow.KindDryRun:
+		result.Preview, err = c.dryRun(tx, cmd)
 	case workflow.KindPause, workflow.KindUnpause, workflow.KindSetWorkers, workflow.KindForgetWorkers:
 		err = c.setQueue(tx, cmd)
 	case workflow.KindSuspendWorkflow, workflow.KindResumeWorkflow:

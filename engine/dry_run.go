@@ -47,14 +47,32 @@ type PreviewTree struct {
 // command would return.
 func (e *Engine) DryRun(ctx context.Context, c workflow.Command) (p Preview, err error) {
 	err = e.writer.Submit(ctx, &commit.Request{Run: func(tx *commit.Tx) error {
+		if p, err = e.tryIn(tx, &c); err != nil {
+			return err
+		}
+		return errDryRun
+	}})
+	if errors.Is(err, errDryRun) {
+		return p, nil
+	}
+	return Preview{}, err
+}
+
+// tryIn executes a command in a transaction, rolls it back alone, and returns what it did.
+func (e *Engine) tryIn(tx *commit.Tx, c *workflow.Command) (p Preview, err error) {
+	earlier := make(map[*commit.TreeWrite]int) // changes of the same transaction
+	for u, changes := range tx.Changed() {
+		earlier[u] = len(changes)
+	}
+	err = tx.Savepoint(func() error {
 		p = Preview{}
-		name, before := settingOf(&c), json.RawMessage(nil)
+		name, before := settingOf(c), json.RawMessage(nil)
 		if name != "" {
 			if before, err = tx.Store().Setting(tx.Context(), name); err != nil {
 				return err
 			}
 		}
-		if p.Result, err = e.controls.try(func() (workflow.Result, error) { return e.commands.Execute(tx, &c) }); err != nil {
+		if p.Result, err = e.controls.try(func() (workflow.Result, error) { return e.commands.Execute(tx, c) }); err != nil {
 			return err
 		}
 		if name != "" {
@@ -67,12 +85,12 @@ func (e *Engine) DryRun(ctx context.Context, c workflow.Command) (p Preview, err
 			}
 		}
 		for u, changes := range tx.Changed() {
-			if len(changes) > 0 {
+			if changes = changes[earlier[u]:]; len(changes) > 0 {
 				p.Trees = append(p.Trees, PreviewTree{snapshot(u.Tree), slices.Clone(changes)})
 			}
 		}
 		return errDryRun
-	}})
+	})
 	if errors.Is(err, errDryRun) {
 		return p, nil
 	}

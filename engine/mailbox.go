@@ -137,6 +137,9 @@ var errMiddlewareExited = fmt.Errorf("%w: a middleware of Config.Wrap ended its 
 // opened with, but that the database has: another program may execute it.
 func (x executor) leaveToOther(ctx context.Context, left store.Request) (bool, error) {
 	c, err := workflow.Decode(left.Command)
+	if err == nil {
+		c, err = c.Tried()
+	}
 	if err != nil || c.Kind != workflow.KindStart || x.e.definitions.Named(c.Workflow) != nil || !c.WaitForOwner && x.e.fleet == nil {
 		return false, nil // if it cannot be decoded, it is refused
 	}
@@ -186,7 +189,10 @@ func (e *Engine) serve(tx *commit.Tx, s *mailCommand) error {
 	s.result, s.refused = workflow.Result{}, nil
 	if err == nil {
 		var lacks *NotLoadedError
-		err = e.commands.NotLoaded(tx, &c)
+		var about workflow.Command
+		if about, err = c.Tried(); err == nil {
+			err = e.commands.NotLoaded(tx, &about)
+		}
 		if errors.As(err, &lacks) && (c.WaitForOwner || e.otherEngineHas(tx.Context(), lacks.Fingerprint)) {
 			// Without an answer the request stays in the inbox, for the program that has the definition.
 			tx.Rollback()

@@ -98,6 +98,7 @@ var forms = map[Kind]form{
 	KindLimitWaits:    {[]*field{caseField}, nil},
 	KindQueues:        {nil, nil},
 	KindDefinitions:   {nil, nil},
+	KindDryRun:        {[]*field{payloadField}, nil},
 	KindPause:         {nil, []*field{queueField, queueKeyField, reasonField}},
 	KindUnpause:       {nil, []*field{queueField, queueKeyField, reasonField}},
 	KindSetWorkers:    {nil, []*field{queueField, numberField, reasonField}},

@@ -58,6 +58,7 @@ const (
 	KindForgetWorkers   Kind = "forget-workers"   // have as many jobs of Queue run at a time as the programs say
 	KindRedrive         Kind = "redrive"          // start the original of the dead letter Case again
 	KindSkip            Kind = "skip"             // complete Item with Payload as its output, without its work
+	KindDryRun          Kind = "dry-run"          // tell what the command in Payload would do, and do nothing
 )
 
 // Command is a request to change something. The functions of this package (Start, Act, Cancel and so on) and the typed
@@ -142,6 +143,8 @@ type Result struct {
 	Queues []QueueInfo `json:"queues,omitempty"` // that were listed
 	Waits  []LimitWait `json:"waits,omitempty"`  // that were listed
 	Loaded *Loaded     `json:"loaded,omitempty"` // the definitions that were listed
+
+	Preview *Preview `json:"preview,omitempty"` // of a dry run; nil for other commands
 }
 
 // Start starts a case of a workflow. The result has its id.

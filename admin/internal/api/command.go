@@ -39,6 +39,10 @@ func (a *API) command(w http.ResponseWriter, r *http.Request) {
 		Problem(w, err)
 		return
 	}
+	if c.Kind == workflow.KindDryRun { // its answer has what the user may not see, in another form
+		Problem(w, fmt.Errorf("%w: send the command itself, with \"dryRun\": true", workflow.ErrBadCommand))
+		return
+	}
 	if !allow(w, u, string(c.Kind), access.TargetOf(&c)) {
 		return
 	}

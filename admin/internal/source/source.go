@@ -71,6 +71,19 @@ func (b *reading) Now() time.Time { return b.clock.Now() }
 
 func (b *reading) Here() why.Here { return why.Here{} }
 
+// DryRun implements Previewer: the owner of the database tries the command.
+func (b *reading) DryRun(ctx context.Context, c workflow.Command) (p engine.Preview, err error) {
+	result, err := b.Do(ctx, workflow.DryRun(c))
+	if err != nil {
+		return p, err
+	}
+	err = b.View(ctx, func(r store.Reader) error {
+		p, err = engine.ReadPreview(ctx, r, result.Preview)
+		return err
+	})
+	return p, err
+}
+
 func (b *reading) Do(ctx context.Context, c workflow.Command) (workflow.Result, error) {
 	if b.post == nil {
 		return workflow.Result{}, fmt.Errorf("the database is open for reading only: %w", store.ErrReadOnly)

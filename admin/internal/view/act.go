@@ -8,17 +8,13 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 
 	"github.com/tasq-dev/tasq/admin/internal/access"
 	"github.com/tasq-dev/tasq/admin/internal/api"
 	"github.com/tasq-dev/tasq/admin/internal/mask"
 	"github.com/tasq-dev/tasq/admin/internal/source"
-	"github.com/tasq-dev/tasq/engine"
-	"github.com/tasq-dev/tasq/internal/describe"
 	"github.com/tasq-dev/tasq/internal/printable"
-	"github.com/tasq-dev/tasq/internal/record"
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
@@ -214,10 +210,7 @@ func (s *Site) showForm(w http.ResponseWriter, r *http.Request, status int, prob
 	p.Checks, p.Preview = a.checks && previews, preview
 	if problem == nil && a.shows {
 		if c, err := a.command(url.Values{a.target: {id}}, ""); err == nil {
-			p.Preview, err = s.preview(r, c)
-			if err != nil {
-				p.Preview = []string{"Nothing: it would be rejected. " + err.Error()}
-			}
+			p.Preview = s.shownPreview(r, c)
 		}
 	}
 	s.answer(w, r, &Page{Title: a.title, Status: status, Parts: []Part{{ID: "act", Template: "act", Data: p}}})
@@ -328,62 +321,6 @@ func (p *actPage) places(ctx context.Context, v store.Reader, id workitem.CaseID
 		}
 	}
 	return nil
-}
-
-// maxPreview bounds the number of changes in a preview.
-const maxPreview = 20
-
-// checkedForm answers with the form of a command and a preview of its changes.
-func (s *Site) checkedForm(w http.ResponseWriter, r *http.Request, a *action, c workflow.Command) {
-	if !a.checks {
-		s.say(w, r, http.StatusBadRequest, "This command has no check", "")
-		return
-	}
-	c.Key = "" // the dry run must not use up the key
-	preview, err := s.preview(r, c)
-	if err != nil {
-		s.refusedForm(w, r, err)
-		return
-	}
-	s.showForm(w, r, http.StatusOK, nil, preview...)
-}
-
-// preview describes what the command would change, if the backend supports that.
-func (s *Site) preview(r *http.Request, c workflow.Command) ([]string, error) {
-	b, ok := s.Backend.(source.Previewer)
-	if !ok {
-		return nil, nil
-	}
-	var would engine.Preview
-	err := s.bounded(r, func(ctx context.Context) (err error) {
-		would, err = b.DryRun(ctx, c)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	hide := s.maskOf(r.Context())
-	var lines []string
-	for _, t := range would.Trees {
-		st := describe.New(t.Tree, t.Tree.Root)
-		st.AddTree(t.Tree)
-		for _, change := range t.Changes {
-			line, _ := st.Describe(hide.Change(change), s.Backend.Now())
-			lines = append(lines, printable.Line(line))
-		}
-	}
-	for _, c := range would.Settings {
-		line, err := record.SettingChange(c.Name, c.From, c.To)
-		if err != nil {
-			return nil, err
-		}
-		lines = append(lines, line)
-	}
-	lines = slices.DeleteFunc(lines, func(l string) bool { return strings.HasPrefix(l, "note") })
-	if len(lines) > maxPreview {
-		lines = append(lines[:maxPreview], fmt.Sprintf("and %d more changes", len(lines)-maxPreview))
-	}
-	return lines, nil
 }
 
 // maskOf masks what the user of a request may not see.

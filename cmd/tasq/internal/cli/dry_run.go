@@ -10,29 +10,42 @@ import (
 	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/internal/record"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workflow"
 )
 
-// dryRun prints what a command would do. It owns the database for that time, so no other process may own it.
+// dryRun prints what a command would do. The process that owns the database tries it, or this one if there is no other.
 func (o *owning) dryRun(ctx context.Context, q *asking) error {
 	if q.queue {
 		return usagef("--dry-run and --queue cannot be combined: a queued command cannot be tried")
 	}
-	if o.lacks != "" {
-		return exit(ExitRefused, "workflow %s is code that tasq does not have, so the command cannot be tried here", o.lacks)
-	}
-	e, err := engine.Config{Workers: -1, Logger: slog.New(slog.DiscardHandler)}.Open(ctx, o.db.Opener(), o.defs...)
-	if errors.Is(err, store.ErrOwned) {
-		return exit(ExitDatabase, "%s belongs to another process, and a command is tried by the owner only: stop it, or try the command in a "+
-			"copy (tasq backup): %w", o.db.Name(), err)
+	var p engine.Preview
+	tried := *q
+	tried.command = workflow.DryRun(q.command)
+	answer, answered, err := o.askOwner(ctx, &tried, func() (owned bool, err error) {
+		e, err := engine.Config{Workers: -1, Logger: slog.New(slog.DiscardHandler)}.Open(ctx, o.db.Opener(), o.defs...)
+		if errors.Is(err, store.ErrOwned) {
+			return true, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		if o.lacks != "" {
+			return false, errors.Join(exit(ExitRefused, "workflow %s is code that tasq does not have, and no program that has it owns %s, so the "+
+				"command cannot be tried; run the program", o.lacks, o.db.Name()), e.Close())
+		}
+		p, err = e.DryRun(ctx, q.command)
+		return false, errors.Join(err, e.Close())
+	})
+	if err == nil && answered {
+		err = o.a.view(ctx, func(r store.Reader) error {
+			p, err = engine.ReadPreview(ctx, r, answer.Preview)
+			return err
+		})
 	}
 	if err != nil {
 		return err
 	}
-	p, err := e.DryRun(ctx, q.command)
-	if err == nil {
-		err = o.a.preview(p)
-	}
-	return errors.Join(err, e.Close())
+	return o.a.preview(p)
 }
 
 // preview prints what a command would do, in the form of the history.

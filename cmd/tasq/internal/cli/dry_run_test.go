@@ -1,11 +1,14 @@
 package cli
 
 import (
+	"context"
+	"log/slog"
 	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tasq-dev/tasq/builder"
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/engine/schedules"
 	"github.com/tasq-dev/tasq/store"
@@ -54,4 +57,45 @@ func TestDryRunsOfSettingsAndSchedules(t *testing.T) {
 		require.Equal(t, settings, after, c.args)
 		require.Equal(t, newest, at, c.args)
 	}
+}
+
+// Beside the program that owns the database, that program tries the command, with its code.
+func TestADryRunBesideTheOwner(t *testing.T) {
+	onEachStore(t, func(t *testing.T, db store.Opener, at string) {
+		f := builder.MustFunc("digest", func(_ context.Context, s string) (string, error) { return s, nil }, builder.OnQueue("mail"))
+		open := func(workers int) *engine.Engine {
+			e, err := engine.Config{Workers: workers, Logger: slog.New(slog.DiscardHandler)}.Open(t.Context(), db, f)
+			require.NoError(t, err)
+			return e
+		}
+		e := open(-1)
+		id, err := f.Start(t.Context(), e, "x")
+		require.NoError(t, err)
+		newest := func() int64 {
+			n, err := store.Newest(t.Context(), e, store.JournalFilter{})
+			require.NoError(t, err)
+			return n
+		}
+		before := newest()
+		for _, c := range []struct {
+			args []string
+			want string
+		}{
+			{[]string{"case", "start", "digest", "--data", `"y"`}, "of digest:"},
+			{[]string{"case", "cancel", id.String()}, "would change case " + id.String() + " of digest:"},
+			{[]string{"queue", "pause", "mail"}, `would change the setting of queue "mail": open -> paused by ann`},
+			{[]string{"queue", "resume", "mail"}, "the command would change nothing"},
+		} {
+			code, out, errs := tasq(t, at, append(c.args, "--by", "ann", "--timeout", "1m", "--dry-run")...)
+			require.Zero(t, code, "%v: %s", c.args, errs)
+			require.Contains(t, out, c.want, "%v", c.args)
+		}
+		code, _, errs := tasq(t, at, "case", "resume", id.String(), "--timeout", "1m", "--dry-run")
+		require.Equal(t, ExitRefused, code, "the error of the command: %s", errs)
+		require.Equal(t, before, newest())
+		require.NoError(t, e.Close())
+		code, _, errs = tasq(t, at, "case", "cancel", id.String(), "--dry-run")
+		require.Equal(t, ExitRefused, code)
+		require.Contains(t, errs, "workflow digest is code that tasq does not have, and no program that has it owns")
+	})
 }
