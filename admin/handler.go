@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"context"
 	"encoding/json"
 	"log/slog"
 	"net/http"
@@ -16,6 +17,7 @@ import (
 	"github.com/tasq-dev/tasq/admin/internal/source"
 	"github.com/tasq-dev/tasq/admin/internal/view"
 	"github.com/tasq-dev/tasq/engine/bulk"
+	"github.com/tasq-dev/tasq/engine/why"
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store"
 )
@@ -36,12 +38,20 @@ type Preset = view.Preset
 
 // Reading is a Backend on a store that is open for reading, beside the engine that owns the database. Commands are left for that
 // engine by post; nil refuses them. It panics if the store is nil.
-func Reading(v store.Viewer, post Post) Backend {
+func Reading(v store.Viewer, post Post, opts ...ReadingOption) Backend {
 	if isNil(v) {
 		panic("admin.Reading: the store is nil: give one that is open, and look at the error of its opening first")
 	}
-	return source.Reading(v, post, retry.SystemClock)
+	return source.Reading(v, post, retry.SystemClock, opts...)
 }
+
+// ReadingOption is an option of [Reading].
+type ReadingOption = source.ReadingOption
+
+// Ask has [Reading] ask which definitions the open programs have, so that missing ones are incidents. ask is called when a page or an answer needs
+// that, at most once in ten seconds, and has two seconds; a zero Here, and an error, say that no program has answered. The process rows of a fleet are read
+// without it.
+func Ask(ask func(context.Context) (why.Here, error)) ReadingOption { return source.Ask(ask) }
 
 // Config says where the pages are and who may do what. The zero value refuses every request.
 type Config struct {

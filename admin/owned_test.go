@@ -16,6 +16,7 @@ import (
 	"github.com/tasq-dev/tasq/admin"
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/engine/bulk"
+	"github.com/tasq-dev/tasq/engine/why"
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
@@ -95,6 +96,25 @@ func TestChangesGoThroughTheOwner(t *testing.T) {
 		require.NoError(t, err)
 		require.False(t, it.Successor.IsZero())
 	}
+
+	for _, ask := range []struct {
+		here why.Here
+		err  error
+		says string
+	}{
+		{why.Here{}, nil, "it is not known which definitions are missing"},
+		{why.Here{}, store.ErrUnavailable, "it is not known which definitions are missing"},
+		{why.Here{Known: func(string) bool { return false }, Opened: time.Now().Add(-why.Grace)}, nil, "no open engine has workflow bill"},
+	} {
+		asked := 0
+		h := admin.Handler(admin.Reading(reader, nil, admin.Ask(func(context.Context) (why.Here, error) { asked++; return ask.here, ask.err })),
+			admin.Config{Access: as("eve"), Logger: slog.New(slog.DiscardHandler)})
+		for _, address := range []string{"/incidents", "/api/v1/incidents", "/api/v1/incidents?kind=definition"} {
+			require.Contains(t, get(h, address).Body.String(), ask.says, address)
+		}
+		require.Equal(t, 1, asked)
+	}
+	require.Contains(t, get(h, "/doctor").Body.String(), "not known: no program")
 
 	reading := admin.Handler(admin.Reading(reader, nil), admin.Config{Access: as("eve"), Logger: slog.New(slog.DiscardHandler)})
 	w = submit(t, reading, "/act?kind=start&workflow=bill")

@@ -33,6 +33,9 @@ func (h Here) WithFleet(ctx context.Context, r store.Reader) (Here, error) {
 	return h, nil
 }
 
+// Unknown reports whether it is not known which definitions open engines have, so that missing ones cannot be computed.
+func (h *Here) Unknown() bool { return h.Definition == nil && h.Known == nil }
+
 // lacks reports whether no engine has a definition, as far as it is known; elsewhere, whether another engine has it and this
 // one does not.
 func (h *Here) lacks(fingerprint string) (missing, elsewhere bool) {

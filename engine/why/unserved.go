@@ -24,7 +24,7 @@ type Unserved struct {
 // [Here.WithFleet].
 func ReadUnserved(ctx context.Context, r store.Reader, here Here) ([]Unserved, error) {
 	here, err := here.WithFleet(ctx, r)
-	if err != nil || here.Definition == nil && here.Known == nil {
+	if err != nil || here.Unknown() {
 		return nil, err
 	}
 	defs, err := r.Definitions(ctx)

@@ -3,7 +3,6 @@
 package api
 
 import (
-	"context"
 	_ "embed" // the description of the API
 	"encoding/json"
 	"errors"
@@ -18,7 +17,6 @@ import (
 	"github.com/tasq-dev/tasq/admin/internal/query"
 	"github.com/tasq-dev/tasq/admin/internal/source"
 	"github.com/tasq-dev/tasq/engine/bulk"
-	"github.com/tasq-dev/tasq/engine/why"
 	"github.com/tasq-dev/tasq/internal/record"
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store"
@@ -134,12 +132,21 @@ type page[O any] struct {
 	Rows []O    `json:"rows"`
 	Next string `json:"next,omitempty"` // the cursor of the next page; "" if there is none
 	Cut  bool   `json:"cut,omitempty"`  // a search in payloads reached its limit and continues at Next, or a count reached its limit, so that there are more
+	Note string `json:"note,omitempty"` // what the list cannot have, and why; "" if it has all
 }
 
 // list writes a page of rows, or all rows in the requested format. read gets pages with one more row than is shown.
 func list[T, O any](
 	a *API, w http.ResponseWriter, r *http.Request, p store.Page, read func(store.Reader, store.Page) ([]T, error), id func(T) string,
 	object func(T) O,
+) {
+	listNoted(a, w, r, p, read, id, object, new(string))
+}
+
+// listNoted is list with a note, which read may set.
+func listNoted[T, O any](
+	a *API, w http.ResponseWriter, r *http.Request, p store.Page, read func(store.Reader, store.Page) ([]T, error), id func(T) string,
+	object func(T) O, note *string,
 ) {
 	if f := formOf[O](r); f != nil {
 		download(a, w, r, f, p, read, id, object)
@@ -160,6 +167,7 @@ func list[T, O any](
 		for _, t := range found {
 			out.Rows = append(out.Rows, object(t))
 		}
+		out.Note = *note
 		return err
 	})
 	if err != nil {
@@ -313,35 +321,6 @@ func (a *API) events(w http.ResponseWriter, r *http.Request) {
 		f.Page = p
 		return v.Messages(r.Context(), f)
 	}, func(e *state.Message) string { return e.ID.String() }, func(e *state.Message) record.Event { return record.OfEvent(m.Message(e)) })
-}
-
-func (a *API) incidents(w http.ResponseWriter, r *http.Request) {
-	q := a.params(r)
-	f, of, p := q.Incidents(), q.Case(), q.Page(50, false)
-	if !check(w, q) {
-		return
-	}
-	m := a.mask(r)
-	list(a, w, r, p, func(v store.Reader, p store.Page) ([]*store.Incident, error) {
-		f.Page = p
-		rows, err := a.incidentRows(r.Context(), v, f, of)
-		return rows, orUnknown(r, v, len(rows), err, f.Workflow, r.URL.Query().Get("task"))
-	}, func(i *store.Incident) string { return i.ID.String() }, func(i *store.Incident) record.Incident { return record.OfIncident(m.Incident(i)) })
-}
-
-func (a *API) incidentRows(ctx context.Context, v store.Reader, f store.IncidentFilter, of workitem.CaseID) (all []*store.Incident, err error) {
-	if !of.IsZero() {
-		if f.Root, err = v.Root(ctx, of); err != nil {
-			return nil, err
-		}
-	}
-	for i, err := range why.Incidents(ctx, store.ViewerOf(v), f, a.Backend.Here(), a.Backend.Now()) {
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, i)
-	}
-	return all, nil
 }
 
 func (a *API) counts(w http.ResponseWriter, r *http.Request) {

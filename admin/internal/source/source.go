@@ -56,8 +56,21 @@ var ErrNoOwner = errors.New("no program that owns the database has answered")
 
 // Reading returns a Backend for a store that is open for reading. It sends commands to the owner of the database by
 // post; if that is nil, it rejects them.
-func Reading(v store.Viewer, post Post, clock retry.Clock) Backend {
-	return &reading{v, newPolled(v), post, clock}
+func Reading(v store.Viewer, post Post, clock retry.Clock, opts ...ReadingOption) Backend {
+	b := &reading{Viewer: v, streams: newPolled(v), post: post, clock: clock}
+	for _, o := range opts {
+		o(b)
+	}
+	return b
+}
+
+// ReadingOption is an option of [Reading].
+type ReadingOption func(*reading)
+
+// Ask lets the Backend know what open programs tell of their definitions. ask is called when that is needed, at most once in keepHere, and
+// has maxAsk for its answer; a zero Here says that no program has answered.
+func Ask(ask func(context.Context) (why.Here, error)) ReadingOption {
+	return func(b *reading) { b.programs.ask = ask }
 }
 
 type reading struct {
@@ -65,11 +78,13 @@ type reading struct {
 	streams polled
 	post    Post
 	clock   retry.Clock
+
+	programs programs
 }
 
 func (b *reading) Now() time.Time { return b.clock.Now() }
 
-func (b *reading) Here() why.Here { return why.Here{} }
+func (b *reading) Here() why.Here { return b.programs.here(b.Now()) }
 
 // DryRun implements Previewer: the owner of the database tries the command.
 func (b *reading) DryRun(ctx context.Context, c workflow.Command) (p engine.Preview, err error) {

@@ -37,7 +37,14 @@ func (s *Site) incidents(r *Request) (*Page, error) {
 	if f.Root, err = query.RootOf(r, r.R, of); err != nil {
 		return nil, err
 	}
-	groups, err := incidentGroups(r, f, s.Backend.Here())
+	here, err := s.Backend.Here().WithFleet(r, r.R)
+	if err != nil {
+		return nil, err
+	}
+	if here.Unknown() {
+		l.head.About += " " + noProgram
+	}
+	groups, err := incidentGroups(r, f, here)
 	if err != nil {
 		return nil, err
 	}
@@ -70,6 +77,9 @@ func (s *Site) incidents(r *Request) (*Page, error) {
 	}
 	return p, nil
 }
+
+// noProgram says why definitions that no open program has are not listed.
+const noProgram = "No program that has the database open has answered, so it is not known which definitions are missing."
 
 // groupData is a group of incidents on its page.
 type groupData struct {
@@ -201,24 +211,31 @@ func (s *Site) checkName(name, class string) Cell {
 // definitions lists the live cases whose definition the engine was not opened with, so that nothing happens in them. A
 // process that only reads has no definitions.
 func (s *Site) definitions(r *Request, add func(name, word, found string)) error {
-	here := s.Backend.Here()
-	if here.Definition == nil {
-		add("definitions", "pending", "known to the program that owns the database")
+	here, err := s.Backend.Here().WithFleet(r, r.R)
+	if err != nil {
+		return err
+	}
+	if here.Unknown() {
+		add("definitions", "pending", "not known: no program that has the database open has answered")
 		return nil
+	}
+	where, lacks, do := "this program", "this program does not have", "start a program with it too"
+	if here.Definition == nil {
+		where, lacks, do = "an open program", "no open program has", "open a program with it"
 	}
 	list, err := why.ReadUnserved(r, r.R, here)
 	if err != nil {
 		return err
 	}
 	if len(list) == 0 {
-		add("definitions", "good", "each live case has its own in this program")
+		add("definitions", "good", "each live case has its own in "+where)
 	}
 	for _, u := range list {
 		name := "workflow " + u.Workflow
 		if u.Version != "" {
 			name += " " + u.Version
 		}
-		add(name, "bad", counted(int(u.Cases), "live case")+" of a definition that this program does not have; start a program with it too")
+		add(name, "bad", counted(int(u.Cases), "live case")+" of a definition that "+lacks+"; "+do)
 	}
 	return nil
 }

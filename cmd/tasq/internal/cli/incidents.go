@@ -138,5 +138,8 @@ func (a *app) listIncidents(ctx context.Context, r store.Reader, s *choosing) er
 	if none {
 		a.remark("no incidents")
 	}
+	if here.Unknown() && (s.f.Kind == "" || s.f.Kind == state.IncidentDefinition) {
+		a.remark("no program that has the database open has answered, so it is not known which definitions are missing")
+	}
 	return t.flush()
 }

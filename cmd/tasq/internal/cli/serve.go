@@ -16,6 +16,7 @@ import (
 	"github.com/tasq-dev/tasq/cmd/tasq/internal/serve"
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/engine/bulk"
+	"github.com/tasq-dev/tasq/engine/why"
 	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/store"
 )
@@ -132,7 +133,14 @@ func (a *app) servePages(ctx context.Context, o serve.Options, presets []string)
 			return err
 		}
 		c.Presets = named
-		server, err := serve.Open(admin.Reading(s, post), c, o)
+		ask := func(ctx context.Context) (here why.Here, err error) {
+			err = s.View(ctx, func(r store.Reader) error {
+				here, err = a.here(ctx, r)
+				return err
+			})
+			return here, err
+		}
+		server, err := serve.Open(admin.Reading(s, post, admin.Ask(ask)), c, o)
 		if errors.Is(err, serve.ErrAddress) || errors.Is(err, serve.ErrUsers) || errors.Is(err, serve.ErrCertificate) {
 			return usage(err)
 		}
