@@ -169,3 +169,45 @@ func TestALoopThatTakesNoTime(t *testing.T) {
 	e.Drain()
 	require.Equal(t, "canceled", outcome(t, e, id))
 }
+
+// A completion handler whose command goes round without end is an incident of that kind once a job has called it, and is not called ten times.
+func TestAHandlerThatIsARunawayIsAnIncident(t *testing.T) {
+	t.Parallel()
+	loops, calls := true, 0
+	b := builder.New[struct{}]("loop")
+	round := builder.Task(b, "round", builder.Work[struct{}, struct{}]{Auto: true, Join: builder.Xor, Split: builder.Xor})
+	b.Path(b.Start(), round)
+	builder.Flow(b, round, round).When(func(struct{}) bool { return loops })
+	builder.Flow(b, round, b.End()).Otherwise()
+	loop, err := b.Build()
+	require.NoError(t, err)
+	next := builder.Handler("next", func(ctx context.Context, c *builder.Completion[int], _ struct{}) error {
+		calls++
+		_, err := loop.Start(ctx, c, struct{}{})
+		return err
+	})
+	f := builder.MustFunc("work", func(context.Context, int) (int, error) { return 0, nil }, builder.Handles(next))
+	e := enginetest.New(t, f, loop)
+	_, err = f.Run(t.Context(), e, 1, builder.OnComplete(next, struct{}{}))
+	require.NoError(t, err)
+	e.Advance(time.Hour)
+	require.Equal(t, 2, calls, "with the command that ended the case, and by a job")
+	var open []*store.Incident
+	for i, err := range store.Incidents(t.Context(), e, store.IncidentFilter{}) {
+		require.NoError(t, err)
+		open = append(open, i)
+	}
+	require.Len(t, open, 1)
+	require.Equal(t, state.IncidentRunaway, open[0].Kind)
+	require.Equal(t, "runaway", open[0].Failure.Code)
+	require.Equal(t, "next", open[0].Job.Name)
+
+	loops = false
+	require.NoError(t, enginetest.Do(t.Context(), e, workflow.RetryIncident(open[0].ID)))
+	e.Drain()
+	require.Equal(t, 3, calls)
+	for i, err := range store.Incidents(t.Context(), e, store.IncidentFilter{}) {
+		require.NoError(t, err)
+		require.Nil(t, i)
+	}
+}

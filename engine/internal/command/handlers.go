@@ -98,7 +98,7 @@ func (x *Executor) callInTx(tx *commit.Tx, u *commit.TreeWrite, d *workflow.Defi
 	if u.Tree.Removed() { // by an earlier handler
 		return fmt.Errorf("%w: %w", errCaseRemoved, err)
 	}
-	return x.callByJob(tx, u, t, workitem.FailureOf(err))
+	return x.callByJob(tx, u, t, failureOf(err))
 }
 
 // callByJob opens a job that calls a handler: now, or after the first backoff if the handler has failed.
@@ -138,5 +138,24 @@ func (x *Executor) CallDue(tx *commit.Tx, u *commit.TreeWrite, j *state.Job) err
 	if err == nil || errors.Is(err, kernel.ErrAbandoned) {
 		return err
 	}
-	return workitem.FailureOf(err) // hides what it wraps: a handler that returns, for example, store.ErrNotFound must not look like a fault
+	// A failure hides what the error wraps: a handler that returns, for example, store.ErrNotFound must not look like a fault.
+	if errors.Is(err, kernel.ErrRunaway) {
+		return &runawayError{failureOf(err)}
+	}
+	return failureOf(err)
 }
+
+// failureOf is the failure of a handler. A handler whose command does not terminate has the code runaway.
+func failureOf(err error) *workitem.Failure {
+	f := workitem.FailureOf(err)
+	if errors.Is(err, kernel.ErrRunaway) {
+		f.Code = workitem.CodeRunaway
+	}
+	return f
+}
+
+// runawayError is the failure of a handler that is not tried again, as each try takes as long as the bounds allow.
+type runawayError struct{ *workitem.Failure }
+
+// Unwrap returns the failure, and the error that says what it is.
+func (e *runawayError) Unwrap() []error { return []error{e.Failure, kernel.ErrRunaway} }
