@@ -202,7 +202,7 @@ func post(h http.Handler, path string, fields ...string) *httptest.ResponseRecor
 func (o *office) paths(t testing.TB) []string {
 	t.Helper()
 	var item, job string
-	for it, err := range store.AllItems(t.Context(), o, store.ItemFilter{Case: o.claim, Code: "rate-limited"}) {
+	for it, err := range store.AllItems(t.Context(), o, store.ItemFilter{Case: o.claim, Code: new("rate-limited")}) {
 		require.NoError(t, err)
 		item = it.ID.String()
 	}

@@ -24,6 +24,7 @@ func TestReasonsOfForms(t *testing.T) {
 	done("/act?kind=item-reset&item="+item, "reason", "the reason of a reset")
 	done("/act?kind=start&workflow=bill", "payload", `{"n":1}`, "reason", "the reason of a case")
 	done("/act?kind=send&case="+o.order.String(), "event", "paid", "payload", `"now"`, "reason", "the reason of an event")
+	o.Drain() // the order ends with its event, and is restarted
 	done("/act?kind=restart&case="+o.order.String(), "reason", "the reason of a restart")
 	w := command(h, `{"kind":"add-item","case":"`+o.claim.String()+`","task":"withdraw","reason":{"message":"the reason of an addition"}}`)
 	require.Equal(t, http.StatusOK, w.Code, w.Body)

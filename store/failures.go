@@ -44,8 +44,11 @@ func Failures(ctx context.Context, v Viewer, f FailureFilter) (groups []FailureG
 	at := make(map[key]int)
 	seen := 0
 	// One more than are examined, which shows whether there are more.
-	items := ItemFilter{Page: Page{Desc: true, Limit: most + 1}, Workflow: f.Workflow, Task: f.Task, Code: f.Code, Since: f.Since, Before: f.Before,
+	items := ItemFilter{Page: Page{Desc: true, Limit: most + 1}, Workflow: f.Workflow, Task: f.Task, Since: f.Since, Before: f.Before,
 		States: []workitem.State{workitem.Failed}}
+	if f.Code != "" {
+		items.Code = &f.Code
+	}
 	for it, err := range AllItems(ctx, v, items) {
 		if err != nil {
 			return nil, false, err

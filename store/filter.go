@@ -61,7 +61,7 @@ type ItemFilter struct {
 	Queue    *string // "" is the default queue, nil any
 	States   []workitem.State
 	Attempt  int       // at least this attempt; 0 selects all
-	Code     string    // of the failure
+	Code     *string   // of the failure; "" is a failure without a code, nil any item
 	Before   time.Time // created before; see [CaseFilter]
 	Since    time.Time // created at or after
 }

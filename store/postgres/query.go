@@ -92,6 +92,19 @@ func codeText(code string) string {
 	return strings.TrimSuffix(strings.TrimPrefix(text, `{"retryable":false,"code":"`), `"}`)
 }
 
+// addCode adds the condition on the code of the failure, unless it is nil.
+func (w *conditions) addCode(prefix string, code *string) {
+	if code == nil {
+		return
+	}
+	w.Plain(prefix + "failure IS NOT NULL") // the condition of the partial index
+	if *code == "" {
+		w.Plain(codeOf(prefix) + " IS NULL")
+		return
+	}
+	w.Add(codeOf(prefix)+" = ?", codeText(*code))
+}
+
 // Cases implements [store.Reader].
 func (r *reader) Cases(_ context.Context, f store.CaseFilter) ([]*state.Case, error) {
 	w := newConditions()
@@ -104,14 +117,7 @@ func (r *reader) Cases(_ context.Context, f store.CaseFilter) ([]*state.Case, er
 	tables.AddStates(&w.Conditions, "c.state", f.States, func(s state.CaseState) bool { return s == state.CaseStarted }, "c.state = 'started'")
 	w.AddText("c.workflow = ?", f.Workflow)
 	w.AddText("c.fingerprint = ?", f.Fingerprint)
-	if f.Code != nil {
-		w.Plain("c.failure IS NOT NULL") // the condition of the partial index
-		if *f.Code == "" {
-			w.Plain(codeOf("c.") + " IS NULL")
-		} else {
-			w.Add(codeOf("c.")+" = ?", codeText(*f.Code))
-		}
-	}
+	w.addCode("c.", f.Code)
 	w.AddText("c.business_key = ?", f.Key)
 	if f.Suspended {
 		w.Plain("c.suspended IS NOT NULL")
@@ -224,10 +230,7 @@ func queryItems(c *conn, f store.ItemFilter) ([]*store.ItemRow, error) {
 	if f.Attempt > 0 {
 		w.Add("i.attempt >= ?", f.Attempt)
 	}
-	if f.Code != "" {
-		w.Plain("i.failure IS NOT NULL")
-		w.Add(codeOf("i.")+" = ?", codeText(f.Code))
-	}
+	w.addCode("i.", f.Code)
 	w.AddCreated("i.", f.Since, f.Before)
 	end := ""
 	if f.ByPriority() {

@@ -65,6 +65,19 @@ func newConditions() conditions {
 	return conditions{tables.Conditions{Dialect: tables.Dialect{ID: "?"}}}
 }
 
+// addCode adds the condition on the code of the failure, unless it is nil.
+func (w *conditions) addCode(prefix string, code *string) {
+	if code == nil {
+		return
+	}
+	w.Plain(prefix + "failure IS NOT NULL") // the condition of the partial index
+	if *code == "" {
+		w.Plain(prefix + "failure ->> '$.code' IS NULL")
+		return
+	}
+	w.Add(prefix+"failure ->> '$.code' = ?", *code)
+}
+
 // addID adds the term unless the id is zero. The term may use the id more than once.
 func addID[T any](w *conditions, term string, id workitem.Key[T]) {
 	if !id.IsZero() {
@@ -118,14 +131,7 @@ func (r *reader) Cases(_ context.Context, f store.CaseFilter) ([]*state.Case, er
 		"c.state = 'started'")
 	w.AddText("c.workflow = ?", f.Workflow)
 	w.AddText("c.fingerprint = ?", f.Fingerprint)
-	if f.Code != nil {
-		w.Plain("c.failure IS NOT NULL") // the condition of the partial index
-		if *f.Code == "" {
-			w.Plain("c.failure ->> '$.code' IS NULL")
-		} else {
-			w.Add("c.failure ->> '$.code' = ?", *f.Code)
-		}
-	}
+	w.addCode("c.", f.Code)
 	w.AddText("c.business_key = ?", f.Key)
 	from, id := w.labeled(r.c, f.Labels)
 	if f.Suspended {
@@ -244,10 +250,7 @@ func queryItems(c *conn, f store.ItemFilter) ([]*store.ItemRow, error) {
 	if f.Attempt > 0 {
 		w.Add("i.attempt >= ?", int64(f.Attempt))
 	}
-	if f.Code != "" {
-		w.Plain("i.failure IS NOT NULL")
-		w.Add("i.failure ->> '$.code' = ?", f.Code)
-	}
+	w.addCode("i.", f.Code)
 	w.AddCreated("i.", f.Since, f.Before)
 	end, order := "", ""
 	if f.ByPriority() {

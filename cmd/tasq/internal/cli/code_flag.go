@@ -14,7 +14,7 @@ func codeFlags(cmd *cobra.Command, code **string, of, none string) {
 		*code = new("")
 		return nil
 	})
-	cmd.MarkFlagsMutuallyExclusive("code", "no-code")
+	oneOf(cmd, "code", "no-code")
 }
 
 // codeValue is the value of --code. It is not empty, since the variable of a script may be unset.
@@ -31,3 +31,19 @@ func (v codeValue) Set(text string) error {
 func (v codeValue) String() string { return "" }
 
 func (v codeValue) Type() string { return "code" }
+
+// oneOf refuses a command that has both flags.
+func oneOf(cmd *cobra.Command, one, other string) {
+	before := cmd.PreRunE
+	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {
+		if before != nil {
+			if err := before(cmd, args); err != nil {
+				return err
+			}
+		}
+		if cmd.Flags().Changed(one) && cmd.Flags().Changed(other) {
+			return usagef("--%s and --%s cannot be combined: give one of them", one, other)
+		}
+		return nil
+	}
+}

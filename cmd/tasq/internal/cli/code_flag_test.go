@@ -33,6 +33,17 @@ func TestCasesWithoutAFailureCode(t *testing.T) {
 			return id.String()
 		}
 		live, coded, none := start(nil), start(&workitem.Failure{Code: "late"}), start(&workitem.Failure{Message: "too late"})
+		id, err := w.Start(t.Context(), e, nil)
+		require.NoError(t, err)
+		var bad workitem.ID
+		for it, err := range store.AllItems(t.Context(), e, store.ItemFilter{Case: id}) {
+			require.NoError(t, err)
+			bad = it.ID
+		}
+		_, err = e.Do(t.Context(), workflow.Act(bad, workitem.Start, nil))
+		require.NoError(t, err)
+		_, err = e.Do(t.Context(), workflow.Fail(bad, &workitem.Failure{Message: "torn"}))
+		require.NoError(t, err)
 		require.NoError(t, e.Close())
 		found := func(flags ...string) (all []string) {
 			code, out, errs := tasq(t, at, append([]string{"cases", "-o", "json"}, flags...)...)
@@ -47,7 +58,16 @@ func TestCasesWithoutAFailureCode(t *testing.T) {
 		require.Equal(t, []string{live, coded, none}, found())
 		require.Equal(t, []string{coded}, found("--code", "late"))
 		require.Equal(t, []string{none}, found("--no-code"))
-		code, _, errs := tasq(t, at, "cases", "--code", "")
+		code, out, errs := tasq(t, at, "items", "--no-code", "-o", "json")
+		require.Zero(t, code, errs)
+		require.Contains(t, out, bad.String())
+		require.Equal(t, 1, strings.Count(out, "\n"), "those that were canceled with their case have the code of that")
+		for _, list := range []string{"cases", "items", "incidents"} {
+			code, _, errs := tasq(t, at, list, "--no-code", "--code", "late")
+			require.Equal(t, ExitUsage, code)
+			require.Contains(t, errs, "--code and --no-code cannot be combined: give one of them")
+		}
+		code, _, errs = tasq(t, at, "cases", "--code", "")
 		require.Equal(t, ExitUsage, code)
 		require.Contains(t, errs, "--no-code")
 	})

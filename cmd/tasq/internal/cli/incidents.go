@@ -33,8 +33,8 @@ func (s *choosing) flags(cmd *cobra.Command) {
 	f.StringVar(&s.f.Kind, "kind", "", "only those of this `kind`: "+strings.Join(state.IncidentKinds, ", "))
 	f.StringVar(&s.code, "code", "", "only those whose failure has this `code`")
 	f.BoolVar(&s.noCode, "no-code", false, "only those whose failure has no code")
-	cmd.MarkFlagsMutuallyExclusive("task", "no-task")
-	cmd.MarkFlagsMutuallyExclusive("code", "no-code")
+	oneOf(cmd, "task", "no-task")
+	oneOf(cmd, "code", "no-code")
 	f.Var(&s.older, "older", "only those that have been open for at least this long (90s, 5m, 2h, 3d), or since before this time")
 	f.StringVar(&s.caseID, "case", "", ofCase)
 }

@@ -36,7 +36,7 @@ func (a *app) items() *cobra.Command {
 	flags.StringVar(&l.task, "task", "", "only those of the task with this `name`")
 	flags.StringVar(&queue, "queue", "", "only those of the queue with this `name`; \"\" is the default queue")
 	flags.IntVar(&f.Attempt, "attempt", 0, "only those of this attempt or a later one: a `number` from 1")
-	flags.StringVar(&f.Code, "code", "", "only those whose failure has this `code`")
+	codeFlags(cmd, &f.Code, "only those whose failure has this `code`", "only those whose failure, or reason of a cancellation, has no code")
 	l.caseFlag(cmd, ofCase)
 	more := func() error {
 		if flags.Changed("attempt") && f.Attempt < 1 {

@@ -83,6 +83,10 @@ func parsePresets(texts []string) (all []admin.Preset, err error) {
 	for _, text := range texts {
 		name, address, _ := strings.Cut(text, "=")
 		path, query, _ := strings.Cut(address, "?")
+		if path == "" {
+			return nil, usagef("--preset %s has no path of a list; a preset has the form NAME=PATH?FILTERS, as in 'stuck=/cases?state=started&older=3d'",
+				printable.Line(text))
+		}
 		p := admin.Preset{Name: name, Path: path, Query: query}
 		if err := p.Check(); err != nil {
 			return nil, usagef("--preset %s: %w", printable.Line(text), err)

@@ -32,8 +32,8 @@ func (a *app) show() *cobra.Command {
 		"2026-11-22T12:00:00Z, or how long ago: 90s, 5m, 2h, 3d")
 	cmd.Flags().StringVar(&from, "from", "", "show what differs from this `moment`, written as that of --at (default: now)")
 	cmd.Flags().StringVar(&to, "to", "", "show what differs up to this `moment` (default: now)")
-	cmd.MarkFlagsMutuallyExclusive("at", "from")
-	cmd.MarkFlagsMutuallyExclusive("at", "to")
+	oneOf(cmd, "at", "from")
+	oneOf(cmd, "at", "to")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := checkID(caseIDs, args[0]); err != nil {
 			return err
