@@ -313,10 +313,6 @@ func ForgetLimit(name string, opts ...Option) Command {
 // Limits lists the limits of the engine's functions with their usage. It changes nothing.
 func Limits() Command { return Command{Kind: KindLimits} }
 
-// LimitWaits lists the limits that jobs of a root case and its descendants wait for, in the engine that executes the command. It changes
-// nothing.
-func LimitWaits(root workitem.CaseID) Command { return Command{Kind: KindLimitWaits, Case: root} }
-
 // Because sets the reason of a command, for the history; of a command on a limit, a queue or a workflow, for its setting.
 func Because(text string) Option {
 	return set(func(c *Command) { c.Reason = &workitem.Failure{Message: text} })
