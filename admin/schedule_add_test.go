@@ -3,6 +3,7 @@ package admin_test
 import (
 	"encoding/json"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 
 	"github.com/tasq-dev/tasq/admin"
 	"github.com/tasq-dev/tasq/engine/schedules"
+	"github.com/tasq-dev/tasq/store"
 )
 
 // A schedule is added and changed through the API, with all that the command has flags for.
@@ -18,7 +20,12 @@ func TestAScheduleIsAddedThroughTheAPI(t *testing.T) {
 	h := o.handler(admin.Config{Access: as("eve")})
 	const body = `{"name":"hourly","workflow":"mail","input":{"customer":"ada"},"every":"1h","start":"2100-01-01T00:00:00Z","end":"2100-01-01T02:30:00Z",
 		"jitter":"1s","overlap":"queue","catch_up":"all","catch_up_most":3,"grace":"2m","reason":"ada asked"}`
-	w := commandTo(h, "/api/v1/schedules", body, "Idempotency-Key", "k")
+	w := commandTo(h, "/api/v1/schedules", strings.Replace(body, "{", `{"dryRun":true,`, 1))
+	require.Equal(t, http.StatusOK, w.Code, w.Body)
+	require.Contains(t, w.Body.String(), `"workflow":"`+schedules.Name+`","changes":["case of `)
+	_, err := schedules.Find(t.Context(), o, "hourly")
+	require.ErrorIs(t, err, store.ErrNotFound, "nothing was done")
+	w = commandTo(h, "/api/v1/schedules", body, "Idempotency-Key", "k")
 	require.Equal(t, http.StatusOK, w.Code, w.Body)
 	var d schedules.Description
 	require.NoError(t, json.Unmarshal(w.Body.Bytes(), &d))

@@ -32,6 +32,7 @@ type newSchedule struct {
 	Grace       string          `json:"grace,omitempty"`
 	Paused      bool            `json:"paused,omitempty"`
 	Reason      string          `json:"reason,omitempty"`
+	DryRun      bool            `json:"dryRun,omitempty"` // answer what it would do
 }
 
 // scheduled returns the schedule that the body describes. Its error wraps workflow.ErrBadCommand.
@@ -75,6 +76,15 @@ func (a *API) addSchedule(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if u := access.UserOf(r.Context()); !allow(w, u, schedules.Name, n.Name) || !allow(w, u, string(workflow.KindStart), n.Workflow) {
+		return
+	}
+	if n.DryRun {
+		command, err := schedules.AddCommand(r.Context(), a.Backend, s, scheduleOptions(r, n.Reason)...)
+		if err != nil {
+			Problem(w, err)
+			return
+		}
+		a.dryRun(w, r, command)
 		return
 	}
 	if _, err := schedules.Add(r.Context(), a.Backend, s, scheduleOptions(r, n.Reason)...); err != nil {
