@@ -221,7 +221,9 @@ func download[T, O any](
 }
 
 // params parses the query of a request.
-func (a *API) params(r *http.Request) *query.Query { return query.Of(r.URL.Query(), a.Backend.Now()) }
+func (a *API) params(r *http.Request) *query.Query {
+	return query.Of(r.URL.Query(), a.Backend.Now()).Once()
+}
 
 // check writes an error response, and returns false, if a parameter is invalid.
 func check(w http.ResponseWriter, q *query.Query) bool {

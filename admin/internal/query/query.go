@@ -34,11 +34,19 @@ type Query struct {
 	now  time.Time
 	err  error
 	read map[string]bool // the names that were read
+	once bool            // see Once
 }
 
 // Of returns a Query for a URL.
 func Of(v url.Values, now time.Time) *Query {
 	return &Query{v: v, now: now, read: make(map[string]bool)}
+}
+
+// Once refuses a parameter of one value that has several: all but one of them would select nothing. The fields of a form may repeat those of its
+// address, so a form takes the first.
+func (q *Query) Once() *Query {
+	q.once = true
+	return q
 }
 
 // Err returns the first error.
@@ -58,6 +66,9 @@ func (q *Query) all(name string) []string {
 
 func (q *Query) get(name string) string {
 	q.read[name] = true
+	if all := q.v[name]; q.once && len(all) > 1 {
+		q.fail(name, "takes one value, and is given %d times", len(all))
+	}
 	return q.v.Get(name)
 }
 

@@ -28,3 +28,15 @@ func TestPeriodsAreBoundedByAgesOrTimes(t *testing.T) {
 	q.Rates()
 	require.ErrorContains(t, q.Err(), "2026-11-22T12:00:00Z")
 }
+
+// A parameter of one value that is given twice is refused, as the second would select nothing; one that takes several is not.
+func TestAParameterOfOneValueIsGivenOnce(t *testing.T) {
+	t.Parallel()
+	v := url.Values{"code": {"late", "torn"}, "state": {"failed", "canceled"}}
+	q := query.Of(v, time.Time{}).Once()
+	require.Len(t, q.Items().States, 2)
+	require.EqualError(t, q.Err(), "the parameter code takes one value, and is given 2 times")
+	q = query.Of(v, time.Time{})
+	q.Items()
+	require.NoError(t, q.Err(), "in a form, the first counts")
+}
