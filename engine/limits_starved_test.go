@@ -43,3 +43,29 @@ func TestAJobOfTwoLimitsIsNotStarved(t *testing.T) {
 		require.Equal(t, []int{1, 1, 1}, []int{onlyA.highest(), onlyB.highest(), both.highest()})
 	}, needsA, needsB, needsBoth)
 }
+
+// The first in the line of a limit belongs to a queue whose workers are busy for an hour. What it does not use is used by a job of another queue, and
+// tasq says what the first one waits for.
+func TestALimitIsNotIdleForAQueueWithoutWorkers(t *testing.T) {
+	var c callLog
+	slots := limit.Resource("slots", 4)
+	long := builder.MustFunc("long", busyFor(&c, time.Hour), builder.OnQueue("mail"))
+	mails := builder.MustFunc("mails", busyFor(&c, time.Minute), builder.OnQueue("mail"), builder.Limits(builder.Takes(slots, 3)))
+	files := builder.MustFunc("files", busyFor(&c, time.Minute), builder.Limits(builder.Takes(slots, 4)))
+	inBubble(t, engine.Config{Workers: 2}, func(t *testing.T, e *engine.Engine) {
+		first := startAll(t, e, files, 0)
+		<-time.After(time.Second)
+		mail := startAll(t, e, mails, 0)
+		<-time.After(time.Second)
+		longs := startAll(t, e, long, 0, 1) // the workers of mail are free, as mails waits for slots
+		<-time.After(time.Second)
+		begin, second := time.Now(), startAll(t, e, files, 1)
+		endAll(t, e, first)
+		endAll(t, e, second)
+		require.Less(t, time.Since(begin), 3*time.Minute)
+		says(t, e, mail[0].ID, "worker")
+		endAll(t, e, mail)
+		endAll(t, e, longs)
+		require.Less(t, time.Since(begin), 62*time.Minute)
+	}, long, mails, files)
+}

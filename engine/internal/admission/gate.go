@@ -13,7 +13,6 @@
 package admission
 
 import (
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -43,6 +42,8 @@ type Ticket[T any] struct {
 	held     []holding[T]     // by take; nil while nothing is acquired
 	places   []place[T]       // in the lines in which it waits; nil if it does not wait
 	waits    int              // how often it has begun to wait
+	ready    bool             // it was made ready, and has not entered since
+	passes   *line[T]         // the line in which it may enter before earlier tickets, whose jobs have no worker; nil for none
 	reserves []reservation[T] // room that later tickets do not get, see reserve.go
 }
 
@@ -75,6 +76,7 @@ type Options[T any] struct {
 	Before func(a, b *T) bool // the order in which jobs are admitted
 	Ready  func(T)            // called with the lock: the job may enter again
 	Wake   func()             // called without the lock when time has made jobs ready
+	Free   func(*T) bool      // reports whether a job that is made ready can enter now: it has a worker; nil: always
 	Limits []limit.Limit      // with distinct names
 
 	// Shared reports whether the store grants a limit to all engines; nil if it grants none. Ask is called with the
@@ -103,6 +105,7 @@ type Gate[T any] struct {
 	turn     int                   // rotates the first key of pools
 	holds    map[holdKey]hold      // known holds of cases
 	late     []*Ticket[T]          // those that were made ready and keep their reservations until Lapse
+	idle     []*Ticket[T]          // those that were made ready and may have no worker, see noworker.go
 	stopped  bool
 }
 
@@ -134,8 +137,11 @@ func (g *Gate[T]) now() int64 { return epoch + int64(g.o.Clock.Now().Sub(g.start
 // An earlier ticket that waits is not overtaken, even if this one would fit: a ticket that needs much would otherwise
 // wait as long as smaller ones come.
 func (g *Gate[T]) Enter(t *Ticket[T]) bool {
-	now, reserved := g.now(), g.unreserve(t)
-	held, wait := g.choose(t, func(l *line[T], n int64) bool { return l.hasEarlier(g, t) || l.wait(now, n+l.reservedBefore(t)) > 0 })
+	now, reserved, passes := g.now(), g.unreserve(t), t.passes
+	t.ready, t.passes = false, nil
+	held, wait := g.choose(t, func(l *line[T], n int64) bool {
+		return l != passes && l.hasEarlier(g, t) || l.wait(now, n+l.reservedBefore(t)) > 0
+	})
 	if wait != nil {
 		if t.Once && !g.mayAsk(wait, now) {
 			return false
@@ -257,6 +263,7 @@ func (g *Gate[T]) Pass(t *Ticket[T]) {
 		return
 	}
 	now := g.now()
+	t.ready, t.passes = false, nil
 	g.unreserve(t)
 	g.eachLine(t, func(l *line[T]) { g.advance(l, now) })
 }
@@ -333,64 +340,6 @@ func (g *Gate[T]) Stop() {
 	// The tickets keep their places in lines that are gone: Withdraw does nothing once the gate has stopped.
 	clear(g.parked)
 	clear(g.toOrder)
-	g.late = nil
+	g.late, g.idle = nil, nil
 	g.stopped = true
-}
-
-// Limit returns the limit of that name.
-func (g *Gate[T]) Limit(name string) (limit.Limit, bool) {
-	l := g.limits[name]
-	if l == nil {
-		return limit.Limit{}, false
-	}
-	return *l, true
-}
-
-// LimitOf returns the definition of a limit that applies to a key.
-func (g *Gate[T]) LimitOf(name, key string) (limit.Limit, bool) {
-	l := g.definition(lineKey{name, key})
-	if l == nil {
-		return limit.Limit{}, false
-	}
-	return *l, true
-}
-
-// Change replaces the definition of a limit, and all definitions of single keys of it. What is acquired stays counted:
-// after a change from 5 slots to 3, two of five running jobs have to end before anything else starts. It reports false
-// if there is no limit of that name, or nothing changes.
-func (g *Gate[T]) Change(to limit.Limit, keys map[string]limit.Limit) bool {
-	def := g.limits[to.Name]
-	if def == nil || *def == to && maps.EqualFunc(g.keys[to.Name], keys, func(a *limit.Limit, b limit.Limit) bool { return *a == b }) {
-		return false
-	}
-	before := make(map[*line[T]]int64)
-	for at, l := range g.lines {
-		if at.limit == to.Name {
-			before[l] = l.def.N
-		}
-	}
-	*def = to
-	own := make(map[string]*limit.Limit, len(keys))
-	for key, l := range keys {
-		own[key] = &l
-	}
-	g.keys[to.Name] = own
-	now := g.now()
-	for l, n := range before {
-		l.def = g.definition(l.at)
-		if l.disarm(); l.share != nil { // the wait was computed from the old definition
-			g.redefined(l, n)
-		}
-		g.endReservations(l, now)
-		g.advance(l, now)
-	}
-	return true
-}
-
-// definition returns the definition that applies to a key of a limit; nil if there is no limit of that name.
-func (g *Gate[T]) definition(at lineKey) *limit.Limit {
-	if own := g.keys[at.limit][at.key]; own != nil {
-		return own
-	}
-	return g.limits[at.limit]
 }

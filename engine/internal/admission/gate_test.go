@@ -35,7 +35,7 @@ func newWorld(t *testing.T, limits ...limit.Limit) *world {
 		ended: make(map[int]bool), keys: make(map[int]string), order: make(map[int]int)}
 	w.gate = admission.New(admission.Options[int]{
 		Lock: &w.mu, Clock: w.clock, Limits: limits, Before: func(a, b *int) bool { return *a < *b },
-		Ready: func(n int) { w.ready = append(w.ready, n) }, Wake: w.turn,
+		Ready: func(n int) { w.ready = append(w.ready, n) }, Wake: w.turn, Free: func(n *int) bool { return *n != w.noWorker },
 	})
 	return w
 }
@@ -59,7 +59,9 @@ func (w *world) turn() {
 			w.ready = w.ready[1:]
 			w.start(n)
 		}
-		w.gate.Lapse()
+		if w.gate.Lapse(); len(w.ready) == 0 {
+			w.gate.PassOver()
+		}
 	}
 }
 

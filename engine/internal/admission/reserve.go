@@ -94,6 +94,9 @@ func (g *Gate[T]) makeReady(p *place[T]) {
 		g.late = append(g.late, t)
 	}
 	g.remove(t)
+	if t.ready = true; g.o.Free != nil {
+		g.idle = append(g.idle, t)
+	}
 	g.o.Ready(t.Value)
 }
 

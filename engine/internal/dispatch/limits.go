@@ -20,7 +20,7 @@ import (
 func (s *scheduler) initLimits() {
 	gate := admission.New(admission.Options[entry]{
 		Lock: &s.mu, Clock: s.d.o.Clock, Limits: s.d.o.Limits, Before: byPriority, Wake: s.turn,
-		Ready: s.hasRoom, Shared: s.isShared, Ask: s.ask, Again: s.holdsAgain(), Check: s.checkHolds,
+		Ready: s.hasRoom, Free: s.hasWorker, Shared: s.isShared, Ask: s.ask, Again: s.holdsAgain(), Check: s.checkHolds,
 	})
 	s.held = s.d.o.Definitions.HeldLimits()
 	s.limits = limitGate{Gate: gate, defined: s.d.o.Limits}
@@ -40,6 +40,12 @@ func (s *scheduler) hasRoom(n entry) {
 		at.line.noWait = true
 		n.queue.lines.place(at.line)
 	}
+}
+
+// hasWorker reports whether a job can be handed out now, if its limits have room. A step, and code outside of jobs, need no worker. The lock
+// is held.
+func (s *scheduler) hasWorker(n *entry) bool {
+	return n.lease != nil || n.queue == nil || n.queue.running < n.queue.limit && !s.full() && !s.isPaused(n)
 }
 
 // enter acquires what a job needs, or makes it wait. The lock is held.

@@ -289,7 +289,9 @@ func (s *scheduler) turn() {
 			clear(q.promisedTo)
 		}
 		next = s.handOut(now, next)
-		s.limits.Lapse()
+		if s.limits.Lapse(); !s.limits.readied {
+			s.limits.PassOver()
+		}
 	}
 	s.setAlarm(now)
 	slices.SortFunc(next, func(a, b entry) int { return cmp.Or(cmp.Compare(a.due, b.due), bytes.Compare(a.job[:], b.job[:])) })
@@ -341,7 +343,7 @@ func (s *scheduler) endClaim(n entry, g *group, steps *journal, how outcome) {
 	if how == notStarted {
 		s.checkHoldsOf(n.ticket)
 	}
-	more := len(n.queue.ready) > 0 || s.limits.readied || n.queue.lines.next(s.d.o.Now().UnixMicro()) != nil ||
+	more := len(n.queue.ready) > 0 || s.limits.readied || s.limits.IsPassed() || n.queue.lines.next(s.d.o.Now().UnixMicro()) != nil ||
 		s.d.o.MaxRunning > 0 && s.mostUrgent(nil, s.d.o.Now().UnixMicro()) != nil
 	s.mu.Unlock()
 	if more {
