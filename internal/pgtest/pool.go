@@ -85,21 +85,27 @@ BEGIN
 	EXECUTE format('ALTER DATABASE %I SET search_path = public, decoys', current_database());
 END $$`
 
-// emptied deletes rows, and does not truncate: that would make a file for each table and each index.
+// emptied deletes rows, and does not truncate: that would make a file for each table and each index. The sequences of a table go with it, so a name may be
+// gone when its turn comes.
 const emptied = `DO $$
 DECLARE r record;
 BEGIN
-	FOR r IN SELECT oid::regclass AS name, relkind, relname, EXISTS (SELECT FROM public.pgtest_made WHERE made = oid) AS made FROM pg_class
-		WHERE relnamespace IN (current_setting('pgtest.schema')::regnamespace, 'public'::regnamespace)
+	FOR r IN SELECT format('%s.%I', relnamespace::regnamespace, relname) AS name, relkind, EXISTS (SELECT FROM public.pgtest_made WHERE made = oid) AS made
+		FROM pg_class WHERE relnamespace IN (current_setting('pgtest.schema')::regnamespace, 'public'::regnamespace)
 		AND relkind IN ('r', 'S') AND relname NOT IN ('schema_migrations', 'pgtest_made') ORDER BY relkind DESC
 	LOOP
 		IF NOT r.made AND r.relkind = 'r' THEN
 			EXECUTE 'DROP TABLE IF EXISTS ' || r.name || ' CASCADE';
-		ELSIF r.made AND r.relkind = 'S' THEN
+		ELSIF NOT r.made THEN
+			EXECUTE 'DROP SEQUENCE IF EXISTS ' || r.name || ' CASCADE';
+		ELSIF r.relkind = 'S' THEN
 			PERFORM setval(r.name, 1, false);
-		ELSIF r.made THEN
+		ELSE
 			EXECUTE 'DELETE FROM ' || r.name;
 		END IF;
+	END LOOP;
+	FOR r IN SELECT oid::regprocedure::text AS name FROM pg_proc WHERE pronamespace = 'public'::regnamespace LOOP
+		EXECUTE 'DROP ROUTINE IF EXISTS ' || r.name || ' CASCADE';
 	END LOOP;
 END $$`
 

@@ -9,7 +9,7 @@ import (
 	"github.com/tasq-dev/tasq/internal/pgtest"
 )
 
-// What one test leaves in a database of a pool, the next one that has it does not meet: rows, numbers, tables, and a connection
+// What one test leaves in a database of a pool, the next one that has it does not meet: rows, numbers, tables, sequences, functions, and a connection
 // that is about to write.
 func TestADatabaseOfAPoolIsEmptiedAndReused(t *testing.T) {
 	pgtest.Database(t) // skips without a server
@@ -35,7 +35,8 @@ func TestADatabaseOfAPoolIsEmptiedAndReused(t *testing.T) {
 			rows := 0
 			require.NoError(t, c.QueryRow(t.Context(), "SELECT count(*) FROM app.rows").Scan(&rows))
 			require.Equal(t, 1, rows)
-			_, err := c.Exec(t.Context(), "CREATE TABLE mine (id int PRIMARY KEY); CREATE TABLE app.mine (id int REFERENCES mine)")
+			_, err := c.Exec(t.Context(), "CREATE TABLE mine (id int PRIMARY KEY); CREATE TABLE app.mine (id int REFERENCES mine); "+
+				"CREATE TABLE numbered (id bigserial); CREATE SEQUENCE counter; CREATE FUNCTION one() RETURNS int LANGUAGE sql AS 'SELECT 1'")
 			require.NoError(t, err)
 			left, err := pgx.Connect(t.Context(), *dsn)
 			require.NoError(t, err)
