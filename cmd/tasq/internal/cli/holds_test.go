@@ -62,10 +62,10 @@ func holdersAreKnown(t *testing.T, db store.Opener, at string) {
 	waiter, err := w.Start(t.Context(), e, "bob")
 	require.NoError(t, err)
 	waits := "waits for 1 of slots crane, not enough are free, held by case " + holder.String()
-	require.Eventually(t, func() bool { // until its job is in the line
+	require.Eventually(t, func() bool { // until its job is in the line, and the store has said who holds the limit
 		answer, err := e.Why(t.Context(), waiter)
 		require.NoError(t, err)
-		return len(answer.Waits) == 1 && len(answer.Waits[0].Limits) > 0
+		return len(answer.Waits) == 1 && len(answer.Waits[0].Limits) == 1 && len(answer.Waits[0].Limits[0].HeldBy) > 0
 	}, time.Minute, time.Millisecond)
 	says := func() {
 		t.Helper()
