@@ -49,7 +49,8 @@ func TestJobsDueAtOneTimeActInOrderOfCreation(t *testing.T) {
 				var want []workitem.CaseID
 				require.NoError(t, e.Update(ctx, func(tx *engine.Tx) error {
 					for i := range cases {
-						id, err := workitem.CaseID{}, error(nil)
+						var id workitem.CaseID
+						var err error
 						if i%3 == 0 {
 							var run builder.Run[int]
 							run, err = sleeper.Run(ctx, tx, i)

@@ -132,7 +132,7 @@ func (e *Engine) Drain(ctx context.Context) error {
 			return e.closedError()
 		default:
 		}
-		e.dispatch.Turn()
+		e.dispatch.Dispatch()
 		select {
 		case <-e.active.idle():
 		case <-ctx.Done():

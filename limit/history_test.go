@@ -201,16 +201,14 @@ func share(a, b *asked) bool {
 func (h *history) bounds(limits []limit.Limit) {
 	for _, l := range limits[1:] {
 		var uses []used
-		var most int64 = 1
 		for _, a := range h.all {
 			if a.err == nil {
 				uses = append(uses, used{a.at, a.amounts[l.Name]})
 			}
 		}
-		most = l.N // what was acquired, before it was corrected
 		uses = slices.DeleteFunc(uses, func(u used) bool { return u.n == 0 })
 		if len(uses) > 0 {
-			require.LessOrEqual(h.t, busiest(uses, int64(l.Per)), l.AnyWindow(most), "%v", l)
+			require.LessOrEqual(h.t, busiest(uses, int64(l.Per)), l.AnyWindow(l.N), "%v", l)
 		}
 	}
 }

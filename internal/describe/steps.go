@@ -60,8 +60,7 @@ func (d *Describer) stepMoved(e *state.StepMoved, at time.Time) string {
 	if known == nil {
 		return "step " + e.To.String()
 	}
-	now := *known
-	now = *e.Move(known)
+	now := *e.Move(known)
 	d.steps[e.Step] = &now
 	line := d.step(known)
 	if e.To == workitem.StepWaiting {

@@ -80,8 +80,8 @@ func (s *scheduler) tryLevel(level int) {
 	}
 	s.mu.Unlock()
 	if len(list) > 0 {
-		s.turn()
-		s.d.o.Active(-len(list)) // turn counts the entries that it passes on again
+		s.dispatch()
+		s.d.o.Active(-len(list)) // dispatch counts the entries that it passes on again
 	}
 }
 
@@ -167,7 +167,7 @@ func (s *scheduler) overdue(now int64) []Backlog {
 		}
 	}
 	s.retries.each(func(n *entry) { count(n, 1) })
-	s.waiting.until(now, func(n *entry) { count(n, 0) }) // due, and not yet seen by a turn, for example after the clock was set
+	s.waiting.until(now, func(n *entry) { count(n, 0) }) // due, and not yet dispatched, for example after the clock was set
 	var list []Backlog
 	if b := found[nil]; b != nil {
 		list = append(list, *b)

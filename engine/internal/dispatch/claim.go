@@ -44,7 +44,7 @@ var errEndedAtStart = errors.New("the item ended as it started, in a transaction
 //
 // The worker starts when the claim is accepted, before it is durable; the claim is committed together with the next
 // request. If a crash loses such a claim, its attempt was not counted. So a job that may have crashed a process before
-// (cautious) waits for the commit.
+// (durableClaim) waits for the commit.
 func (d *Dispatcher) claim(n entry) {
 	// The lease counts from here: the time for which the request waits in the queue is a part of it.
 	c := &claim{entry: n, d: d, lease: d.o.Now().Add(d.o.Lease)}

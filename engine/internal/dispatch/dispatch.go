@@ -145,8 +145,8 @@ func (d *Dispatcher) Finish(grace time.Duration, cancel func()) {
 	}
 }
 
-// Turn passes on what is due now.
-func (d *Dispatcher) Turn() { d.sched.turn() }
+// Dispatch claims jobs and fires timers that are due now.
+func (d *Dispatcher) Dispatch() { d.sched.dispatch() }
 
 // TryAgain retries at once everything that met a fault of the store.
 func (d *Dispatcher) TryAgain() { d.sched.tryAll() }

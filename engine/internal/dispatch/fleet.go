@@ -183,7 +183,7 @@ func (d *Dispatcher) Adopt(ctx context.Context, jobs []*state.Job) (left []*stat
 		d.sched.add(nil, j, true)
 	}
 	d.sched.mu.Unlock()
-	d.sched.turn()
+	d.sched.dispatch()
 	return left, err
 }
 
@@ -298,7 +298,7 @@ func (d *Dispatcher) Owners(root workitem.CaseID) map[workitem.JobID][16]byte {
 // receives the steps that have ended. Parked entries of cases that are no longer suspended are tried again.
 func (d *Dispatcher) Compare(root workitem.CaseID, tree *state.Tree, steps map[workitem.JobID][]*workitem.Step) {
 	if d.sched.compare(root, tree, steps) {
-		d.sched.turn()
+		d.sched.dispatch()
 	}
 }
 

@@ -4,7 +4,7 @@ package dispatch
 // MaxRunning bounds all queues together, the next job is the most urgent of the first jobs of the queues; otherwise the
 // queue that is looked at first would use up the bound. The lock is held.
 func (s *scheduler) handOut(now int64, next []entry) []entry {
-	begun := true
+	var begun bool
 	if s.d.o.MaxRunning <= 0 {
 		for _, q := range s.queues {
 			for begun = true; begun; {

@@ -159,7 +159,7 @@ func (s *scheduler) checkHolds(name, key string, holds []quota.Hold) {
 			s.limits.End(name, key, quota.End{Hold: ended[i]})
 		}
 		s.mu.Unlock()
-		s.turn()
+		s.dispatch()
 	}()
 }
 

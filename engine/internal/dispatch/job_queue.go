@@ -28,7 +28,7 @@ type jobQueue struct {
 
 	fair       bool                // some functions of the queue have fairness keys
 	rotations  map[int32]*rotation // by priority
-	promisedTo map[string]struct{} // the keys of the promised jobs since the last turn
+	promisedTo map[string]struct{} // the keys of the promised jobs since the last dispatch
 
 	// The fields below are for queues with a bound.
 	pending     int           // waiting jobs
@@ -140,7 +140,7 @@ func (d *Dispatcher) Settle(a *Admission) {
 
 // Queues returns the queues that this engine knows, by name.
 // Waiting jobs are in several places: the queue, the lines of batches and limits, closed hours, faults of the store,
-// and the calendar, if no turn has seen them yet.
+// and the calendar, if they were not dispatched yet.
 func (d *Dispatcher) Queues() []workflow.QueueInfo {
 	s := &d.sched
 	s.mu.Lock()

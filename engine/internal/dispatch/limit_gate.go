@@ -22,7 +22,7 @@ type limitGate struct {
 	passing []*ticket     // tickets of jobs in paused queues that were made ready
 	leases  entries       // steps, and code outside of jobs, that may acquire their limits, by priority
 	callers uint64        // requests of code outside of jobs so far, for their ids
-	readied bool          // jobs were put back into their queues since the last turn
+	readied bool          // jobs were put back into their queues since the last dispatch
 }
 
 // ticket returns the ticket of a job, from the holds of its case, the limits of its function, and its input; nil if it

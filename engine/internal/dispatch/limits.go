@@ -19,7 +19,7 @@ import (
 
 func (s *scheduler) initLimits() {
 	gate := admission.New(admission.Options[entry]{
-		Lock: &s.mu, Clock: s.d.o.Clock, Limits: s.d.o.Limits, Before: byPriority, Wake: s.turn,
+		Lock: &s.mu, Clock: s.d.o.Clock, Limits: s.d.o.Limits, Before: byPriority, Wake: s.dispatch,
 		Ready: s.hasRoom, Free: s.hasWorker, Shared: s.isShared, Ask: s.ask, Again: s.holdsAgain(), Check: s.checkHolds,
 	})
 	s.held = s.d.o.Definitions.HeldLimits()
@@ -29,7 +29,7 @@ func (s *scheduler) initLimits() {
 
 // hasRoom is called when a line has room: a step or code outside of jobs continues, or a job returns to its queue. The lock is held.
 func (s *scheduler) hasRoom(n entry) {
-	// A turn may be under way, which then looks at the queues once more.
+	// A dispatch may be in progress, which then looks at the queues once more.
 	s.limits.readied = true
 	if n.lease != nil {
 		s.limits.leases.push(n, byPriority)
@@ -165,7 +165,7 @@ func (d *Dispatcher) takeNeeds(err error) bool {
 		}
 	}
 	d.sched.mu.Unlock()
-	d.sched.turn()
+	d.sched.dispatch()
 	return true
 }
 
@@ -203,7 +203,7 @@ func (d *Dispatcher) SetLimit(l limit.Limit, keys map[string]limit.Limit) {
 		d.sched.limits.Change(l, keys)
 	}
 	d.sched.mu.Unlock()
-	d.sched.turn()
+	d.sched.dispatch()
 }
 
 // enqueue puts a due job into its queue or the line of its batch, or aside if the queue or its key is paused. The lock

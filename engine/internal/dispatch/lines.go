@@ -2,7 +2,7 @@ package dispatch
 
 import "container/heap"
 
-// lines orders the lines of a queue by when they may start, so that a turn looks only at the first ones, however many
+// lines orders the lines of a queue by when they may start, so that a dispatch looks only at the first ones, however many
 // keys there are:
 //
 //	a job comes ──▶ waiting, by when it has waited long enough ──▶ complete, by its most urgent job ──▶ form

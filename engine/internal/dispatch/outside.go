@@ -82,7 +82,7 @@ func (l *Lease) acquire(ctx context.Context) (*Lease, error) {
 // enter lets the ticket of the lease acquire its limits or wait; false if it is refused.
 func (l *Lease) enter() (bool, error) {
 	s := &l.d.sched
-	defer s.turnIfReady()
+	defer s.dispatchIfReady()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.limits.checkAmounts(l.t.Takes); err != nil {
@@ -119,7 +119,7 @@ func (l *Lease) begin() bool {
 // enterAgain enters with a new ticket after a grant has expired; false if the limits were refused.
 func (l *Lease) enterAgain() (bool, error) {
 	s := &l.d.sched
-	defer s.turnIfReady()
+	defer s.dispatchIfReady()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !l.t.Held() {
@@ -133,7 +133,7 @@ func (l *Lease) enterAgain() (bool, error) {
 // leave ends the wait of the lease, and returns what it waited for.
 func (l *Lease) leave() (reasons []limit.Reason) {
 	s := &l.d.sched
-	defer s.turnIfReady()
+	defer s.dispatchIfReady()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.stopping && !l.t.Held() {
@@ -196,7 +196,7 @@ func (l *Lease) Fail() {
 // Release implements [limit.Lease].
 func (l *Lease) Release() {
 	s := &l.d.sched
-	defer s.turnIfReady()
+	defer s.dispatchIfReady()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !l.released {

@@ -66,7 +66,7 @@ func (s *scheduler) unpark(n entry) {
 	}
 	s.mu.Unlock()
 	if parked {
-		s.turn()
+		s.dispatch()
 	}
 }
 

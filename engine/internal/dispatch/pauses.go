@@ -67,7 +67,7 @@ func (d *Dispatcher) SetQueues(set map[string]store.QueueValue) {
 		s.d.o.Active(-ready) // after enqueue has counted them again: the engine must not look idle in between
 	}
 	s.mu.Unlock()
-	s.turn()
+	s.dispatch()
 }
 
 // KeyPaused returns the fairness key of a due job that waits here because its key is paused; false if it does not.

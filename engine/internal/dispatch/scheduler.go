@@ -32,7 +32,7 @@ type scheduler struct {
 	batches  batches
 	groups   map[workitem.JobID]*group // batches that were passed to the writer, until their jobs are claimed
 	pool     pool
-	alarm    turnAlarm
+	alarm    dispatchAlarm
 	on       bool
 	stopping bool
 	stopped  chan struct{} // closed when stopping is set
@@ -41,7 +41,7 @@ type scheduler struct {
 	retries  retries
 	offered  map[workitem.JobID]bool // jobs that the current command has offered to other engines
 	others   bool                    // there are other engines
-	next     []entry                 // reused memory for the entries of a turn
+	next     []entry                 // reused memory for the entries of a dispatch
 	limits   limitGate
 	paused   map[string]bool // paused queues
 	workers  map[string]int  // the number of workers that was set for a queue
@@ -95,7 +95,7 @@ func (s *scheduler) start() {
 	s.mu.Lock()
 	s.on = true
 	s.mu.Unlock()
-	s.turn()
+	s.dispatch()
 }
 
 // stop disables the claiming of jobs.
@@ -147,7 +147,7 @@ func (s *scheduler) committed(tree *state.Tree, changes []state.Change) {
 	changed = changed || s.limits.readied
 	s.mu.Unlock()
 	if changed {
-		s.turn()
+		s.dispatch()
 	}
 }
 
@@ -225,13 +225,13 @@ func (s *scheduler) add(c *state.Case, j *state.Job, cautious bool) bool {
 func shortPriority(p int) int32 { return int32(min(max(p, math.MinInt32), math.MaxInt32)) }
 
 // addOne adds a single job outside of a commit.
-// A due job may start at once, for which a turn is needed.
+// A due job may start at once, so it dispatches.
 func (s *scheduler) addOne(j *state.Job) {
 	s.mu.Lock()
 	changed := s.add(nil, j, false)
 	s.mu.Unlock()
 	if changed {
-		s.turn()
+		s.dispatch()
 	}
 }
 
@@ -251,15 +251,15 @@ func (s *scheduler) drop(e *state.JobMoved) {
 	s.waiting.cancel(dueJob{e.Job, e.Due.UnixMicro()})
 }
 
-// turn passes on what is due, and sets the timer for the next entry. Each stage can make work for the ones after it:
+// dispatch passes on what is due, and sets the timer for the next entry. Each stage can make work for the ones after it:
 //
 //	loops, windows, calendar ──▶ queues ──▶ hand out: a worker, hours, limits ──▶ sorted by due time ──▶ the writer
 //	                               ▲                     │
 //	                               └── limits.readied ◀──┘ a job that was passed on or gave up its place lets others go first
 //
-// The writer gets everything under the lock. Otherwise two turns on different goroutines could pass a later timer
+// The writer gets everything under the lock. Otherwise two calls on different goroutines could pass a later timer
 // before an earlier one, and the outcome of a case would depend on the scheduling of goroutines.
-func (s *scheduler) turn() {
+func (s *scheduler) dispatch() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.on || s.stopping {
@@ -279,7 +279,7 @@ func (s *scheduler) turn() {
 			s.enqueue(n)
 		}
 	}
-	// A ticket that is made ready may belong to a queue that this turn has passed already.
+	// A ticket that is made ready may belong to a queue that this dispatch has passed already.
 	for again := true; again; again = s.limits.readied {
 		s.limits.readied = false
 		s.limits.passOn()
@@ -347,7 +347,7 @@ func (s *scheduler) endClaim(n entry, g *group, steps *journal, how outcome) {
 		s.d.o.MaxRunning > 0 && s.mostUrgent(nil, s.d.o.Now().UnixMicro()) != nil
 	s.mu.Unlock()
 	if more {
-		s.turn() // before Active(-1): jobs in lines are counted only when they start, and the engine must not look idle in between
+		s.dispatch() // before Active(-1): jobs in lines are counted only when they start, and the engine must not look idle in between
 	}
 	s.d.o.Active(-1)
 	if !more && s.d.o.TakeWork != nil {

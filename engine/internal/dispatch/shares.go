@@ -54,7 +54,7 @@ func (s *scheduler) exchange() {
 			s.limits.Settle(orders[i], answers[i], err)
 		}
 		s.mu.Unlock()
-		s.turn()
+		s.dispatch()
 		if err == nil {
 			failed = 0
 			continue

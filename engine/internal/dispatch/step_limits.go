@@ -53,7 +53,7 @@ func (j *journal) Take(name string, takes []workitem.Take, since time.Time, room
 
 func (j *journal) take(name string, takes []workitem.Take, since time.Time, room func()) (*stepLease, error) {
 	s := &j.d.sched
-	defer s.turnIfReady()
+	defer s.dispatchIfReady()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.limits.check(functionTakes(j.n.ticket), takes); err != nil {
@@ -120,20 +120,20 @@ func (l *stepLease) KeyOf(name string) (string, bool) { return l.j.d.keyOf(l.t, 
 // Release implements [step.Lease].
 func (l *stepLease) Release(failed bool) {
 	s := &l.j.d.sched
-	defer s.turnIfReady()
+	defer s.dispatchIfReady()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l.j.leases = slices.DeleteFunc(l.j.leases, func(other *stepLease) bool { return other == l })
 	s.limits.end(&l.lease, failed)
 }
 
-// turnIfReady starts a turn if a change of the lines has made something ready. The lock is not held.
-func (s *scheduler) turnIfReady() {
+// dispatchIfReady dispatches if a change of the lines has made something ready. The lock is not held.
+func (s *scheduler) dispatchIfReady() {
 	s.mu.Lock()
 	readied := s.limits.readied
 	s.mu.Unlock()
 	if readied {
-		s.turn()
+		s.dispatch()
 	}
 }
 
@@ -206,7 +206,7 @@ func (s *scheduler) leaveSteps(j *journal) {
 
 // commitUsed corrects the amount that a ticket has acquired of a rate.
 func (d *Dispatcher) commitUsed(t *ticket, name string, used int64) error {
-	defer d.sched.turnIfReady()
+	defer d.sched.dispatchIfReady()
 	d.sched.mu.Lock()
 	defer d.sched.mu.Unlock()
 	def, ok := d.sched.limits.Limit(name)
