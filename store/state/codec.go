@@ -71,26 +71,21 @@ func AppendChanges(dst []byte, changes []Change, t *Tree) []byte {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = appendEvent(dst, e, t)
+		dst = appendChange(dst, e, t)
 	}
 	return append(dst, ']')
 }
 
-func appendEvent(dst []byte, e Change, t *Tree) []byte {
+// appendChange appends the object of one change. The keys of each kind have a fixed order, so that equal changes have
+// equal texts.
+func appendChange(dst []byte, e Change, t *Tree) []byte {
 	switch e := e.(type) {
 	case *CaseOpened:
 		dst = appendCaseOpened(head(dst, t, wordCaseOpened, e.Case.ID), t, e.Case)
 	case *CaseBegun:
 		dst = head(dst, t, wordCaseBegun, e.Case)
 	case *CaseEnded:
-		dst = head(dst, t, wordCaseEnded, e.Case)
-		dst = str(dst, "to", e.State.String())
-		dst = raw(dst, "output", e.Output)
-		dst = failure(dst, "failure", e.Failure)
-		dst = conditions(dst, "left", t, e.Case, e.Leftover)
-		dst = at(dst, "at", e.At)
-		dst = at(dst, "keep", e.KeepUntil)
-		dst = flag(dst, "frees", e.FreesKey)
+		dst = appendCaseEnded(head(dst, t, wordCaseEnded, e.Case), t, e)
 	case *CaseResumed:
 		dst = head(dst, t, wordCaseResumed, e.Case)
 		dst = at(dst, "at", e.At)
@@ -104,12 +99,7 @@ func appendEvent(dst []byte, e Change, t *Tree) []byte {
 	case *CaseRemoved:
 		dst = head(dst, t, wordCaseRemoved, e.Case)
 	case *TaskMoved:
-		dst = head(dst, t, wordTask, e.Case)
-		dst = task(dst, t, e.Case, e.Task)
-		dst = str(dst, "to", e.To.String())
-		dst = num(dst, "gen", int64(e.Generation))
-		dst = conditions(dst, "from", t, e.Case, e.Consumed)
-		dst = flag(dst, "lost", e.Lost)
+		dst = appendTaskMoved(head(dst, t, wordTask, e.Case), t, e)
 	case *TaskResumed:
 		dst = head(dst, t, wordTaskResumed, e.Case)
 		dst = task(dst, t, e.Case, e.Task)
@@ -150,13 +140,7 @@ func appendEvent(dst []byte, e Change, t *Tree) []byte {
 		dst = key(dst, "step", e.Step)
 		dst = at(dst, "at", e.At)
 	case *Noted:
-		dst = head(dst, t, wordNote, e.Case)
-		// A note on the case itself has no task.
-		if e.Task >= 0 {
-			dst = task(dst, t, e.Case, e.Task)
-		}
-		dst = str(dst, "code", e.Code)
-		dst = str(dst, "text", e.Text)
+		dst = appendNoted(head(dst, t, wordNote, e.Case), t, e)
 	}
 	return append(dst, '}')
 }
@@ -183,74 +167,36 @@ func appendCaseOpened(dst []byte, t *Tree, c *Case) []byte {
 	return at(dst, "at", c.Created)
 }
 
-func appendItemOpened(dst []byte, it *workitem.Item) []byte {
-	dst = key(dst, "item", it.ID)
-	dst = str(dst, "task", it.Task)
-	dst = num(dst, "gen", int64(it.Generation))
-	dst = num(dst, "n", int64(it.Number))
-	dst = str(dst, "to", it.State.String())
-	dst = num(dst, "attempt", int64(it.Attempt))
-	dst = key(dst, "predecessor", it.Predecessor)
-	dst = key(dst, "successor", it.Successor)
-	dst = raw(dst, "retry", it.Retry)
-	dst = raw(dst, "input", it.Input)
-	dst = raw(dst, "output", it.Output)
-	dst = failure(dst, "failure", it.Failure)
-	dst = str(dst, "queue", it.Queue)
-	dst = num(dst, "priority", int64(it.Priority))
-	dst = str(dst, "by", it.By)
-	dst = at(dst, "at", it.Created)
-	dst = at(dst, "due", it.Due)
-	dst = at(dst, "started", it.Started)
-	return at(dst, "ended", it.Ended)
-}
-
-func appendItemMoved(dst []byte, e *ItemMoved) []byte {
-	dst = key(dst, "item", e.Item)
-	dst = str(dst, "action", e.Action.String())
-	dst = str(dst, "to", e.To.String())
+// appendCaseEnded appends the end of a case. The leftover conditions are kept for readers of the history; no state
+// depends on them, since the marking of the case has them already.
+func appendCaseEnded(dst []byte, t *Tree, e *CaseEnded) []byte {
+	dst = str(dst, "to", e.State.String())
 	dst = raw(dst, "output", e.Output)
 	dst = failure(dst, "failure", e.Failure)
-	dst = str(dst, "by", e.By)
-	return at(dst, "at", e.At)
+	dst = conditions(dst, "left", t, e.Case, e.Leftover)
+	dst = at(dst, "at", e.At)
+	dst = at(dst, "keep", e.KeepUntil)
+	return flag(dst, "frees", e.FreesKey)
 }
 
-func appendJobOpened(dst []byte, t *Tree, j *Job) []byte {
-	dst = key(dst, "job", j.ID)
-	dst = ofTree(dst, t, "root", j.Root)
-	dst = str(dst, "task", j.Task)
-	dst = num(dst, "gen", int64(j.Generation))
-	dst = key(dst, "item", j.Item)
-	dst = str(dst, "kind", j.Kind)
-	dst = str(dst, "name", j.Name)
-	dst = str(dst, "queue", j.Queue)
-	dst = num(dst, "priority", int64(j.Priority))
-	dst = raw(dst, "input", j.Input)
-	dst = flag(dst, "detached", j.Detached)
-	dst = str(dst, "to", j.State.String())
-	dst = at(dst, "due", j.Due)
-	dst = num(dst, "attempt", int64(j.Attempt))
-	dst = num(dst, "crashes", int64(j.Crashes))
-	dst = num(dst, "fence", j.Fence)
-	dst = str(dst, "owner", j.Owner)
-	dst = at(dst, "lease", j.Lease)
-	dst = failure(dst, "failure", j.Failure)
-	dst = at(dst, "at", j.Created)
-	return at(dst, "ended", j.Ended)
-}
-
-// All fields that can change are written, as moveJob of the kernel sets them all.
-func appendJobMoved(dst []byte, e *JobMoved) []byte {
-	dst = key(dst, "job", e.Job)
+// appendTaskMoved appends a transition of a task. The consumed tokens are part of it, although the join of the task
+// implies most of them: which tokens an or-join took depends on the whole marking, and rebuilding a past state must not
+// decide it again.
+func appendTaskMoved(dst []byte, t *Tree, e *TaskMoved) []byte {
+	dst = task(dst, t, e.Case, e.Task)
 	dst = str(dst, "to", e.To.String())
-	dst = at(dst, "due", e.Due)
-	dst = num(dst, "attempt", int64(e.Attempt))
-	dst = num(dst, "crashes", int64(e.Crashes))
-	dst = num(dst, "fence", e.Fence)
-	dst = str(dst, "owner", e.Owner)
-	dst = at(dst, "lease", e.Lease)
-	dst = failure(dst, "failure", e.Failure)
-	return at(dst, "at", e.At)
+	dst = num(dst, "gen", int64(e.Generation))
+	dst = conditions(dst, "from", t, e.Case, e.Consumed)
+	return flag(dst, "lost", e.Lost)
+}
+
+// appendNoted appends a note. One about the case itself has no task.
+func appendNoted(dst []byte, t *Tree, e *Noted) []byte {
+	if e.Task >= 0 {
+		dst = task(dst, t, e.Case, e.Task)
+	}
+	dst = str(dst, "code", e.Code)
+	return str(dst, "text", e.Text)
 }
 
 // AppendFailure appends the JSON of a failure, "null" for nil: the form of [workitem.Failure]'s own tags.

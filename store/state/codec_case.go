@@ -12,7 +12,9 @@ import (
 )
 
 // AppendMarking appends a marking as a JSON object from names of conditions to numbers of tokens. Empty conditions are
-// left out, so it is short also for a large net.
+// left out, so it is short also for a large net:
+//
+//	{"draft->review":1,"paid":2}
 func AppendMarking(dst []byte, n *net.Net, m net.Marking) []byte {
 	dst = append(dst, '{')
 	first := true
@@ -59,7 +61,10 @@ type taskWire struct {
 
 // AppendTasks appends the tasks of a case as a JSON object from the name of a task to its state, its generation
 // ("gen"), the number of items created in it ("created"), its output, and whether the failure of the case ended it
-// ("lost"). A task that was never enabled is left out.
+// ("lost"). A task that was never enabled is left out. Of a draft that was written twice, and is in review:
+//
+//	{"draft":{"state":"completed","gen":2,"created":1,"output":"On Petri nets"},
+//	 "review":{"state":"started","gen":1,"created":1}}
 func AppendTasks(dst []byte, n *net.Net, tasks []Task) []byte {
 	dst = append(dst, '{')
 	first := true

@@ -85,7 +85,7 @@ type wire struct {
 	Keep        micros             `json:"keep"`
 }
 
-// micros is a time as it is stored; the zero time is left out.
+// micros is a time as it is stored; the zero time is left out, so an absent key is the zero time again.
 type micros time.Time
 
 // UnmarshalJSON decodes a number of microseconds.
@@ -132,6 +132,7 @@ func decodeAny(data []byte, root workitem.CaseID, nets Nets) ([]Change, error) {
 	return d.changes, nil
 }
 
+// corrupt says which stored data is damaged, and shows its begin: with that, the row can be found in the database.
 func corrupt(what string, data []byte, err error) error {
 	return fmt.Errorf("%w: a stored %s cannot be read: %.120q: %w", ErrCorrupt, what, data, err)
 }
@@ -160,6 +161,9 @@ func (d *decoder) add(w *wire) error {
 	return err
 }
 
+// change decodes one change by its kind. An unknown kind is an error, not a change that is skipped: a state that is
+// rebuilt without it would be wrong, and nothing would show that. It is what an older program finds in the journal of a
+// newer one.
 func (d *decoder) change(w *wire) (Change, error) {
 	switch w.E {
 	case wordCaseOpened:
@@ -217,7 +221,8 @@ func (d *decoder) caseOpened(w *wire) (Change, error) {
 	}}, nil
 }
 
-// named decodes the changes with names of tasks or conditions.
+// named decodes the changes with names of tasks or conditions. The names are those of the net of the case: of one that
+// the same command has opened, or else of one that an earlier entry has.
 func (d *decoder) named(w *wire) (Change, error) {
 	n := d.opened[w.Case]
 	if n == nil {
@@ -289,12 +294,17 @@ func conditionIDs(n *net.Net, names []string) ([]net.ConditionID, error) {
 	return ids, nil
 }
 
+// parseTaskState is unlike [ParseCaseState] in that it accepts the zero value: a change to disabled is the withdrawal of
+// an activation, whose tokens another task has taken.
 func parseTaskState(w string) (TaskState, error) {
 	if i := slices.Index(taskStateNames[:], w); i >= 0 {
 		return TaskState(i), nil
 	}
 	return 0, fmt.Errorf("%q is not a state of a task", w)
 }
+
+// The functions below are the inverses of those in codec_items.go and codec_wait.go. A field that was left out is zero
+// in wire, and so in the result.
 
 func itemOpened(w *wire) (Change, error) {
 	state, err := workitem.ParseState(w.To)

@@ -8,7 +8,14 @@ import (
 	"github.com/tasq-dev/tasq/net"
 )
 
-// netDoc is the JSON form of a definition. It has no source positions: they say where a net was written, and not what it is.
+// netDoc is the JSON form of a definition. What most nets have is left out. The net of a workflow with one task is
+//
+//	{"name":"article",
+//	 "conditions":[{"name":"start","role":"start"},{"name":"end","role":"end"}],
+//	 "tasks":[{"name":"draft"}],
+//	 "flows":[["start","draft"],["draft","end"]]}
+//
+// It has no source positions: they say where a net was written, and not what it is.
 type netDoc struct {
 	Name       string         `json:"name"`
 	Conditions []conditionDoc `json:"conditions"`
@@ -30,13 +37,16 @@ type taskDoc struct {
 	Of      []string `json:"of,omitempty"`
 }
 
+// The words of stored nets, by the value of the constant in package net. A word is never changed or reused: databases
+// have it. The word for the usual value is empty, so that the field is left out.
 var (
 	roleWords = []string{"", "start", "end"}
 	kindWords = []string{"", "routing", "composite"}
 	gateWords = []string{"", "xor", "or"}
 )
 
-// EncodeNet encodes a net's definition as JSON. Equal nets have equal texts.
+// EncodeNet encodes a net's definition as JSON. Equal nets have equal texts: an empty list is [], never null, whether it
+// is nil in the definition or not. The error names a value that has no word.
 func EncodeNet(d *net.Definition) (json.RawMessage, error) {
 	doc := netDoc{Name: d.Name, Conditions: []conditionDoc{}, Tasks: []taskDoc{}, Flows: [][2]string{}}
 	for _, c := range d.Conditions {
@@ -64,7 +74,8 @@ func EncodeNet(d *net.Definition) (json.RawMessage, error) {
 	return json.Marshal(doc)
 }
 
-// DecodeNet decodes what [EncodeNet] has encoded. The error wraps [ErrCorrupt].
+// DecodeNet decodes what [EncodeNet] has encoded. The error wraps [ErrCorrupt]. It does not check that the net is well
+// formed, which package net does for every definition, wherever it comes from.
 func DecodeNet(data []byte) (*net.Definition, error) {
 	var doc netDoc
 	if err := json.Unmarshal(data, &doc); err != nil {

@@ -19,7 +19,7 @@ type scanner struct {
 	word map[string]string // strings that occurred before, as most do: names of tasks, conditions, states and kinds
 }
 
-// Bounds of the strings that a scanner keeps.
+// Bounds of the strings that a scanner keeps: texts that are longer, such as messages, seldom occur twice.
 const (
 	maxWords = 512
 	longWord = 48
@@ -174,7 +174,8 @@ func (s *scanner) text(to *string) {
 	}
 }
 
-// known returns a short string, and allocates it only once.
+// known returns a short string, and allocates it only once. When there are too many, all are dropped at once: those that
+// are still in use are soon there again.
 func (s *scanner) known(text []byte) string {
 	if k, ok := s.word[string(text)]; ok {
 		return k
@@ -187,12 +188,15 @@ func (s *scanner) known(text []byte) string {
 	return k
 }
 
+// id reads an id. Its length is checked here, since UnmarshalText accepts an empty text, which is never written.
 func (s *scanner) id(set func(text []byte) error) {
 	if text := s.quoted(); len(text) != len("00000000-0000-0000-0000-000000000000") || set(text) != nil {
 		s.odd = true
 	}
 }
 
+// long reads an integer. JSON allows no leading zero, and a fraction or an exponent is never written: the text that
+// follows the digits then does not match, and encoding/json decides.
 func (s *scanner) long(to *int64) {
 	from := s.at
 	for s.at < len(s.data) && (s.data[s.at] == '-' || s.data[s.at] >= '0' && s.data[s.at] <= '9') {
@@ -204,6 +208,7 @@ func (s *scanner) long(to *int64) {
 	*to, s.odd = v, s.odd || err != nil || digits[0] == '0' && len(n) > 1
 }
 
+// number reads an integer that must fit an int, which has 32 bits on some machines.
 func (s *scanner) number(to *int) {
 	var n int64
 	s.long(&n)
@@ -255,7 +260,11 @@ func (s *scanner) other(to any) {
 	s.odd = s.odd || json.Unmarshal(value, to) != nil
 }
 
-// value finds the end of a value, without checking it.
+// value finds the end of a value, without checking it: it counts brackets outside of strings, so that a payload of any
+// form is passed over in one pass.
+//
+//	"input":{"a":[1,"]"]},"at":1
+//	        └──────────┘        the comma at depth 0 ends it; the bracket in quotes does not count
 func (s *scanner) value() []byte {
 	from, depth, quoted := s.at, 0, false
 	for ; s.at < len(s.data); s.at++ {

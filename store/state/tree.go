@@ -15,7 +15,7 @@ import (
 //	Begin                  root ── A, B          saved: nothing
 //	change an item of A    root ── A', B         saved: A
 //	open C below A         root ── A' ── C, B    saved: A, C (was not there)
-//	Rollback               root ── A, B          what was saved is put back, the latest first or not: each case is saved once
+//	Rollback               root ── A, B          what was saved is put back, in any order: each case is saved once
 //
 // A tree is used by one goroutine at a time. Its cases can be read by others at any time: a *Case is never changed
 // after its command has ended.
