@@ -57,6 +57,16 @@ func (x *Executor) beginOrFind(
 	}
 }
 
+// The policies of a start whose business key is taken, by what the holder is:
+//
+//	               has not begun   in progress   completed
+//	refuse         error           error         error       the default
+//	return         its id          its id        its id
+//	replace        canceled        error         error
+//	supersede      canceled        canceled      error
+//
+// A queued start waits for its turn instead (startNextQueued), and a debounced one has a rule of its own (debounce).
+
 // replaceHolder cancels the case that holds the key if the policy of the start allows it; otherwise it returns taken.
 func (x *Executor) replaceHolder(tx *commit.Tx, u *commit.TreeWrite, c *workflow.Command, o commit.Operation, taken error) error {
 	holder := u.Tree.Case(u.Tree.Root)
@@ -72,8 +82,7 @@ func (x *Executor) replaceHolder(tx *commit.Tx, u *commit.TreeWrite, c *workflow
 // cancelReplaced cancels a case that another one replaces.
 func cancelReplaced(tx *commit.Tx, u *commit.TreeWrite, o commit.Operation) error {
 	reason := &workitem.Failure{Code: CodeReplaced, Message: "a start with the same business key takes its place"}
-	unkeyed := commit.Operation{Command: o.Command, Actor: o.Actor}
-	_, err := tx.On(u, unkeyed, workflow.Result{}, func(m *kernel.Machine) error { return m.Cancel(u.Tree.Root, reason) })
+	_, err := tx.On(u, o.Unkeyed(), workflow.Result{}, func(m *kernel.Machine) error { return m.Cancel(u.Tree.Root, reason) })
 	return err
 }
 

@@ -95,6 +95,12 @@ func (x *Executor) Execute(tx *commit.Tx, c *workflow.Command) (workflow.Result,
 			return result, err
 		}
 	}
+	return x.execute(tx, c, o)
+}
+
+// execute executes a valid command that was not executed before. The kinds that are not listed concern no case: they
+// are settings of queues, limits and workflows, and questions to the engine.
+func (x *Executor) execute(tx *commit.Tx, c *workflow.Command, o commit.Operation) (workflow.Result, error) {
 	switch c.Kind {
 	case workflow.KindStart:
 		return x.start(tx, c, o)
@@ -134,7 +140,7 @@ func (x *Executor) Execute(tx *commit.Tx, c *workflow.Command) (workflow.Result,
 	if result, known, err := x.o.Controls.Control(tx, c); known {
 		return result, err
 	}
-	return none, fmt.Errorf("%w: no engine executes %q", workflow.ErrBadCommand, c.Kind)
+	return workflow.Result{}, fmt.Errorf("%w: no engine executes %q", workflow.ErrBadCommand, c.Kind)
 }
 
 // checkSizes returns an error for payloads that are larger than the configuration allows, or are not JSON that every
@@ -147,7 +153,8 @@ func (x *Executor) checkSizes(c *workflow.Command) error {
 	return err
 }
 
-// definition returns the definition for a new case of a workflow.
+// definition returns the definition for a new case of a workflow: the one with the fingerprint of the command, or else
+// the last one of that name in the arguments of Open.
 func (x *Executor) definition(c *workflow.Command) (*workflow.Definition, error) {
 	d := x.o.Definitions.Named(c.Workflow)
 	if c.Fingerprint != "" {
@@ -159,6 +166,8 @@ func (x *Executor) definition(c *workflow.Command) (*workflow.Definition, error)
 	return d, nil
 }
 
+// unknown returns the error for a workflow that the engine was not opened with. It lists those that it has, since a
+// misspelt name and a program of an older version look the same from outside.
 func (x *Executor) unknown(name string) error {
 	with := "none"
 	if names := x.o.Definitions.Names(); len(names) > 0 {
@@ -167,6 +176,9 @@ func (x *Executor) unknown(name string) error {
 	return fmt.Errorf("%w: %q; the engine was opened with %s", workflow.ErrUnknown, name, with)
 }
 
+// start starts a root case. What the command says of it beyond its input is stored in its options, since the journal
+// keeps only the text of a command: the turn of a queued case, the window of a debounced one, and a restart need them
+// later.
 func (x *Executor) start(tx *commit.Tx, c *workflow.Command, o commit.Operation) (workflow.Result, error) {
 	d, err := x.definition(c)
 	if err != nil {
@@ -217,7 +229,7 @@ func (x *Executor) begin(
 	}
 }
 
-// beginAs is begin with a new id.
+// beginAs is begin with a new id. The tree is made in the transaction: if the start fails, nothing is left of it.
 func (x *Executor) beginAs(
 	tx *commit.Tx, fresh *state.Case, d *workflow.Definition, c *workflow.Command, o commit.Operation, due time.Time, key workflow.KeyRequirements,
 	steps []*workitem.Step,
@@ -235,6 +247,8 @@ func (x *Executor) beginAs(
 	})
 }
 
+// act performs an action on a work item. The reason of a failure or of a cancellation is its payload, and becomes the
+// Failure of the item; the reason of any other action is a note in the history.
 func (x *Executor) act(tx *commit.Tx, c *workflow.Command, o commit.Operation) (workflow.Result, error) {
 	u, at, err := x.openItem(tx, c)
 	if err != nil {
@@ -266,6 +280,8 @@ func (x *Executor) missing(tx *commit.Tx, c *workflow.Command) error {
 	return &workitem.TransitionError{Item: c.Item, Label: row.Workflow + "/" + row.Label(), From: row.State, Action: c.Action}
 }
 
+// addItem adds a work item to an activation that is enabled or started. Its delay counts from the transaction, as that
+// of a start does.
 func (x *Executor) addItem(tx *commit.Tx, c *workflow.Command, o commit.Operation) (workflow.Result, error) {
 	due, err := c.Due(tx.Now())
 	if err != nil {
@@ -275,23 +291,17 @@ func (x *Executor) addItem(tx *commit.Tx, c *workflow.Command, o commit.Operatio
 	if err != nil {
 		return workflow.Result{}, err
 	}
-	n := newItem(c, due.Sub(tx.Now()))
-	result := workflow.Result{Case: c.Case}
-	unkeyed := commit.Operation{Command: o.Command, Actor: o.Actor}
-	_, err = tx.On(u, unkeyed, result, func(m *kernel.Machine) error {
+	n := activities.NewItem{Input: c.Payload, After: due.Sub(tx.Now()), Queue: c.Queue, Priority: c.Priority}
+	return thenRemember(tx, u, o, func(m *kernel.Machine) (workflow.Result, error) {
 		it, err := m.OpenItem(c.Case, c.Task, n)
-		if err == nil {
-			result.Item = it.ID
-			err = m.NoteReason(c.Case, c.Reason)
+		if err != nil {
+			return workflow.Result{}, err
 		}
-		return err
+		return workflow.Result{Case: c.Case, Item: it.ID}, m.NoteReason(c.Case, c.Reason)
 	})
-	if err == nil {
-		err = tx.Remember(u, o, result)
-	}
-	return result, err
 }
 
+// cancel cancels a case with everything below it. The reason becomes its Failure.
 func (x *Executor) cancel(tx *commit.Tx, c *workflow.Command, o commit.Operation) (workflow.Result, error) {
 	u, err := x.openRoot(tx, c)
 	if err != nil {
@@ -350,8 +360,4 @@ func (x *Executor) openRoot(tx *commit.Tx, c *workflow.Command) (*commit.TreeWri
 		return nil, fmt.Errorf("case %s is a run of %s, and not of %s: %w", c.Case, at.Workflow, c.Workflow, store.ErrNotFound)
 	}
 	return u, nil
-}
-
-func newItem(c *workflow.Command, after time.Duration) activities.NewItem {
-	return activities.NewItem{Input: c.Payload, After: after, Queue: c.Queue, Priority: c.Priority}
 }

@@ -16,6 +16,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
+// send sends an event to one case, also to one in which no step waits for it yet: it is kept until a step takes it, so
+// the sender need not know how far the function is.
 func (x *Executor) send(tx *commit.Tx, c *workflow.Command, o commit.Operation) (workflow.Result, error) {
 	u, err := tx.OpenCase(c.Case)
 	if err != nil {
@@ -31,6 +33,8 @@ func message(c *workflow.Command) *state.Message {
 	return &state.Message{Name: c.Event, Value: c.Payload, By: c.Actor}
 }
 
+// sendToken sends the event of a token, which works once. The token names the root case, and only the tree knows which
+// of its steps made it.
 func (x *Executor) sendToken(tx *commit.Tx, c *workflow.Command, o commit.Operation) (workflow.Result, error) {
 	root, err := TokenCase(c.Token)
 	if err != nil {
@@ -45,10 +49,17 @@ func (x *Executor) sendToken(tx *commit.Tx, c *workflow.Command, o commit.Operat
 	})
 }
 
-// broadcast wakes the steps that wait for a topic, and starts a case of each workflow that subscribes to it.
+// broadcast wakes the steps that wait for a topic, and starts a case of each workflow that subscribes to it:
+//
+//	case 1   a step waits for "paid"     takes the event       ┐
+//	case 2   a step waits for "paid"     takes the event       ├ one transaction, an entry in the journal of each
+//	         workflow audit, On("paid")  case 3 starts         ┘
+//
+// It reaches those that wait now: unlike an event that is sent to a case, it is not kept for later. All of them get it, or
+// none. The key of the command is recorded once, in the journal of the first that got the event; if nothing did, a
+// repetition is a new broadcast.
 func (x *Executor) broadcast(tx *commit.Tx, c *workflow.Command, o commit.Operation) (workflow.Result, error) {
 	first, result := (*commit.TreeWrite)(nil), workflow.Result{}
-	unkeyed := commit.Operation{Command: o.Command, Actor: o.Actor}
 	waiting, err := x.waiting(tx, c.Event)
 	if err != nil {
 		return result, err
@@ -59,7 +70,7 @@ func (x *Executor) broadcast(tx *commit.Tx, c *workflow.Command, o commit.Operat
 			return result, err
 		}
 		n := 0
-		_, err = tx.On(u, unkeyed, workflow.Result{}, func(m *kernel.Machine) (err error) {
+		_, err = tx.On(u, o.Unkeyed(), workflow.Result{}, func(m *kernel.Machine) (err error) {
 			if n, err = m.Publish(c.Event, message(c)); err != nil || n == 0 {
 				return err
 			}

@@ -9,7 +9,11 @@ import (
 	"github.com/tasq-dev/tasq/workflow"
 )
 
-// fork starts a fresh case from a past state of another one.
+// fork starts a fresh case from a past state of another one. The kernel repeats the changes of the original up to that
+// state with new ids, in a tree of its own:
+//
+//	original   1 ── 2 ── 3 ── 4 ── 5        unchanged
+//	fork             └─ as of 3 ──▶ 1'      one entry with everything, and then its own history
 func (x *Executor) fork(tx *commit.Tx, c *workflow.Command, o commit.Operation) (workflow.Result, error) {
 	u, err := tx.OpenCase(c.Case)
 	if err != nil {

@@ -29,6 +29,9 @@ func (x *Executor) GivenUp(tx *commit.Tx, u *commit.TreeWrite, items []kernel.Gi
 	return nil
 }
 
+// The dead letter of an item has the item's input and failure, that of a case those of the case: a letter has what is
+// needed to do the work again without the original, which may be removed before anyone decides.
+
 // caseLetter starts the case of the dead letter of a failed root case.
 func (x *Executor) caseLetter(tx *commit.Tx, u *commit.TreeWrite, c *state.Case, to *workflow.Definition) error {
 	var last *workitem.Item
@@ -95,8 +98,7 @@ func (x *Executor) redrive(tx *commit.Tx, c *workflow.Command, o commit.Operatio
 		if c.Reason != nil {
 			reason.Message += ": " + c.Reason.String()
 		}
-		unkeyed := commit.Operation{Command: o.Command, Actor: o.Actor}
-		if _, err = tx.On(u, unkeyed, result, func(m *kernel.Machine) error { return m.Cancel(c.Case, reason) }); err != nil {
+		if _, err = tx.On(u, o.Unkeyed(), result, func(m *kernel.Machine) error { return m.Cancel(c.Case, reason) }); err != nil {
 			return none, err
 		}
 	}
@@ -136,6 +138,7 @@ func (x *Executor) redriven(tx *commit.Tx, l workflow.Letter, c *workflow.Comman
 	return x.resume(tx, &again, operationOf(&again))
 }
 
+// startAgain starts a case with what the letter has of a case that was removed.
 func (x *Executor) startAgain(tx *commit.Tx, l workflow.Letter, c *workflow.Command, o commit.Operation) (workflow.Result, error) {
 	d, err := x.definition(c)
 	if err != nil {

@@ -11,7 +11,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// suspend stops a case from starting anything new.
+// suspend stops a case from starting anything new. Its reason is part of the suspension, and not only a note in the
+// history, since a person who finds the case suspended needs it.
 func (x *Executor) suspend(tx *commit.Tx, c *workflow.Command, o commit.Operation) (workflow.Result, error) {
 	u, err := x.openRoot(tx, c)
 	if err != nil {
@@ -24,7 +25,8 @@ func (x *Executor) suspend(tx *commit.Tx, c *workflow.Command, o commit.Operatio
 	return tx.On(u, o, workflow.Result{Case: c.Case}, func(m *kernel.Machine) error { return m.SuspendCase(c.Case, why) })
 }
 
-// move corrects the marking of a case.
+// move corrects the marking of a case. The note with the reason comes before the changes of the move in the same entry,
+// so the history reads: why, then what.
 func (x *Executor) move(tx *commit.Tx, c *workflow.Command, o commit.Operation) (workflow.Result, error) {
 	u, err := x.openRoot(tx, c)
 	if err != nil {
@@ -45,7 +47,7 @@ func (x *Executor) resume(tx *commit.Tx, c *workflow.Command, o commit.Operation
 	if err != nil {
 		return workflow.Result{}, err
 	}
-	return repair(tx, u, o, func(m *kernel.Machine) (r workflow.Result, err error) {
+	return thenRemember(tx, u, o, func(m *kernel.Machine) (r workflow.Result, err error) {
 		if r.Case, err = m.Resume(c.Case, c.Payload, c.Retry); err != nil {
 			return r, err
 		}
@@ -53,13 +55,18 @@ func (x *Executor) resume(tx *commit.Tx, c *workflow.Command, o commit.Operation
 	})
 }
 
-// repairItem retries, skips or gives up an item.
+// repairItem retries, skips or gives up an item. The three are one function because they differ only in the call of the
+// kernel, which decides whether the item and its case allow them:
+//
+//	retry     a new item, the next attempt; a case that failed with the item is resumed
+//	skip      the item counts as completed, with the output of the command
+//	give up   the task of an incident fails
 func (x *Executor) repairItem(tx *commit.Tx, c *workflow.Command, o commit.Operation) (workflow.Result, error) {
 	u, at, err := x.openItem(tx, c)
 	if err != nil {
 		return workflow.Result{}, err
 	}
-	return repair(tx, u, o, func(m *kernel.Machine) (workflow.Result, error) {
+	return thenRemember(tx, u, o, func(m *kernel.Machine) (workflow.Result, error) {
 		item, err := workitem.ID{}, m.NoteReason(at.ID, c.Reason)
 		switch {
 		case err != nil:
@@ -74,7 +81,8 @@ func (x *Executor) repairItem(tx *commit.Tx, c *workflow.Command, o commit.Opera
 	})
 }
 
-// retryIncident runs the job of an incident again.
+// retryIncident runs the job of an incident again. The command names the job, which the store maps to its tree; the case
+// below the root is known only once the tree is open.
 func (x *Executor) retryIncident(tx *commit.Tx, c *workflow.Command, o commit.Operation) (workflow.Result, error) {
 	root, err := tx.Store().Root(tx.Context(), c.Job)
 	if err != nil {
@@ -84,7 +92,7 @@ func (x *Executor) retryIncident(tx *commit.Tx, c *workflow.Command, o commit.Op
 	if err != nil {
 		return workflow.Result{}, err
 	}
-	return repair(tx, u, o, func(m *kernel.Machine) (r workflow.Result, err error) {
+	return thenRemember(tx, u, o, func(m *kernel.Machine) (r workflow.Result, err error) {
 		if at, _ := u.Tree.Job(c.Job); at != nil {
 			r.Case = at.ID
 		}
@@ -95,13 +103,13 @@ func (x *Executor) retryIncident(tx *commit.Tx, c *workflow.Command, o commit.Op
 	})
 }
 
-// repair runs a command whose result is known only after it, and then records its key.
-func repair(
+// thenRemember runs a command whose result is known only after it, such as the id of a new item, and then records its
+// key. A command that fails has no result, and its key can be used again.
+func thenRemember(
 	tx *commit.Tx, u *commit.TreeWrite, o commit.Operation, f func(*kernel.Machine) (workflow.Result, error),
 ) (workflow.Result, error) {
 	var result workflow.Result
-	unkeyed := commit.Operation{Command: o.Command, Actor: o.Actor}
-	_, err := tx.On(u, unkeyed, result, func(m *kernel.Machine) (err error) {
+	_, err := tx.On(u, o.Unkeyed(), result, func(m *kernel.Machine) (err error) {
 		result, err = f(m)
 		return err
 	})

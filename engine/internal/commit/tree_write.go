@@ -86,6 +86,10 @@ type Operation struct {
 	Hash    string // of the command; "" without a key
 }
 
+// Unkeyed returns the operation without its key, for an entry that must not have the result of the command: one of
+// several that it makes, or one that is made before the result is known. [Tx.Remember] records the key afterwards.
+func (o Operation) Unkeyed() Operation { return Operation{Command: o.Command, Actor: o.Actor} }
+
 // answer is the JSON that the journal keeps of a command with a key.
 type answer struct {
 	Hash   string          `json:"hash"`
