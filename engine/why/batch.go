@@ -16,7 +16,9 @@ func batchOf(batches map[string]workflow.Batching, j *state.Job) (b workflow.Bat
 	return b, ok
 }
 
-// gathers reports whether a due job waits for the other jobs of its batch, and records that in the wait.
+// gathers reports whether a due job waits for the other jobs of its batch, and records that in the wait. The engine knows
+// how many are in the line. Any other process assumes that the job is the first in it, which gives the latest time at
+// which the batch starts.
 func (v *visit) gathers(w *Wait, j *state.Job) bool {
 	b, ok := batchOf(v.in.Batches[v.c.Fingerprint], j)
 	if !ok {

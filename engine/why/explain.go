@@ -11,6 +11,16 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
+// The cases of a tree are explained one after the other, a parent before its children. Each contributes, in this order:
+//
+//	holds   the slots of limits that it holds
+//	items   live work items for people: those that no job runs or wakes
+//	jobs    a wait for each job, or one for each of the steps that a suspended job waits for
+//	joins   tasks that have some of their tokens
+//
+// A join waits for something else in this list. So a case in which there are only joins, with its child cases, is stuck:
+// nothing that is listed can bring another token.
+
 // Explain returns what a case waits for. The case must be in the tree.
 func Explain(in Input) *Answer {
 	c := in.Tree.Case(in.Case)
@@ -82,6 +92,8 @@ func (x *explainer) add(w Wait) {
 	if x.alike == nil {
 		x.alike = make(map[Alike]int)
 	}
+	// The first MaxWaits are kept, whatever they are. Of those after them, the first of each kind and task are: the one
+	// incident among a hundred thousand items must not be lost.
 	like := w.alike()
 	if x.alike[like]++; x.full() && x.alike[like] > MaxAlike {
 		x.answer.More++
@@ -93,7 +105,8 @@ func (x *explainer) add(w Wait) {
 	x.answer.Waits = append(x.answer.Waits, w)
 }
 
-// hide masks the keys of a wait by Here.Shown.
+// hide masks the keys of a wait by Here.Shown, before its text is made of them. The key of a limit is kept unmasked
+// beside it (Limit.key): with that, a search finds the limits that are set to 0.
 func (x *explainer) hide(w *Wait) {
 	if w.Kind == Turn {
 		w.Name = x.in.shown("key", w.Workflow, w.Name)
@@ -101,6 +114,7 @@ func (x *explainer) hide(w *Wait) {
 	w.Limits, w.Needs = x.hideLimits(w.Limits), x.hideLimits(w.Needs)
 }
 
+// hideLimits works on copies: the lists belong to the caller of Explain.
 func (x *explainer) hideLimits(list []Limit) []Limit {
 	list = slices.Clone(list)
 	for i := range list {
@@ -145,11 +159,12 @@ type visit struct {
 	steps map[workitem.JobID][]*workitem.Step // the waiting steps
 }
 
+// wait returns a wait of the case, without what it is for.
 func (v *visit) wait(kind Kind) Wait {
 	return Wait{Kind: kind, Case: v.c.ID, Path: v.path, Workflow: v.c.Workflow, Version: v.c.Version}
 }
 
-// ofItem returns a wait about an item.
+// ofItem returns a wait about an item. The failure is that of the attempt before, which explains why there is this one.
 func (v *visit) ofItem(kind Kind, it *workitem.Item) Wait {
 	w := v.wait(kind)
 	w.Task, w.Item, w.Label, w.State, w.Queue, w.Attempt = it.Task, it.ID, it.Label(), it.State.String(), it.Queue, it.Attempt
@@ -273,7 +288,8 @@ func (v *visit) attempts(task, call string) int {
 	return 0
 }
 
-// joins collects the tasks that have some of their tokens, but are not enabled.
+// joins collects the tasks that have some of their tokens, but are not enabled. Tasks without any token are left out: every
+// task that the case has not reached would be one.
 func (v *visit) joins() {
 	for t := range v.c.Tasks {
 		if v.c.Tasks[t].State.Active() {
@@ -290,6 +306,8 @@ func (v *visit) joins() {
 	}
 }
 
+// taskOf returns the state of a task. The text of an active task, or of a case that has ended, replaces that of its
+// join, which describes a next activation and would read as if the present one were missing tokens.
 func taskOf(c *state.Case, t net.TaskID) Task {
 	e := c.Net.Explain(t, c.Marking, c.Busy())
 	task := Task{Task: e.Task, State: c.Tasks[t].State.String(), Generation: c.Tasks[t].Generation, Tokens: tokensOf(e),

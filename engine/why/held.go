@@ -38,7 +38,8 @@ func (v *visit) holds() {
 	}
 }
 
-// hold adds a hold, unless it has ended and no engine has removed it from the row yet.
+// hold adds a hold, unless it has ended and no engine has removed it from the row yet. Whether it has ended follows from
+// the state of the case, not from the row: an engine that died may have left a row that is out of date.
 func (v *visit) hold(of store.LimitKey, h *quota.Hold) {
 	until := v.untilOf(of.Limit, h.Task)
 	from, to := taskNamed(v.c, h.Task), taskNamed(v.c, until)
@@ -66,6 +67,7 @@ func (v *visit) untilOf(name, task string) string {
 	return ""
 }
 
+// taskNamed returns a task of a case; nil if there is none of that name, as for the end of a hold that is not known.
 func taskNamed(c *state.Case, name string) *state.Task {
 	t, ok := c.Net.TaskByName(name)
 	if !ok {

@@ -51,6 +51,9 @@ func hoursOf(h workflow.Hours, j *state.Job) schedule.Window {
 	return h.Calls[j.Name]
 }
 
+// The documents of the definitions are read, and not the definitions: a process without the program has no other source
+// of them, and an engine gives the same answer.
+
 // readConditions reads the time windows and batches of all definitions, by fingerprint.
 func readConditions(ctx context.Context, r store.Reader) (map[string]workflow.Hours, map[string]map[string]workflow.Batching, error) {
 	defs, err := r.Definitions(ctx)
@@ -74,7 +77,10 @@ func readConditions(ctx context.Context, r store.Reader) (map[string]workflow.Ho
 	return hours, batches, nil
 }
 
-// inHours moves the time of a wait to the opening of the window of its function, and reports whether it did.
+// inHours moves the time of a wait to the opening of the window of its function, and reports whether it did:
+//
+//	hours 08:00-18:00      due 14:00      starts at 14:00       unchanged
+//	                       due 23:00      starts at 08:00       moved
 func (v *visit) inHours(w *Wait, j *state.Job, at time.Time) bool {
 	h := hoursOf(v.in.Hours[v.c.Fingerprint], j)
 	open := h.Open(at)

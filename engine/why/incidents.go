@@ -126,6 +126,10 @@ func follows(id workitem.JobID, p store.Page) bool {
 	return p.After == "" || p.Desc && id.String() < p.After || !p.Desc && id.String() > p.After
 }
 
+// missingDefinition returns the incident of a definition. Its id is computed, so that it is the same in every process and
+// after every restart: links to it, and the cursor of a page, stay valid.
+//
+//	00000000-0000-xxxx-xxxx-xxxxxxxxxxxx      x: the first 80 bits of the hash of the fingerprint
 func missingDefinition(u *Unserved, since time.Time) *store.Incident {
 	i := &store.Incident{Kind: state.IncidentDefinition, Since: since, Definition: &store.MissingDefinition{Workflow: u.Workflow,
 		Version: u.Version, Fingerprint: u.Fingerprint, Cases: u.Cases}}

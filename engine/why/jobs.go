@@ -35,7 +35,8 @@ func (v *visit) jobs() {
 	}
 }
 
-// turn is the wait of a queued case for those before it.
+// turn is the wait of a queued case for those before it. It names the oldest of them, since that one ends first, and
+// counts the others.
 func (v *visit) turn(j *state.Job) {
 	w := v.ofJob(Turn, j)
 	w.Since, w.Name, w.Ahead = j.Created, v.c.Key, max(0, len(v.in.Before)-1)
@@ -64,6 +65,8 @@ func (v *visit) held(j *state.Job) {
 	v.add(w)
 }
 
+// running is the wait for the result of a worker. A lease that has expired says only that no heartbeat was stored: the
+// worker may have died, or it runs on and cannot reach the store.
 func (v *visit) running(j *state.Job) {
 	w := v.ofJob(Running, j)
 	w.By, w.Since = j.Owner, v.begun(j)
@@ -73,7 +76,7 @@ func (v *visit) running(j *state.Job) {
 	v.add(w)
 }
 
-// begun returns when the work of a job began.
+// begun returns when the work of a job began. A job does not have that time itself; the item that it runs does.
 func (v *visit) begun(j *state.Job) time.Time {
 	if it := v.c.Item(j.Item); it != nil && !it.Started.IsZero() {
 		return it.Started
@@ -81,7 +84,17 @@ func (v *visit) begun(j *state.Job) time.Time {
 	return j.Created
 }
 
-// pending is the wait of a job for its time, or for a worker.
+// pending is the wait of a job for its time, or for a worker. Several obstacles can apply to a due job at once. The answer
+// has the one that has to go first; without it, the next one may show:
+//
+//	no engine for it      not-loaded, no-workers, stopped, failing
+//	an operator           paused: the queue, or the key of the job
+//	a time                hours
+//	limits                limited
+//	other jobs            batch, behind
+//	workers               busy
+//
+// A job that only another engine can run has none of these: the queues and limits of that engine are not known here.
 func (v *visit) pending(j *state.Job) {
 	if j.Due.After(v.in.Now) {
 		w := v.ofJob(Delay, j)
@@ -180,7 +193,8 @@ func (v *visit) timer(j *state.Job) {
 	v.byEngine(&w, j)
 }
 
-// byEngine adds a wait for work that the engine executes itself at a time.
+// byEngine adds a wait for work that the engine executes itself at a time. It needs no worker and no limit, so only a
+// missing definition or a fault of the store can block it.
 func (v *visit) byEngine(w *Wait, j *state.Job) {
 	if !v.unloaded(w) && !v.isElsewhere() {
 		v.failing(w, j)
@@ -207,7 +221,8 @@ var stepKinds = map[workitem.StepKind]Kind{
 	workitem.StepTx: Retry,
 }
 
-// waiting collects the waits of the steps of a job.
+// waiting collects the waits of the steps of a job, also of one that runs: a function can wait in one branch and work in
+// another. A step that waits for limits has in Due since when it waits, and not until when.
 func (v *visit) waiting(j *state.Job) {
 	for _, s := range v.steps[j.ID] {
 		kind, waits := stepKinds[s.Kind]
@@ -256,7 +271,8 @@ func (v *visit) limited(j *state.Job, s *workitem.Step) []Limit {
 	return list
 }
 
-// jobsAhead counts the jobs of a queue that start before a job.
+// jobsAhead counts the jobs of a queue that start before a job: those with a higher priority, or with the same one and an
+// earlier time.
 func jobsAhead(due []*state.Job, j *state.Job) int {
 	n := 0
 	for _, other := range due {

@@ -40,6 +40,9 @@ func firstOf(n int) string {
 	return fmt.Sprintf(" for the first of %d others that go first", n)
 }
 
+// A limit can be held, and waited for, outside of jobs as well; see engine.Limits. There is no case to name then, so only
+// the numbers are given.
+
 // heldBy names the first cases that hold a limit: ", held by cases A, B".
 func heldBy(cases []workitem.CaseID) string {
 	if len(cases) == 0 {

@@ -23,6 +23,13 @@ func (in *Input) readSettings(ctx context.Context, r store.Reader) error {
 	return err
 }
 
+// What is known of the limits of a job depends on who asks:
+//
+//	Here.Limits              the engine that has the job       whether it waits for them, its place in the line
+//	the row of the limit     every process                     for shared limits and holds: whether there is room, who holds it
+//	the setting              every process                     whether the limit is paused
+//	nothing of these         every process                     how much the job needs (Wait.Needs)
+
 // needs records what a due job needs of limits, if it does not wait for one in this process. A paused limit has no room
 // for any key, except for keys with definitions of their own. For a limit that engines share, its row says whether it
 // has room, and which cases hold it; the usage of any other limit is only known to its engine.
@@ -49,7 +56,8 @@ func (v *visit) needs(w *Wait, j *state.Job) {
 	}
 }
 
-// noRoom records that a limit has no room; false if it has.
+// noRoom records that a limit has no room; false if it has. A time is given only if time alone brings room: when a holder
+// releases its slots cannot be foreseen.
 func (v *visit) noRoom(need *Limit, l limit.Limit, out quota.Outlook) bool {
 	if out.Wait <= 0 {
 		return false

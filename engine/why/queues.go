@@ -48,6 +48,9 @@ func ReadQueues(ctx context.Context, r store.Reader, now time.Time) ([]workflow.
 	return list, nil
 }
 
+// The functions below add to what one engine answers what only the database has: who changed a setting, when and why, and
+// the jobs of other engines.
+
 // QueuesSet adds to a list of queues, as a running program reports it, when, by whom and why they were paused or their workers were set.
 func QueuesSet(ctx context.Context, r store.Reader, list []workflow.QueueInfo) error {
 	settings, err := r.Settings(ctx)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"strings"
 	"time"
 
 	"github.com/tasq-dev/tasq/store"
@@ -109,7 +108,9 @@ func Stranded(ctx context.Context, v store.Viewer, s Search) iter.Seq2[StrandedC
 	}
 }
 
-// rootsPerView is the number of root cases that are read in one view.
+// rootsPerView is the number of root cases that are read in one view. A view is a snapshot, which keeps a store from
+// reclaiming what was written since; so a search of many cases uses many short ones, and a case that ends between two of
+// them is not found.
 const rootsPerView = 50
 
 // parts yields groups of root cases that are examined in one view. An error comes with the cases before it; it is
@@ -168,8 +169,7 @@ func (x *examination) deadEnd(c *state.Case) string {
 		return text
 	}
 	if way, _ := wayFrom(c); way.Decided && !way.Found {
-		_, after, _ := strings.Cut(way.String(), ", and ")
-		text, _, _ = strings.Cut(after, "; ")
+		text = way.deadlock()
 	}
 	if len(x.ways) >= maxWays {
 		clear(x.ways)

@@ -52,6 +52,14 @@ func versioned(workflow, version string) string {
 	return workflow + " version " + version
 }
 
+// The text of a wait has these parts, of which most waits have two or three:
+//
+//	print.1.2: item draft.1.3 waits for a worker of queue ai, attempt 3 of 5 after timeout: 30s, since 4s; all workers of queue ai are busy
+//	path       subject        what must happen                attempt        failure             since     block
+//
+// The id of the item is on a line of its own, where it can be copied. The parts are functions of this file; a function
+// for a part that may be missing returns it with its separator, or "".
+
 // text describes a wait: who must act, since when, until when, and what blocks it.
 func text(w *Wait, now time.Time) string {
 	line := what(w, now)
@@ -138,7 +146,8 @@ func turn(w *Wait) string {
 	return line
 }
 
-// subject names the item, step, timer or function of a wait.
+// subject names the item, step, timer or function of a wait: "item draft.1.3", "step charge of run.1.1", "timer remind of
+// review". The owner of a step or timer loses its noun, as the whole would be hard to read.
 func subject(w *Wait) string {
 	owner := "item " + w.Label
 	switch {
@@ -161,6 +170,7 @@ func subject(w *Wait) string {
 	return owner
 }
 
+// person says what a user has to do with an item, and who has started it.
 func person(w *Wait) string {
 	line := fmt.Sprintf("item %s (%s, %s) waits for a user to ", w.Label, w.State, queue(w.Queue))
 	if w.State != workitem.Started.String() {
@@ -199,6 +209,7 @@ func policy(w *Wait) string {
 	return " (retry policy changed by a repair: " + w.Retry.String() + ")"
 }
 
+// failed adds why the attempt before failed.
 func failed(w *Wait) string {
 	if w.Failure == nil {
 		return ""
@@ -229,6 +240,8 @@ func at(t, now time.Time) string {
 	return fmt.Sprintf(" now, and is overdue by %s", printable.Duration(now.Sub(t)))
 }
 
+// until adds the deadline of something that may happen earlier. At the deadline the wait ends by a timeout, so one that
+// has passed means that no engine was there to end it.
 func until(t, now time.Time) string {
 	switch {
 	case t.IsZero():
@@ -239,6 +252,7 @@ func until(t, now time.Time) string {
 	return fmt.Sprintf(", until %s (in %s)", printable.Time(t), printable.Duration(t.Sub(now)))
 }
 
+// incident says what happened, and what a person can do: what is possible depends on what the incident is about.
 func incident(w *Wait) string {
 	switch {
 	case w.Work == state.JobIncident && w.Name == state.IncidentCase:
@@ -253,6 +267,7 @@ func incident(w *Wait) string {
 	return what + "a person decides: reset, complete, fail or cancel the item"
 }
 
+// stuck says where the tokens are: they show which task was not reached.
 func stuck(w *Wait) string {
 	line := "nothing is under way, and no task can start"
 	if w.Name != "" {

@@ -80,15 +80,20 @@ func (w *Way) Summary() string {
 	case !w.Decided:
 		b.WriteString(", and whether it can end is not known: the search was given up")
 	case !w.Found:
-		b.WriteString(", and cannot end: ")
-		if len(w.Stuck) > 0 {
-			b.WriteString("after " + strings.Join(w.Stuck, ", ") + ", ")
-		}
-		b.WriteString("nothing can happen with tokens in " + strings.Join(w.Left, ", ") + "; move a token, or cancel the case")
+		b.WriteString(", and " + w.deadlock() + "; move a token, or cancel the case")
 	default:
 		fmt.Fprintf(&b, ", and completes after %s:", printable.Plural(len(w.Tasks), "task"))
 	}
 	return b.String()
+}
+
+// deadlock describes a way to a deadlock: "cannot end: after review, nothing can happen with tokens in approved".
+func (w *Way) deadlock() string {
+	line := "cannot end: "
+	if len(w.Stuck) > 0 {
+		line += "after " + strings.Join(w.Stuck, ", ") + ", "
+	}
+	return line + "nothing can happen with tokens in " + strings.Join(w.Left, ", ")
 }
 
 // String returns the way as text, a line for each task.
