@@ -11,7 +11,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// attemptLog logs the attempts that have ended, at the level debug.
+// attemptLog logs the attempts that have ended, at the level debug: those of work items as they are committed, by a person or a worker, and those of scheduled functions by the worker that called them, since such an attempt has no item whose end would
+// say whether it was the last.
 type attemptLog struct {
 	log         *slog.Logger
 	definitions *registry.Registry
@@ -43,6 +44,7 @@ func (l *attemptLog) committed(tree *state.Tree, changes []state.Change) {
 	}
 }
 
+// item logs the attempt of an item. The wait is that of the item that replaces it, if there is one.
 func (l *attemptLog) item(c *state.Case, it *workitem.Item, moved *state.ItemMoved, wait time.Duration, again bool) {
 	if it == nil {
 		return

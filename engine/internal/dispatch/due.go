@@ -117,6 +117,9 @@ func (d *Dispatcher) reschedule(n entry) {
 	})
 }
 
+// Requests of the engine itself have no caller who would repeat them. So each has a function that decides what follows an
+// error.
+
 // send queues a request of the engine itself; ended receives its outcome, on the writer's goroutine.
 func (d *Dispatcher) send(r *commit.Request, ended func(error)) {
 	r.Ended = ended

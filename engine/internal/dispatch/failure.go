@@ -61,6 +61,9 @@ func refusal(err error) *workitem.Failure {
 	return failure
 }
 
+// A function whose context has ended by its timeout usually returns an error of the call that it was in, such as "context
+// deadline exceeded" of a driver. The code says what happened, and the error of the function stays in the message.
+
 // overtime sets the code of an error that was returned after the timeout of the run, unless it has one.
 func overtime(ctx context.Context, err error, limit time.Duration) error {
 	if limit > 0 && errors.Is(ctx.Err(), context.DeadlineExceeded) && workitem.FailureOf(err).Code == workitem.CodeError {

@@ -18,7 +18,14 @@ import (
 )
 
 // This file is for stores that several engines have open. Each job belongs to one engine, which handles it as if it
-// were alone. The others see a job only when it is offered to all.
+// were alone. The others see a job only when it is offered to all:
+//
+//	opened ──▶ kept by the engine whose command opened it
+//	  └──────▶ offered: that engine lacks a definition, does not work the queue, or has enough that waits (Offers)
+//	             └──▶ taken by an engine with room (Filters), and scheduled there (Adopt)
+//	its engine dies, or the database has lost its last commits ──▶ without an owner, taken by another engine
+//
+// An owner saves the engines from competing for each job: usually no other engine has read what a claim changes.
 
 // backlog is the number of jobs per worker of a queue that wait here before further ones are offered to other engines.
 const backlog = 2
@@ -26,7 +33,8 @@ const backlog = 2
 // soon is the time before a due job in which the engine counts as busy, and looks for changes every second.
 const soon = 30 * time.Second
 
-// Offers implements commit.Holder.
+// Offers implements commit.Holder. A job that is due later is kept, however much waits here: which engine will have room
+// at that time cannot be known now.
 func (d *Dispatcher) Offers(t *state.Tree, c *state.Case, j *state.Job) bool {
 	if d.lacks(t, c) {
 		return true

@@ -43,6 +43,9 @@ type member struct {
 
 type groupKey struct{}
 
+// A claim can fail while the others succeed, and a job can be canceled, or fail in its middleware, before it joins. In each
+// case the group expects one job less; the call is made when no other is expected, with those that are there.
+
 // decided records the outcome of a claim, and starts the successful ones once all are decided.
 func (g *group) decided(c *claim, begins bool) {
 	g.mu.Lock()

@@ -21,6 +21,9 @@ func (s *scheduler) handOut(now int64, next []entry) []entry {
 	return next
 }
 
+// A worker is counted as occupied (begin) when a job is handed out, not when its claim is accepted: until then the next
+// job of the queue would find the same worker free. A claim that fails gives it back (endClaim).
+
 // handOutOne appends the next job of a queue, or the jobs of its next batch; false if none can start.
 func (s *scheduler) handOutOne(q *jobQueue, now int64, next []entry) (_ []entry, begun bool) {
 	for q.running < q.limit && !s.full() {

@@ -18,7 +18,12 @@ func byDue(a, b *entry) bool {
 }
 
 // byPriority orders by urgency, if jobs age, then by priority, then by round, if there are fairness keys, then by due
-// time, then by creation.
+// time, then by creation. With an aging of a minute:
+//
+//	     priority   due        urgent
+//	b       2       10:01:00    9:59:00     first: two minutes ahead of its time
+//	a       0       10:00:00   10:00:00
+//	c       2       10:03:00   10:01:00     after a, which has waited long enough by then
 func byPriority(a, b *entry) bool {
 	if a.urgent != b.urgent {
 		return a.urgent < b.urgent
@@ -37,7 +42,7 @@ func (h *entries) push(n entry, before order) {
 	h.rise(len(*h)-1, before)
 }
 
-// rise moves an entry up to its position.
+// rise moves an entry up to its position. The parent of the entry at i is at (i-1)/2, its children are at 2i+1 and 2i+2.
 func (h *entries) rise(i int, before order) {
 	list := *h
 	for i > 0 {
@@ -50,7 +55,8 @@ func (h *entries) rise(i int, before order) {
 	}
 }
 
-// remove removes the entry at an index.
+// remove removes the entry at an index. The last entry takes its place. It comes from another branch of the heap, so it may
+// have to move in either direction.
 func (h *entries) remove(i int, before order) entry {
 	if i == 0 {
 		return h.pop(before)

@@ -9,7 +9,11 @@ import (
 )
 
 // beat renews the leases of the running jobs, and cancels the context of a job whose lease was lost. It schedules the
-// next beat while any job runs.
+// next beat while any job runs. A lease is renewed after a third of its time, so two beats can fail before it expires:
+//
+//	claim ── beat ── beat ── beat
+//	├─────── lease ───────┤
+//	         ├─────── lease ───────┤
 func (d *Dispatcher) beat() {
 	d.sched.mu.Lock()
 	d.sched.beat = nil

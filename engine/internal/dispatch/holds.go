@@ -113,7 +113,7 @@ func (s *scheduler) caseEnded(tree *state.Tree, id workitem.CaseID) {
 	}
 }
 
-// endHold ends a hold.
+// endHold ends a hold. The row of the limit changes later, by an order to the store; until then the slots are not free.
 func (s *scheduler) endHold(c *state.Case, h *workflow.Hold, e quota.End) {
 	if key, ok := s.keyOfHold(c, h, e.Task); ok {
 		s.limits.End(h.Limit.Name, key, e)

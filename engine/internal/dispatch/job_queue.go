@@ -14,7 +14,17 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// jobQueue has the due jobs of one queue.
+// jobQueue has the due jobs of one queue. A due job without a worker is in one of these places:
+//
+//	ready           it waits for a worker
+//	held            its queue or its fairness key is paused
+//	lines           it waits for others of its batch
+//	limitGate       it waits for room in a limit
+//	hours           it waits for the time window of its function
+//	parking         its case is suspended
+//	retries         the store has failed when it was to start
+//
+// All but the first three belong to the scheduler, since they do not depend on the queue.
 type jobQueue struct {
 	name    string
 	limit   int
@@ -78,7 +88,8 @@ func (s *scheduler) uncountWaiting(id workitem.JobID) {
 	s.notifyRoom(q)
 }
 
-// All starts that wait are woken, and try again; those that find the queue full again wait for the next room.
+// notifyRoom wakes all starts that wait for room in a queue. They try again; those that find the queue full again wait for
+// the next room. To wake one for each job that left would lose room if that one had given up meanwhile.
 func (s *scheduler) notifyRoom(q *jobQueue) {
 	if q.room != nil && q.pending+q.uncommitted < s.d.o.MaxPending[q.name] {
 		close(q.room)

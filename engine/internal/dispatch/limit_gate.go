@@ -85,7 +85,7 @@ func (g *limitGate) capacity(name, key string, of []string) (most int64) {
 	return most
 }
 
-// enter acquires what a job needs, or makes it wait.
+// enter acquires what a job needs, or makes it wait. The ticket gets the entry as it is now, which comes back to hasRoom.
 func (g *limitGate) enter(n entry) bool {
 	if n.ticket == nil {
 		return true

@@ -94,6 +94,8 @@ func (l *Lease) enter() (bool, error) {
 	return l.enterLocked()
 }
 
+// enterLocked is enter with the lock held. A lease that is admitted at once is notified like one that waited, so that acquire has
+// one path.
 func (l *Lease) enterLocked() (bool, error) {
 	s := &l.d.sched
 	switch {

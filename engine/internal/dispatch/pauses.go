@@ -24,6 +24,8 @@ func (s *scheduler) keyPaused(n *entry) bool {
 	return paused
 }
 
+// A paused queue keeps its rounds: its jobs continue where they stopped, since no other key has gone ahead.
+
 // leaveRound removes a job of a paused key from its round: it joins a later one when the key is resumed. Otherwise all
 // jobs of the key would start before those of the others, whose rounds have gone on. The lock is held.
 func (s *scheduler) leaveRound(n *entry) {

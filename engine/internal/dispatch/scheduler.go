@@ -120,7 +120,8 @@ func (s *scheduler) stop() {
 	s.stopRetries()
 }
 
-// committed processes the changes of a command to jobs.
+// committed processes the changes of a command to jobs. The writer calls it in the order of the commits and waits for it,
+// so the entries follow the state of the trees, and nothing here may wait for the writer.
 func (s *scheduler) committed(tree *state.Tree, changes []state.Change) {
 	changed := false
 	s.mu.Lock()
@@ -150,6 +151,10 @@ func (s *scheduler) committed(tree *state.Tree, changes []state.Change) {
 		s.dispatch()
 	}
 }
+
+// A job has at most one claim at a time, and one entry, but for two cases: a suspended job has an entry for each of its
+// steps that wait for limits (entriesOf), and a job that was canceled may have one that is marked to be skipped. An
+// entry that is out of date is harmless: the kernel refuses its claim, and the entry is dropped.
 
 // opened adds a new job, and reports whether it may be due now.
 func (s *scheduler) opened(tree *state.Tree, j *state.Job) bool {
@@ -316,7 +321,8 @@ func (s *scheduler) mustRelease(n entry) bool {
 	return s.stopping || s.hours.isClosed(&n, now) || n.queue != nil && s.isPaused(&n) || r != nil && r.held
 }
 
-// hold records that a worker runs a job.
+// hold records that a worker runs a job, before its function is called: from then on, changes of its steps are reported
+// to it, and its lease is renewed.
 func (s *scheduler) hold(id workitem.JobID, r *running) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -356,7 +362,8 @@ func (s *scheduler) endClaim(n entry, g *group, steps *journal, how outcome) {
 	s.d.jobs.Done()
 }
 
-// nextDue returns when the next waiting job is due, or may start.
+// nextDue returns when the next waiting job is due, or may start. It is the time to which a test moves a virtual clock
+// next, so a time that is too early costs a dispatch for nothing, and one that is too late would skip work.
 func (s *scheduler) nextDue() (at time.Time, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

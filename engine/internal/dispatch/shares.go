@@ -35,7 +35,8 @@ func (s *scheduler) ask() {
 	go s.exchange()
 }
 
-// exchange sends orders until there are none left.
+// exchange sends orders until there are none left. Orders that are made while the store answers are sent with the next
+// transaction, all together: the busier the limits are, the more orders share one.
 func (s *scheduler) exchange() {
 	defer s.d.o.Active(-1)
 	failed := 0

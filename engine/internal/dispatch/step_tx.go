@@ -14,8 +14,17 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Tx implements [step.Journal]. If the function fails, its changes to the database are rolled back, and the failure is
-// recorded, also if its SQL ends the connection each time.
+// Tx implements [step.Journal]. The function runs in a savepoint of the transaction that records its step:
+//
+//	it returns a value          its changes and the step are committed together
+//	it returns an error         its changes are rolled back, and the step is recorded as failed
+//	it panics                   likewise, but the job fails, as it does for a panic anywhere else in its function
+//	the job is stopped          nothing is recorded: the next run calls it again
+//	the store fails             the request is repeated, and the function is called again
+//	its SQL fails the commit    the failure is recorded in a transaction of its own, in which the function is not called
+//
+// The last is needed for SQL that breaks every transaction in which it runs, such as a deferred constraint, or a statement
+// that ends the connection: the step could otherwise neither succeed nor fail.
 func (j *journal) Tx(
 	ctx context.Context, s *workitem.Step, f func(context.Context, domain.DB) (json.RawMessage, error),
 ) (*workitem.Step, error) {

@@ -20,7 +20,14 @@ import (
 )
 
 // journal is the [step.Journal] of one claim of a job. What the function records goes through the writer, with the
-// fence of the claim, and changes of its steps by others come back from the scheduler.
+// fence of the claim, and changes of its steps by others come back from the scheduler:
+//
+//	function ──▶ step.Run ──▶ Record, Queue, Tx, Suspend ──▶ writer ──▶ commit
+//	                ▲                                                     │ Committed
+//	                └────── watcher ◀── opened, moved ◀── scheduler ◀─────┘
+//
+// The two directions race: a step may have ended before the call that recorded it returns. So a step is put into waits
+// when its commit is reported, not when Record returns, and each is reported as ended once.
 type journal struct {
 	d      *Dispatcher
 	n      entry
@@ -73,6 +80,9 @@ func relevant(w *activities.Work) []*workitem.Step {
 	return own
 }
 
+// A token is the one kind of step that is done for its maker and still waits in the store: for the event that comes with
+// it.
+
 // asDone returns a token as the job that made it sees it: done, with its text as the result, whether it was used or
 // not.
 func asDone(s *workitem.Step) *workitem.Step {
@@ -112,7 +122,9 @@ func (j *journal) Record(ctx context.Context, steps ...*workitem.Step) ([]*worki
 	return j.keepAll(stored), nil
 }
 
-// Suspend implements [step.Journal].
+// Suspend implements [step.Journal]. The run says which steps it knows to wait for: if one of them has ended, and its report
+// is still on the way, the kernel refuses to suspend the job, and the run continues with that step. Nor is it suspended if
+// limits were acquired for a step: the next run would have to acquire them again.
 func (j *journal) Suspend(ctx context.Context, steps ...*workitem.Step) ([]*workitem.Step, bool, error) {
 	type outcome struct {
 		stored    []*workitem.Step
@@ -335,7 +347,8 @@ func (j *journal) known() []workitem.StepID {
 	return ids
 }
 
-// end ends the journal of a run that has ended, or whose job belongs to another engine.
+// end ends the journal of a run that has ended, or whose job belongs to another engine. Alarms that fire at the same time
+// find that it has ended.
 func (j *journal) end() {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -19,6 +19,14 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
+// A worker calls the function of a job through these, from the outside in:
+//
+//	claim.do     limits, batch; settles or releases the job, whatever has happened inside
+//	run          the steps of the function: step.Run is in its context
+//	call         panics, Config.AroundJob
+//	function     the timeout of the task, the batch, checks of the output
+//	Run          the function itself, after its input was decoded
+
 // run runs a job: it calls the function, with the journal of its steps.
 // The steps that the run has left for its end are in j.last: they are recorded with the result, in one commit.
 func (d *Dispatcher) run(ctx context.Context, def *workflow.Definition, w *activities.Work, j *journal) (
@@ -196,6 +204,8 @@ func (d *Dispatcher) refused(n entry, err error) bool {
 	return false
 }
 
+// submitSettle sends the result of a job. The attempt is logged once the result is committed, so that no line of the log
+// is about a result that the database does not have.
 func (d *Dispatcher) submitSettle(j *journal, output json.RawMessage, failure *workitem.Failure) error {
 	return d.submitEnd(j, "job settle", func(m *kernel.Machine) error { return m.Settle(j.n.job, j.fence.Load(), output, failure) },
 		func(changes []state.Change) { d.attempts.call(j.w, failure, changes) })
@@ -268,6 +278,9 @@ func (d *Dispatcher) Recover(ctx context.Context) error {
 		page.After = jobs[len(jobs)-1].ID.String()
 	}
 }
+
+// Jobs are read in pages, in the order of their ids, each in a view of its own: an engine with a million pending jobs
+// opens in bounded memory beyond that of its entries.
 
 // addPending adds the pending jobs to the scheduler. Any of them may have crashed the previous process: it may have run
 // without a durable claim. So each is claimed durably before it runs, and from now on its crashes are counted.
