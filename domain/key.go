@@ -66,15 +66,16 @@ func checkKey(text string) error {
 // keyOf is the reverse of keyText.
 func keyOf[K comparable](text string) (k K, err error) {
 	v := reflect.ValueOf(&k).Elem()
-	if isText(v.Type()) {
+	switch {
+	case isText(v.Type()):
 		u, ok := any(&k).(encoding.TextUnmarshaler)
 		if !ok {
 			return k, fmt.Errorf("keys of type %v can't be read back: give it UnmarshalText", v.Type())
 		}
 		err = u.UnmarshalText([]byte(text))
-	} else if v.Kind() == reflect.String {
+	case v.Kind() == reflect.String:
 		v.SetString(text)
-	} else {
+	default:
 		err = setInteger(v, text)
 	}
 	if err != nil {

@@ -216,21 +216,21 @@ func (s *slice) addTask(n *Net, i int32, effect move, frail Bits) {
 
 	end := move{task: i, phase: ends, resets: effect.resets, sheds: effect.sheds}
 	s.fused = append(s.fused, fused)
-	s.addGroup(i, end, []int32{own}, puts, plain && !anyFrail(frail, puts) && !frail.Has(int(own)))
+	s.addGroup(end, []int32{own}, puts, plain && !anyFrail(frail, puts) && !frail.Has(int(own)))
 	for _, from := range takes {
 		if fused {
 			whole := end
 			whole.phase = wholly
-			s.addGroup(i, whole, from, puts, plain && !anyFrail(frail, puts) && s.exclusive(from))
+			s.addGroup(whole, from, puts, plain && !anyFrail(frail, puts) && s.exclusive(from))
 			continue
 		}
 		// If there are several ways to start, an eager one would keep the others waiting until the end.
 		start := move{task: i, phase: starts}
-		s.addGroup(i, start, from, [][]int32{{own}}, !frail.Has(int(own)) && len(takes) == 1 && s.exclusive(from))
+		s.addGroup(start, from, [][]int32{{own}}, !frail.Has(int(own)) && len(takes) == 1 && s.exclusive(from))
 	}
 }
 
-func (s *slice) addGroup(i int32, m move, takes []int32, puts [][]int32, eager bool) {
+func (s *slice) addGroup(m move, takes []int32, puts [][]int32, eager bool) {
 	from := int32(len(s.moves))
 	for _, into := range puts {
 		m.takes, m.puts = takes, into

@@ -157,7 +157,7 @@ func (v *view) alignLayer(l int, crossed []bool) {
 		}
 		at := layer[i]
 		for _, s := range v.middle(at) {
-			other, shift := v.across(at, s)
+			other, shift := v.across(s)
 			pos := v.f.vs[other].pos
 			free := v.fromUp && pos > taken || !v.fromUp && pos < taken
 			if v.next[at] != at || crossed[s] || !free {
@@ -192,7 +192,7 @@ func (v *view) middle(at int) []int {
 
 // across returns the other end of a segment, and how much lower a vertex must be than that to make the segment
 // straight.
-func (v *view) across(at, s int) (other, shift int) {
+func (v *view) across(s int) (other, shift int) {
 	seg := &v.f.segs[s]
 	if v.toLeft {
 		return seg.from, seg.fromPort - seg.toPort
