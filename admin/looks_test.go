@@ -76,3 +76,21 @@ func TestTheSizeOfTheNet(t *testing.T) {
 	require.Equal(t, "250", eval[string](b, `document.querySelector("[name=zoom]:checked").value`))
 	b.quiet("the net")
 }
+
+// On a tablet no column is cut off: the heads of columns wrap at spaces, and long texts have lines of their own.
+func TestNoColumnIsCutOffOnATablet(t *testing.T) {
+	b := newBrowser(t)
+	o := newOfficeOf(t, likely)
+	base := o.serve(t)
+	b.width(768)
+	for _, path := range []string{"/", "/workflows/claim", "/cases", "/cases/" + o.claim.String(), "/items", "/jobs", "/incidents", "/audit"} {
+		b.visit(base + path)
+		require.Empty(t, eval[[]string](b, `[...document.querySelectorAll(".scroll")].filter(e => e.scrollWidth > e.clientWidth + 1).map(e => e.getAttribute("aria-label"))`), path)
+		require.Empty(t, eval[[]string](b, `[...document.querySelectorAll("th:not(.wide)")].filter(th => th.getClientRects().length && th.scrollWidth > th.clientWidth + 1).map(th => th.textContent)`), path)
+	}
+	const failure = `document.querySelector("td[data-label='input or failure']:not(:empty)").getBoundingClientRect()`
+	b.visit(base + "/items")
+	require.Greater(t, eval[float64](b, failure+".width"), 600.0)
+	b.width(1280)
+	require.Less(t, eval[float64](b, failure+".width"), 600.0, "beside the other columns")
+}

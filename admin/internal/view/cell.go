@@ -46,6 +46,7 @@ type Cell struct {
 	Label string // the name of the column, for narrow screens
 	Num   bool
 	Usual bool // it says nothing new: it is muted, and left out on narrow screens
+	Wide  bool // its column is one of long texts
 }
 
 // Empty says why a list is empty, and what to do.
@@ -142,7 +143,7 @@ func (t *Table) row(id string, cells ...Cell) {
 	t.Rows = append(t.Rows, Row{ID: id, Cells: cells})
 }
 
-// Shown returns the table without empty columns.
+// Shown returns the table without empty columns, with its wide cells marked.
 func (t Table) Shown() Table {
 	var keep []int
 	for i := range t.Head {
@@ -150,19 +151,19 @@ func (t Table) Shown() Table {
 			keep = append(keep, i)
 		}
 	}
-	if len(t.Rows) == 0 || len(keep) == len(t.Head) {
+	if len(t.Rows) == 0 {
 		return t
 	}
 	head, rows := make([]string, len(keep)), make([]Row, len(t.Rows))
+	for n, r := range t.Rows {
+		rows[n] = Row{ID: r.ID, Pick: r.Pick, Name: r.Name, Cells: make([]Cell, len(keep))}
+	}
 	for k, i := range keep {
 		head[k] = t.Head[i]
-	}
-	for n, r := range t.Rows {
-		cells := make([]Cell, len(keep))
-		for k, i := range keep {
-			cells[k] = r.Cells[i]
+		wide := t.wide(i)
+		for n, r := range t.Rows {
+			rows[n].Cells[k], rows[n].Cells[k].Wide = r.Cells[i], wide
 		}
-		rows[n] = Row{ID: r.ID, Pick: r.Pick, Name: r.Name, Cells: cells}
 	}
 	t.Head, t.Rows = head, rows
 	return t
@@ -200,13 +201,18 @@ func (t Table) Columns() []Column {
 	all := make([]Column, len(t.Head))
 	for i, name := range t.Head {
 		all[i] = Column{Name: name, Num: slices.ContainsFunc(t.Rows, func(r Row) bool { return r.Cells[i].Num }),
-			Wide: slices.ContainsFunc(t.Rows, func(r Row) bool { return r.Cells[i].long() }),
+			Wide: t.wide(i),
 			Fit:  slices.ContainsFunc(t.Rows, func(r Row) bool { return r.Cells[i].Kind == "state" })}
 		if name == "" {
 			all[i].Hidden = t.hidden(i)
 		}
 	}
 	return all
+}
+
+// wide reports whether a column has a long text.
+func (t Table) wide(i int) bool {
+	return slices.ContainsFunc(t.Rows, func(r Row) bool { return r.Cells[i].long() })
 }
 
 // hidden names a column by the kind of its cells.
@@ -222,7 +228,8 @@ func (t Table) hidden(i int) string {
 	return "more"
 }
 
-// Class returns the classes of the cell. A count of zero and what is usual are left out on narrow screens.
+// Class returns the classes of the cell. A count of zero and what is usual are left out on narrow screens; what is wide gets a line of its own on screens
+// that are too narrow for all columns.
 func (c Cell) Class() string {
 	zero := c.Usual || c.Num && c.Kind == "muted"
 	switch {
@@ -232,6 +239,8 @@ func (c Cell) Class() string {
 		return "num"
 	case zero:
 		return "zero"
+	case c.Wide:
+		return "wide"
 	}
 	return ""
 }
