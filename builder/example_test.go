@@ -6,7 +6,6 @@ import (
 	"regexp"
 	"time"
 
-	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/builder"
 	"github.com/tasq-dev/tasq/retry"
 )
@@ -20,9 +19,9 @@ func generate(_ context.Context, p Prompt) (Draft, error) {
 func Example() {
 	b := builder.New[Prompt]("article")
 	draft := builder.Task(b, "draft", builder.Work[Prompt, Draft]{
-		Input:                  builder.CaseInput(b),
-		Run:                    generate,
-		OnWorkItemStateChanged: activities.Retry(retry.Exponential(5, time.Second)),
+		Input: builder.CaseInput(b),
+		Run:   generate,
+		Retry: retry.Exponential(5, time.Second), // a new item after a failure, at most five in all
 	})
 	review := builder.Task(b, "review", builder.Work[Draft, Verdict]{
 		Input: builder.Output(draft), // the wrong source does not compile
