@@ -81,6 +81,12 @@ func (s *share) wait(now int64) time.Duration {
 	return time.Duration(max(1, s.free-now))
 }
 
+// pauses reports whether the last answer of the store allows no order yet. A pause is at most quota.Again: if more is left of it,
+// a clock without a monotonic reading was set back, and the line must not wait until the clock is where it was.
+func (s *share) pauses(now int64) bool {
+	return now < s.next && (s.next == math.MaxInt64 || s.next-now <= int64(quota.Again))
+}
+
 // The grant keeps the mark of its portion, by which the store finds the entry that a correction concerns.
 func (s *share) take(slots bool, n int64) grant {
 	s.left -= n
@@ -136,7 +142,7 @@ func (g *Gate[T]) orderRoom(l *line[T], now int64) {
 	case s.orderedAt != 0:
 	case s.next == math.MaxInt64: // not before something is returned
 		l.disarm()
-	case now < s.next:
+	case s.pauses(now):
 		g.arm(l, now, time.Duration(s.next-now))
 	default:
 		g.orderNow(l)
@@ -170,7 +176,7 @@ func (g *Gate[T]) orderEarly(l *line[T], n, now int64) {
 	// A line with waiting tickets has an order for these already.
 	if s := l.share; s != nil && len(l.list) == 0 && n > s.room(now) {
 		s.early = max(s.early, n)
-		if s.orderedAt == 0 && now >= s.next {
+		if s.orderedAt == 0 && !s.pauses(now) {
 			g.orderNow(l)
 		}
 	}
