@@ -24,6 +24,7 @@ type limitModel struct {
 	begin    time.Time
 	setBack  time.Duration // how far the clock was set back, in all
 	life     int           // of the engine: what a killed one still calls is not looked at
+	opened   time.Time     // when this engine was opened, if there was another one before it
 	queues   map[string]int
 	paused   map[string]bool
 	numbers  map[limitAt]int64 // what is set of limits and of keys
@@ -306,7 +307,7 @@ func (m *limitModel) pause(queue string, paused bool) {
 func (m *limitModel) reopened() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.life++
+	m.life, m.opened = m.life+1, m.now()
 	clear(m.queues)
 	for _, l := range m.plan.Limits {
 		for at, a := range m.accounts {
@@ -357,10 +358,11 @@ func (m *limitModel) look() {
 }
 
 // checkOrder requires that no later run of the function began while this one waits for the same limit. A clock that is set back gives what is started
-// then an earlier time.
+// then an earlier time. An engine that is opened learns the keys of waiting jobs as it reads them, and a newer job of the same key may be in an
+// earlier round by then.
 func (m *limitModel) checkOrder(r *plannedRun) {
 	f := m.plan.Funcs[r.fn]
-	if m.setBack > 0 || r.anywhere || f.Fair || f.Lane || len(f.Takes) != 1 {
+	if m.setBack > 0 || r.anywhere || f.Fair || f.Lane || len(f.Takes) != 1 || !r.due.After(m.opened) && m.takesTurns(f.Queue) {
 		return
 	}
 	t := f.Takes[0]
@@ -374,6 +376,11 @@ func (m *limitModel) checkOrder(r *plannedRun) {
 				other.in.ID, other.due.Sub(m.begin), other.priority)
 		}
 	}
+}
+
+// takesTurns reports whether some function of a queue has keys. Those without share one then.
+func (m *limitModel) takesTurns(queue string) bool {
+	return slices.ContainsFunc(m.plan.Funcs, func(f planFunc) bool { return f.Fair && f.Queue == queue })
 }
 
 // checkStranded requires that a run which needs one limit of the process does not wait while it has room, unless the run waits behind

@@ -13,7 +13,9 @@ import "slices"
 // mayAsk reports whether a ticket that does not wait for room can be admitted by the next answer of the store: a line has no earlier
 // ticket, and the store has not refused an order lately.
 func (g *Gate[T]) mayAsk(lines []*line[T], now int64) bool {
-	return slices.ContainsFunc(lines, func(l *line[T]) bool { return l.share != nil && len(l.list) == 0 && l.def.N > 0 && !l.share.pauses(now) })
+	return slices.ContainsFunc(lines, func(l *line[T]) bool {
+		return l.share != nil && len(l.list) == 0 && l.def.N > 0 && !l.share.pauses(now)
+	})
 }
 
 // refuseOnce makes the tickets of a line ready that do not wait for room, since the store has given none. Enter refuses them then, and
