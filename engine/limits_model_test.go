@@ -36,6 +36,7 @@ type limitModel struct {
 	calls    []*plannedRun // of code outside of jobs
 	lanes    map[string]*plannedRun
 	wrong    []string
+	noted    chan struct{} // has an element after something was noted
 }
 
 // limitAt is a limit, or one of its keys.
@@ -87,13 +88,22 @@ func (m *limitModel) takesOf(r *plannedRun) []planTake {
 
 func newLimitModel(p limitPlan, now func() time.Time) *limitModel {
 	m := &limitModel{plan: p, now: now, begin: now(), queues: make(map[string]int), paused: make(map[string]bool), held: make(map[string]bool), stopped: make(map[string]bool),
-		numbers: make(map[limitAt]int64), accounts: make(map[limitAt]*limitAccount), lanes: make(map[string]*plannedRun)}
+		numbers: make(map[limitAt]int64), accounts: make(map[limitAt]*limitAccount), lanes: make(map[string]*plannedRun), noted: make(chan struct{}, 1)}
 	m.since = []map[limitAt]int64{{}}
 	return m
 }
 
 func (m *limitModel) refuse(format string, args ...any) {
 	m.wrong = append(m.wrong, fmt.Sprintf("at %s: ", m.axis())+fmt.Sprintf(format, args...))
+}
+
+// note ends a change of the model.
+func (m *limitModel) note() {
+	m.mu.Unlock()
+	select {
+	case m.noted <- struct{}{}:
+	default:
+	}
 }
 
 func (m *limitModel) axis() time.Duration { return m.now().Sub(m.begin) + m.setBack }
@@ -153,7 +163,7 @@ type runningCall struct {
 // began notes that a function is called, and checks each of its limits.
 func (m *limitModel) began(ctx context.Context, id, life int) *runningCall {
 	m.mu.Lock()
-	defer m.mu.Unlock()
+	defer m.note()
 	r := m.runs[id]
 	c := &runningCall{run: r, life: life}
 	if life != m.life {
@@ -250,7 +260,7 @@ func (m *limitModel) fails(c *runningCall) bool {
 // ended notes that a call is over, and what becomes of the run.
 func (m *limitModel) ended(c *runningCall, to runState, due time.Duration, anywhere bool) {
 	m.mu.Lock()
-	defer m.mu.Unlock()
+	defer m.note()
 	if c.life != m.life {
 		return
 	}
@@ -336,15 +346,12 @@ func (m *limitModel) reopened() {
 func (m *limitModel) look() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, r := range m.runs {
-		if r.state == waits && r.due.Before(m.now()) && !m.isIn(m.held, r) {
+	for _, r := range m.waiting() {
+		if r.takes == nil {
 			m.checkOrder(r)
-			m.checkStranded(r)
 		}
-	}
-	for _, r := range m.calls {
-		if r.state == waits && r.due.Before(m.now()) {
-			m.checkStranded(r)
+		if why := m.stranded(r); why != "" {
+			m.refuse("%s", why)
 		}
 	}
 	for _, r := range m.runs {
@@ -354,6 +361,35 @@ func (m *limitModel) look() {
 	clear(m.held)
 	for queue, paused := range m.paused {
 		m.held[queue], m.stopped[queue] = paused, paused
+	}
+}
+
+// waiting returns the runs and calls that wait and are neither early nor paused.
+func (m *limitModel) waiting() (list []*plannedRun) {
+	for _, r := range slices.Concat(m.runs, m.calls) {
+		if r.state == waits && r.due.Before(m.now()) && (r.takes != nil || !m.isIn(m.held, r)) {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+// await waits until none is stranded: what the engine has admitted is noted a moment later, and what is returned is noted a moment earlier. What is
+// still stranded after ten seconds is for look to report.
+func (m *limitModel) await() {
+	late := time.After(10 * time.Second)
+	for {
+		m.mu.Lock()
+		stranded := slices.ContainsFunc(m.waiting(), func(r *plannedRun) bool { return m.stranded(r) != "" })
+		m.mu.Unlock()
+		if !stranded {
+			return
+		}
+		select {
+		case <-m.noted:
+		case <-late:
+			return
+		}
 	}
 }
 
@@ -383,30 +419,29 @@ func (m *limitModel) takesTurns(queue string) bool {
 	return slices.ContainsFunc(m.plan.Funcs, func(f planFunc) bool { return f.Fair && f.Queue == queue })
 }
 
-// checkStranded requires that a run which needs one limit of the process does not wait while it has room, unless the run waits behind
-// one that needs more. One that slept as its engine was killed sleeps on.
-func (m *limitModel) checkStranded(r *plannedRun) {
+// stranded says of a run or a call that it waits for one limit of the process which has room, unless it waits behind one that needs more. A run that
+// slept as its engine was killed sleeps on.
+func (m *limitModel) stranded(r *plannedRun) string {
 	takes := m.takesOf(r)
 	if f := m.plan.Funcs[r.fn]; r.anywhere || len(takes) > 1 || r.takes == nil && (f.Lane || m.queues[f.Queue] >= m.plan.Workers) {
-		return
+		return ""
 	}
 	if len(takes) == 0 {
-		m.refuse("%s needs nothing, and waits", r)
-		return
+		return fmt.Sprintf("%s needs nothing, and waits", r)
 	}
 	l := m.plan.Limits[takes[0].Limit]
 	if l.InStore || l.Algorithm != limit.Slots && l.Algorithm != limit.SlidingWindow {
-		return
+		return ""
 	}
 	for _, key := range takes[0].keys(r.in) {
 		room, _ := m.between(l, key)
 		room -= m.usedOf(l, key)
 		blocks := func(other *plannedRun) bool { return m.mayBlock(other, l, key, room) }
 		if !slices.ContainsFunc(m.runs, blocks) && !slices.ContainsFunc(m.calls, blocks) {
-			m.refuse("%s waits for %d of %v, key %q, which has room for %d", r, takes[0].N, l, key, room)
-			return
+			return fmt.Sprintf("%s waits for %d of %v, key %q, which has room for %d", r, takes[0].N, l, key, room)
 		}
 	}
+	return ""
 }
 
 // usedOf is what counts of a limit now.
@@ -456,7 +491,7 @@ func (m *limitModel) asked(in planInput, takes []planTake) *plannedRun {
 // admitted notes that a call has acquired its limits, of key where any key would do, and checks each of them.
 func (m *limitModel) admitted(r *plannedRun, key string) {
 	m.mu.Lock()
-	defer m.mu.Unlock()
+	defer m.note()
 	if r.life != m.life {
 		return
 	}
@@ -475,7 +510,7 @@ func (m *limitModel) admitted(r *plannedRun, key string) {
 // returned notes that a call releases its limits.
 func (m *limitModel) returned(r *plannedRun) {
 	m.mu.Lock()
-	defer m.mu.Unlock()
+	defer m.note()
 	if r.life != m.life {
 		return
 	}
@@ -490,7 +525,7 @@ func (m *limitModel) returned(r *plannedRun) {
 // left notes that a call has acquired nothing, because its patience or its engine has ended.
 func (m *limitModel) left(r *plannedRun, err error, impatient bool) {
 	m.mu.Lock()
-	defer m.mu.Unlock()
+	defer m.note()
 	if r.state = over; !impatient && !errors.Is(err, engine.ErrClosed) {
 		m.refuse("%s: %v", r, err)
 	}

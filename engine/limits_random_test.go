@@ -457,7 +457,7 @@ func (*settableClock) AfterFunc(d time.Duration, f func()) func() bool {
 // Random functions, and code outside of jobs, take of random limits, which are changed and paused, while clocks are set and engines close and are killed: no limit is exceeded,
 // none is left held, none is overtaken, and what can run runs.
 func TestRandomHistoriesOfLimits(t *testing.T) {
-	for seed := range testsize.Pick(12, 60, 600) {
+	for seed := range testsize.Pick(12, 60, 1500) {
 		plan := rapid.Custom(drawLimitPlan).Example(seed)
 		var wrong []string
 		synctest.Test(t, func(t *testing.T) {
@@ -502,7 +502,10 @@ func TestRandomHistoriesOfLimitsOnPostgres(t *testing.T) {
 					cfg := engine.Config{Logger: slog.New(slog.DiscardHandler), Workers: plan.Workers, Clock: clock, CallbackTimeout: 3 * time.Minute}
 					return cfg.Open(context.Background(), postgres.Open(dsn), workflows...)
 				}}
-			w.pass = func(e *engine.Engine, d time.Duration) { w.check(clock.Advance(context.Background(), e, d)) }
+			w.pass = func(e *engine.Engine, d time.Duration) {
+				w.check(clock.Advance(context.Background(), e, d))
+				w.model.await()
+			}
 			if wrong := w.run(); len(wrong) > 0 {
 				t.Fatalf("%s\n%+v", strings.Join(wrong, "\n"), plan)
 			}
