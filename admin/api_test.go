@@ -291,13 +291,13 @@ func serve(t *testing.T, h http.Handler) string {
 	server.Config.BaseContext = func(stdnet.Listener) context.Context { return streams }
 	server.Start()
 	t.Cleanup(func() {
-		end() // a stream goes on until the client leaves, and a browser connects again when it is lost: Close would wait for it
+		end() // a stream continues until the client leaves, and a browser connects again when it is lost: Close would wait for it
 		server.Close()
 	})
 	return server.URL
 }
 
-// The stream has the entries of the journal, and goes on where a client was.
+// The stream has the entries of the journal, and continues where a client was.
 func TestTheStreamIsResumable(t *testing.T) {
 	o := newOffice(t, "text")
 	base := o.serve(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// The page of a past state leads to a fork of the case from there, which goes on by itself; the case stays as it is.
+// The page of a past state leads to a fork of the case from there, which continues by itself; the case stays as it is.
 func TestAForkOfAPastStateByItsForm(t *testing.T) {
 	o := newOffice(t, "text")
 	h := o.handler(admin.Config{Prefix: "/tasq", Access: as("eve")})

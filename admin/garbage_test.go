@@ -85,7 +85,7 @@ func TestGarbageInTheFieldsOfForms(t *testing.T) {
 					continue
 				}
 				sound(t, get(h, w.Header().Get("Location")), s.kind(), name, bad, w.Header().Get("Location"))
-				o.Drain() // actions on many things go on in the background
+				o.Drain() // actions on many things continue in the background
 			}
 		}
 	}

@@ -108,7 +108,7 @@ func (endlessReader) Cases(_ context.Context, f store.CaseFilter) (rows []*state
 	return rows, nil
 }
 
-// A search that reaches a bound says so, and goes on where it was.
+// A search that reaches a bound says so, and continues where it was.
 func TestASearchThatIsCut(t *testing.T) {
 	o := newOffice(t, "text")
 	h := admin.Handler(endless{o.Engine.Engine}, admin.Config{Access: admin.ReadOnly, Clock: o.Clock()})

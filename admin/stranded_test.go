@@ -28,13 +28,13 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// stranding is a case that does not go on.
+// stranding is a case that does not continue.
 type stranding struct {
 	o  *office
 	id workitem.CaseID
 	// repair is what a person does who begins at the overview.
 	repair func(v visitor)
-	// finish does what the case needs to end once it goes on again; nil if it ends by itself.
+	// finish does what the case needs to end once it continues again; nil if it ends by itself.
 	finish func()
 	// forgotten has the case looked for by how long it waits.
 	forgotten bool
@@ -95,7 +95,7 @@ func inQueue() *builder.FuncRef[int, int] {
 		builder.Limits(builder.Takes(limit.Resource("postman", 2), 0)))
 }
 
-// strandings are the ways in which a case ceases to go on, each with the way to its repair.
+// strandings are the ways in which a case ceases to continue, each with the way to its repair.
 var strandings = map[string]func(t *testing.T) stranding{
 	"attempts that are used up": func(t *testing.T) stranding {
 		s := strand(t, "bill", compiled(t, line)...)

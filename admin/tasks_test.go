@@ -55,7 +55,7 @@ func TestOnCallRetriesAllOfACause(t *testing.T) {
 	})
 }
 
-// Developer: why a case does not go on, its state just before the failure, and what to copy: the id, the input and a command line.
+// Developer: why a case does not continue, its state just before the failure, and what to copy: the id, the input and a command line.
 func TestADeveloperSeesWhyACaseIsBlocked(t *testing.T) {
 	visit(t, func(t *testing.T, as func(*testing.T, http.Handler) visitor) {
 		o := newOfficeOf(t, likely)

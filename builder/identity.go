@@ -42,8 +42,8 @@ func BusinessKey[C any](of func(C) string) Option {
 	}
 }
 
-// UniqueKey refuses a root case whose business key another root case of the workflow holds: one that goes on, or that has completed.
-// One that failed or was canceled gives its key free, and cannot be resumed while another holds it. The error is a
+// UniqueKey refuses a root case whose business key another root case of the workflow holds: one that has not ended, or that has completed.
+// One that failed or was canceled releases its key, and cannot be resumed while another holds it. The error is a
 // [*workflow.KeyTakenError].
 func UniqueKey() Option { return func(d *draft) { d.uniqueKey = true } }
 

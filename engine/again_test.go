@@ -153,7 +153,7 @@ func TestPoliciesThatCannotBe(t *testing.T) {
 	require.Empty(t, everyCase(t, e))
 }
 
-// Of many starts at once each policy leaves one case that goes on.
+// Of many starts at once each policy leaves one case that is active.
 func TestTheSameAgainAtOnce(t *testing.T) {
 	for _, policy := range []workflow.Taken{workflow.Refuse, workflow.Return, workflow.Supersede} {
 		t.Run(string(policy), func(t *testing.T) {

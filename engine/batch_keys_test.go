@@ -49,7 +49,7 @@ func TestABatchHoldsRunsOfOneKey(t *testing.T) {
 	}
 }
 
-// What a batch does not count cannot fill it: the run of a suspended case waits outside of the line, and joins it when its case goes on.
+// What a batch does not count cannot fill it: the run of a suspended case waits outside of the line, and joins it when its case continues.
 func TestABatchIsNotFullWithASuspendedCase(t *testing.T) {
 	var log batchLog
 	f := builder.MustBatch("f", 2, time.Hour, log.doubled)

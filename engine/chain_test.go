@@ -44,7 +44,7 @@ func newShop(version string, opts ...builder.FuncOption) *shop {
 }
 
 // The end of a child case continues its parent. So a program that has the definition of the child only does not begin its work: it could not
-// store the result. It says which definition it lacks, and the program that has both goes on.
+// store the result. It says which definition it lacks, and the program that has both continues.
 func TestTheWorkOfAChildNeedsTheDefinitionOfItsParent(t *testing.T) {
 	for name, opener := range map[string]func(t *testing.T) store.Opener{
 		"sqlite":   func(t *testing.T) store.Opener { return sqlite.File(t.TempDir() + "/parts.db") },
@@ -128,7 +128,7 @@ func stranded(t *testing.T, e *engine.Engine) (list []why.StrandedCase) {
 	return list
 }
 
-// A case that a step has started needs its own definition only: its end wakes the function, which goes on where its definition is.
+// A case that a step has started needs its own definition only: its end wakes the function, which continues where its definition is.
 func TestTheWorkOfACaseOfAStepNeedsNoOtherDefinition(t *testing.T) {
 	f := newFleet(t)
 	first, second := newShop("1", builder.OnQueue("parts")), newShop("2", builder.OnQueue("parts"))

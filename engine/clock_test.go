@@ -121,7 +121,7 @@ func TestWaitingAsksTheStoreNothing(t *testing.T) {
 	})
 }
 
-// A function whose time has come, and is ahead again when the writer takes it up, since the clock was set back meanwhile, goes on at
+// A function whose time has come, and is ahead again when the writer takes it up, since the clock was set back meanwhile, continues at
 // its time.
 func TestAClockThatIsSetBackWhileTheWriterIsBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

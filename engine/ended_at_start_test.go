@@ -16,7 +16,7 @@ import (
 )
 
 // What ends an item as a worker is about to begin it stands, as it does when a person starts it: the function is not called, and the
-// case goes on.
+// case continues.
 func TestAnItemThatEndsAsItStarts(t *testing.T) {
 	stale := activities.ItemHooks{OnStarted: func(_ context.Context, it *activities.Item) error {
 		return it.Cancel(workitem.Failf("stale", "it is wanted no longer"))

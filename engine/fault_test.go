@@ -117,7 +117,7 @@ func noTrace(t *testing.T, e *enginetest.Engine) {
 	}
 }
 
-// Everything that comes due while the store takes nothing goes on when it works again: jobs, sleeping functions,
+// Everything that comes due while the store takes nothing continues when it works again: jobs, sleeping functions,
 // timers, cases that begin later, completion handlers, cases to be removed. Nothing is counted against any of them.
 func TestDueWorkWaitsForStore(t *testing.T) {
 	t.Parallel()

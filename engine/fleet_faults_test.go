@@ -109,7 +109,7 @@ func (b *bookings) ends(e *engine.Engine, id workitem.CaseID) string {
 	}
 }
 
-// The server is restarted under load, as by an administrator and as by a crash. The engines go on by themselves.
+// The server is restarted under load, as by an administrator and as by a crash. The engines continue by themselves.
 func TestTheServerIsRestarted(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -136,7 +136,7 @@ func TestTheServerIsRestarted(t *testing.T) {
 	}
 }
 
-// Connections break at random statements, in all ways, under load. The nightly form goes on for longer.
+// Connections break at random statements, in all ways, under load. The nightly form continues for longer.
 func TestConnectionsThatBreakUnderLoad(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

@@ -102,7 +102,7 @@ func (p *member) signal(t *testing.T, s syscall.Signal) {
 	require.NoError(t, p.cmd.Process.Signal(s))
 }
 
-// Of three processes under load one is killed, or is stopped and goes on later, again and again. Each effect happens
+// Of three processes under load one is killed, or is stopped and continues later, again and again. Each effect happens
 // once, and everything that was acknowledged comes to its end.
 func TestProcessesThatDie(t *testing.T) {
 	if testing.Short() {
@@ -110,7 +110,7 @@ func TestProcessesThatDie(t *testing.T) {
 	}
 	f := newFleet(t)
 	f.sql("CREATE TABLE effects (n int, effect text, pid int)")
-	rounds := testsize.Pick(2, 3, 200) // the third is the first process that is stopped and goes on
+	rounds := testsize.Pick(2, 3, 200) // the third is the first process that is stopped and continues
 	e := f.open(engine.Config{Workers: -1}, transfer(t))
 	var processes []*member
 	for range 3 {

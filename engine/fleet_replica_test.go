@@ -13,7 +13,7 @@ import (
 
 // The primary is killed under load, and its standby is promoted. If it is a synchronous one, all that was acknowledged is there and comes to
 // its end, each effect once. If not, the last of it may be gone, as if it had never been asked for: what is there is consistent, each of its
-// effects is there once, and the engines go on. The usual form has the synchronous one.
+// effects is there once, and the engines continue. The usual form has the synchronous one.
 func TestAStandbyIsPromoted(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

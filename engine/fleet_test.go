@@ -326,7 +326,7 @@ func TestFailureDetectionAfterTheFirstCommit(t *testing.T) {
 // killing begins a job, and kills the engine that has it.
 type killing func(engines map[string]*engine.Engine, began <-chan string) (id workitem.CaseID, dead string)
 
-// noticedSoon demands that a job goes on within seconds whose engine was killed after all was quiet.
+// noticedSoon demands that a job continues within seconds whose engine was killed after all was quiet.
 func noticedSoon(t *testing.T, kill killing) {
 	t.Helper()
 	t.Parallel()
@@ -362,7 +362,7 @@ func deathAfterQuiet(t *testing.T, kill killing) time.Duration {
 	return took
 }
 
-// An engine that was declared dead, and lives, commits nothing under its old number. It rejoins and goes on.
+// An engine that was declared dead, and lives, commits nothing under its old number. It rejoins and continues.
 func TestAnEngineThatWasDeclaredDeadRejoins(t *testing.T) {
 	f := newFleet(t)
 	w, _ := function(t, "double", func(ctx context.Context, n int) (int, error) { return 2 * n, nil })

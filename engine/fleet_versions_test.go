@@ -18,7 +18,7 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// release is one workflow in the version of a program: it waits for a number, and says which version it went on in.
+// release is one workflow in the version of a program: it waits for a number, and says which version it continued in.
 func release(version string) engine.Workflow {
 	return builder.MustFunc("order", func(ctx context.Context, _ int) (string, error) {
 		n, err := step.Await[int](ctx, "number")
@@ -113,7 +113,7 @@ func TestAProgramThatIsTooOldStops(t *testing.T) {
 	require.Zero(t, f.sql("SELECT count(*) FROM tasq.processes WHERE state = 'live'"), "those that stopped left nothing")
 }
 
-// Programs go on, and can be started again, after a migration that they do not know and that only adds.
+// Programs continue, and can be started again, after a migration that they do not know and that only adds.
 func TestAMigrationThatOnlyAddsStopsNoProgram(t *testing.T) {
 	t.Parallel()
 	f := fleetOn(t, pgtest.Database(t))

@@ -178,7 +178,7 @@ func TestHandlerThatAbortsTheTransactionIsCalledByAJob(t *testing.T) {
 }
 
 // A command of the worker itself undoes the transaction that its claim is part of, which waits for company: the claim is done again,
-// and the worker goes on.
+// and the worker continues.
 func TestAClaimIsDoneAgainForTheSameWorker(t *testing.T) {
 	ctx := t.Context()
 	const runs = 30

@@ -32,7 +32,7 @@ func endless(db domain.DB) error {
 }
 
 // A statement of the user's SQL that does not end is interrupted when the time of its callback is over: in Update, in a callback of a case, and
-// in a step. Its command fails, and all others go on.
+// in a step. Its command fails, and all others continue.
 func TestAStatementThatDoesNotEndIsInterrupted(t *testing.T) {
 	t.Run("sqlite", func(t *testing.T) {
 		t.Parallel()

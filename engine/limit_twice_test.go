@@ -14,7 +14,7 @@ import (
 	"github.com/tasq-dev/tasq/step"
 )
 
-// A function and its step may take of one limit. A run that was suspended while its step waited goes on when there is room for both.
+// A function and its step may take of one limit. A run that was suspended while its step waited continues when there is room for both.
 func TestAFunctionAndItsStepTakeOfOneLimit(t *testing.T) {
 	slots := limit.Resource("slots", 3)
 	f := builder.MustFunc("f", func(ctx context.Context, n int) (int, error) {

@@ -302,7 +302,7 @@ func (m *limitModel) isIn(set map[string]bool, r *plannedRun) bool {
 	return set[f.Queue] || f.Fair && set[keyOfQueue(f.Queue, r.in.Key)]
 }
 
-// pause notes that a queue, or a key of it, is paused or goes on.
+// pause notes that a queue, or a key of it, is paused or continues.
 func (m *limitModel) pause(queue string, paused bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -73,7 +73,7 @@ func TestJobsAndCallersTakeOfOneLimit(t *testing.T) {
 	}
 }
 
-// A waiting acquisition whose context ends leaves the line, and those behind it go on.
+// A waiting acquisition whose context ends leaves the line, and those behind it continue.
 func TestACallerLeavesTheLine(t *testing.T) {
 	db := limit.Resource("db", 3)
 	inBubble(t, engine.Config{Limits: []limit.Limit{db}}, func(t *testing.T, e *engine.Engine) {

@@ -184,7 +184,7 @@ func (w *limitWorld) check(err error) {
 
 var errOnceMore = errors.New("once more")
 
-// call is the function of all runs. Each engine has its own, as those of a killed one go on for a while.
+// call is the function of all runs. Each engine has its own, as those of a killed one continue for a while.
 func (w *limitWorld) call(life int) func(context.Context, planInput) (int, error) {
 	return func(ctx context.Context, in planInput) (n int, err error) {
 		c := w.model.began(ctx, in.ID, life)

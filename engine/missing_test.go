@@ -37,7 +37,7 @@ func TestAReviewThatTimesOutEndsTheCase(t *testing.T) {
 	require.Empty(t, incidents(t, e, id))
 }
 
-// One whose task goes on without it is refused where its verdict is read.
+// One whose task continues without it is refused where its verdict is read.
 func TestAReviewThatMayFailIsNoSourceOfAnInput(t *testing.T) {
 	b := builder.New[any]("reviewed")
 	review := builder.Task(b, "review", builder.Work[any, ruling]{Timeout: time.Hour, Policy: workitem.ContinueOnFailure()})

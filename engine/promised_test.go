@@ -149,7 +149,7 @@ func TestASleepHoldsNoWorker(t *testing.T) {
 	require.EqualValues(t, 5, begun.Load())
 }
 
-// A list that a step gave is remembered: the function goes on with it, though the source has changed meanwhile.
+// A list that a step gave is remembered: the function continues with it, though the source has changed meanwhile.
 func TestAListFromAStepIsRemembered(t *testing.T) {
 	var listings atomic.Int32
 	a := builder.MustFunc("all", func(ctx context.Context, _ page) ([]string, error) {

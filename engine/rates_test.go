@@ -12,7 +12,7 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// Cases are counted by workflow, from their creation to their end. One that failed and goes on has not ended.
+// Cases are counted by workflow, from their creation to their end. One that failed and continues has not ended.
 func TestRatesOfCases(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -77,7 +77,7 @@ func TestRatesAreOfWhatEnded(t *testing.T) {
 	end(6*time.Second, time.Second, func(id workitem.ID) workflow.Command { return workflow.Fail(id, &workitem.Failure{Code: "lost"}) })
 	e.Advance(begun.Add(time.Hour).Sub(e.Now()))
 	end(time.Second, time.Minute, complete)
-	_, err := w.Start(ctx, e, parcel{}) // it goes on
+	_, err := w.Start(ctx, e, parcel{}) // it continues
 	require.NoError(t, err)
 
 	pack := func(f store.RateFilter) []store.Rate {

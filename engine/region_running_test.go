@@ -100,7 +100,7 @@ func busyRegion(c *regionCalls) *builder.Workflow[int] {
 	return b.MustBuild()
 }
 
-// A region that is canceled ends all that runs in it, here or in another engine, and what waits. Late results are refused, and the case goes on.
+// A region that is canceled ends all that runs in it, here or in another engine, and what waits. Late results are refused, and the case continues.
 func TestARegionEndsWhatRunsInIt(t *testing.T) {
 	t.Run("sqlite", func(t *testing.T) {
 		t.Parallel()

@@ -91,7 +91,7 @@ type breaker struct {
 // mayBeRefused are the codes with which a repair is refused that makes no sense as things are.
 var mayBeRefused = []string{"not-failed", "not-active", "not-found", "illegal-transition", "suspended", "dead-end", "bad-command"}
 
-// do has the engine execute a command. It is done or refused; then each root case that goes on has somebody who can act.
+// do has the engine execute a command. It is done or refused; then each root case that is active has a person or a job that can act.
 func (b *breaker) do(c workflow.Command) bool {
 	b.t.Helper()
 	_, err := b.e.Do(b.t.Context(), c)

@@ -244,7 +244,7 @@ func TestAResumedCaseIsKept(t *testing.T) {
 }
 
 // A task whose policy is an incident stays open when its attempts are used up: the run says that it is stuck, and by
-// what, and goes on when a person has decided.
+// what, and continues when a person has decided.
 func TestAttemptsThatAreUsedUpAreAnIncident(t *testing.T) {
 	t.Parallel()
 	down := true
@@ -303,7 +303,7 @@ func TestAttemptsThatAreUsedUpAreAnIncident(t *testing.T) {
 	require.Zero(t, c.Jobs.Len())
 }
 
-// A case that failed goes on from a task before the one that failed: its work is done again, and the history has who
+// A case that failed continues from a task before the one that failed: its work is done again, and the history has who
 // and why.
 func TestACaseGoesOnFromAnEarlierTask(t *testing.T) {
 	t.Parallel()

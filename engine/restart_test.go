@@ -165,7 +165,7 @@ func TestRestart(t *testing.T) {
 	require.Empty(t, x.did, "all its steps are kept")
 }
 
-// Case 55: a run that was canceled in its sleep runs to its end when it is restarted; one that goes on is not
+// Case 55: a run that was canceled in its sleep runs to its end when it is restarted; one that continues is not
 // restarted.
 func TestRestartOfACanceledRun(t *testing.T) {
 	x, h := newBuying(t)
@@ -210,7 +210,7 @@ func steps(t testing.TB, e *enginetest.Engine, id workitem.CaseID, want ...strin
 	require.Equal(t, want, got)
 }
 
-// A restart of a run that was tried several times goes on where its last attempt was, and is made in the caller's
+// A restart of a run that was tried several times continues where its last attempt was, and is made in the caller's
 // transaction if there is one.
 func TestRestartInATransaction(t *testing.T) {
 	x, _ := newBuying(t, builder.Keep(0))
@@ -263,7 +263,7 @@ func TestCancelSettlesSteps(t *testing.T) {
 	require.ErrorIs(t, err, builder.ErrCanceled)
 }
 
-// Case 57: cleaning up is an error while the run goes on, and the second time; many steps, children and unread events
+// Case 57: cleaning up is an error while the run continues, and the second time; many steps, children and unread events
 // go with it: 500 steps, more than a transaction removes, and 10,000 in the nightly form.
 func TestCleanupTakesStepsAndChildren(t *testing.T) {
 	child := builder.MustFunc("child", echo)

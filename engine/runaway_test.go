@@ -21,7 +21,7 @@ import (
 )
 
 // A loop of automatic tasks is stopped after some thousand rounds, long before it has taken memory; one that leaves
-// goes on, also if it has gone round as often in its life.
+// continues, also if it has gone round as often in its life.
 func TestALoopOfAutomaticTasks(t *testing.T) {
 	t.Parallel()
 	var rounds, most int
@@ -163,7 +163,7 @@ func TestALoopThatTakesNoTime(t *testing.T) {
 		require.ErrorContains(t, err, "at one moment, "+moment+", case "+id.String()+" went round more than 5000 times: "+
 			"task wait was enabled 5000 times")
 		require.ErrorIs(t, e.Engine.Drain(t.Context()), engine.ErrRunaway, "it stands, and says so again")
-		e.Clock().Set(e.Clock().Now().Add(time.Minute)) // lets it go on, once somebody looks
+		e.Clock().Set(e.Clock().Now().Add(time.Minute)) // lets it continue, once somebody looks
 	}
 	require.NoError(t, enginetest.Do(t.Context(), e, workflow.Cancel(id, nil)))
 	e.Drain()

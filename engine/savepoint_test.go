@@ -17,7 +17,7 @@ import (
 )
 
 // A command that fails in an Update is undone alone, with the rows that its callbacks wrote and its idempotency key: the function
-// may go on, and what it does besides is committed.
+// may continue, and what it does besides is committed.
 func TestACommandOfAnUpdateIsUndoneAlone(t *testing.T) {
 	full := errors.New("the warehouse is full")
 	b := builder.New[any]("w")

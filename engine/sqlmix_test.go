@@ -61,7 +61,7 @@ var statements = []statement{
 	{sql: "FAULT IOERR %d", fails: true, undo: true},
 }
 
-// mixed is a command: some statements, each of which its function may go on after, and perhaps its own failure at the end.
+// mixed is a command: some statements, each of after which its function may continue, and perhaps its own failure at the end.
 type mixed struct {
 	kind      string // "update", "callback" or "plain", which runs no SQL
 	run       []int  // of statements

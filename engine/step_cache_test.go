@@ -54,7 +54,7 @@ func errands(ctx context.Context, n int) (int, error) {
 	return n, nil
 }
 
-// A function that waited goes on without a look into the database, but for the first time after the process was started again.
+// A function that waited continues without a look into the database, but for the first time after the process was started again.
 func TestAResumeReadsNothing(t *testing.T) {
 	reads := &stepReads{Opener: sqlite.Memory()}
 	w, _ := function(t, "errands", errands)

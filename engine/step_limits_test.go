@@ -69,7 +69,7 @@ func TestARateBoundsTheCallsOfSteps(t *testing.T) {
 	}, f)
 }
 
-// Branches wait in line while others of the job go on, and what waits for a limit holds up no timer of the same job.
+// Branches wait in line while others of the job continue, and what waits for a limit holds up no timer of the same job.
 func TestBranchesWaitForLimits(t *testing.T) {
 	var c callLog
 	slots := limit.Resource("slots", 3)
@@ -97,7 +97,7 @@ func TestBranchesWaitForLimits(t *testing.T) {
 	}, f)
 }
 
-// A job whose step waits for a limit goes on after a restart, in its order, whether the engine was closed or killed.
+// A job whose step waits for a limit continues after a restart, in its order, whether the engine was closed or killed.
 func TestAStepWaitsForItsLimitOverARestart(t *testing.T) {
 	overRestarts(t, func(c *callLog, calls limit.Limit) *builder.FuncRef[int, int] {
 		return builder.MustFunc("f", asking(c, time.Millisecond, step.Takes(calls, 0)), builder.Limits(builder.TakenBySteps(calls)))

@@ -28,7 +28,7 @@ type op struct {
 	Event string `json:"event,omitempty"` // of await
 }
 
-// reference does what a function of ops should do, by the plainest means: it knows when it goes on, and what it has.
+// reference does what a function of ops should do, by the plainest means: it knows when it continues, and what it has.
 type reference struct {
 	wrong string // its fault, one of referenceFaults; "" if it has none
 	ops   []op
@@ -45,7 +45,7 @@ type reference struct {
 var referenceFaults = []string{"keeps no event", "takes the latest event", "takes any event", "is late", "has no timeout", "tries once more",
 	"ends early", "forgets a result", "waits for no time"}
 
-// run goes on as far as it can at the given time.
+// run continues as far as it can at the given time.
 func (r *reference) run(now time.Time) {
 	for !r.over {
 		if r.at == len(r.ops) || r.wrong == "ends early" && r.at == len(r.ops)-1 {
@@ -226,7 +226,7 @@ func playFunctions(t *testing.T, rt *rapid.T, c require.TestingT, wrong string) 
 	e.Check()
 }
 
-// advance has every reference go on at each of its own times, up to the end.
+// advance has every reference continue at each of its own times, up to the end.
 func advance(refs []*reference, end time.Time) time.Time {
 	for _, r := range refs {
 		for !r.over && r.armed && !r.wake.IsZero() && !r.wake.After(end) {

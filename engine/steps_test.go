@@ -407,7 +407,7 @@ func TestATokenServesOnce(t *testing.T) {
 	require.ErrorIs(t, enginetest.Do(t.Context(), e, workflow.SendToken(unused, 5)), engine.ErrNotFound, "it ended with its job")
 }
 
-// A worker that was declared dead goes on, and finishes late: nothing of it counts, and its successor decides.
+// A worker that was declared dead continues, and finishes late: nothing of it counts, and its successor decides.
 func TestALateWorkerRecordsNothing(t *testing.T) {
 	var did tally
 	stuck, inside := make(chan struct{}), make(chan workitem.JobID, 4)
@@ -464,7 +464,7 @@ func TestCancelSettlesEverythingAndLateResultsAreRefused(t *testing.T) {
 	require.ErrorIs(t, enginetest.Do(t.Context(), e, workflow.Cancel(id, nil)), engine.ErrInactive)
 }
 
-// The process dies while functions sleep, wait, and call: the next one goes on.
+// The process dies while functions sleep, wait, and call: the next one continues.
 func TestFunctionsSurviveTheirProcess(t *testing.T) {
 	var did tally
 	child, _ := function(t, "child", func(ctx context.Context, n int) (int, error) { return n + 1, step.Sleep(ctx, "nap", time.Hour) })

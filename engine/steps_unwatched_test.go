@@ -15,7 +15,7 @@ import (
 	"github.com/tasq-dev/tasq/workflow"
 )
 
-// A run that goes on learns what has ended before its function came to the first step: otherwise it would wait for it
+// A run that continues learns what has ended before its function came to the first step: otherwise it would wait for it
 // in memory without limit.
 func TestAWaitThatEndsBeforeTheFunctionLooksAtItsSteps(t *testing.T) {
 	entered, release := make(chan struct{}), make(chan struct{})

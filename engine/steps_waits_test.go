@@ -39,7 +39,7 @@ func TestParallelWaitsTakeOneEventEach(t *testing.T) {
 	require.ElementsMatch(t, []int{10, 11, 12}, got, "which branch came first is its own affair")
 }
 
-// Everything that ends at the same moment has the function go on once.
+// Everything that ends at the same moment has the function continue once.
 func TestWaitsThatEndTogetherContinueOnce(t *testing.T) {
 	var did tally
 	w, _ := function(t, "together", func(ctx context.Context, _ int) (int, error) {

@@ -23,7 +23,7 @@ import (
 )
 
 // A run whose job has taken its process down too often says that it is stuck, with its incident and how to release it,
-// instead of being waited for without end. Reset, it goes on.
+// instead of being waited for without end. Reset, it continues.
 func TestAStuckRunSaysSo(t *testing.T) {
 	ctx := t.Context()
 	begun := make(chan struct{}, 8)

@@ -30,7 +30,7 @@ func suspended(t testing.TB, v store.Viewer) (ids []workitem.CaseID) {
 	return ids
 }
 
-// A worker that has a job goes on, and its result counts. What its end makes due waits, over a restart too, is not overdue, and
+// A worker that has a job continues, and its result counts. What its end makes due waits, over a restart too, is not overdue, and
 // begins when the case is resumed.
 func TestNothingOfASuspendedCaseBegins(t *testing.T) {
 	t.Parallel()
@@ -86,7 +86,7 @@ func TestNothingOfASuspendedCaseBegins(t *testing.T) {
 	e.Check()
 }
 
-// An event that is sent to a suspended case is kept for it, and a sleep that is over ends when the case goes on.
+// An event that is sent to a suspended case is kept for it, and a sleep that is over ends when the case continues.
 func TestASuspendedCaseKeepsEvents(t *testing.T) {
 	t.Parallel()
 	slept := false

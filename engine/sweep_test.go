@@ -42,7 +42,7 @@ func there(t testing.TB, e *enginetest.Engine, runs []builder.Run[int]) (list []
 }
 
 // Case 14: runs that ended more than seven days ago vanish, by themselves, at their time; younger ones, and those that
-// go on, stay. So it is after a crash, and for more than one page.
+// continue, stay. So it is after a crash, and for more than one page.
 func TestRunsAreKeptForAWeek(t *testing.T) {
 	a := builder.MustFunc("a", echo)
 	b := builder.New[any]("human", builder.Keep(day))

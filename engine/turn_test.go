@@ -85,7 +85,7 @@ func TestTheSameAgainAfterItIsDone(t *testing.T) {
 	require.True(t, caseOf(t, e, next).Begun, "what has ended holds the key no longer")
 }
 
-// A queued run waits for whatever holds its key and goes on; others are refused while it holds the key.
+// A queued run waits for whatever holds its key and continues; others are refused while it holds the key.
 func TestAQueuedRunBehindOthers(t *testing.T) {
 	f := napping()
 	e := enginetest.New(t, f)
@@ -165,7 +165,7 @@ func TestARestartOfAQueuedRun(t *testing.T) {
 	require.True(t, caseOf(t, e, again.Case).Begun)
 }
 
-// With many starts at once, in one engine or several, no two with a key go on at a time, and all do in the end.
+// With many starts at once, in one engine or several, no two with a key are active at a time, and all do in the end.
 func TestQueuedRunsAtOnce(t *testing.T) {
 	t.Run("one engine", func(t *testing.T) {
 		one := newTurns()
@@ -207,7 +207,7 @@ func TestQueuedRunsOfEnginesWhoseClocksDiffer(t *testing.T) {
 	require.Nil(t, c.Turn())
 }
 
-// turns counts runs of a function that are not to go on side by side.
+// turns counts runs of a function that are not to be active side by side.
 type turns struct {
 	f       *builder.FuncRef[int, int]
 	mu      sync.Mutex

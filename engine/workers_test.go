@@ -39,7 +39,7 @@ func command(t *testing.T, e *engine.Engine, c workflow.Command) {
 	require.NoError(t, err)
 }
 
-// The workers of a queue are changed as it runs: more begin at once, with fewer what runs goes on, and the number is remembered, also over a
+// The workers of a queue are changed as it runs: more begin at once, with fewer what runs continues, and the number is remembered, also over a
 // pause. The configuration bounds it.
 func TestWorkersAreSetAtRunTime(t *testing.T) {
 	var c callLog

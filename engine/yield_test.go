@@ -34,7 +34,7 @@ func mailing(n int, at func(i int)) *builder.FuncRef[int, int] {
 	}, builder.OnQueue("mail"))
 }
 
-// An engine that closes does not wait for the end of a long function that yields: the next engine goes on where it was, and neither
+// An engine that closes does not wait for the end of a long function that yields: the next engine continues where it was, and neither
 // an attempt nor a crash is counted.
 func TestALongFunctionYieldsToAClosingEngine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -78,7 +78,7 @@ func TestALongFunctionYieldsToAClosingEngine(t *testing.T) {
 	})
 }
 
-// A function that yields leaves a paused queue, and goes on when it is resumed.
+// A function that yields leaves a paused queue, and continues when it is resumed.
 func TestALongFunctionYieldsToAPausedQueue(t *testing.T) {
 	var e *enginetest.Engine
 	calls := 0

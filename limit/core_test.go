@@ -148,7 +148,7 @@ func TestBoundsAreReached(t *testing.T) {
 				history = append(history, used{now, 1})
 			}
 		}
-		if a == limit.FixedWindow { // what begins the window is given back, and the window goes on: all of it comes at its end
+		if a == limit.FixedWindow { // what begins the window is given back, and the window continues: all of it comes at its end
 			first := l.Take(&s, 0, 1)
 			l.Take(&s, int64(time.Minute)-1, 1)
 			history = append(history, used{int64(time.Minute) - 1, 1})

@@ -233,7 +233,7 @@ func (l Limit) AnyWindow(most int64) int64 {
 		if l.N == 1 {
 			return 1
 		}
-		return 2 * l.N // the amount that begins a window may be given back, and the window goes on
+		return 2 * l.N // the amount that begins a window may be given back, and the window continues
 	case Slots, CircuitBreaker:
 		return 0
 	}

@@ -35,7 +35,7 @@ func (l *Limit) takeFixed(s *State, now, n int64) {
 	s.used += n
 }
 
-// refundFixed gives back what was taken in the window that goes on.
+// refundFixed gives back what was taken in the window that continues.
 func (l *Limit) refundFixed(s *State, mark, now, unused int64) {
 	s.at, s.used = l.window(s, now)
 	if mark-s.back >= s.at {

@@ -103,7 +103,7 @@ func (s *search) forthRun() []int32 {
 }
 
 // backRun lists the moves that lead from the last past that backward made to the goal. It may start a task that happens
-// to be busy: then the task only has to go on.
+// to be busy: then the task only has to continue.
 func (s *search) backRun() []int32 {
 	var run []int32
 	copy(s.next, s.now)

@@ -19,7 +19,7 @@ type choice struct {
 	Dropped  []string `json:"dropped,omitempty"`  // the steps of the others, which may be left over, and are not begun
 }
 
-// verdict is why a branch goes on no longer. It is made of what is recorded, so that its error is the same in every
+// verdict is why a branch no longer continues. It is made of what is recorded, so that its error is the same in every
 // run.
 type verdict struct{ by, chosen string } // the name of the choice, and the path of the branch that was chosen
 

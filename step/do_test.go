@@ -278,7 +278,7 @@ func TestAResultThatIsTooLargeFailsItsStep(t *testing.T) {
 				require.True(t, ok)
 				require.Equal(t, step.CodeTooLarge, failed.Failure.Code)
 				require.ErrorContains(t, err, c.text)
-				return nil // caught: the job goes on
+				return nil // caught: the job continues
 			})
 			require.NoError(t, out.Err)
 			require.Equal(t, 1, count["page"], "another call would be as large")

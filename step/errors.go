@@ -68,7 +68,7 @@ func mistakef(kind error, format string, args ...any) error {
 	return &mistake{kind, fmt.Sprintf(format, args...)}
 }
 
-// misuse makes a mistake that the function cannot hide: its job fails, also if it goes on and returns nil.
+// misuse makes a mistake that the function cannot hide: its job fails, also if it continues and returns nil.
 func (r *Run) misuse(format string, args ...any) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -84,7 +84,7 @@ func (m *mistake) Error() string   { return m.text }
 func (m *mistake) Unwrap() []error { return []error{m.kind, codes[m.kind]} }
 func (m *mistake) Permanent() bool { return true }
 
-// ignoredMistake is a mistake that a function went on after, to end with another error.
+// ignoredMistake is a mistake after which a function continued, to end with another error.
 type ignoredMistake struct{ wrong, err error }
 
 func (b *ignoredMistake) Error() string {

@@ -446,7 +446,7 @@ func ExampleRand() {
 	// 988
 }
 
-// A function of many steps gives its worker back when it is wanted, and goes on later where it was.
+// A function of many steps gives its worker back when it is wanted, and continues later where it was.
 func ExampleYield() {
 	mails := []string{"ada", "ben", "cid"}
 	send := func(to string) func(context.Context) (int, error) {

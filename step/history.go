@@ -30,7 +30,7 @@ type entry struct {
 	waiter   *branch
 }
 
-// ended reports whether there is something to go on with: a final state, or another attempt that is due.
+// ended reports whether there is something to continue with: a final state, or another attempt that is due.
 func (e *entry) ended(now time.Time) bool {
 	s := e.step
 	switch {
@@ -115,7 +115,7 @@ func (r *Run) followEarly(s *workitem.Step) {
 	}
 }
 
-// sameAttempt reports whether a step was recorded by the attempt of the job that goes on now.
+// sameAttempt reports whether a step was recorded by the attempt of the job that continues now.
 func (r *Run) sameAttempt(s *workitem.Step) bool { return !s.Copied && s.Run == r.info.Attempt }
 
 // stepEnded is called by the journal with a waiting step that has ended.

@@ -28,7 +28,7 @@ type op struct {
 	fails  int           // so many attempts fail
 	tries  int           // so many are made
 	ends   workitem.StepState
-	caught bool // its error is caught, and the program goes on
+	caught bool // its error is caught, and the program continues
 	most   int  // at once, of a map
 	subs   [][]op
 }

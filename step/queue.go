@@ -18,8 +18,8 @@ type queued struct {
 	wait  func() ([]*workitem.Step, error)
 }
 
-// queue has the end of a step recorded, with all that waits to be recorded, while the function goes on. It reports
-// false, and does nothing, where other branches go on: which of two came first is decided by what is recorded.
+// queue has the end of a step recorded, with all that waits to be recorded, while the function continues. It reports
+// false, and does nothing, where other branches continue: which of two came first is decided by what is recorded.
 func (c *call) queue(s *workitem.Step) bool {
 	r := c.run
 	r.mu.Lock()

@@ -158,7 +158,7 @@ func TestEachEffectWaitsForTheStepBefore(t *testing.T) {
 	}
 }
 
-// Where branches go on, what they record decides which of them came first: each record is durable before its step returns.
+// Where branches continue, what they record decides which of them came first: each record is durable before its step returns.
 func TestBesideBranchesAStepReturnsOnceItIsDurable(t *testing.T) {
 	job := steptest.New()
 	recorded := func(ctx context.Context, name string) error {

@@ -17,7 +17,7 @@ type Info struct {
 	Case    workitem.CaseID
 	Job     workitem.JobID
 	Item    workitem.ID  // zero if the job belongs to no item
-	Attempt int          // of the job, from 1; a run that goes on after a wait or a crash is the same attempt
+	Attempt int          // of the job, from 1; a run that continues after a wait or a crash is the same attempt
 	Log     *slog.Logger // Default: slog.Default()
 
 	// Workflow and Function name the work in the log: the workflow of the case, and the task, the function or the
@@ -83,7 +83,7 @@ type Run struct {
 	ending   bool             // the function has returned, and its branches are waited for
 	wrong    error            // the first mistake that the function can't be allowed to hide
 	turns    turns
-	endedBy  error         // why nothing more is done; nil while the run goes on
+	endedBy  error         // why nothing more is done; nil while the run continues
 	done     chan struct{} // closed when over is set
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/tasq-dev/tasq/step/steptest"
 )
 
-// A function that is asked for its worker goes on later where it was; values without a commit of their own are kept, too.
+// A function that is asked for its worker continues later where it was; values without a commit of their own are kept, too.
 func TestAYieldKeepsWhatWasDone(t *testing.T) {
 	job, count := steptest.New(), calls{}
 	wanted := false
@@ -51,7 +51,7 @@ func TestAYieldKeepsWhatWasDone(t *testing.T) {
 	require.Equal(t, first[0], first[1])
 }
 
-// What a branch waits for when the worker is given back goes on counting from when it began.
+// What a branch waits for when the worker is given back continues to count from when it began.
 func TestAYieldKeepsWhatBranchesWaitFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		job := steptest.New()

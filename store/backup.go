@@ -5,7 +5,7 @@ import "context"
 // Backuper is a store that supports backups while it is in use.
 type Backuper interface {
 	// Backup writes a copy of everything that was acknowledged before the call into a new file. The copy is checked and
-	// durable when Backup returns, and the file is there only then. Commands go on meanwhile.
+	// durable when Backup returns, and the file is there only then. Commands continue meanwhile.
 	Backup(ctx context.Context, to string, o BackupOptions) error
 }
 

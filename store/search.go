@@ -39,7 +39,7 @@ const searchPage = 500
 
 // CutError says that a search reached a bound before it had examined all rows. The results so far are returned with it.
 type CutError struct {
-	After string // [Page.After] of the search that goes on
+	After string // [Page.After] of the search that continues
 	Rows  int    // the number of examined rows, including those for previous pages, see [Search.Spent]
 }
 

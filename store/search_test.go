@@ -117,7 +117,7 @@ func (endlessReader) Cases(_ context.Context, f store.CaseFilter) (rows []*state
 	return rows, nil
 }
 
-// A search ends at its bound of rows, or of time, with what it has found, and says where to go on.
+// A search ends at its bound of rows, or of time, with what it has found, and says where to continue.
 func TestASearchIsBounded(t *testing.T) {
 	v := new(endless)
 	look := func(f store.CaseFilter, s store.Search) (found int, cut *store.CutError) {

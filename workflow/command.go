@@ -37,7 +37,7 @@ const (
 	KindRemove        Kind = "remove"         // remove Case, which has ended, with all that it had
 	KindReclaim       Kind = "reclaim"        // take Job, which runs, from its worker
 	KindSuspend       Kind = "suspend"        // have nothing of Case begin until it is resumed
-	KindResume        Kind = "resume"         // have Case, which is suspended, or has failed, go on where it was
+	KindResume        Kind = "resume"         // have Case, which is suspended, or has failed, continue where it was
 	KindMove          Kind = "move"           // take the tokens of From in Case, and put tokens into To
 	KindRetry         Kind = "retry"          // try the work of Item again, now
 	KindGiveUp        Kind = "give-up"        // fail the task, and the case, of Item, which is an incident

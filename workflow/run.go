@@ -33,7 +33,7 @@ type RunInfo struct {
 	State   RunState
 	Attempt int               // of a single task: the present attempt, at the end the latest; 0 before the first
 	Next    time.Time         // when it begins, is tried again, or wakes; zero if that is now or not known
-	Failure *workitem.Failure // why it failed, was canceled, or is stuck; while it goes on, why the latest attempt failed
+	Failure *workitem.Failure // why it failed, was canceled, or is stuck; while it continues, why the latest attempt failed
 	Created time.Time
 	Ended   time.Time // zero before the end
 }

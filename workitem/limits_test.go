@@ -233,7 +233,7 @@ func TestASourceThatGivesNothingFails(t *testing.T) {
 	require.Zero(t, n)
 }
 
-// A generator goes on above the last id of another one, also within its millisecond, and not from an older one.
+// A generator continues above the last id of another one, also within its millisecond, and not from an older one.
 func TestIDsGoOnAboveOthers(t *testing.T) {
 	g, at := workitem.NewGenerator(&counted{limit: 1 << 20}), time.UnixMilli(7)
 	var last workitem.ID

@@ -54,7 +54,7 @@ type Outcome struct {
 // Verdict is the decision of a policy.
 type Verdict uint8
 
-// The verdicts. The zero value lets the task go on.
+// The verdicts. The zero value lets the task continue.
 const (
 	Continue     Verdict = iota
 	CompleteTask         // the task completes, and its live items are canceled

@@ -91,7 +91,7 @@ func TestIncidentsThatAreAlikeAreRetriedTogether(t *testing.T) {
 	}
 }
 
-// An action that is cut off goes on where it was: each target is repaired once.
+// An action that is cut off continues where it was: each target is repaired once.
 func TestAnActionGoesOnAfterACrash(t *testing.T) {
 	o := newOrders(t, workitem.Policy{})
 	repairs := bulk.New(engine.Code)
@@ -152,7 +152,7 @@ func TestAnActionThatCannotBeIsRefused(t *testing.T) {
 	}
 }
 
-// The cases of a workflow are suspended and resumed together. The action is not one of them, though it goes on.
+// The cases of a workflow are suspended and resumed together. The action is not one of them, though it continues.
 func TestTheCasesOfAWorkflowAreSuspendedTogether(t *testing.T) {
 	o, repairs := newOrders(t, workitem.Incident(workitem.Default())), bulk.New(engine.Code)
 	e := enginetest.New(t, o, repairs)

@@ -18,7 +18,7 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// A suspended action stops before its next target, also over a crash. What was refused so far is known. When it is resumed, it goes on
+// A suspended action stops before its next target, also over a crash. What was refused so far is known. When it is resumed, it continues
 // where it was, also if the engine crashes then, and each target gets one command.
 func TestAnActionIsPausedBetweenTargets(t *testing.T) {
 	t.Parallel()

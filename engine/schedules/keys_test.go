@@ -88,7 +88,7 @@ func (b *bench) cases() (n int) {
 	return n
 }
 
-// The case that a removal ends has nothing to go on with: no completion is tried in vain, which would end as an incident.
+// The case that a removal ends has nothing that continues it: no completion is tried in vain, which would end as an incident.
 func TestARemovedScheduleLeavesNoJob(t *testing.T) {
 	b := newBench(t, hourly("digest"))
 	require.NoError(t, schedules.Remove(t.Context(), b, "digest"))

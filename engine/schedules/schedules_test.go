@@ -189,7 +189,7 @@ func TestOverlaps(t *testing.T) {
 		old := b.info("digest").Latest.Case
 		b.Clock().Set(at(2, 0))
 		b.settle(2)
-		<-b.calls.ended // or it could be the one that goes on
+		<-b.calls.ended // or it could be the one that continues
 		b.calls.hold <- struct{}{}
 		b.Drain()
 		require.Equal(t, []time.Time{at(2, 0)}, b.calls.take())
@@ -222,7 +222,7 @@ func TestOverlaps(t *testing.T) {
 	})
 }
 
-// settle waits until the schedule has looked at n ticks, while runs go on.
+// settle waits until the schedule has looked at n ticks, while runs continue.
 func (b *bench) settle(n int) {
 	b.t.Helper()
 	for {

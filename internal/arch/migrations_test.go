@@ -14,7 +14,7 @@ import (
 // changesTables matches a statement after which programs that do not know it cannot use the tables as before.
 var changesTables = regexp.MustCompile(`(?i)\b(DROP (TABLE|COLUMN|VIEW|FUNCTION|TRIGGER)|RENAME|ALTER COLUMN \w+ (TYPE|SET NOT NULL|DROP DEFAULT))\b`)
 
-// TestMigrationsOnlyAdd requires that a migration either only adds, so that programs that do not know it go on, or names the
+// TestMigrationsOnlyAdd requires that a migration either only adds, so that programs that do not know it continue, or names the
 // oldest program that can run with it.
 func TestMigrationsOnlyAdd(t *testing.T) {
 	for _, folder := range []string{"../../store/postgres/schema", "../../store/sqlite/schema"} {

@@ -95,7 +95,7 @@ func TestFromAFileToAServerAndBack(t *testing.T) {
 	holds(t, w, file)
 }
 
-// spread is a store with cases that were all started before the first of them went on.
+// spread is a store with cases that were all started before the first of them continued.
 func spread(t *testing.T, cases int) *storetest.World {
 	t.Helper()
 	const each = 100

@@ -173,7 +173,7 @@ func (g *graph) compare(t *rapid.T, src string, n Net, pools []int, messages [][
 	all := src + "\n" + modeltest.Show(n.Definition)
 	require.Equal(t, want.completes(), got.Stuck == "" && got.Left == "", "%v: %s\n%s\n%s", got, got.Stuck, got.Left, all)
 	if got.Left != "" {
-		// What leads to the end acts at once and ends the case, so that other branches do not go on to where they stop.
+		// What leads to the end acts at once and ends the case, so that other branches do not continue to where they stop.
 		got = modeltest.Explore(net.MustCompile(patient(n)), 20_000)
 	}
 	var dead []string

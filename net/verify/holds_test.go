@@ -183,7 +183,7 @@ func TestHoldsAgreeWithAllThatCasesCanDo(t *testing.T) {
 	})
 }
 
-// requireRun requires that the run of a deadlock is one that the cases can do together, and that none of them can go on after it.
+// requireRun requires that the run of a deadlock is one that the cases can do together, and that none of them can continue after it.
 func requireRun(r *rapid.T, holders []verify.Holder, capacity map[string]int64, d *verify.Deadlock) {
 	var first together
 	for _, c := range d.Cases {

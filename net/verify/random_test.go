@@ -157,7 +157,7 @@ func (g *grower) loop(size int, in context) (head, tail string) {
 	return head, tail
 }
 
-// discriminator starts two branches; the first to arrive goes on and cancels the other.
+// discriminator starts two branches; the first to arrive continues and cancels the other.
 func (g *grower) discriminator(size int, in context) (split, join string) {
 	split, join = g.task(net.And, net.And), g.task(net.Xor, net.And)
 	owner, tasks, conditions, flows := len(g.d.Tasks)-1, len(g.d.Tasks), len(g.d.Conditions), len(g.d.Flows)

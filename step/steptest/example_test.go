@@ -32,7 +32,7 @@ func onboard(ctx context.Context) error {
 	return nil
 }
 
-// A function is called from its first line whenever there is something to go on with; its steps are done once.
+// A function is called from its first line whenever there is something to continue with; its steps are done once.
 func ExampleJob() {
 	ctx, job := context.Background(), steptest.New()
 	fmt.Println(job.Run(ctx, onboard).Suspended)

@@ -156,7 +156,7 @@ func (r *run) write(f func() error) error {
 	return nil
 }
 
-// Steps lists what the run may go on with.
+// Steps lists what the run may continue with.
 func (r *run) Steps() []*workitem.Step {
 	r.j.mu.Lock()
 	defer r.j.mu.Unlock()

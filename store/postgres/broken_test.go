@@ -69,7 +69,7 @@ func isSlow(f pgproxy.Fault) bool { return f == pgproxy.HalfOpen || f == pgproxy
 const answers = 4 * time.Second
 
 // However a connection breaks at a statement of a commit: an Update that is acknowledged has happened, one that fails has not, what arrives
-// late changes nothing, and the next one goes on.
+// late changes nothing, and the next one continues.
 func TestConnectionsThatBreakInACommit(t *testing.T) {
 	t.Parallel()
 	for _, fault := range faults {
@@ -127,7 +127,7 @@ func breakCommits(t *testing.T, fault pgproxy.Fault, at []statement) {
 	w.Check()
 }
 
-// Signs of life and taking jobs go on after each fault of their connection, and the engine is not forgotten.
+// Signs of life and taking jobs continue after each fault of their connection, and the engine is not forgotten.
 func TestConnectionsThatBreakInATick(t *testing.T) {
 	t.Parallel()
 	texts := []string{"UPDATE tasq.pulses", "SKIP LOCKED", "IS DISTINCT FROM"}

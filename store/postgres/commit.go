@@ -21,7 +21,7 @@ import (
 //	SELECT ... FOR SHARE: the row is live
 //	                                           UPDATE processes SET state = 'dead': waits for the row
 //	INSERT INTO journal ...; COMMIT
-//	                                           goes on; frees the jobs as the commit has left them
+//	                                           continues; frees the jobs as the commit has left them
 //	SELECT ... FOR SHARE: no live row: 1 / 0
 //
 // The lock is FOR SHARE because Take locks the same row while a commit of the same engine runs, and the two must not

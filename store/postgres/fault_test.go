@@ -224,7 +224,7 @@ func TestAnEntryAtARevisionThatIsTakenIsAConflict(t *testing.T) {
 	w.Check()
 }
 
-// While the disk of the server is full nothing is committed, and the error says so; with some space free, all goes on.
+// While the disk of the server is full nothing is committed, and the error says so; with some space free, all continues.
 func TestAFullDiskOfTheServer(t *testing.T) {
 	t.Parallel()
 	dsn := prepared.Database(t)

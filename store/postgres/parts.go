@@ -101,7 +101,7 @@ func (p *parts) wait() {
 }
 
 // part sends what was queued since the last part.
-// The statements are moved to a new batch, since the caller goes on to fill the given one while these are sent.
+// The statements are moved to a new batch, since the caller continues to fill the given one while these are sent.
 func (tx *transaction) part(b *batch) {
 	if len(b.b.QueuedQueries) == 0 {
 		return

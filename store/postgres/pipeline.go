@@ -182,7 +182,7 @@ func (x *pipeline) prepare(batches ...*batch) error {
 }
 
 // pause reads the results of what was sent. The transaction continues.
-// Sync outside of a transaction would commit what was sent; here there is a transaction, which goes on: see send.
+// Sync outside of a transaction would commit what was sent; here there is a transaction, which continues: see send.
 func (x *pipeline) pause() error {
 	if x.p == nil {
 		return nil

@@ -182,7 +182,7 @@ func TestAStoppedEngineBehindAPoolerKeepsNoLock(t *testing.T) {
 	a.Check()
 }
 
-// A pooler keeps its clients as the server is restarted behind it. What the engines commit goes on in the order of positions.
+// A pooler keeps its clients as the server is restarted behind it. What the engines commit continues in the order of positions.
 func TestAServerIsRestartedBehindAPooler(t *testing.T) {
 	t.Parallel()
 	pgtest.NeedsPooler(t)

@@ -125,7 +125,7 @@ func TestADeferredConstraintFailsItsOwnCommand(t *testing.T) {
 	w.Check()
 }
 
-// A root case that another transaction has locked for long is named, so that the commands on other cases can go on without it.
+// A root case that another transaction has locked for long is named, so that the commands on other cases can continue without it.
 func TestALockedCaseIsNamed(t *testing.T) {
 	t.Parallel()
 	dsn := prepared.Database(t)

@@ -37,7 +37,7 @@ func set(t *testing.T, s store.Store) error {
 	})
 }
 
-// Programs that do not know a migration which only adds go on, keep their number, and can be started again.
+// Programs that do not know a migration which only adds continue, keep their number, and can be started again.
 func TestAMigrationThatOnlyAddsStopsNoProgram(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.Database(t)
@@ -64,7 +64,7 @@ func TestAMigrationThatOnlyAddsStopsNoProgram(t *testing.T) {
 }
 
 // A program that cannot run with a migration stops at its next commit or heartbeat, and is refused when it is started again. Both errors say what
-// to do. Programs that can run with it go on.
+// to do. Programs that can run with it continue.
 func TestAMigrationStopsTheProgramsThatCannotRunWithIt(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.Database(t)

@@ -67,7 +67,7 @@ func TestReadersLeaveAClosedFileAsItWas(t *testing.T) {
 
 // What an owner that died left in its log stays there for the next one.
 func TestAReaderLeavesTheLogOfADeadOwner(t *testing.T) {
-	path, _ := written(t) // its owner goes on, and the copies are as after its death
+	path, _ := written(t) // its owner continues, and the copies are as after its death
 	dead := filepath.Join(t.TempDir(), "dead.db")
 	for _, end := range []string{"", "-wal"} {
 		data, err := os.ReadFile(path + end)
@@ -92,7 +92,7 @@ func TestAReaderLeavesTheLogOfADeadOwner(t *testing.T) {
 
 // SQLite removes the log of a file that is missing or empty, and with it what was acknowledged.
 func TestALogWithoutItsFileIsRefusedAndLeft(t *testing.T) {
-	path, _ := written(t) // its owner goes on, and the copy is as after its death
+	path, _ := written(t) // its owner continues, and the copy is as after its death
 	log, err := os.ReadFile(path + "-wal")
 	require.NoError(t, err)
 	require.NotEmpty(t, log)

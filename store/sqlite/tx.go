@@ -46,7 +46,7 @@ func (tx *transaction) usable() error {
 	return tx.usableLocked()
 }
 
-// After an error that undoes the transaction, each use returns that error: the caller cannot go on by accident in a
+// After an error that undoes the transaction, each use returns that error: the caller cannot continue by accident in a
 // transaction that SQLite has ended.
 func (tx *transaction) usableLocked() error {
 	// A callback that exceeds its deadline may call this in its goroutine while the transaction ends, hence the lock.

@@ -197,7 +197,7 @@ func TestApplyChildCases(t *testing.T) {
 	apply(t, tree, &state.CaseResumed{Case: a})
 }
 
-// An activation goes on only if it failed, or was lost with its case, and is the latest.
+// An activation continues only if it failed, or was lost with its case, and is the latest.
 func TestApplyAResumedTask(t *testing.T) {
 	tree := one(t)
 	task := func() state.Task { return tree.Case(caseID).Tasks[1] }

@@ -261,7 +261,7 @@ func (b *Batch) FailCase(root, id workitem.CaseID, f *workitem.Failure) {
 	b.stop(root, id, "case fail", state.CaseFailed, f)
 }
 
-// ResumeCase has a failed case go on with another draft.
+// ResumeCase has a failed case continue with another draft.
 func (b *Batch) ResumeCase(root, id workitem.CaseID) {
 	b.T.Helper()
 	draft, _ := article.TaskByName("draft")

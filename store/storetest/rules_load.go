@@ -19,7 +19,7 @@ func load(w *World) {
 		got, err := b.Tx.Load(context.Background(), root)
 		require.NoError(w.T, err)
 		EqualTrees(w.T, want, got)
-		b.trees[root] = got // the history goes on with what was loaded
+		b.trees[root] = got // the history continues with what was loaded
 	}
 	for i := range 60 {
 		w.Update(func(b *Batch) {

@@ -236,7 +236,7 @@ func ended(w *World) {
 	check()
 }
 
-// endedAgain is about a case that fails, goes on, and fails again: it counts as it stands, and in the hour of its last end.
+// endedAgain is about a case that fails, continues, and fails again: it counts as it stands, and in the hour of its last end.
 func endedAgain(w *World) {
 	var id workitem.CaseID
 	lost := &workitem.Failure{Code: "lost"}

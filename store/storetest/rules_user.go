@@ -173,7 +173,7 @@ func userSQL(w *World) {
 }
 
 // failing runs a statement that fails. Its savepoint is undone alone if the function returns the error. If it does not, the
-// savepoint goes on where one statement can fail alone, and returns the error itself where it cannot.
+// savepoint continues where one statement can fail alone, and returns the error itself where it cannot.
 func (b *Batch) failing() {
 	b.T.Helper()
 	for _, returned := range []bool{true, false} {

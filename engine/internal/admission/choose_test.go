@@ -50,7 +50,7 @@ func TestAnyOfSeveralKeys(t *testing.T) {
 	}
 }
 
-// A key that is paused is passed over, and taken when it goes on; why names the one that is the first.
+// A key that is paused is passed over, and taken when it continues; why names the one that is the first.
 func TestAPausedKeyIsPassedOver(t *testing.T) {
 	rate := limit.Rate("rate", 1, time.Minute, limit.SlidingWindow)
 	w := newWorld(t, rate)

@@ -118,7 +118,7 @@ func (p *port) begin(e *berthEngine, i int) {
 	}
 }
 
-// leave ends the job of a ship that holds its berths; it may go on elsewhere.
+// leave ends the job of a ship that holds its berths; it may continue elsewhere.
 func (p *port) leave(i int) {
 	if s := p.cases[i]; s.at != nil && s.at.jobs[i].Held() {
 		s.at.gate.Release(s.at.jobs[i], false)

@@ -9,7 +9,7 @@ import (
 )
 
 // A ticket that needs several limits waits for one of them at a time. When that one has room, later tickets may have
-// acquired another one, which has none any more. If several limits are always in use, this could go on forever. So a
+// acquired another one, which has none any more. If several limits are always in use, this could continue without end. So a
 // ticket that has begun to wait more often than it has takes gets reservations: it passes its limits in a fixed order,
 // and each that has room is reserved while it waits for the next one.
 //

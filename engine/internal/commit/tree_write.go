@@ -111,7 +111,7 @@ func (tx *Tx) Remember(u *TreeWrite, o Operation, result workflow.Result) error 
 }
 
 // seal completes the current entry, and begins the next.
-// The tree goes on: only the changes that follow are recorded in the next entry.
+// The tree continues: only the changes that follow are recorded in the next entry.
 func (u *TreeWrite) seal() {
 	u.named()
 	u.done = append(u.done, u.entry)

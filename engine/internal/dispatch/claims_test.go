@@ -58,7 +58,7 @@ func TestLostJobsAreHeldByNoFence(t *testing.T) {
 	require.False(t, c.wasLost(job))
 }
 
-// After other engines have written, a run goes on if it holds its job as before, and leaves it in all other cases.
+// After other engines have written, a run continues if it holds its job as before, and leaves it in all other cases.
 func TestARunLeavesAJobThatItDoesNotHold(t *testing.T) {
 	root, other := workitem.CaseID{1}, workitem.CaseID{2}
 	step := &workitem.Step{ID: workitem.StepID{1}, Kind: workitem.StepCase, State: workitem.StepWaiting}

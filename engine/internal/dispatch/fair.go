@@ -161,7 +161,7 @@ func (s *scheduler) turnOf(c *state.Case, j *state.Job, q *jobQueue) *turn {
 	if !s.d.haveKeys || q == nil {
 		return nil
 	}
-	if old := s.turns[j.ID]; old != nil && !old.gone && j.State == state.JobWaiting { // that of a step, which goes on waiting
+	if old := s.turns[j.ID]; old != nil && !old.gone && j.State == state.JobWaiting { // that of a step, which continues to wait
 		t := *old
 		old.gone, s.turns[j.ID] = true, &t
 		return &t

@@ -115,7 +115,7 @@ func (g *limitGate) leave(t *ticket, how outcome) {
 }
 
 // passOn advances the lines of tickets that were made ready while their queue is paused.
-// A line that advances may make further tickets of paused queues ready, so it goes on until none is left.
+// A line that advances may make further tickets of paused queues ready, so it continues until none is left.
 func (g *limitGate) passOn() {
 	for len(g.passing) > 0 {
 		list := g.passing

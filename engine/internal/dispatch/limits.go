@@ -212,7 +212,7 @@ func (s *scheduler) enqueue(n entry) {
 	if s.isPaused(&n) {
 		s.leaveRound(&n)
 		n.queue.held = append(n.queue.held, n)
-		// It may have been made ready, and holds back the tickets behind it, which can go on.
+		// It may have been made ready, and holds back the tickets behind it, which can continue.
 		if n.ticket != nil {
 			s.limits.passing = append(s.limits.passing, n.ticket)
 		}

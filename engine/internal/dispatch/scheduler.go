@@ -175,7 +175,7 @@ func (s *scheduler) moved(tree *state.Tree, e *state.JobMoved) bool {
 		s.leaveTurn(e.Job)
 	}
 	s.waiting.wake(e.Job, s.d.o.Now().UnixMicro())
-	// The worker of this engine goes on if the change is its own claim or heartbeat. Any other change means that the
+	// The worker of this engine continues if the change is its own claim or heartbeat. Any other change means that the
 	// job is no longer its.
 	goesOn := e.To == state.JobRunning && s.claims.of(e.Job).holds(e.Fence)
 	if !goesOn {

@@ -26,7 +26,7 @@ var (
 // world is everything around a member: the store, the work, and what the member asked for.
 type world struct {
 	mu    sync.Mutex
-	news  []store.News // of the ticks; the last one goes on
+	news  []store.News // of the ticks; the last one continues
 	errs  []error      // of the ticks
 	ticks []store.EngineState
 	hints chan store.Hint
@@ -316,7 +316,7 @@ func TestChangesOfOtherEnginesAreRefreshed(t *testing.T) {
 	})
 }
 
-// While the store looks, this engine goes on: what it has changed itself, or has no further use for, it does not read
+// While the store looks, this engine continues: what it has changed itself, or has no further use for, it does not read
 // again.
 func TestOwnChangesAreNotRefreshed(t *testing.T) {
 	w := &world{news: []store.News{{Next: time.Second, Settled: true}}, roots: []workitem.CaseID{one, two, three}}

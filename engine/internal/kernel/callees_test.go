@@ -18,7 +18,7 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// A step runs a child case, and ends as that does; the job that waited goes on.
+// A step runs a child case, and ends as that does; the job that waited continues.
 func TestAStepRunsAChildCase(t *testing.T) {
 	child := define(t, "child", "i>c c>e", net.Task{Name: "c"})
 	child.Output = func(*activities.Case) (json.RawMessage, error) { return json.RawMessage(`"out"`), nil }
@@ -129,7 +129,7 @@ func TestAResumedItemTakesOverSteps(t *testing.T) {
 	}
 }
 
-// A run that restarts another one takes over its steps in its first item, which goes by the key of the work that it goes on with.
+// A run that restarts another one takes over its steps in its first item, which goes by the key of the work that it continues.
 func TestARestartTakesOverSteps(t *testing.T) {
 	d := with(define(t, "w", "i>a a>b b>e", tasks("a b")...), "a", workflow.Task{Run: run})
 	with(d, "b", workflow.Task{Run: run})

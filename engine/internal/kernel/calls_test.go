@@ -30,7 +30,7 @@ func calling(t *testing.T, p retry.Policy) *worker {
 }
 
 // A function that fails is called again by its policy, as one and the same job, and then given up with a note for a person. Its
-// case goes on.
+// case continues.
 func TestACallIsRetried(t *testing.T) {
 	w := calling(t, retry.Constant(2, time.Minute))
 	require.JSONEq(t, `3`, string(w.work.Input))

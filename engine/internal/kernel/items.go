@@ -204,7 +204,7 @@ const (
 //	item a.1.1 failed                 its jobs are canceled
 //	ItemHooks.OnFailed
 //	OnWorkItemStateChanged            opens a.1.2 instead of a.1.1, at once: initialized, its job due after the backoff
-//	judgeItem(a.1.1)                  a.1.1 has a successor, so it does not count; a.1.2 is live: the task goes on
+//	judgeItem(a.1.1)                  a.1.1 has a successor, so it does not count; a.1.2 is live: the task continues
 //
 // Had the policy judged before the hook, the task would have failed before the second attempt was there.
 

@@ -19,7 +19,7 @@ import (
 //	live, waits for its next attempt      the attempt is due now          completed with the output
 //	not started; another policy is given  likewise, with that policy        -
 //	live, its job was given up            failed; a fresh one             completed with the output
-//	failed, its case goes on              a fresh one                     a fresh one, which completes
+//	failed, its case continues             a fresh one                     a fresh one, which completes
 //	failed or canceled with its case      the case is resumed, with one   the same; the fresh one completes
 //	replaced already, or completed        refused (ErrNotFailed)          refused
 

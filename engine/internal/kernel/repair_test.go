@@ -75,7 +75,7 @@ func TestARetryBringsAnAttemptForward(t *testing.T) {
 	}
 }
 
-// A failed item of a task that goes on is replaced once, by the next attempt, with its input or another one.
+// A failed item of a task that continues is replaced once, by the next attempt, with its input or another one.
 func TestARetryReplacesAFailedItem(t *testing.T) {
 	w := newWorld(t, with(define(t, "w", "i>a a>e", net.Task{Name: "a"}), "a",
 		workflow.Task{Inputs: items(2), Policy: workitem.ContinueOnFailure(), Queue: "q"}))
@@ -116,7 +116,7 @@ func TestARetryOfAnItemWhoseJobWasGivenUp(t *testing.T) {
 	require.Equal(t, "its job was given up", w.root().Items.Slice()[0].Failure.Message)
 }
 
-// A failed case goes on where it failed: the failed activation and those started beside it get fresh items, what was
+// A failed case continues where it failed: the failed activation and those started beside it get fresh items, what was
 // only enabled is enabled again, and what had completed stays so.
 func TestAFailedCaseGoesOn(t *testing.T) {
 	flows := "i>s s>p s>q s>r p>a q>b r>c a>x x>d b>y y>d c>z z>d d>e"
@@ -191,7 +191,7 @@ func TestAResumedItemIsDueAsBefore(t *testing.T) {
 	require.Equal(t, due, w.root().Item(w.item("a.1.3")).Due)
 }
 
-// The failure of a child case that climbed is resumed from the top: the cases below that it ended go on, the oldest
+// The failure of a child case that climbed is resumed from the top: the cases below that it ended continue, the oldest
 // first.
 func TestPropagatedFailureIsResumedFromTheRoot(t *testing.T) {
 	child := define(t, "child", "i>c c>e", net.Task{Name: "c"})
@@ -215,7 +215,7 @@ func TestPropagatedFailureIsResumedFromTheRoot(t *testing.T) {
 	require.Equal(t, "k.1.1/c.1.2=initialized k.1.2/c.1.2=initialized k.1.3/c+2 k.1.3/c.2.1=initialized", did)
 }
 
-// A child case that failed alone is resumed alone, as long as its activation goes on. One that a step ran is not: the
+// A child case that failed alone is resumed alone, as long as its activation continues. One that a step ran is not: the
 // step is over.
 func TestAChildCaseIsResumedAlone(t *testing.T) {
 	child := define(t, "child", "i>c c>e", net.Task{Name: "c"})

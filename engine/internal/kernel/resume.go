@@ -17,7 +17,7 @@ import (
 // failure ended three kinds of things, each of which is visible in the tree:
 //
 //   - the activation that failed, and those that were started beside it ([state.Task.Lost]): their tokens are consumed, so
-//     they go on as the activations that they are, with a fresh item instead of each one that failed or was canceled then;
+//     they continue as the activations that they are, with a fresh item instead of each one that failed or was canceled then;
 //   - activations that were only enabled: their tokens are where they were, so they are enabled again;
 //   - cases below that failed, or were canceled then: they are resumed likewise.
 
@@ -143,7 +143,7 @@ func (m *Machine) resumable(id workitem.CaseID) (*state.Case, error) {
 //	pack     canceled for that failure   a fresh item: nothing was wrong with it
 //	notes    canceled by a person        as it is, for it was meant
 //	check    completed                   as it is: what is done stays done
-//	ship     a child case, failed        goes on in the same way, one level down
+//	ship     a child case, failed        continues in the same way, one level down
 //	bill     not enabled                 enabled if its tokens are there now
 //
 // The timers of tasks start again from now, since they were canceled with the case.

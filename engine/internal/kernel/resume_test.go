@@ -15,7 +15,7 @@ import (
 )
 
 // A route that reads an output which was never given fails the case when its task has completed: the tokens are nowhere, so
-// nothing could go on.
+// nothing could continue.
 func TestAFailureBetweenTwoActivationsIsNotResumed(t *testing.T) {
 	d := define(t, "w", "i>a a>p a>q p>b q>b b>e", net.Task{Name: "a", Split: net.Xor}, net.Task{Name: "b", Join: net.Xor})
 	missing := true
@@ -41,7 +41,7 @@ func TestAFailureBetweenTwoActivationsIsNotResumed(t *testing.T) {
 	require.Equal(t, state.CaseFailed, w.tree.Case(root.ID).State)
 }
 
-// An activation that failed because its input was missing had no items; those of its definition are made when it goes on.
+// An activation that failed because its input was missing had no items; those of its definition are made when it continues.
 func TestAnActivationThatFailedWithoutItemsIsFilled(t *testing.T) {
 	d := define(t, "w", "i>a a>e", tasks("a")...)
 	missing := true

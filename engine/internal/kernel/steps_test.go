@@ -250,7 +250,7 @@ func (w *worker) mustSettle() string {
 	return did
 }
 
-// A function that is due for its next attempt goes on waiting until the job calls it, so its job is not suspended for
+// A function that is due for its next attempt continues to wait until the job calls it, so its job is not suspended for
 // it.
 func TestAStepThatIsToBeTriedAgain(t *testing.T) {
 	w := working(t, function(t, "w"))

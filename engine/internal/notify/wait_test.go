@@ -28,7 +28,7 @@ func tree(root workitem.CaseID, is state.CaseState) *state.Tree {
 	return state.NewTree(&state.Case{ID: root, Root: root, State: is})
 }
 
-// running is a look at a root case that goes on, and counts how often it is called.
+// running is a look at a root case that continues, and counts how often it is called.
 func running(calls *int) notify.Look[*state.Case] {
 	return func(context.Context) (*state.Case, bool, error) {
 		*calls++

@@ -98,7 +98,7 @@ func (l *link) statement(message []byte) (string, bool) {
 	return "", false
 }
 
-// apply has a fault happen to what was sent; false if the connection does not go on.
+// apply has a fault happen to what was sent; false if the connection does not continue.
 func (l *link) apply(f Fault, sent []byte) (goesOn bool) {
 	if f == Delay {
 		time.Sleep(delayed)

@@ -19,7 +19,7 @@ const (
 // publicURL is where the inventor of the protocol serves it.
 const publicURL = "https://api.openai.com/v1"
 
-// ErrNotConfigured is the error of [FromEnv] where the environment names no endpoint and holds no key. A demo may go on
+// ErrNotConfigured is the error of [FromEnv] where the environment names no endpoint and holds no key. A demo may continue
 // with a fake model then; every other error means that the environment is meant to work and does not.
 var ErrNotConfigured = errors.New("no chat endpoint: set " + EnvBaseURL + " or " + EnvKey)
 

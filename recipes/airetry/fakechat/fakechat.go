@@ -43,7 +43,7 @@ type Options struct {
 	Seed uint64
 	// Text is the sample that the words are taken from. Default: the opening of Alice's Adventures in Wonderland.
 	Text string
-	// Words is the least length of an answer, which goes on to the end of its sentence or twice that length. Default
+	// Words is the least length of an answer, which continues to the end of its sentence or twice that length. Default
 	// [DefaultWords].
 	Words int
 	// Model is the one model that is served; another name gets a 404. Default [DefaultModel].

@@ -166,7 +166,7 @@ func TestParallelFlowsIntoOneEnd(t *testing.T) {
 	require.Equal(t, "1 file, 1 net: 1 sound\n", out)
 }
 
-// What is stuck goes on to where it stops, though the other branches have ended: the tasks on the way can start.
+// What is stuck continues to where it stops, though the other branches have ended: the tasks on the way can start.
 func TestStuckBranchRunsToItsDeadlock(t *testing.T) {
 	out, f := text(t, bpmn(`<process id='p'><startEvent id='s'/><exclusiveGateway id='x'/><parallelGateway id='g'/>
 		<task id='a'/><task id='b'/><task id='c'/><parallelGateway id='q'/><endEvent id='e'/><endEvent id='f'/>`+

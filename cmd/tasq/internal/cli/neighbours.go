@@ -49,7 +49,7 @@ func (b *neighbours) short(ctx context.Context, r store.Finder, kind idKind, tex
 	return text, nil
 }
 
-// read replaces the ids by those around one; down and up say in which direction the list goes on, if it is known.
+// read replaces the ids by those around one; down and up say in which direction the list continues, if it is known.
 func (b *neighbours) read(ctx context.Context, r store.Finder, kind idKind, text string, down, up bool) error {
 	below, above := 1, 1
 	if b.ahead = min(2*b.ahead, maxAhead); !down && !up {

@@ -199,7 +199,7 @@ func compiled(t *testing.T) *net.Net {
 	return n
 }
 
-// Definitions that a database holds as text are rebuilt in every version, so that older cases go on.
+// Definitions that a database holds as text are rebuilt in every version, so that older cases continue.
 func TestRebuildGivesEveryVersionBack(t *testing.T) {
 	t.Parallel()
 	text := func(task string) string {

@@ -76,7 +76,7 @@ func disable(t *testing.T, o store.Opener, id workitem.CaseID) {
 }
 
 // The doctor finds from outside, on a file and on a server, whether a program is open or none: work of a definition that no process has, and
-// an or-join that is not decided once nothing else can act. What a person can go on with is no case for it. The usual form has the file, as each
+// an or-join that is not decided once nothing else can act. What a person can continue with is no case for it. The usual form has the file, as each
 // look at the or-join uses its whole budget.
 func TestTheDoctorFindsStrandedCasesWithoutAProgram(t *testing.T) {
 	t.Parallel()

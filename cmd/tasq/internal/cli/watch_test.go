@@ -23,7 +23,7 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// watched is a call of the command that goes on.
+// watched is a call of the command that continues.
 type watched struct {
 	t      *testing.T
 	lines  *bufio.Reader
@@ -78,7 +78,7 @@ var bothStores = map[string]func(*testing.T) (store.Opener, string){
 	},
 }
 
-// A list that is watched goes on with the rows that change, and with those that are listed no longer, while a program owns the database.
+// A list that is watched continues with the rows that change, and with those that are listed no longer, while a program owns the database.
 func TestWatchedLists(t *testing.T) {
 	t.Parallel()
 	for name, open := range bothStores {

@@ -55,7 +55,7 @@ func TestIncidentsAreDecided(t *testing.T) {
 	require.Contains(t, incidentsOn(t, path), "\n  80 completed\n", "a second run starts fresh purchases")
 }
 
-// A demo that is stopped while all incidents are open goes on with them.
+// A demo that is stopped while all incidents are open continues with them.
 func TestIncidentsOutliveTheDemo(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "incident.db")
