@@ -185,36 +185,17 @@ type mailCommand struct {
 // The changes of a command that fails are rolled back alone. A command that only another program can execute is refused
 // too, or stays in the inbox.
 func (e *Engine) serve(tx *commit.Tx, s *mailCommand) error {
-	left, c, err := s.request, s.command, s.err
+	left := s.request
 	s.result, s.refused = workflow.Result{}, nil
-	if err == nil {
-		var lacks *NotLoadedError
-		var about workflow.Command
-		if about, err = c.Tried(); err == nil {
-			err = e.commands.NotLoaded(tx, &about)
-		}
-		if errors.As(err, &lacks) && (c.WaitForOwner || e.otherEngineHas(tx.Context(), lacks.Fingerprint)) {
-			// Without an answer the request stays in the inbox, for the program that has the definition.
-			tx.Rollback()
-			return nil
-		}
-	}
-	var result json.RawMessage
-	if err == nil {
-		err = tx.Store().Savepoint(tx.Context(), func() error {
-			done, err := e.commands.Execute(tx, &c)
-			if err == nil {
-				s.result = done
-				result, err = json.Marshal(done)
-			}
-			return err
-		})
-	}
+	result, err := e.attempt(tx, s)
 	if errors.Is(err, commit.ErrDefer) || fault.Is(err) || errors.Is(err, store.ErrUndone) {
 		return err // the command is run again, or its transaction is gone, so that it cannot store an answer
 	}
 	if err != nil {
 		tx.Rollback()
+		if e.leavesToOther(tx.Context(), &s.command, err) {
+			return nil // without an answer the request stays in the inbox
+		}
 		s.refused = err
 		return e.refuse(tx, left, err)
 	}
@@ -222,4 +203,37 @@ func (e *Engine) serve(tx *commit.Tx, s *mailCommand) error {
 		return err
 	}
 	return errAnswered
+}
+
+// attempt executes a command within a savepoint, and returns its result as JSON.
+func (e *Engine) attempt(tx *commit.Tx, s *mailCommand) (result json.RawMessage, err error) {
+	if s.err != nil {
+		return nil, s.err
+	}
+	about, err := s.command.Tried()
+	if err != nil {
+		return nil, err
+	}
+	// Asked before the command runs, since a tree of cases belongs to one program, also if the command touches only
+	// cases whose definitions this engine has.
+	if err := e.commands.NotLoaded(tx, &about); err != nil {
+		return nil, err
+	}
+	err = tx.Store().Savepoint(tx.Context(), func() error {
+		if s.result, err = e.commands.Execute(tx, &s.command); err == nil {
+			result, err = json.Marshal(s.result)
+		}
+		return err
+	})
+	if err != nil {
+		s.result = workflow.Result{}
+	}
+	return result, err
+}
+
+// leavesToOther reports whether a command that failed stays in the inbox for the program that has the definition which
+// this engine lacks. A command that waits for its owner stays also if that program is not open.
+func (e *Engine) leavesToOther(ctx context.Context, c *workflow.Command, err error) bool {
+	lacks, isLack := errors.AsType[*NotLoadedError](err)
+	return isLack && (c.WaitForOwner || e.otherEngineHas(ctx, lacks.Fingerprint))
 }
