@@ -145,7 +145,7 @@ func (c Call[T]) afterError(f Failure) (time.Duration, error) {
 	return 0, &ExhaustedError{Name: f.Name, Attempts: f.Attempt, Elapsed: f.Elapsed, Err: f.Err}
 }
 
-// afterRefusal is like afterError for a value that a check refused. The filters speak of errors and aren't asked, and
+// afterRefusal is like afterError for a value that a check rejected. The filters speak of errors and aren't asked, and
 // the error that ends the call explains itself.
 func (c Call[T]) afterRefusal(f Failure) (time.Duration, error) {
 	if wait, again := c.Policy.Next(f); again {

@@ -121,8 +121,8 @@ func (e *ExhaustedError) Unwrap() error { return e.Err }
 type ValidationError[T any] struct {
 	Name     string  // the name of the call; "" if it has none
 	Attempts int     // how many there were, those that returned an error included
-	Results  []T     // the refused values, oldest first; fewer than Attempts if some attempts returned an error
-	Reasons  []error // why each of Results was refused
+	Results  []T     // the rejected values, oldest first; fewer than Attempts if some attempts returned an error
+	Reasons  []error // why each of Results was rejected
 }
 
 // Error returns "draft: no valid result in 3 attempts: text is too short", with the last of the reasons.

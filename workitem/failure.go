@@ -29,7 +29,7 @@ const (
 	CodePanic    = "panic"     // the work panicked; the details hold the stack
 	CodeTimeout  = "timeout"   // the work took longer than it may
 	CodeCrash    = "crash"     // the work crashed its process too often
-	CodeRunaway  = "runaway"   // the command of the work would have its case go round without end
+	CodeRunaway  = "runaway"   // the command of the work would have its case loop without end
 	CodeNoOutput = "no-output" // a task needs the output of a task that has none
 	CodeInvalid  = "invalid"   // the output of the work is invalid
 

@@ -14,7 +14,7 @@
 //	running    worker.go, steps.go     its function runs; heartbeat.go renews its lease
 //	settled    worker.go               a command records the result
 //
-// The package changes no case itself: every change is a request to the writer. If the store fails in between, again.go
+// The package changes no case itself: every change is a request to the writer. If the store fails in between, retries.go
 // repeats the request.
 package dispatch
 
