@@ -40,15 +40,34 @@ func rolled(version string) engine.Workflow {
 	}, builder.Version(version))
 }
 
+// patient is a workflow whose job says that it began, and runs until a channel is closed. Its program is its result.
+func patient(program string, began chan<- string, until <-chan struct{}) engine.Workflow {
+	return builder.MustFunc("patient", func(ctx context.Context, _ int) (string, error) {
+		began <- program
+		select {
+		case <-until:
+			return program, nil
+		case <-ctx.Done():
+			return "", ctx.Err()
+		}
+	})
+}
+
 // Three programs are replaced one by one under load: each new one has the definitions of both versions, and is opened before an old one is
 // closed. Every case completes in the version in which it was started, each effect is there once, nothing fails, and no attempt is repeated.
+// Each old program has a job that runs longer than its grace, which a new one does.
 func TestARollingDeploymentFailsNothing(t *testing.T) {
 	f := newFleet(t)
+	began, replaced := make(chan string, 100), make(chan struct{})
+	config := engine.Config{Workers: 4, Grace: time.Millisecond}
 	f.sql("CREATE TABLE effects (n int, name text, version text)")
 	var open sync.Mutex // guards engines
 	var engines []*engine.Engine
-	for range 3 {
-		engines = append(engines, f.open(engine.Config{Workers: 4}, rolled("1")))
+	var long []workitem.CaseID
+	for i := range 3 {
+		engines = append(engines, f.open(config, rolled("1"), patient(fmt.Sprint("old ", i), began, replaced)))
+		long = append(long, startOn(t, engines[i], "patient", "0"))
+		<-began
 	}
 	var next atomic.Int64
 	ids := make([]workitem.CaseID, testsize.Pick(150, 600, 3000))
@@ -87,14 +106,18 @@ func TestARollingDeploymentFailsNothing(t *testing.T) {
 	}
 	for i := range engines {
 		f.until("SELECT count(*) FROM effects", func(n int) bool { return n >= (i+1)*len(ids)/6 })
-		fresh := f.open(engine.Config{Workers: 4}, rolled("1"), rolled("2"))
+		fresh := f.open(config, rolled("1"), rolled("2"), patient("new", began, replaced))
 		open.Lock()
 		old := engines[i]
 		engines[i] = fresh
 		open.Unlock()
 		require.NoError(t, old.Close())
 	}
+	close(replaced)
 	load.Wait()
+	for _, id := range long {
+		require.Equal(t, `completed: "new"`, ends(t, engines[0], id))
+	}
 	close(failed)
 	for err := range failed {
 		require.NoError(t, err)
