@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/tasq-dev/tasq/admin/internal/mask"
-	"github.com/tasq-dev/tasq/admin/internal/query"
 	"github.com/tasq-dev/tasq/internal/describe"
 	"github.com/tasq-dev/tasq/internal/record"
 	"github.com/tasq-dev/tasq/store"
@@ -84,7 +83,7 @@ func pageOfChanges(found [][]record.Change, limit int, more, newest bool) pageOf
 	return out
 }
 
-// audit writes the commands with an actor, newest first. next is the value of "before" for the next page.
+// audit writes the commands with an actor, newest first, with the removals of cases, which have no position. next is the value of "before" for the next page.
 func (a *API) audit(w http.ResponseWriter, r *http.Request) {
 	q := a.params(r)
 	f, of := q.Acts(), q.Case()
@@ -95,17 +94,15 @@ func (a *API) audit(w http.ResponseWriter, r *http.Request) {
 		f.Limit = entriesOfPage
 	}
 	out := pageOf[record.Act]{Rows: []record.Act{}}
-	m, limit := a.mask(r), f.Limit
+	m := a.mask(r)
 	err := a.Backend.View(r.Context(), func(v store.Reader) (err error) {
-		if f.Root, err = query.RootOf(r.Context(), v, of); err != nil {
-			return err
+		if !of.IsZero() {
+			if f.Root, err = store.ActsRoot(r.Context(), v, of); err != nil {
+				return err
+			}
 		}
-		f.Limit++
-		found, err := v.Journal(r.Context(), f)
-		if len(found) > limit {
-			found = found[:limit]
-			out.Next = found[limit-1].Seq
-		}
+		found, next, err := store.Acts(r.Context(), v, f)
+		out.Next = next
 		for _, e := range found {
 			out.Rows = append(out.Rows, record.OfAct(m.Entry(e)))
 		}

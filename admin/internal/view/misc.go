@@ -268,17 +268,23 @@ func (s *Site) audit(r *Request) (*Page, error) {
 	l.filters("", field{Name: "by", Label: "by", Hint: "name"}, field{Name: "command", Label: "command", Hint: "item complete"},
 		field{Name: "older", Label: "older than", Hint: "2h, 3d, or a time"}, field{Name: "newer", Label: "newer than", Hint: "2h, 3d, or a time"}, field{Name: "case", Label: "case", Hint: "id"})
 	var err error
-	if f.Root, err = query.RootOf(r, r.R, of); err != nil {
-		return nil, err
+	if !of.IsZero() {
+		if f.Root, err = store.ActsRoot(r, r.R, of); err != nil {
+			return nil, err
+		}
 	}
-	found, reached, err := acts(r, f)
+	f.Limit = pageSize
+	found, reached, err := store.Acts(r, r.R, f)
 	if err != nil {
 		return nil, err
 	}
 	for _, e := range found {
 		root := e.Root.String()
-		l.table.row("", link(fmt.Sprint(e.Seq), s.Link("/cases/"+root, "tab", "history", "at", fmt.Sprint(e.Seq))), at(e.At), text(e.By), s.commandCell(r, e.Command),
-			idLink(root, s.Link("/cases/"+root)), number(int64(len(e.Changes))), text(printable.Line(record.OfAct(r.Mask.Entry(e)).Reason)))
+		entry, about := link(fmt.Sprint(e.Seq), s.Link("/cases/"+root, "tab", "history", "at", fmt.Sprint(e.Seq))), idLink(root, s.Link("/cases/"+root))
+		if e.Seq == 0 { // the removal of a case, which leaves no page to link to
+			entry, about = text(""), text(root)
+		}
+		l.table.row("", entry, at(e.At), text(e.By), s.commandCell(r, e.Command), about, number(int64(len(e.Changes))), text(printable.Line(record.OfAct(r.Mask.Entry(e)).Reason)))
 	}
 	if reached > 0 {
 		l.table.Pager = &Pager{Text: fmt.Sprintf("entries from %d on", reached), Next: l.with("before", fmt.Sprint(reached))}
@@ -305,17 +311,6 @@ func (s *Site) commandCell(r *Request, command string) Cell {
 	}
 	c.Text = printable.Line(strings.Join(words, " "))
 	return c
-}
-
-// acts returns the newest entries that a filter selects; reached is where the next page begins, 0 at the beginning of the journal.
-func acts(r *Request, f store.JournalFilter) (found []*store.Entry, reached int64, err error) {
-	f.Limit = pageSize + 1
-	found, err = r.R.Journal(r, f)
-	if err != nil || len(found) <= pageSize {
-		return found, 0, err
-	}
-	found = found[:pageSize]
-	return found, found[pageSize-1].Seq, nil
 }
 
 // search redirects to the one thing that a word identifies, or lists what it may mean.

@@ -311,7 +311,8 @@ func (x *Executor) cancel(tx *commit.Tx, c *workflow.Command, o commit.Operation
 	return tx.On(u, o, result, func(m *kernel.Machine) error { return m.Cancel(c.Case, c.Reason) })
 }
 
-// remove removes a case. The command has no idempotency key, since the key would be removed with the case.
+// remove removes a case. The command has no idempotency key, since the key would be removed with the case. Who removes it
+// is noted outside of the journal, which keeps nothing of the case; the engine's own removals have no actor.
 func (x *Executor) remove(tx *commit.Tx, c *workflow.Command, o commit.Operation) (workflow.Result, error) {
 	u, err := x.openRoot(tx, c)
 	if err != nil {
@@ -322,7 +323,15 @@ func (x *Executor) remove(tx *commit.Tx, c *workflow.Command, o commit.Operation
 			c.Case, u.Tree.Root, store.ErrNotFound)
 	}
 	o.Key = ""
-	return tx.On(u, o, workflow.Result{Case: c.Case}, (*kernel.Machine).Remove)
+	result, err := tx.On(u, o, workflow.Result{Case: c.Case}, (*kernel.Machine).Remove)
+	if err != nil || o.Actor == "" {
+		return result, err
+	}
+	reason := ""
+	if c.Reason != nil {
+		reason = c.Reason.String()
+	}
+	return result, store.NoteRemoval(tx.Context(), tx.Store(), c.Case, tx.Now(), o.Actor, reason)
 }
 
 // reclaim releases a running job from its worker; the scheduler cancels the worker's context after the commit.

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -9,6 +10,7 @@ import (
 	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/internal/record"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workitem"
 )
 
 // audit is the command "audit".
@@ -18,9 +20,9 @@ func (a *app) audit() *cobra.Command {
 	var root string
 	cmd := &cobra.Command{
 		Use: "audit", Short: "list commands with their actors, newest first",
-		Long: paragraph("List the commands with an actor, over all cases, newest first. The engine's own work has no actor, and is not " +
-			"listed. tasq history shows the effects of a command on a case. Commands on queues and limits are not in the journal: tasq " +
-			"queues and tasq limits show who changed them last, and why."),
+		Long: paragraph("List the commands with an actor, over all cases, newest first, also the removals of cases. The engine's own work has no " +
+			"actor, and is not listed. tasq history shows the effects of a command on a case. Commands on queues and limits are not in the " +
+			"journal: tasq queues and tasq limits show who changed them last, and why."),
 		Example: `  tasq audit --by ann --limit 20
   tasq audit --command 'case cancel' --newer 2026-11-22T12:00:00Z
   tasq audit --case 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071 -o json`,
@@ -72,6 +74,13 @@ func (a *app) ofRoot(ctx context.Context, r store.Reader, word string, f *store.
 	c, err := caseByWord(ctx, r, word)
 	if err == nil {
 		f.Root = c.Root
+		return nil
+	}
+	if id, no := workitem.ParseCaseID(word); no == nil && exitCode(err) == ExitNotFound {
+		var missing error
+		if f.Root, missing = store.ActsRoot(ctx, r, id); missing == nil || !errors.Is(missing, store.ErrNotFound) {
+			return missing
+		}
 	}
 	return err
 }
@@ -93,7 +102,11 @@ func (t *acts) add(names *namer, e *store.Entry) error {
 	if t.a.output == "json" {
 		return t.a.object(act)
 	}
-	t.table.add(strconv.FormatInt(e.Seq, 10), e.At.UTC().Format("2006-01-02T15:04:05Z"), e.By, e.Command, names.of(e.Root), printable.Line(act.Reason))
+	seq, about := "", ""
+	if e.Seq != 0 { // the removal of a case has no position, and the case no short id
+		seq, about = strconv.FormatInt(e.Seq, 10), names.of(e.Root)
+	}
+	t.table.add(seq, e.At.UTC().Format("2006-01-02T15:04:05Z"), e.By, e.Command, about, printable.Line(act.Reason))
 	return names.err
 }
 
@@ -111,17 +124,24 @@ func (a *app) listActs(ctx context.Context, r store.Reader, f store.JournalFilte
 	if left == 0 {
 		left = -1
 	}
-	f.Named, f.Desc, f.Limit = true, true, 0
-	for e, err := range store.AllEntries(ctx, store.ViewerOf(r), f) {
+	for more := true; more; {
+		f.Limit = 0
+		if left > 0 {
+			f.Limit = min(left-t.found, store.DefaultLimit)
+		}
+		page, next, err := store.Acts(ctx, r, f)
 		if err != nil {
 			return err
 		}
-		if left == t.found {
-			break
+		for _, e := range page {
+			if left == t.found {
+				break
+			}
+			if err := t.add(&names, e); err != nil {
+				return err
+			}
 		}
-		if err := t.add(&names, e); err != nil {
-			return err
-		}
+		f.After, more = next, next != 0 && left != t.found
 	}
 	if t.found == 0 {
 		a.remark("no command matches")

@@ -113,14 +113,14 @@ func (a *app) caseRemove() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "remove CASE", Short: "remove a case that has ended",
 		Long: paragraph("Remove a root case that has ended, with its child cases, work items, jobs, steps, events, history, and the " +
-			"idempotency keys of its commands. This cannot be undone. If the workflow has a retention time, the engine removes its " +
+			"idempotency keys of its commands. This cannot be undone. tasq audit shows who removed it, when and why. If the workflow has a retention time, the engine removes its " +
 			"cases by itself."),
 		Example: `  tasq case remove 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071
   tasq cases --root-only --state completed --older 90d --limit 0 -o json | jq -r .id | xargs -n 1 tasq case remove`,
 		Args: exactly("the id or business key of a CASE"),
 	}
-	cmd.Flags().StringVar(&q.command.Actor, "by", "", "`name` of the actor, for the middleware of the program: no history is left (default: the environment variable USER)")
-	cmd.Flags().StringVar(&q.reason, "reason", "", "`reason`, for the middleware of the program")
+	cmd.Flags().StringVar(&q.command.Actor, "by", "", "`name` of the actor, for the audit (default: the environment variable USER)")
+	cmd.Flags().StringVar(&q.reason, "reason", "", "`reason`, for the audit")
 	q.dryRunFlag(cmd)
 	q.patience(cmd)
 	cmd.RunE = a.run(func(ctx context.Context, args []string) (err error) {

@@ -2,7 +2,9 @@ package cli
 
 import (
 	"context"
+	"math"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -66,7 +68,7 @@ func (a *app) watchHistory(ctx context.Context, word string, p past) error {
 
 // watchActs prints the newest commands that the filter selects, as many as its limit, and those that follow, oldest first.
 func (a *app) watchActs(ctx context.Context, f store.JournalFilter, root string) error {
-	t, begun := a.acts(), false
+	t, begun, since := a.acts(), false, time.Time{}
 	f.Settled = true
 	return a.follow(ctx, func(ctx context.Context, r store.Reader, settled int64) error {
 		if settled == 0 {
@@ -82,6 +84,19 @@ func (a *app) watchActs(ctx context.Context, f store.JournalFilter, root string)
 		if err != nil {
 			return err
 		}
+		if !begun && f.Limit > 0 && len(found) == f.Limit {
+			since = found[len(found)-1].At
+		}
+		gone, err := store.Removals(ctx, r, f, since, time.UnixMicro(math.MaxInt64))
+		if err != nil {
+			return err
+		}
+		if len(gone) > 0 {
+			since = gone[len(gone)-1].At.Add(time.Microsecond)
+		}
+		slices.Reverse(gone)
+		found = append(found, gone...)
+		slices.SortStableFunc(found, func(a, b *store.Entry) int { return b.At.Compare(a.At) })
 		names := namer{ctx: ctx, r: r}
 		for _, e := range slices.Backward(found) {
 			if err := t.add(&names, e); err != nil {

@@ -1,0 +1,112 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tasq-dev/tasq/domain"
+	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// removals are the removals of cases by an actor, since the journal has nothing of a removed case. A key is the time of
+// the removal and the case.
+var removals = domain.Collection[string, removal]{Name: "tasq-removals"}
+
+// removal is who removed a case, and why.
+type removal struct {
+	At     time.Time       `json:"at"`
+	By     string          `json:"by"`
+	Reason string          `json:"reason,omitempty"`
+	Case   workitem.CaseID `json:"case"`
+}
+
+// removalKey is where the removals at a time begin, or the key of that of a case.
+func removalKey(at time.Time, of string) string {
+	return fmt.Sprintf("%020d-%s", max(state.Micros(at), 0), of)
+}
+
+// NoteRemoval records in a transaction that an actor removes a root case, for [Acts]. An empty reason is none.
+func NoteRemoval(ctx context.Context, tx Tx, id workitem.CaseID, at time.Time, by, reason string) error {
+	return removals.Put(ctx, tx.DB(), removalKey(at, id.String()), removal{At: at.UTC(), By: by, Reason: reason, Case: id})
+}
+
+// Acts lists commands with an actor, newest first: entries of the journal that the filter selects, at most its Limit, and
+// the removals of cases since the oldest of them. A removal has no position: the Seq of its Entry is 0. next is the After
+// of the next page; 0 at the beginning of the journal.
+func Acts(ctx context.Context, r Reader, f JournalFilter) (page []*Entry, next int64, err error) {
+	limit := cmp.Or(max(f.Limit, 0), DefaultLimit)
+	f.Named, f.Desc, f.Limit = true, true, limit+1
+	if page, err = r.Journal(ctx, f); err != nil {
+		return nil, 0, err
+	}
+	since, before := time.Time{}, time.UnixMicro(math.MaxInt64)
+	if len(page) > limit {
+		page = page[:limit]
+		next, since = page[limit-1].Seq, page[limit-1].At
+	}
+	// Each page has the removals from the time of its last entry up to that of the last entry of the page before, so that
+	// each is on one page, also where clocks of several programs differ.
+	if f.After > 0 {
+		first, err := r.Journal(ctx, JournalFilter{After: f.After - 1, Limit: 1})
+		if err != nil {
+			return nil, 0, err
+		}
+		for _, e := range first {
+			before = e.At
+		}
+	}
+	gone, err := Removals(ctx, r, f, since, before)
+	page = append(page, gone...)
+	slices.SortStableFunc(page, func(a, b *Entry) int { return b.At.Compare(a.At) })
+	return page, next, err
+}
+
+// Removals lists the removals of cases by actors from a time on and before another one, oldest first, that match By,
+// Command, Root, Roots and the times of a filter. An entry has no position, and the changes of the removal.
+func Removals(ctx context.Context, r Reader, f JournalFilter, since, before time.Time) (all []*Entry, err error) {
+	f.After, f.Until = 0, 0
+	from, end := removalKey(since, ""), removalKey(before, "")
+	for row, err := range removals.List(ctx, r.DB(), domain.Query[string]{After: &from}) {
+		if err != nil || row.Key >= end {
+			return all, err
+		}
+		if e := row.Value.entry(); f.Selects(e) {
+			all = append(all, e)
+		}
+	}
+	return all, nil
+}
+
+func (v *removal) entry() *Entry {
+	e := &Entry{At: v.At, By: v.By, Root: v.Case, Command: "case remove " + v.Case.String()}
+	if v.Reason != "" {
+		e.Changes = append(e.Changes, &state.Noted{Case: v.Case, Task: -1, Code: state.NoteReason, Text: v.Reason})
+	}
+	e.Changes = append(e.Changes, &state.CaseRemoved{Case: v.Case})
+	return e
+}
+
+// ActsRoot returns the root case of a case, or the case itself if an actor has removed it. The error wraps ErrNotFound if
+// there is neither.
+func ActsRoot(ctx context.Context, r Reader, id workitem.CaseID) (workitem.CaseID, error) {
+	root, missing := r.Root(ctx, id)
+	if !errors.Is(missing, ErrNotFound) {
+		return root, missing
+	}
+	for row, err := range removals.All(ctx, r.DB()) {
+		if err != nil {
+			return root, err
+		}
+		if strings.HasSuffix(row.Key, id.String()) {
+			return id, nil
+		}
+	}
+	return root, missing
+}
