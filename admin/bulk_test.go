@@ -167,7 +167,8 @@ func TestBulkActionsByAPI(t *testing.T) {
 	require.NotContains(t, list, "refusals")
 	for body, code := range map[string]int{
 		`{"kind":"retry"}`: http.StatusBadRequest, `{"kind":"start","filter":{}}`: http.StatusBadRequest, `{"kind":"retry","filter":{"none":["x"]}}`: http.StatusBadRequest,
-		`{"kind":"retry","filters":{}}`: http.StatusBadRequest, `{"kind":"retry","targets":["` + denied + `"]}`: http.StatusForbidden,
+		`{"kind":"retry","filter":{"code":["down","other"]},"count":true}`: http.StatusBadRequest,
+		`{"kind":"retry","filters":{}}`:                                    http.StatusBadRequest, `{"kind":"retry","targets":["` + denied + `"]}`: http.StatusForbidden,
 		`{"kind":"retry","filter":{"workflow":["none"]}}`: http.StatusBadRequest,
 	} {
 		require.Equal(t, code, commandTo(h, "/api/v1/bulk", body).Code, body)

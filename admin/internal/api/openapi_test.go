@@ -87,7 +87,7 @@ func (s *schemas) ref(t reflect.Type) object {
 	s.all[name] = object{"type": "object", "properties": properties, "additionalProperties": false}
 	for _, f := range reflect.VisibleFields(t) {
 		tag, options, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if !f.IsExported() || tag == "-" || f.Anonymous {
+		if !f.IsExported() || tag == "-" || f.Anonymous || t == reflect.TypeFor[workflow.Result]() && tag == "preview" { // the API has no command "dry-run"
 			continue
 		}
 		properties[tag] = s.of(f.Type)
@@ -259,9 +259,13 @@ func (s *schemas) answerOf(t *testing.T, method, path string, names []string) ob
 	if known.of != nil {
 		schema = s.of(known.of)
 	}
+	// A body with dryRun is answered with what the command would do.
+	if method == http.MethodPost && (path == "/api/v1/commands" || path == "/api/v1/schedules") {
+		schema = object{"oneOf": []object{schema, s.of(reflect.TypeFor[preview]())}}
+	}
 	if known.lists {
 		next := object{"type": "string"}
-		if known.of == reflect.TypeFor[record.Change]() || known.of == reflect.TypeFor[store.Frame]() {
+		if known.of == reflect.TypeFor[record.Change]() || known.of == reflect.TypeFor[store.Frame]() || known.of == reflect.TypeFor[record.Act]() {
 			next = object{"type": "integer"}
 		}
 		schema = object{"type": "object", "additionalProperties": false, "required": []string{"rows"},

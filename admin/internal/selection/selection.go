@@ -44,6 +44,15 @@ type Choice struct {
 	Now    time.Time
 	User   *access.User
 	Mask   mask.Mask
+	Once   bool // a parameter of one value with several is refused, see [query.Query.Once]
+}
+
+func (c *Choice) query(filter url.Values) *query.Query {
+	q := query.Of(filter, c.Now)
+	if c.Once {
+		q.Once()
+	}
+	return q
 }
 
 // IDs is the parameter with the ids of single rows of the list: of cases, or of incidents. It may be repeated.
@@ -128,7 +137,7 @@ func failing(err error) iter.Seq2[match, error] {
 }
 
 func (c *Choice) incidents(ctx context.Context, v store.Viewer, filter url.Values) iter.Seq2[match, error] {
-	q := query.Of(filter, c.Now)
+	q := c.query(filter)
 	f, of := q.Incidents(), q.Case()
 	q.Only(q.Names()...)
 	err := q.Err()
@@ -164,7 +173,7 @@ func (c *Choice) incidents(ctx context.Context, v store.Viewer, filter url.Value
 // cases selects root cases, since an action on one includes its child cases, and no bulk actions, which would
 // otherwise cancel themselves.
 func (c *Choice) cases(ctx context.Context, v store.Viewer, filter url.Values) iter.Seq2[match, error] {
-	q := query.Of(filter, c.Now)
+	q := c.query(filter)
 	f := ReadCases(q)
 	q.Only(f.Names...)
 	if err := q.Err(); err != nil {
