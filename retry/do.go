@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/tasq-dev/tasq/internal/readable"
@@ -47,8 +48,11 @@ type Outcome[T any] struct {
 	Input   any           // that of the call
 }
 
-// Valid converts a function of the value to a Check.
+// Valid converts a function of the value to a Check. A nil function is a nil Check, which Do rejects.
 func Valid[T any](f func(T) error) Check[T] {
+	if f == nil {
+		return nil
+	}
 	return func(o Outcome[T]) error { return f(o.Value) }
 }
 
@@ -60,12 +64,12 @@ func Valid[T any](f func(T) error) Check[T] {
 //   - a *ValidationError if the last attempt returned a value that was rejected;
 //   - an error that wraps ctx.Err() and the last failure, if ctx ended first. A wait ends at once when ctx does, and fn
 //     is not called again;
-//   - an error that wraps ErrInvalid if the policy is invalid. fn is not called.
+//   - an error that wraps ErrInvalid if the policy is invalid, or if fn or a check is nil. fn is not called.
 //
 // A panic of fn is a failed attempt, whose error is a [*PanicError].
 func (c Call[T]) Do(ctx context.Context, fn func(ctx context.Context, attempt int) (T, error)) (T, error) {
 	var none T
-	if err := c.Policy.Validate(); err != nil {
+	if err := c.validate(fn == nil); err != nil {
 		return none, fmt.Errorf("%s%w", prefix(c.Name), err)
 	}
 	if c.Clock == nil {
@@ -99,6 +103,20 @@ func (c Call[T]) Do(ctx context.Context, fn func(ctx context.Context, attempt in
 		last = f.Err
 		Sleep(ctx, c.Clock, wait)
 	}
+}
+
+// validate refuses what would fail every attempt, so that no backoff is spent on it.
+func (c Call[T]) validate(noFunction bool) error {
+	if err := c.Policy.Validate(); err != nil {
+		return err
+	}
+	if noFunction {
+		return fmt.Errorf("%w: there is no function to call: it is nil", ErrInvalid)
+	}
+	if i := slices.IndexFunc(c.Checks, func(check Check[T]) bool { return check == nil }); i >= 0 {
+		return fmt.Errorf("%w: check %d is nil: leave it out", ErrInvalid, i+1)
+	}
+	return nil
 }
 
 // guarded calls fn, and makes an error of a panic.

@@ -323,6 +323,21 @@ func TestAnInvalidPolicyCallsNothing(t *testing.T) {
 	require.Zero(t, calls)
 }
 
+func TestANilFunctionOrCheckIsRefusedBeforeAnyWait(t *testing.T) {
+	calls, p := 0, retry.Constant(2, time.Hour)
+	_, err := retry.Call[string]{Name: "fetch", Policy: p}.Do(t.Context(), nil)
+	require.ErrorIs(t, err, retry.ErrInvalid)
+	require.EqualError(t, err, "fetch: invalid retry policy: there is no function to call: it is nil")
+
+	fine := func(retry.Outcome[string]) error { return nil }
+	for _, none := range []retry.Check[string]{nil, retry.Valid[string](nil)} {
+		_, err = retry.Do(t.Context(), p, failing(0, &calls), fine, none)
+		require.ErrorIs(t, err, retry.ErrInvalid)
+		require.EqualError(t, err, "invalid retry policy: check 2 is nil: leave it out")
+	}
+	require.Zero(t, calls)
+}
+
 func TestAPanicIsAFailedAttempt(t *testing.T) {
 	calls, cause := 0, errors.New("a bug")
 	p := retry.Constant(3, 0)

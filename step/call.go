@@ -128,12 +128,17 @@ func currentRun(ctx context.Context, what title) (*scope, error) {
 	s := scopeOf(ctx)
 	switch {
 	case s == nil:
-		return nil, fmt.Errorf("%v: %w: use the context that the job's function was given; the function of a batch has no steps", what, ErrNoJob)
+		return nil, outside(what)
 	case s.inside != "":
 		return nil, s.run.misuse("%v is called in the function of step %q, which is one step; "+
 			"call it beside that, with the context of the job's function", what, s.inside)
 	}
 	return s, nil
+}
+
+// outside is the error of a call whose context belongs to no job.
+func outside(what title) error {
+	return fmt.Errorf("%v: %w: use the context that the job's function was given; the function of a batch has no steps", what, ErrNoJob)
 }
 
 // branchesOf refuses branches that can't be waited for.

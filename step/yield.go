@@ -21,7 +21,7 @@ import "context"
 func Yield(ctx context.Context) error {
 	s := scopeOf(ctx)
 	if s == nil {
-		return ErrNoJob
+		return outside(title{word: "step.Yield"})
 	}
 	r := s.run
 	if s.inside != "" {

@@ -78,7 +78,9 @@ func TestAYieldKeepsWhatBranchesWaitFor(t *testing.T) {
 
 // A function cannot hide that it has given its worker back, and one that does not want to is not asked.
 func TestYieldIsMisused(t *testing.T) {
-	require.ErrorIs(t, step.Yield(t.Context()), step.ErrNoJob)
+	err := step.Yield(t.Context())
+	require.ErrorIs(t, err, step.ErrNoJob)
+	require.EqualError(t, err, "step.Yield: not in a job: use the context that the job's function was given; the function of a batch has no steps")
 
 	job, log := steptest.New(), &bytes.Buffer{}
 	job.Info.Log, job.Info.Yield = slog.New(slog.NewTextHandler(log, nil)), func() bool { return true }
