@@ -52,13 +52,21 @@ func TestFleetThroughAPooler(t *testing.T) {
 	})
 }
 
-// A pooler that was not mentioned is refused, and the error says what to do.
+// A pooler that was not mentioned is refused, and the error says what to do. The session that it has answered with, which the
+// pooler then gives to others, is as it was.
 func TestAPoolerIsMentioned(t *testing.T) {
 	t.Parallel()
 	through := pooler(t)
-	_, err := postgres.Open(through(pgtest.Database(t))).Open(t.Context(), store.Options{Shared: true})
+	dsn := pgtest.Database(t)
+	_, err := postgres.Open(through(dsn)).Open(t.Context(), store.Options{Shared: true})
 	require.ErrorContains(t, err, "postgres.Poll")
 	require.ErrorContains(t, err, "tasq_poll=1s")
+	_, err = postgres.Open(through(dsn)).Open(t.Context(), store.Options{ReadOnly: true})
+	require.ErrorContains(t, err, "tasq_poll=1s")
+	var only, path, timeout, scan string
+	require.NoError(t, unnamed(t, through(dsn)).QueryRow(t.Context(), "SELECT current_setting('default_transaction_read_only'), current_setting('search_path'), "+
+		"current_setting('lock_timeout'), current_setting('enable_seqscan')").Scan(&only, &path, &timeout, &scan))
+	require.Equal(t, []string{"off", `"$user", public`, "0", "on"}, []string{only, path, timeout, scan})
 }
 
 // The sessions that a pooler shares are as they were: the engine leaves no setting, no statement and no lock in them.

@@ -78,13 +78,14 @@ func (c *conn) setUp(ctx context.Context, db database, needs []setting) error {
 		c.opening = "; " + setup(needs, true)
 		return nil
 	}
-	results, err := c.simple(ctx, setup(needs, false))
+	// A pooler reports its own number when a connection starts. The condition leaves the session as it is then: the
+	// pooler gives it to others.
+	given := c.pg.PgConn().PID()
+	results, err := c.simple(ctx, fmt.Sprintf("SELECT pg_backend_pid(); %s WHERE pg_backend_pid() = %d", setup(needs, false), given))
 	if err != nil {
 		return err
 	}
-	c.pid = processOf(results[0])
-	// A pooler reports its own number when a connection starts.
-	if given := c.pg.PgConn().PID(); c.pid != given {
+	if c.pid = processOf(results[0]); c.pid != given {
 		return db.at("the connection goes through a pooler (process %d of the server answers, and not %d): name the pooler with postgres.Poll, or "+
 			"with %s=1s in the connection string, or connect to the server", c.pid, given, pollKeyword)
 	}
