@@ -112,15 +112,18 @@ func (o *owning) atOwner(ctx context.Context, q *asking, action bulk.Action, tar
 		has = known.newest(bulk.Name) != nil
 		return err
 	})
-	if err != nil || !has {
-		return o.orEach(ctx, q, action, targets, err)
+	if err != nil {
+		return result, err
+	}
+	if !has {
+		return o.each(ctx, q, action, targets, engine.ErrUnknown)
 	}
 	limited, cancel := context.WithTimeout(ctx, q.timeout)
 	defer cancel()
 	run, err := bulk.New(engine.Code).Start(limited, posting{o}, action, targets, workflow.By(action.Actor))
 	switch {
 	case errors.Is(err, engine.ErrUnknown), errors.Is(err, engine.ErrTooLarge), errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
-		return o.orEach(ctx, q, action, targets, nil)
+		return o.each(ctx, q, action, targets, err)
 	case err != nil:
 		return result, err
 	}
@@ -128,12 +131,17 @@ func (o *owning) atOwner(ctx context.Context, q *asking, action bulk.Action, tar
 	return o.a.endOf(ctx, run)
 }
 
-// orEach sends one command for each target, unless there was an error.
-func (o *owning) orEach(ctx context.Context, q *asking, action bulk.Action, targets []string, err error) (bulk.Result, error) {
-	if err != nil {
-		return bulk.Result{}, err
+// notDurable says that the targets get a command each, and why there is no bulk action.
+func (o *owning) notDurable(q *asking, targets int, err error) {
+	reason := "has no bulk actions"
+	switch {
+	case errors.Is(err, engine.ErrTooLarge):
+		reason = "refused a bulk action of this size"
+	case errors.Is(err, context.DeadlineExceeded):
+		reason = fmt.Sprintf("did not start a bulk action within %s (--timeout): it may be busy, or have none", q.timeout)
 	}
-	return o.each(ctx, q, action, targets)
+	o.a.remark("the program that owns %s %s, so this command sends %s, and does not send the rest if it is interrupted; run it again "+
+		"then, or leave the commands with --queue", o.db.Name(), reason, printable.Plural(targets, "command"))
 }
 
 // endOf waits until an action of another process has ended.
@@ -200,8 +208,10 @@ func (o *owning) leaveAll(ctx context.Context, action bulk.Action, targets []str
 	return nil
 }
 
-// each leaves a command for each target to the process that owns the database.
-func (o *owning) each(ctx context.Context, q *asking, action bulk.Action, targets []string) (result bulk.Result, err error) {
+// each leaves a command for each target to the process that owns the database, and says so. reason says why it does not
+// execute them as a bulk action.
+func (o *owning) each(ctx context.Context, q *asking, action bulk.Action, targets []string, reason error) (result bulk.Result, err error) {
+	o.notDurable(q, len(targets), reason)
 	for _, target := range targets {
 		c, err := action.Command(target, "")
 		if err != nil {
