@@ -174,17 +174,23 @@ func (s *Site) caseTop(r *Request, c *shown) caseHead {
 // badges counts what needs attention.
 func badges(a *why.Answer) []badge {
 	var retries, incidents int
+	stuck := false
 	for _, w := range a.Waits {
 		switch w.Kind {
 		case why.Retry:
 			retries++
-		case why.Incident, why.Stuck:
+		case why.Incident:
 			incidents++
+		case why.Stuck: // no incident: the page Incidents does not list it
+			stuck = true
 		}
 	}
 	var all []badge
 	if incidents > 0 {
 		all = append(all, badge{"incident", counted(incidents, "incident")})
+	}
+	if stuck {
+		all = append(all, badge{"stuck", "cannot go on"})
 	}
 	if retries > 0 {
 		all = append(all, badge{"retry", fmt.Sprintf("%d waiting for another attempt", retries)})

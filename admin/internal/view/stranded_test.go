@@ -29,3 +29,11 @@ func TestAnExaminationEndsWithItsTime(t *testing.T) {
 	}
 	require.Equal(t, 3, looked)
 }
+
+// The badges of a case count its incidents as the page Incidents does: a case without a way to its end is none.
+func TestTheBadgesOfACase(t *testing.T) {
+	a := &why.Answer{Waits: []why.Wait{{Kind: why.Incident}, {Kind: why.Stuck}, {Kind: why.Retry}, {Kind: why.Incident}, {Kind: why.Person}}}
+	require.Equal(t, []badge{{"incident", "2 incidents"}, {"stuck", "cannot go on"}, {"retry", "1 waiting for another attempt"}}, badges(a))
+	require.Equal(t, []badge{{"stuck", "cannot go on"}}, badges(&why.Answer{Waits: []why.Wait{{Kind: why.Stuck}}}))
+	require.Empty(t, badges(&why.Answer{Waits: []why.Wait{{Kind: why.Person}}}))
+}
