@@ -27,7 +27,8 @@ func FairKeyOf[In any](key func(In) string) FairKey {
 // It is a round robin: among the jobs of a queue with the same priority, each key in turn starts one job, and the jobs of a key start in
 // the order in which they became due. While a key waits, at most one job of each other key starts before its next one, and at most two
 // before its first. A job that waits for a limit keeps its turn, and jobs that wait for a limit are admitted in turn as well. Higher
-// priorities still go first. Jobs of functions without FairBy share one key. Batches and retries count as jobs like any other.
+// priorities still go first. Jobs of functions without FairBy share one key. Batches and retries count as jobs like any other. After a
+// restart, a job that becomes due can start before older ones of its key whose inputs the engine has not read yet.
 //
 // Each engine schedules the jobs that it holds by itself; see docs/limits.md for several engines. key must be fast and depend on the input
 // only; a job for which it panics counts as one without a key. The key is not part of the fingerprint.
