@@ -374,11 +374,12 @@ func (m *limitModel) waiting() (list []*plannedRun) {
 	return list
 }
 
-// await waits until none is stranded: what the engine has admitted is noted a moment later, and what is returned is noted a moment earlier. What is
-// still stranded after ten seconds is for look to report.
-func (m *limitModel) await() {
-	late := time.After(10 * time.Second)
+// await waits until none is stranded, for as long as most: a claim may wait a moment for its commit, and what the engine has admitted is noted a moment
+// later. What is still stranded then is for look to report. Each look at the runs follows a call of settle.
+func (m *limitModel) await(most time.Duration, settle func()) {
+	late := time.After(most)
 	for {
+		settle()
 		m.mu.Lock()
 		stranded := slices.ContainsFunc(m.waiting(), func(r *plannedRun) bool { return m.stranded(r) != "" })
 		m.mu.Unlock()
@@ -388,6 +389,7 @@ func (m *limitModel) await() {
 		select {
 		case <-m.noted:
 		case <-late:
+			settle()
 			return
 		}
 	}

@@ -462,10 +462,7 @@ func TestRandomHistoriesOfLimits(t *testing.T) {
 		var wrong []string
 		synctest.Test(t, func(t *testing.T) {
 			clock, file := new(settableClock), sqlite.File(t.TempDir()+"/limits.db")
-			w := &limitWorld{t: t, plan: plan, clock: clock, hold: time.After, pass: func(_ *engine.Engine, d time.Duration) {
-				<-time.After(d)
-				synctest.Wait()
-			}, set: func(by time.Duration) {
+			w := &limitWorld{t: t, plan: plan, clock: clock, hold: time.After, set: func(by time.Duration) {
 				clock.mu.Lock()
 				clock.by += by
 				clock.mu.Unlock()
@@ -475,6 +472,10 @@ func TestRandomHistoriesOfLimits(t *testing.T) {
 				<-time.After(3 * time.Millisecond) // not when the mailbox is looked at
 				return e, err
 			}}
+			w.pass = func(_ *engine.Engine, d time.Duration) {
+				<-time.After(d)
+				w.model.await(5*time.Millisecond, synctest.Wait)
+			}
 			wrong = w.run()
 		})
 		if len(wrong) > 0 {
@@ -504,7 +505,7 @@ func TestRandomHistoriesOfLimitsOnPostgres(t *testing.T) {
 				}}
 			w.pass = func(e *engine.Engine, d time.Duration) {
 				w.check(clock.Advance(context.Background(), e, d))
-				w.model.await()
+				w.model.await(10*time.Second, func() {})
 			}
 			if wrong := w.run(); len(wrong) > 0 {
 				t.Fatalf("%s\n%+v", strings.Join(wrong, "\n"), plan)
