@@ -64,7 +64,7 @@ func (x executor) Requests(ctx context.Context, after int64, max int) ([]store.R
 
 // Submit implements mailbox.Executor.
 func (x executor) Submit(ctx context.Context, left store.Request) (wait func() error, err error) {
-	if stays, err := x.leaveToOther(ctx, left); stays || err != nil {
+	if elsewhere, err := x.startsElsewhere(ctx, left); elsewhere || err != nil {
 		return func() error { return nil }, err
 	}
 	c, bad := workflow.Decode(left.Command)
@@ -82,12 +82,15 @@ func (x executor) ask(ctx context.Context, s *mailCommand) (wait func() error, e
 	}
 	return func() error {
 		err := done()
-		if errors.Is(err, errAnswered) {
-			return nil
-		}
-		if errors.Is(err, store.ErrUndone) && !fault.Is(err) {
+		switch {
+		case err == nil && s.lacks:
+			err = x.leaveOrRefuse(ctx, s)
+		case errors.Is(err, store.ErrUndone) && !fault.Is(err):
 			s.refused = err
 			err = x.e.refuseSeparately(ctx, s.request, err)
+		}
+		if errors.Is(err, errAnswered) {
+			return nil
 		}
 		return err
 	}, nil
@@ -133,9 +136,9 @@ func (x executor) wrapped(ctx context.Context, left store.Request, c workflow.Co
 var errMiddlewareExited = fmt.Errorf("%w: a middleware of Config.Wrap ended its goroutine, as runtime.Goexit and the FailNow of a test do; "+
 	"let it return an error", ErrCallback)
 
-// leaveToOther reports whether a command stays in the inbox, because it starts a workflow that this engine was not
-// opened with, but that the database has: another program may execute it.
-func (x executor) leaveToOther(ctx context.Context, left store.Request) (bool, error) {
+// startsElsewhere reports whether a command stays in the inbox, because it starts a workflow that this engine was not
+// opened with, but that another program has. It is asked before the middleware runs.
+func (x executor) startsElsewhere(ctx context.Context, left store.Request) (bool, error) {
 	c, err := workflow.Decode(left.Command)
 	if err == nil {
 		c, err = c.Tried()
@@ -143,14 +146,7 @@ func (x executor) leaveToOther(ctx context.Context, left store.Request) (bool, e
 	if err != nil || c.Kind != workflow.KindStart || x.e.definitions.Named(c.Workflow) != nil || !c.WaitForOwner && x.e.fleet == nil {
 		return false, nil // if it cannot be decoded, it is refused
 	}
-	var stored []*store.Definition
-	err = x.e.View(ctx, func(r store.Reader) (err error) {
-		stored, err = r.Definitions(ctx)
-		return err
-	})
-	return slices.ContainsFunc(stored, func(d *store.Definition) bool {
-		return d.Name == c.Workflow && (c.WaitForOwner || x.e.otherEngineHas(ctx, d.Fingerprint))
-	}), err
+	return x.knownElsewhere(ctx, &workflow.UnknownError{Workflow: c.Workflow, Fingerprint: c.Fingerprint}, c.WaitForOwner)
 }
 
 // refuseSeparately answers a command in a new transaction, since its own was rolled back with the answer.
@@ -179,24 +175,26 @@ type mailCommand struct {
 
 	result  workflow.Result
 	refused error // why it failed; nil if it succeeded
+	lacks   bool  // it failed because this engine lacks a definition, and has no answer yet
 }
 
 // serve executes a command of the inbox, and stores the answer in the same transaction, so that it is executed once.
-// The changes of a command that fails are rolled back alone. A command that only another program can execute is refused
-// too, or stays in the inbox.
+// The changes of a command that fails are rolled back alone. A command that fails since this engine lacks a definition
+// gets no answer yet, if another program may have it: see leaveOrRefuse.
 func (e *Engine) serve(tx *commit.Tx, s *mailCommand) error {
 	left := s.request
-	s.result, s.refused = workflow.Result{}, nil
+	s.result, s.refused, s.lacks = workflow.Result{}, nil, false
 	result, err := e.attempt(tx, s)
 	if errors.Is(err, commit.ErrDefer) || fault.Is(err) || errors.Is(err, store.ErrUndone) {
 		return err // the command is run again, or its transaction is gone, so that it cannot store an answer
 	}
 	if err != nil {
 		tx.Rollback()
-		if e.leavesToOther(tx.Context(), &s.command, err) {
-			return nil // without an answer the request stays in the inbox
-		}
 		s.refused = err
+		if errors.Is(err, ErrUnknown) && (s.command.WaitForOwner || e.fleet != nil) {
+			s.lacks = true
+			return nil
+		}
 		return e.refuse(tx, left, err)
 	}
 	if err := tx.Store().Reply(tx.Context(), left.ID, store.Answer{Result: result}); !errors.Is(err, ErrNotFound) || e.fleet == nil {
@@ -231,9 +229,33 @@ func (e *Engine) attempt(tx *commit.Tx, s *mailCommand) (result json.RawMessage,
 	return result, err
 }
 
-// leavesToOther reports whether a command that failed stays in the inbox for the program that has the definition which
-// this engine lacks. A command that waits for its owner stays also if that program is not open.
-func (e *Engine) leavesToOther(ctx context.Context, c *workflow.Command, err error) bool {
-	lacks, isLack := errors.AsType[*NotLoadedError](err)
-	return isLack && (c.WaitForOwner || e.otherEngineHas(ctx, lacks.Fingerprint))
+// leaveOrRefuse answers a command that failed because this engine lacks a definition, unless another program has it:
+// without an answer the command stays in the inbox. A command that waits for its owner stays also if that program is
+// not open.
+func (x executor) leaveOrRefuse(ctx context.Context, s *mailCommand) error {
+	stays := false
+	var err error
+	if lacks, ok := errors.AsType[*NotLoadedError](s.refused); ok {
+		stays = s.command.WaitForOwner || x.e.otherEngineHas(ctx, lacks.Fingerprint)
+	} else if lacks, ok := errors.AsType[*workflow.UnknownError](s.refused); ok {
+		stays, err = x.knownElsewhere(ctx, lacks, s.command.WaitForOwner)
+	}
+	if stays || err != nil {
+		return err
+	}
+	return x.e.refuseSeparately(ctx, s.request, s.refused)
+}
+
+// knownElsewhere reports whether the database has a workflow that this engine was not opened with, and that another
+// engine has, or that a command waits for.
+func (x executor) knownElsewhere(ctx context.Context, lacks *workflow.UnknownError, waits bool) (bool, error) {
+	var stored []*store.Definition
+	err := x.e.View(ctx, func(r store.Reader) (err error) {
+		stored, err = r.Definitions(ctx)
+		return err
+	})
+	return slices.ContainsFunc(stored, func(d *store.Definition) bool {
+		return d.Name == lacks.Workflow && (lacks.Fingerprint == "" || lacks.Fingerprint == d.Fingerprint) &&
+			(waits || x.e.otherEngineHas(ctx, d.Fingerprint))
+	}), err
 }

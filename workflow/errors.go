@@ -2,6 +2,7 @@ package workflow
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/tasq-dev/tasq/activities"
 )
@@ -22,3 +23,23 @@ var (
 	ErrFull       = errors.New("the queue is full") // see FullError
 	ErrBadCommand = errors.New("bad command")       // a field is missing, or does not belong to the kind of the command
 )
+
+// UnknownError says that the engine was not opened with the workflow of a new case. It is an [ErrUnknown].
+type UnknownError struct {
+	Workflow    string
+	Fingerprint string   // of the definition that the command asks for; "" for the newest
+	Known       []string // the workflows that the engine was opened with, sorted
+}
+
+// Error lists the workflows that the engine has, since a misspelt name and a program of an older version look the same
+// from outside.
+func (e *UnknownError) Error() string {
+	known := "none"
+	if len(e.Known) > 0 {
+		known = fmt.Sprint(e.Known)
+	}
+	return fmt.Sprintf("%v: %q; the engine was opened with %s", ErrUnknown, e.Workflow, known)
+}
+
+// Is reports whether the target is [ErrUnknown].
+func (e *UnknownError) Is(target error) bool { return target == ErrUnknown }

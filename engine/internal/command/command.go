@@ -161,19 +161,9 @@ func (x *Executor) definition(c *workflow.Command) (*workflow.Definition, error)
 		d = x.o.Definitions.Definition(c.Fingerprint)
 	}
 	if d == nil || d.Name != c.Workflow {
-		return nil, x.unknown(c.Workflow)
+		return nil, &workflow.UnknownError{Workflow: c.Workflow, Fingerprint: c.Fingerprint, Known: x.o.Definitions.Names()}
 	}
 	return d, nil
-}
-
-// unknown returns the error for a workflow that the engine was not opened with. It lists those that it has, since a
-// misspelt name and a program of an older version look the same from outside.
-func (x *Executor) unknown(name string) error {
-	with := "none"
-	if names := x.o.Definitions.Names(); len(names) > 0 {
-		with = fmt.Sprint(names)
-	}
-	return fmt.Errorf("%w: %q; the engine was opened with %s", workflow.ErrUnknown, name, with)
 }
 
 // start starts a root case. What the command says of it beyond its input is stored in its options, since the journal
