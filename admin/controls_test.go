@@ -19,6 +19,8 @@ import (
 	"github.com/tasq-dev/tasq/limit"
 	"github.com/tasq-dev/tasq/schedule"
 	"github.com/tasq-dev/tasq/step"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -324,4 +326,27 @@ func TestAKeyOfAQueueIsPaused(t *testing.T) {
 	o.Drain()
 	require.Equal(t, "completed", o.stateOf(t, started.Case).String())
 	require.NotContains(t, get(plain, "/api/v1/queues").Body.String(), "paused_keys")
+}
+
+// The case of a paused schedule waits for no time: a due time of many centuries would say that it does.
+func TestWhatWaitsForNoTimeSaysSo(t *testing.T) {
+	o := newPlant(t)
+	h := o.handler(admin.Config{Access: as("eve")})
+	require.NoError(t, schedules.Pause(t.Context(), o.Engine.Engine, "a/b 100%"))
+	o.Drain()
+	var waiting []*state.Job
+	require.NoError(t, o.View(t.Context(), func(r store.Reader) (err error) {
+		waiting, err = r.Jobs(t.Context(), store.JobFilter{Workflow: schedules.Name, States: []state.JobState{state.JobPending}})
+		return err
+	}))
+	require.Len(t, waiting, 1)
+	of := "/cases/" + waiting[0].Case.String()
+	for _, path := range []string{"/jobs", "/jobs/" + waiting[0].ID.String(), of + "?tab=jobs"} {
+		page := get(h, path).Body.String()
+		require.NotContains(t, page, "9999", path)
+		require.Contains(t, page, ">no time<", path)
+	}
+	page := get(h, of).Body.String()
+	require.NotContains(t, page, "9999")
+	require.Contains(t, page, "the case goes on when a command gives it a time")
 }

@@ -97,9 +97,6 @@ func requestOf(state workflow.RunState, f *workitem.Failure) (request, string, b
 	return q, f.Message, true
 }
 
-// never is the time of the next check of a schedule that waits for nothing.
-var never = time.Date(9999, time.January, 1, 0, 0, 0, 0, time.UTC)
-
 // The delays of a schedule that cannot continue immediately.
 const (
 	lookAgain = 10 * time.Minute // for the end of a run, if nothing reports it earlier

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tasq-dev/tasq/builder"
+	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/schedule"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/workflow"
@@ -132,7 +133,7 @@ func (s *State) settle(due schedule.Due) time.Time {
 		s.Missed++
 	}
 	if due.Next.IsZero() {
-		return never
+		return printable.Never
 	}
 	return due.Next
 }

@@ -228,6 +228,8 @@ func tries(w *Wait) string {
 // at says when something happens, or that it has not happened although it was due.
 func at(t, now time.Time) string {
 	switch {
+	case t.Equal(printable.Never):
+		return " when a command gives it a time"
 	case now.IsZero():
 		return ""
 	case t.IsZero():
@@ -269,11 +271,11 @@ func incident(w *Wait) string {
 
 // stuck says where the tokens are: they show which task was not reached.
 func stuck(w *Wait) string {
-	line := "nothing is under way, and no task can start"
-	if w.Name != "" {
-		line += ": there are tokens in " + w.Name
+	line, cancel := "nothing is under way, and no task can start", "cancel the case with tasq case cancel "+w.Case.String()
+	if w.Name == "" {
+		return line + "; " + cancel
 	}
-	return line + "; cancel the case"
+	return fmt.Sprintf("%s: there are tokens in %s; move one to where the case can continue with tasq case move %s FROM TO, or %s", line, w.Name, w.Case, cancel)
 }
 
 // blocked describes what blocks a wait.

@@ -41,7 +41,7 @@ const (
 	Turn     Kind = "turn"     // the case begins when those with its key that were started before it have ended
 	Join     Kind = "join"     // a task has some of the tokens that it needs, and waits for the others
 	Incident Kind = "incident" // a job was given up: a person has to decide
-	Stuck    Kind = "stuck"    // nothing can act: the case can only be canceled
+	Stuck    Kind = "stuck"    // nothing can act: a person moves a token to where the case can continue, or cancels the case
 )
 
 // Block says why something that is due does not happen. The values are stable; "" means that no obstacle is known.

@@ -276,7 +276,10 @@ func TestJoinsAndStuckCases(t *testing.T) {
 	require.Equal(t, []string{"right->meet"}, answer.Waits[0].Tokens.Empty)
 	require.Equal(t, `and-join "meet" waits for a token in right->meet`, answer.Waits[0].Text)
 	require.Equal(t, why.Stuck, answer.Waits[1].Kind)
-	require.Contains(t, answer.Waits[1].Text, "nothing is under way, and no task can start: there are tokens in left->meet; cancel the case")
+	require.Equal(t, fmt.Sprintf("nothing is under way, and no task can start: there are tokens in left->meet; move one to where the case can continue with "+
+		"tasq case move %s FROM TO, or cancel the case with tasq case cancel %[1]s", id), answer.Waits[1].Text)
+	require.NoError(t, enginetest.Do(t.Context(), e, workflow.Move(id, "left->meet", "meet")), "the repair that the text names")
+	require.Equal(t, why.Person, only(t, ask(t, e, id)).Kind)
 	task, ok := answer.Task("split")
 	require.True(t, ok)
 	require.Equal(t, "completed", task.State)

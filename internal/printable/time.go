@@ -31,6 +31,20 @@ func Duration(d time.Duration) string {
 	return fmt.Sprintf("%s%dd", sign, days)
 }
 
+// Never is the due time of what waits for no time, such as the case of a paused schedule.
+var Never = time.Date(9999, time.January, 1, 0, 0, 0, 0, time.UTC)
+
+// NoTime is what [Never] is called where a time is expected.
+const NoTime = "no time"
+
+// Until writes in how much time a moment comes, as [Duration].
+func Until(t, now time.Time) string {
+	if t.Equal(Never) {
+		return NoTime
+	}
+	return Duration(t.Sub(now))
+}
+
 // Time writes a time for people, in UTC to the second; "" for the zero time.
 func Time(t time.Time) string {
 	if t.IsZero() {

@@ -285,7 +285,7 @@ func (s *Site) wait(r *Request, c *shown, w *why.Wait) waitData {
 	if !w.Since.IsZero() {
 		d.Times = append(d.Times, labeled("since", at(w.Since)))
 	}
-	if !w.Until.IsZero() {
+	if !w.Until.IsZero() && !w.Until.Equal(printable.Never) {
 		d.Times = append(d.Times, labeled("until", at(w.Until)))
 	}
 	d.Holders = s.holders(w)

@@ -73,7 +73,13 @@ type Pager struct {
 func text(s string) Cell    { return Cell{Kind: "text", Text: s} }
 func muted(s string) Cell   { return Cell{Kind: "muted", Text: s} }
 func stateOf(s string) Cell { return Cell{Kind: "state", Text: s} }
-func at(t time.Time) Cell   { return Cell{Kind: "time", Time: t} }
+
+func at(t time.Time) Cell {
+	if t.Equal(printable.Never) {
+		return muted(printable.NoTime)
+	}
+	return Cell{Kind: "time", Time: t}
+}
 
 // buttonCell is a button, at the right edge of its column.
 func buttonCell(s, href string) Cell { return Cell{Kind: "action", Text: s, Href: href, Num: true} }

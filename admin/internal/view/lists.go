@@ -200,7 +200,7 @@ func (s *Site) jobs(r *Request) (*Page, error) {
 		f.Page = p
 		return r.R.Jobs(r, f)
 	}, func(j *state.Job) string { return j.ID.String() }, func(j *state.Job) error {
-		s.jobRow(&l.table, j, true)
+		s.jobRow(&l.table, r.Mask.Job(j), true)
 		return nil
 	})
 	return l.page("There are no jobs yet. They are created for tasks with a function or a timer.", ""), err

@@ -91,7 +91,7 @@ func (l *listing) jobs(ctx context.Context, r store.Reader, f store.JobFilter) (
 		}
 		in := ""
 		if j.State.Live() && !j.Due.IsZero() { // a job without a time waits for an event or a child case
-			in = printable.Duration(j.Due.Sub(at))
+			in = printable.Until(j.Due, at)
 		}
 		kind := j.Kind
 		if j.Name != "" {
