@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"regexp"
 	"slices"
@@ -154,4 +155,23 @@ func (o *office) sendTwice(t *testing.T, h http.Handler, s *sheet) string {
 	require.Equal(t, first, again, "%s: the third time had an effect", s.kind())
 	require.Equal(t, http.StatusOK, get(h, answers[0]).Code, answers[0])
 	return ""
+}
+
+// A field or a filter that takes one value is refused with two: the one that is taken would be a matter of order.
+func TestAFieldIsGivenOneValue(t *testing.T) {
+	o := newOffice(t, "text")
+	o.bills(t, 2)
+	h := o.handler(admin.Config{Access: as("eve")})
+	const retry, cancel = "/bulk?kind=retry&workflow=bill&code=no-funds", "/act?kind=cancel&case="
+	before := o.last(t)
+	for _, refused := range []*httptest.ResponseRecorder{get(h, "/items?code=a&code=b"), get(h, "/bulk?kind=retry&code=no-funds&code=b"),
+		submit(t, h, retry, "confirm", "3", "reason", "a", "reason", "b"), submit(t, h, retry, "confirm", "3", "workflow", "claim"),
+		submit(t, h, cancel+o.claim.String(), "reason", "a", "reason", "b"), submit(t, h, cancel+o.claim.String(), "case", o.failed.String()),
+		post(h, "/presets", "name", "a", "name", "b", "path", "/cases", "query", "state=failed")} {
+		require.Equal(t, http.StatusBadRequest, refused.Code, refused.Body)
+		require.Regexp(t, `takes one value, and is given 2 times`, refused.Body)
+	}
+	require.Equal(t, before, o.last(t), "nothing is done")
+	require.Equal(t, http.StatusOK, get(h, "/cases?state=failed&state=canceled&label=a=1&label=b=2").Code)
+	require.Equal(t, http.StatusSeeOther, submit(t, h, retry, "confirm", "3").Code)
 }

@@ -222,7 +222,7 @@ func download[T, O any](
 
 // params parses the query of a request.
 func (a *API) params(r *http.Request) *query.Query {
-	return query.Of(r.URL.Query(), a.Backend.Now()).Once()
+	return query.Of(r.URL.Query(), a.Backend.Now())
 }
 
 // check writes an error response, and returns false, if a parameter is invalid.

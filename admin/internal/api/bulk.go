@@ -90,7 +90,7 @@ func (a *API) targets(r *http.Request, b *bulkStart) (*selection.Selection, erro
 	case (b.Targets == nil) == (b.Filter == nil):
 		return nil, fmt.Errorf("a bulk action has either targets or a filter, which may be empty: %w", workflow.ErrBadCommand)
 	case b.Filter != nil:
-		return selection.Find(r.Context(), a.Backend, &selection.Choice{Kind: b.Kind, Filter: url.Values(b.Filter), Until: b.Until, Now: a.Backend.Now(), User: u, Mask: a.mask(r), Once: true})
+		return selection.Find(r.Context(), a.Backend, &selection.Choice{Kind: b.Kind, Filter: url.Values(b.Filter), Until: b.Until, Now: a.Backend.Now(), User: u, Mask: a.mask(r)})
 	}
 	sel := new(selection.Selection)
 	slices.Sort(b.Targets)

@@ -28,25 +28,17 @@ func (e *Error) Error() string { return "the parameter " + e.Param + " " + e.Tex
 // MaxLimit bounds the rows of a page.
 const MaxLimit = store.DefaultLimit
 
-// Query reads parameters. It keeps the first error.
+// Query reads parameters. It keeps the first error. A parameter of one value that has several is an error: all but one of them would select nothing.
 type Query struct {
 	v    url.Values
 	now  time.Time
 	err  error
 	read map[string]bool // the names that were read
-	once bool            // see Once
 }
 
 // Of returns a Query for a URL.
 func Of(v url.Values, now time.Time) *Query {
 	return &Query{v: v, now: now, read: make(map[string]bool)}
-}
-
-// Once refuses a parameter of one value that has several: all but one of them would select nothing. The fields of a form may repeat those of its
-// address, so a form takes the first.
-func (q *Query) Once() *Query {
-	q.once = true
-	return q
 }
 
 // Err returns the first error.
@@ -66,8 +58,8 @@ func (q *Query) all(name string) []string {
 
 func (q *Query) get(name string) string {
 	q.read[name] = true
-	if all := q.v[name]; q.once && len(all) > 1 {
-		q.fail(name, "takes one value, and is given %d times", len(all))
+	if n := len(q.v[name]); n > 1 {
+		q.fail(name, "takes one value, and is given %d times", n)
 	}
 	return q.v.Get(name)
 }

@@ -33,10 +33,7 @@ func TestPeriodsAreBoundedByAgesOrTimes(t *testing.T) {
 func TestAParameterOfOneValueIsGivenOnce(t *testing.T) {
 	t.Parallel()
 	v := url.Values{"code": {"late", "torn"}, "state": {"failed", "canceled"}}
-	q := query.Of(v, time.Time{}).Once()
+	q := query.Of(v, time.Time{})
 	require.Len(t, q.Items().States, 2)
 	require.EqualError(t, q.Err(), "the parameter code takes one value, and is given 2 times")
-	q = query.Of(v, time.Time{})
-	q.Items()
-	require.NoError(t, q.Err(), "in a form, the first counts")
 }

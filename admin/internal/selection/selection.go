@@ -44,15 +44,6 @@ type Choice struct {
 	Now    time.Time
 	User   *access.User
 	Mask   mask.Mask
-	Once   bool // a parameter of one value with several is refused, see [query.Query.Once]
-}
-
-func (c *Choice) query(filter url.Values) *query.Query {
-	q := query.Of(filter, c.Now)
-	if c.Once {
-		q.Once()
-	}
-	return q
 }
 
 // IDs is the parameter with the ids of single rows of the list: of cases, or of incidents. It may be repeated.
@@ -137,7 +128,7 @@ func failing(err error) iter.Seq2[match, error] {
 }
 
 func (c *Choice) incidents(ctx context.Context, v store.Viewer, filter url.Values) iter.Seq2[match, error] {
-	q := c.query(filter)
+	q := query.Of(filter, c.Now)
 	f, of := q.Incidents(), q.Case()
 	q.Only(q.Names()...)
 	err := q.Err()
@@ -173,7 +164,7 @@ func (c *Choice) incidents(ctx context.Context, v store.Viewer, filter url.Value
 // cases selects root cases, since an action on one includes its child cases, and no bulk actions, which would
 // otherwise cancel themselves.
 func (c *Choice) cases(ctx context.Context, v store.Viewer, filter url.Values) iter.Seq2[match, error] {
-	q := c.query(filter)
+	q := query.Of(filter, c.Now)
 	f := ReadCases(q)
 	q.Only(f.Names...)
 	if err := q.Err(); err != nil {

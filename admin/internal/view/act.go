@@ -6,8 +6,10 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/tasq-dev/tasq/admin/internal/access"
@@ -57,14 +59,29 @@ func (s *Site) actForm(w http.ResponseWriter, r *http.Request) {
 // maxForm bounds the size of a sent form.
 const maxForm = api.MaxBody
 
-// act executes the command of a form.
-func (s *Site) act(w http.ResponseWriter, r *http.Request) {
+// posted reads a sent form into r.Form. It answers and returns false if the form cannot be read, or if a field that takes one value has several: all but
+// one of them would mean nothing.
+func (s *Site) posted(w http.ResponseWriter, r *http.Request, several ...string) bool {
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	if err := r.ParseForm(); err != nil {
 		s.say(w, r, http.StatusBadRequest, "The form cannot be read", err.Error())
-		return
+		return false
 	}
 	r.Form = r.PostForm
+	for _, name := range slices.Sorted(maps.Keys(r.Form)) {
+		if n := len(r.Form[name]); n > 1 && !slices.Contains(several, name) {
+			s.say(w, r, http.StatusBadRequest, "The form is invalid", fmt.Sprintf("The field %s takes one value, and is given %d times.", printable.Line(name), n))
+			return false
+		}
+	}
+	return true
+}
+
+// act executes the command of a form.
+func (s *Site) act(w http.ResponseWriter, r *http.Request) {
+	if !s.posted(w, r) {
+		return
+	}
 	a, ok := actions[r.Form.Get("kind")]
 	if !ok {
 		s.say(w, r, http.StatusNotFound, "There is no such command", "")

@@ -120,12 +120,9 @@ func confirmed(targets int, typed string) bool {
 
 // startBulk starts a bulk action on the selected targets for which the user has the right.
 func (s *Site) startBulk(w http.ResponseWriter, r *http.Request) {
-	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
-	if err := r.ParseForm(); err != nil {
-		s.say(w, r, http.StatusBadRequest, "The form cannot be read", err.Error())
+	if !s.posted(w, r, selection.IDs, "state", "label") {
 		return
 	}
-	r.Form = r.PostForm
 	a, ok := s.bulkAction(w, r)
 	if !ok {
 		return

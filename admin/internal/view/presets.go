@@ -121,9 +121,7 @@ func ownPresets(r *http.Request) (own []Preset) {
 
 // savePreset saves a filter of a list under a name in the browser, or removes one.
 func (s *Site) savePreset(w http.ResponseWriter, r *http.Request) {
-	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
-	if err := r.ParseForm(); err != nil {
-		s.say(w, r, http.StatusBadRequest, "The form cannot be read", err.Error())
+	if !s.posted(w, r) {
 		return
 	}
 	p := Preset{strings.TrimSpace(r.PostForm.Get("name")), r.PostForm.Get("path"), r.PostForm.Get("query")}
