@@ -35,6 +35,15 @@ const (
 	diskFull             = "53100"
 )
 
+// errRight is the [store.ErrReadOnly] of a role that may not do what a statement does. Its text does not say that the
+// database is read-only, since the role may lack the right to read, too.
+var errRight error = rightError{}
+
+type rightError struct{}
+
+func (rightError) Error() string        { return "the role lacks a right" }
+func (rightError) Is(target error) bool { return target == store.ErrReadOnly }
+
 // code returns the SQLSTATE of an error of the server, "" for any other error.
 // An error that the driver itself has made, such as that of a lost connection, has no code.
 func code(err error) string {
@@ -94,7 +103,7 @@ func (db database) explain(err error) error {
 	case readOnlyTransaction:
 		return db.at("%w: %w", store.ErrReadOnly, err)
 	case insufficientRight:
-		return db.at("%w: give the role the right, or name another one: %w", store.ErrReadOnly, err)
+		return db.at("%w: grant it to the role, or connect with another one: %w", errRight, err)
 	case undefinedTable, undefinedColumn, undefinedSchema:
 		return db.at("%w: its schema is not the one that Tasq made: %w", store.ErrCorrupt, err)
 	// They are results of the store's own checks, or errors of the user's SQL; the caller distinguishes them.

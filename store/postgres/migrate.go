@@ -39,7 +39,7 @@ func (s *Store) migrate(ctx context.Context, c *conn) error {
 	err = c.transaction(ctx, func() error { return s.applyMigrations(ctx, c) })
 	if code(err) == insufficientRight {
 		err = s.db.at("%w: its schema %s lacks tables of this version, and the role may not make them: open it once with a role that may make "+
-			"tables, and give this one the rights to read and write them: %w", store.ErrReadOnly, s.db.set.schema, err)
+			"tables, and give this one the rights to read and write them: %w", errRight, s.db.set.schema, err)
 	}
 	return err
 }

@@ -69,6 +69,30 @@ func TestAPoolerIsMentioned(t *testing.T) {
 	require.Equal(t, []string{"off", `"$user", public`, "0", "on"}, []string{only, path, timeout, scan})
 }
 
+// A database cannot be had alone through a pooler. What the error says depends on whether an engine has it open, to which
+// a command can be left.
+func TestADatabaseIsNotHadAloneThroughAPooler(t *testing.T) {
+	t.Parallel()
+	through := pooler(t)
+	dsn := pgtest.Database(t)
+	alone := func() error {
+		s, err := postgres.Open(through(dsn), postgres.Poll(0)).Open(t.Context(), store.Options{})
+		if err == nil {
+			require.NoError(t, s.Close())
+		}
+		return err
+	}
+	require.ErrorIs(t, alone(), store.ErrUnavailable)
+	require.ErrorContains(t, alone(), "connect to the server itself")
+	for _, opener := range []store.Opener{postgres.Open(dsn), postgres.Open(through(dsn), postgres.Poll(0))} {
+		s, err := opener.Open(t.Context(), store.Options{Shared: true})
+		require.NoError(t, err)
+		require.ErrorIs(t, alone(), store.ErrOwned)
+		require.NoError(t, s.Close())
+		require.ErrorIs(t, alone(), store.ErrUnavailable)
+	}
+}
+
 // The sessions that a pooler shares are as they were: the engine leaves no setting, no statement and no lock in them.
 func TestNothingStaysInTheSessionsOfAPooler(t *testing.T) {
 	t.Parallel()
@@ -146,7 +170,7 @@ func TestAloneAndThroughAPooler(t *testing.T) {
 		}
 		return err
 	}
-	require.ErrorIs(t, pooled(postgres.Alone()), store.ErrOwned)
+	require.ErrorIs(t, pooled(postgres.Alone()), store.ErrUnavailable)
 	alone, err := postgres.Open(dsn, postgres.Alone()).Open(t.Context(), store.Options{})
 	require.NoError(t, err)
 	require.ErrorIs(t, pooled(), store.ErrOwned)

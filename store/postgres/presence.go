@@ -55,8 +55,7 @@ func (s *Store) openPresence(ctx context.Context) (p *presence, err error) {
 	if s.db.set.poll > 0 {
 		work = p.poll
 		if !s.shared {
-			return nil, s.db.at("%w: through a pooler it cannot be had alone: connect to the server, or leave it to the engines that share it",
-				store.ErrOwned)
+			return nil, s.notAlone()
 		}
 	} else if p.c, err = p.connect(ctx); err != nil {
 		return nil, err
@@ -66,6 +65,20 @@ func (s *Store) openPresence(ctx context.Context) (p *presence, err error) {
 	ctx, p.cancel = context.WithCancel(context.Background())
 	go work(ctx)
 	return p, nil
+}
+
+// notAlone returns the error of an engine that wants the database alone, but is connected through a pooler. It wraps
+// [store.ErrOwned] if an engine has the database open, so that the caller can leave the command to that one.
+func (s *Store) notAlone() error {
+	_, open, err := s.w.number("SELECT 1 FROM @.processes p WHERE p.state = 'live' AND NOT (" + absent + ") LIMIT 1")
+	switch {
+	case err != nil:
+		return err
+	case open:
+		return s.db.owned(s.w)
+	}
+	return s.db.at("%w: no engine has it open, and through a pooler none can open it alone: connect to the server itself, or open an engine that shares it",
+		store.ErrUnavailable)
 }
 
 // poll requests, at each interval, a check for commands of other programs.

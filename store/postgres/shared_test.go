@@ -81,6 +81,12 @@ func TestARoleWithoutTheRightToMakeTables(t *testing.T) {
 	s, err := postgres.Open(dsn).Open(t.Context(), store.Options{})
 	require.NoError(t, err)
 	require.NoError(t, s.Close())
+	for _, o := range []store.Options{{}, {ReadOnly: true}} {
+		_, err = limited.Open(t.Context(), o)
+		require.ErrorIs(t, err, store.ErrReadOnly)
+		require.ErrorContains(t, err, "the role lacks a right: grant it to the role")
+		require.ErrorContains(t, err, "permission denied for schema tasq")
+	}
 	execute(t, dsn, "GRANT USAGE ON SCHEMA tasq TO "+role+"; GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA tasq TO "+role)
 	w := storetest.NewWorld(t, limited, 1)
 	var id workitem.CaseID
