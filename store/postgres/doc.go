@@ -34,6 +34,7 @@
 //	conn, batch, pipeline                     a connection, statements of one round trip, and how they are sent
 //	errors, drop                              what errors mean, removing a schema
 //	store, tx, savepoint, user, guard, local  an update and its transaction, the user's SQL in it, and the settings that it changes
+//	deferred                                  the user's deferred constraints at the end of a command
 //	commit, lost, parts, rows, remove, register  what one commit sends, in parts if it is large: fence, entries, rows, removals; its outcome; definitions
 //	upsert, columns, arrays, copy             the statements for rows, and their columns as arrays; COPY of the new rows of a large commit
 //	ahead, position, revisions, stale         transaction ids, positions, conflicts with other engines

@@ -85,26 +85,6 @@ func (tx *transaction) spoiledError() error {
 	return fmt.Errorf("an SQL statement failed, and PostgreSQL rolls back the whole command: %w", tx.spoiled)
 }
 
-// checkDeferred makes the server check the user's deferred constraints and triggers, which would otherwise fail the
-// commit of the whole batch. The check itself is rolled back, so they remain deferred. If it succeeds, the savepoint is
-// released.
-func (tx *transaction) checkDeferred(level int) error {
-	tx.w.mu.Lock()
-	defer tx.w.mu.Unlock()
-	// Once per command, at the outermost level: a constraint may be deferred so that inner levels can violate it for a
-	// while.
-	if level > 0 || tx.saved == 0 || tx.broken != nil {
-		return nil
-	}
-	err := tx.w.exec(context.Background(), "SAVEPOINT tasq_check; SET CONSTRAINTS ALL IMMEDIATE; ROLLBACK TO SAVEPOINT tasq_check; "+
-		"RELEASE SAVEPOINT tasq_check; RELEASE SAVEPOINT tasq")
-	if err == nil {
-		tx.saved--
-		err = tx.restoreLocal()
-	}
-	return tx.Met(err)
-}
-
 // leave ends a savepoint function, and keeps or rolls back its changes.
 func (tx *transaction) leave(level int, user *sqlkit.UserDB, keep bool) error {
 	if tx.user != nil {
@@ -188,6 +168,7 @@ func (tx *transaction) Do(statement string, f func() error) error {
 	if err := tx.beginLocked(); err != nil {
 		return tx.failLocked(err)
 	}
+	tx.noteConstraints(statement)
 	if err := tx.noteLocal(statement); err != nil {
 		return tx.failLocked(err)
 	}

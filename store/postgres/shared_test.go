@@ -131,6 +131,56 @@ func TestADeferredConstraintFailsItsOwnCommand(t *testing.T) {
 	w.Check()
 }
 
+// In a long transaction, deferred triggers run once for each command, and the constraints are as deferred as before, also
+// if a command has changed that.
+func TestDeferredTriggersRunOnceInALongTransaction(t *testing.T) {
+	t.Parallel()
+	w := storetest.NewWorld(t, postgres.Open(pgtest.Database(t)), 1)
+	var id workitem.CaseID
+	w.Update(func(b *storetest.Batch) {
+		id = b.Start(`1`)
+		_, err := b.Tx.DB().ExecContext(t.Context(), `CREATE SCHEMA "of the User"; CREATE SEQUENCE runs;
+			CREATE TABLE parent (id int PRIMARY KEY);
+			CREATE TABLE "of the User".child (id int CONSTRAINT "a; name" UNIQUE DEFERRABLE, parent int CONSTRAINT "its parent" REFERENCES parent DEFERRABLE INITIALLY DEFERRED);
+			CREATE FUNCTION ran() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM nextval(''runs''); RETURN NULL; END';
+			CREATE CONSTRAINT TRIGGER "says ""run""" AFTER INSERT ON parent DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION ran()`)
+		require.NoError(t, err)
+	})
+	const commands = 200
+	w.Update(func(b *storetest.Batch) {
+		exec := func(query string, args ...any) {
+			_, err := b.Tx.DB().ExecContext(t.Context(), fmt.Sprintf(query, args...))
+			require.NoError(t, err)
+		}
+		for i := range commands {
+			lost := i%10 == 3
+			err := b.Tx.Savepoint(t.Context(), func() error {
+				exec(`INSERT INTO "of the User".child VALUES (%d, %d)`, i, i)
+				if !lost {
+					exec("INSERT INTO parent VALUES (%d)", i)
+				}
+				if i%10 == 4 {
+					exec(`SET CONSTRAINTS ALL IMMEDIATE; SET CONSTRAINTS "of the User"."a; name" DEFERRED`)
+				}
+				return nil
+			})
+			if lost {
+				require.ErrorContains(t, err, "its parent")
+			} else {
+				require.NoError(t, err)
+			}
+		}
+		b.Send(id, id, `1`, nil)
+	})
+	w.View(func(ctx context.Context, r store.Reader) {
+		children, runs := 0, 0
+		require.NoError(t, r.DB().QueryRowContext(ctx, `SELECT (SELECT count(*) FROM "of the User".child), (SELECT last_value FROM runs)`).Scan(&children, &runs))
+		require.Equal(t, commands*9/10, children)
+		require.Less(t, runs, 2*commands, "one for each, and those of the first few commands again")
+	})
+	w.Check()
+}
+
 // A root case that another transaction has locked for long is named, so that the commands on other cases can continue without it.
 func TestALockedCaseIsNamed(t *testing.T) {
 	t.Parallel()

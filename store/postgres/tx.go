@@ -56,6 +56,8 @@ type transaction struct {
 	users   bool  // the user's SQL ran in it
 	depth   int   // number of running savepoint functions
 	saved   int   // number of those that have a savepoint on the server
+	checks  int   // number of commands whose deferred constraints were checked
+	runs    bool  // these checks are not rolled back
 	local   local // what the user's SQL of the running command has set
 	spoiled error // the first error since the innermost savepoint: the server refuses its further statements
 	broken  error // why the transaction can only be rolled back
