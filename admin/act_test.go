@@ -158,6 +158,8 @@ func TestCommandsByAPI(t *testing.T) {
 	}
 	for body, want := range map[string]string{
 		`{"kind":"cancel","case":"01999999-9999-7999-8999-999999999999"}`: "404 not-found",
+		`{"kind":"start","kind":"cancel"}`:                                "422 invalid-payload", `{"kind":"start","workflow":"bill","payload":{"a":1,"a":2}}`: "422 invalid-payload",
+		`{"dryRun":true,"kind":"start","workflow":"bill","Kind":"start"}`: "422 invalid-payload", `{"dryRun":false,"dryRun":true,"kind":"start"}`: "422 invalid-payload",
 		`{"kind":"nix"}`: "400 bad-command", `[`: "400 bad-command", `{"kind":"start","workflow":"none"}`: "404 unknown-workflow",
 		`{"kind":"resume","case":"` + o.claim.String() + `"}`:                                                          "409 not-failed",
 		`{"kind":"item","action":"complete","item":"` + o.Item(o.claim, "withdraw").ID.String() + `"}`:                 "409 illegal-transition",

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/tasq-dev/tasq/domain"
 	"github.com/tasq-dev/tasq/engine"
@@ -27,7 +28,7 @@ import (
 // The answers are
 //
 //	202  the event is sent, and durable
-//	400  the body is not JSON
+//	400  the body is not JSON, or names a field twice (see domain.CheckForm)
 //	404  there is no such token, it was used before, or the case that made it has ended
 //	405  another method than POST
 //	409  the Idempotency-Key was used for something else
@@ -70,8 +71,12 @@ func (h *webhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if len(value) == 0 {
 		value = json.RawMessage("null")
 	}
-	if domain.CheckJSON(value) != nil {
+	if !json.Valid(value) || !utf8.Valid(value) {
 		refuse(w, http.StatusBadRequest, "the body is not JSON")
+		return
+	}
+	if err := domain.CheckJSON(value); err != nil {
+		refuse(w, http.StatusBadRequest, err.Error())
 		return
 	}
 	token := strings.Trim(r.URL.Path, "/")

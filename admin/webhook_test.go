@@ -245,10 +245,13 @@ func TestHostileBodies(t *testing.T) {
 		require.Equal(t, http.StatusBadRequest, status, name)
 		require.JSONEq(t, `{"error":"the body is not JSON"}`, text, name)
 	}
-	status, text := b.ask(http.MethodPost, "/"+token, iotest.ErrReader(errors.New("secret: the cable was cut")))
+	status, text := b.ask(http.MethodPost, "/"+token, strings.NewReader(`{"a":{"b":1,"b":2}}`))
+	require.Equal(t, http.StatusBadRequest, status)
+	require.JSONEq(t, `{"error":"invalid JSON: the field \"a.b\" is there twice; send it once (byte 12)"}`, text)
+	status, text = b.ask(http.MethodPost, "/"+token, iotest.ErrReader(errors.New("secret: the cable was cut")))
 	require.Equal(t, http.StatusBadRequest, status)
 	require.NotContains(t, text, "secret")
-	require.Equal(t, http.StatusAccepted, b.post(token, `{"a":1,"a":1e999,"\u0000":"\ud800"}`), "strange, and JSON")
+	require.Equal(t, http.StatusAccepted, b.post(token, `{"a":1,"A":1e99,"\u0000":"\ud800"}`), "strange, and JSON")
 	require.NotEmpty(t, b.output(id))
 }
 

@@ -92,7 +92,7 @@ func Composite[C, CI any](b *Builder[C], name string, child *Workflow[CI], c Cas
 	n.task.Cases, n.task.Inputs = casesOf(n.task.Inputs), nil
 	if child != nil && n.task.Cases == nil && child.Definition != nil && child.Accept != nil {
 		if _, err := child.Accept(nil); err != nil {
-			b.d.at(n, MissingInput, "composite task %q has neither Input nor Items, and workflow %q refuses a "+
+			b.d.at(n, MissingInput, "composite task %q has neither Input nor Items (a source made of nil is none), and workflow %q refuses a "+
 				"missing input: %s", name, child.Name, oneLine(err))
 		}
 	}

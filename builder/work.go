@@ -270,7 +270,7 @@ func (d *draft) checkWork(n *node) {
 	}
 	if t.Inputs == nil {
 		if _, err := t.Accept(workitem.Initialize, nil); err != nil && !isTypeError(err) {
-			d.at(n, MissingInput, "task %q has neither Input nor Items, and its type refuses a missing input: %s",
+			d.at(n, MissingInput, "task %q has neither Input nor Items (a source made of nil is none), and its type refuses a missing input: %s",
 				n.name, oneLine(err))
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"sync"
 )
 
@@ -32,11 +33,7 @@ func write(v any) ([]byte, error) {
 	w := writers.Get().(*writer)
 	w.buf.Reset()
 	if err := w.enc.Encode(v); err != nil { // the encoder repeats some errors, so it is not kept
-		err = fmt.Errorf("write %T as JSON: %w", v, err)
-		if _, ok := errors.AsType[*json.MarshalerError](err); ok { // a json.RawMessage in it is none
-			return nil, &InvalidError{Type: fmt.Sprintf("%T", v), Err: err}
-		}
-		return nil, err
+		return nil, &InvalidError{Type: fmt.Sprintf("%T", v), Err: fmt.Errorf("write %T as JSON: %w", v, err)}
 	}
 	data := bytes.Clone(bytes.TrimSuffix(w.buf.Bytes(), []byte("\n")))
 	if len(data) <= keptSize {
@@ -47,6 +44,11 @@ func write(v any) ([]byte, error) {
 	}
 	if len(data) > MaxSize {
 		return data, tooLarge(fmt.Sprintf("a %T", v), len(data))
+	}
+	if t := reflect.TypeOf(v); t != nil && mayBeOdd(t) {
+		if err := checkForm(t, data); err != nil {
+			return nil, err
+		}
 	}
 	return data, nil
 }

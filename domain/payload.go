@@ -50,6 +50,9 @@ func Decode[T any](data []byte) (T, error) {
 	if err != nil {
 		return none, malformed(reflect.TypeFor[T](), data, err)
 	}
+	if err := CheckForm[T](data); err != nil {
+		return none, err
+	}
 	if err := Validate(v); err != nil {
 		return none, err
 	}
@@ -83,7 +86,7 @@ func CheckJSON(data []byte) error {
 		return &InvalidError{Type: "JSON", Err: fmt.Errorf("%w, at byte %d", errNotText, at)}
 	}
 	if json.Valid(data) {
-		return nil
+		return checkForm(nil, data)
 	}
 	err := json.Unmarshal(data, new(json.RawMessage))
 	return &InvalidError{Type: "JSON", Err: fmt.Errorf("not JSON: %w", err)}

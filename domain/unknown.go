@@ -52,7 +52,7 @@ func tail(path string, most int) string {
 // findUnknown looks for the first field of the data that the type doesn't have; nil if there is none. The data is read
 // once, however deep it is.
 func findUnknown(t reflect.Type, data []byte) *unknownError {
-	f := &finder{dec: json.NewDecoder(bytes.NewReader(data)), fields: make(map[reflect.Type][]field)}
+	f := &finder{dec: json.NewDecoder(bytes.NewReader(data)), fields: make(map[reflect.Type][]field), twiceAt: -1}
 	f.dec.UseNumber() // any number will do
 	return f.value(t)
 }
@@ -63,6 +63,9 @@ type finder struct {
 	path   []string                 // where it is: ".items", "[2]", ...
 	fields map[reflect.Type][]field // of the structs so far
 	ended  bool                     // there is no token any more
+
+	twice   string // the first field that is there a second time
+	twiceAt int    // the byte behind that second name; -1 if there is none
 }
 
 func (f *finder) token() json.Token {
@@ -91,6 +94,7 @@ func (f *finder) value(t reflect.Type) *unknownError {
 }
 
 func (f *finder) object(t reflect.Type) *unknownError {
+	var seen []string
 	for f.more() {
 		key, _ := f.token().(string)
 		inner, step := reflect.Type(nil), ""
@@ -104,6 +108,10 @@ func (f *finder) object(t reflect.Type) *unknownError {
 				return &unknownError{path: strings.TrimPrefix(strings.Join(f.path, ""), "."), name: key, known: namesOf(t)}
 			}
 			inner, step = known.t, "."+known.name
+			if f.twiceAt < 0 && slices.Contains(seen, known.name) {
+				f.twice, f.twiceAt = strings.TrimPrefix(strings.Join(f.path, "")+step, "."), int(f.dec.InputOffset())
+			}
+			seen = append(seen, known.name)
 		}
 		if u := f.within(inner, step); u != nil {
 			return u

@@ -13,6 +13,9 @@ import (
 // only then. The error wraps io/fs.ErrExist if the file exists. The integrity check reads every case, and takes most of
 // the time. Stores that do not support backups return an error.
 func (e *Engine) Backup(ctx context.Context, to string) error {
+	if e.isClosing() {
+		return e.closedError()
+	}
 	b, ok := e.store.(store.Backuper)
 	if !ok {
 		return errors.New("the store cannot be copied while it is used (it is no store.Backuper): use the means of its database")

@@ -51,6 +51,21 @@ func TestABackupOfAnEngine(t *testing.T) {
 	}
 }
 
+// A store in memory is still there when its engine is closed, but nobody owns it any more.
+func TestAClosedEngineMakesNoBackup(t *testing.T) {
+	for name, opener := range map[string]store.Opener{
+		"file":   sqlite.File(filepath.Join(t.TempDir(), "cases.db")),
+		"memory": sqlite.Memory(),
+	} {
+		e, err := engine.Open(t.Context(), opener)
+		require.NoError(t, err)
+		require.NoError(t, e.Close())
+		to := filepath.Join(t.TempDir(), "copy.db")
+		require.ErrorIs(t, e.Backup(t.Context(), to), engine.ErrClosed, name)
+		require.NoFileExists(t, to, name)
+	}
+}
+
 // uncopied is a store that cannot be copied while it is used.
 type uncopied struct{ store.Opener }
 

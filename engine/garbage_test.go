@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -104,7 +105,8 @@ func TestGarbageIsRefusedAtEveryEntry(t *testing.T) {
 	}
 	before := journalLength(t, e)
 	for name, enter := range entries {
-		for _, garbage := range []string{bad, `"` + bad + `"`, `{"a":"` + bad + `"}`, `{"a`, `1 2`, "\x00it"} {
+		for _, garbage := range []string{bad, `"` + bad + `"`, `{"a":"` + bad + `"}`, `{"a`, `1 2`, "\x00it",
+			`{"a":1,"a":2}`, `[1e400]`, strings.Repeat("[", 1001) + strings.Repeat("]", 1001)} {
 			err := enter(json.RawMessage(garbage))
 			require.Error(t, err, "%s: %q", name, garbage)
 			require.Equal(t, "invalid-payload", engine.Code(err), "%s: %q: %v", name, garbage, err)

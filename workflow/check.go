@@ -247,7 +247,7 @@ var (
 )
 
 // Decode decodes a command from JSON. An unknown field is an error, since a newer program may have set it to something
-// that must not be ignored.
+// that must not be ignored. JSON that names a field twice, see [domain.CheckForm], is a *domain.InvalidError.
 func Decode(data []byte) (Command, error) {
 	var c Command
 	d := json.NewDecoder(bytes.NewReader(data))
@@ -257,6 +257,9 @@ func Decode(data []byte) (Command, error) {
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return c, fmt.Errorf("%w: unexpected data after the command, at byte %d; send one command at a time", ErrBadCommand, d.InputOffset())
+	}
+	if err := domain.CheckForm[Command](data); err != nil {
+		return c, err
 	}
 	return c, c.Check()
 }

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/tasq-dev/tasq/admin/internal/access"
 	"github.com/tasq-dev/tasq/admin/internal/selection"
+	"github.com/tasq-dev/tasq/domain"
 	"github.com/tasq-dev/tasq/engine/bulk"
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store"
@@ -46,12 +48,13 @@ type bulkCommand struct {
 
 // readBody parses the body of a request. It refuses unknown fields, since a misspelled one would be ignored.
 func readBody(w http.ResponseWriter, r *http.Request, what string, into any) error {
-	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, MaxBody))
+	var body bytes.Buffer
+	d := json.NewDecoder(io.TeeReader(http.MaxBytesReader(w, r.Body, MaxBody), &body))
 	d.DisallowUnknownFields()
 	err := d.Decode(into)
 	if err == nil {
 		if _, err = d.Token(); errors.Is(err, io.EOF) {
-			return nil
+			return domain.CheckJSON(body.Bytes())
 		}
 		err = errMore
 	}

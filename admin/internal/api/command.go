@@ -1,11 +1,13 @@
 package api
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 
 	"github.com/tasq-dev/tasq/admin/internal/access"
+	"github.com/tasq-dev/tasq/domain"
 	"github.com/tasq-dev/tasq/workflow"
 )
 
@@ -26,6 +28,10 @@ func (a *API) command(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	c, err := workflow.Decode(body)
+	if _, odd := errors.AsType[*domain.InvalidError](err); odd {
+		Problem(w, err)
+		return
+	}
 	if err != nil {
 		Problem(w, fmt.Errorf("the body is not a command: %w: %w", err, workflow.ErrBadCommand))
 		return

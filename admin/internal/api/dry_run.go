@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"github.com/tasq-dev/tasq/admin/internal/source"
+	"github.com/tasq-dev/tasq/domain"
 	"github.com/tasq-dev/tasq/internal/describe"
 	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/internal/record"
@@ -41,8 +42,11 @@ func withoutDryRun(body []byte) (command []byte, dry bool, err error) {
 		return body, false, nil
 	}
 	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(body, &fields); err != nil {
+	if json.Unmarshal(body, &fields) != nil {
 		return body, false, nil // the command is refused with its own message
+	}
+	if err := domain.CheckForm[commandBody](body); err != nil {
+		return nil, false, err
 	}
 	if raw, ok := fields["dryRun"]; ok {
 		if err := json.Unmarshal(raw, &dry); err != nil {

@@ -150,7 +150,10 @@ func (a *action) command(form url.Values, actor string) (workflow.Command, error
 	}
 	if text := strings.TrimSpace(form.Get("payload")); text != "" {
 		if err := domain.CheckJSON(json.RawMessage(text)); err != nil {
-			return c, &fieldError{"payload", fmt.Errorf("this is not JSON: %w", err)}
+			if !json.Valid([]byte(text)) {
+				err = fmt.Errorf("this is not JSON: %w", err)
+			}
+			return c, &fieldError{"payload", err}
 		}
 		if changed(text, form.Get("was")) {
 			c.Payload = json.RawMessage(text)

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/tasq-dev/tasq/domain"
 	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/internal/spelling"
 	"github.com/tasq-dev/tasq/workflow"
@@ -265,7 +266,7 @@ func checkJSON(text []byte) error {
 	err := json.Unmarshal(text, &v)
 	var syntax *json.SyntaxError
 	if !errors.As(err, &syntax) {
-		return err
+		return domain.CheckJSON(text)
 	}
 	if strings.Contains(syntax.Error(), "unexpected end") {
 		line, column := place(text, len(text))
