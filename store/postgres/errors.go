@@ -101,7 +101,7 @@ func (db database) explain(err error) error {
 	case diskFull:
 		return db.at("%w: the disk of the server is full, so nothing of this happened; free some space there and try again: %w", store.ErrUnavailable, err)
 	case readOnlyTransaction:
-		return db.at("%w: %w", store.ErrReadOnly, err)
+		return db.at("%w: if the server is a standby, name the primary, or both servers and target_session_attrs=read-write: %w", store.ErrReadOnly, err)
 	case insufficientRight:
 		return db.at("%w: grant it to the role, or connect with another one: %w", errRight, err)
 	case undefinedTable, undefinedColumn, undefinedSchema:

@@ -26,6 +26,9 @@ func TestPositionsAfterAPromotionAreNew(t *testing.T) {
 		return number(t, pair.Standby, "SELECT count(*) FROM pg_tables WHERE schemaname = 'tasq'") > 0 &&
 			number(t, pair.Standby, "SELECT count(*) FROM tasq.journal") == 1
 	}, time.Minute, 10*time.Millisecond)
+	_, err := sharedOpener{postgres.Open(pair.Standby)}.Open(t.Context(), store.Options{})
+	require.ErrorIs(t, err, store.ErrReadOnly)
+	require.ErrorContains(t, err, "if the server is a standby, name the primary")
 	require.NoError(t, pair.Detach())
 	for range 30 { // are acknowledged, and lost
 		require.NoError(t, step(a, id, false))

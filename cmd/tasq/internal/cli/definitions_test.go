@@ -55,6 +55,12 @@ func TestIncidentsNameDefinitionsThatNoProgramHas(t *testing.T) {
 		require.Empty(t, incidents())
 		require.NoError(t, e.Close())
 		require.Empty(t, incidents(), "no engine is open")
+		if strings.HasPrefix(at, "postgres") {
+			code, out, errs := tasq(t, at, "processes")
+			require.Zero(t, code, errs)
+			require.Empty(t, out)
+			require.Equal(t, "no engine has the database open\n", errs)
+		}
 
 		e = open(two)
 		var got map[string]any

@@ -46,6 +46,9 @@ func (a *app) listProcesses(ctx context.Context, r store.Finder) error {
 	if err != nil {
 		return err
 	}
+	if len(members) == 0 && a.output != "json" {
+		a.remark("no engine has the database open")
+	}
 	t := a.table("ID", "PROCESS", "SINCE", "HELD", "RUNNING", "DEFINITIONS", "SEEN", "CLOCK")
 	for _, m := range members {
 		row := processRow{ID: m.ID, Name: m.Name, Joined: m.Joined, Held: m.Held, Running: m.Running, Definitions: m.Definitions,
