@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/tasq-dev/tasq/domain"
+	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -100,13 +100,47 @@ func ActsRoot(ctx context.Context, r Reader, id workitem.CaseID) (workitem.CaseI
 	if !errors.Is(missing, ErrNotFound) {
 		return root, missing
 	}
-	for row, err := range removals.All(ctx, r.DB()) {
-		if err != nil {
-			return root, err
-		}
-		if strings.HasSuffix(row.Key, id.String()) {
+	if err := OrRemoved(ctx, r, id, missing); err != missing {
+		if errors.As(err, new(*RemovedError)) {
 			return id, nil
 		}
+		return root, err
 	}
 	return root, missing
+}
+
+// RemovedError says that a root case does not exist any more, since an actor has removed it. It wraps [ErrNotFound].
+type RemovedError struct {
+	Case   workitem.CaseID
+	At     time.Time
+	By     string
+	Reason string // "" if none was given
+}
+
+// Error says who has removed the case, when and why.
+func (e *RemovedError) Error() string {
+	text := fmt.Sprintf("case %s was removed by %s at %s", e.Case, printable.Line(e.By), printable.Time(e.At))
+	if e.Reason != "" {
+		text += ": " + printable.Line(e.Reason)
+	}
+	return text
+}
+
+// Unwrap returns ErrNotFound.
+func (e *RemovedError) Unwrap() error { return ErrNotFound }
+
+// OrRemoved returns a [RemovedError] if err wraps ErrNotFound and an actor has removed the case; otherwise it returns err.
+func OrRemoved(ctx context.Context, r Reader, id workitem.CaseID, err error) error {
+	if !errors.Is(err, ErrNotFound) || id.IsZero() {
+		return err
+	}
+	for row, failed := range removals.All(ctx, r.DB()) {
+		switch {
+		case failed != nil:
+			return failed
+		case row.Value.Case == id:
+			return &RemovedError{Case: id, At: row.Value.At, By: row.Value.By, Reason: row.Value.Reason}
+		}
+	}
+	return err
 }

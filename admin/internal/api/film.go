@@ -41,7 +41,7 @@ func (a *API) film(w http.ResponseWriter, r *http.Request) {
 		return err
 	})
 	if err != nil {
-		Problem(w, err)
+		a.caseProblem(w, r, err)
 		return
 	}
 	answer(w, http.StatusOK, out)
@@ -74,7 +74,7 @@ func (a *API) way(w http.ResponseWriter, r *http.Request) {
 		return err
 	})
 	if err != nil {
-		Problem(w, err)
+		a.caseProblem(w, r, err)
 		return
 	}
 	answer(w, http.StatusOK, way)

@@ -37,7 +37,7 @@ func (a *API) history(w http.ResponseWriter, r *http.Request) {
 	m := a.mask(r)
 	tree, err := store.TreeOf(r.Context(), a.Backend, id)
 	if err != nil {
-		Problem(w, err)
+		a.caseProblem(w, r, err)
 		return
 	}
 	history := describe.New(tree, id)
@@ -45,7 +45,7 @@ func (a *API) history(w http.ResponseWriter, r *http.Request) {
 	more := false
 	for e, err := range store.AllEntries(r.Context(), a.Backend, store.JournalFilter{Root: tree.Root, Until: f.Until}) {
 		if err != nil {
-			Problem(w, err)
+			a.caseProblem(w, r, err)
 			return
 		}
 		changes := Changes(m, history, e)
@@ -141,7 +141,7 @@ func (a *API) differences(w http.ResponseWriter, r *http.Request) {
 	out := page[store.Difference]{Rows: []store.Difference{}}
 	all, err := store.Differences(r.Context(), a.Backend, id, from, to)
 	if err != nil {
-		Problem(w, err)
+		a.caseProblem(w, r, err)
 		return
 	}
 	out.Rows = append(out.Rows, all...)

@@ -30,7 +30,7 @@ func (a *API) oneCase(w http.ResponseWriter, r *http.Request) {
 	}
 	tree, err := a.tree(r.Context(), id, at.Seq)
 	if err != nil {
-		Problem(w, err)
+		a.caseProblem(w, r, err)
 		return
 	}
 	answer(w, http.StatusOK, record.OfCase(a.mask(r).Case(tree.Case(id))))
@@ -92,7 +92,7 @@ func (a *API) why(w http.ResponseWriter, r *http.Request) {
 		return err
 	})
 	if err != nil {
-		Problem(w, err)
+		a.caseProblem(w, r, err)
 		return
 	}
 	answer(w, http.StatusOK, a.mask(r).Answer(reply))

@@ -13,7 +13,9 @@ import (
 	"github.com/tasq-dev/tasq/admin/internal/query"
 	"github.com/tasq-dev/tasq/domain"
 	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/workflow"
+	"github.com/tasq-dev/tasq/workitem"
 )
 
 // problem is the response to a failed request, see RFC 9457.
@@ -44,6 +46,9 @@ func StatusOf(err error) (status int, code string) {
 	if bad := (*query.Error)(nil); errors.As(err, &bad) {
 		return http.StatusBadRequest, "bad-parameter"
 	}
+	if errors.As(err, new(*store.RemovedError)) {
+		return http.StatusGone, "removed"
+	}
 	if tooLong := (*http.MaxBytesError)(nil); errors.As(err, &tooLong) {
 		return http.StatusRequestEntityTooLarge, "too-large"
 	}
@@ -68,6 +73,21 @@ func Problem(w http.ResponseWriter, err error) {
 		w.Header().Set("Retry-After", strconv.FormatFloat(math.Ceil(throttled.Wait.Seconds()), 'f', 0, 64))
 	}
 	p.write(w)
+}
+
+// caseProblem is [Problem] for an error of an address of a case: of one that was removed it says by whom.
+func (a *API) caseProblem(w http.ResponseWriter, r *http.Request, err error) {
+	var id workitem.CaseID
+	if errors.Is(err, store.ErrNotFound) && id.UnmarshalText([]byte(r.PathValue("id"))) == nil {
+		missing := err
+		if failed := a.Backend.View(r.Context(), func(v store.Reader) error {
+			err = store.OrRemoved(r.Context(), v, id, missing)
+			return nil
+		}); failed != nil {
+			err = failed
+		}
+	}
+	Problem(w, err)
 }
 
 // Refuse writes the response to a refused request.

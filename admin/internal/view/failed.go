@@ -5,12 +5,14 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 
 	"github.com/tasq-dev/tasq/admin/internal/api"
 	"github.com/tasq-dev/tasq/admin/internal/query"
 	"github.com/tasq-dev/tasq/admin/internal/source"
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workitem"
 )
 
 var errBusy = errors.New("too many pages are being generated at the moment")
@@ -31,6 +33,10 @@ func (s *Site) failed(r *Request, err error) *Page {
 	_, m.Code = api.StatusOf(err)
 	bad := (*query.Error)(nil)
 	switch {
+	case errors.As(err, new(*store.RemovedError)):
+		status, m.Title = http.StatusGone, "The case was removed"
+		m.Lines = append(m.Lines, "Its history was removed with it.")
+		m.Links = append(m.Links, Link{Text: "Audit", Href: s.Link("/audit", "case", r.PathValue("id"))})
 	case errors.As(err, &bad):
 		status, m.Title = http.StatusBadRequest, "The address is invalid"
 		m.Links = append(m.Links, Link{Text: "Show all", Href: s.Prefix + r.URL.Path})
@@ -56,6 +62,15 @@ func (s *Site) failed(r *Request, err error) *Page {
 	}
 	m.HTTP = status
 	return &Page{Title: m.Title, Status: status, Parts: []Part{{ID: "message", Template: "message", Data: m}}}
+}
+
+// removed returns who has removed the case that a page is about, if err says that it does not exist.
+func removed(r *Request, err error) error {
+	var id workitem.CaseID
+	if !strings.HasPrefix(r.URL.Path, "/cases/") || id.UnmarshalText([]byte(r.PathValue("id"))) != nil {
+		return err
+	}
+	return store.OrRemoved(r, r.R, id, err)
 }
 
 // tookLong reports whether an error says that the timeout of a page has expired.

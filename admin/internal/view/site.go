@@ -178,7 +178,7 @@ func (s *Site) view(r *Request, b build) (p *Page, err error) {
 	err = s.Backend.View(r.Context, func(v store.Reader) (err error) {
 		r.R = v
 		if p, err = b(s, r); err != nil {
-			return err
+			return removed(r, err)
 		}
 		open, err = s.openIncidents(r)
 		return err
