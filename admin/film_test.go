@@ -21,6 +21,7 @@ func TestAFilmShowsEachState(t *testing.T) {
 	h := o.handler(admin.Config{Access: admin.ReadOnly})
 	var frames []store.Frame
 	for next := int64(-1); next != 0; {
+		before := next
 		w := get(h, fmt.Sprintf("/api/v1/cases/%s/film?limit=3&after=%d", o.claim, max(next, 0)))
 		require.Equal(t, http.StatusOK, w.Code, w.Body)
 		var part struct {
@@ -30,6 +31,7 @@ func TestAFilmShowsEachState(t *testing.T) {
 		require.NoError(t, json.Unmarshal(w.Body.Bytes(), &part))
 		require.LessOrEqual(t, len(part.Rows), 3)
 		frames, next = append(frames, part.Rows...), part.Next
+		require.True(t, next == 0 || next > before, "the part after %d is followed by that after %d", before, next)
 	}
 	entries := journal(t, o.Engine, o.claim)
 	require.Len(t, frames, len(entries), "each entry of this case changes its state")
