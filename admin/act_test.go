@@ -104,7 +104,7 @@ func TestARefusedFormKeepsWhatWasTyped(t *testing.T) {
 	require.Equal(t, http.StatusUnprocessableEntity, w.Code)
 	id := o.failed.String()
 	require.Equal(t, http.StatusSeeOther, submit(t, h, "/act?kind=remove&case="+id, "confirm", id[len(id)-4:]).Code)
-	require.Equal(t, http.StatusNotFound, get(h, "/cases/"+id).Code)
+	require.Equal(t, http.StatusGone, get(h, "/cases/"+id).Code)
 }
 
 // Those who may not act see no button, get no form, and their commands are refused.
