@@ -149,3 +149,31 @@ func TestRegionsAreBounded(t *testing.T) {
 	_, err := Decode(strings.NewReader(b.String()), Options{})
 	require.EqualError(t, err, `1: too-large: process "P": its canceling events cancel more elements than are read`)
 }
+
+// Camunda 8 names the process that is called among its extensions.
+func TestCallOfCamunda8(t *testing.T) {
+	process := func(id, middle string) string {
+		return `<bpmn:process id="` + id + `"><bpmn:startEvent id="s_` + id + `"/>` + middle + `<bpmn:endEvent id="e_` + id + `"/>
+			<bpmn:sequenceFlow id="f_` + id + `" sourceRef="s_` + id + `" targetRef="m_` + id + `"/>
+			<bpmn:sequenceFlow id="g_` + id + `" sourceRef="m_` + id + `" targetRef="e_` + id + `"/></bpmn:process>`
+	}
+	call := func(called string) string {
+		return `<bpmn:callActivity id="m_order">` + called + `</bpmn:callActivity>`
+	}
+	for called, want := range map[string]string{
+		`<bpmn:extensionElements><zeebe:calledElement processId="ship"/></bpmn:extensionElements>`: "",
+		`<bpmn:extensionElements><zeebe:calledElement processId="fly"/></bpmn:extensionElements>`:  `it calls "fly", which is no process of this file; it is read as a task`,
+		``: "it names no process that it calls; it is read as a task",
+	} {
+		src := `<bpmn:definitions xmlns:bpmn="http://www.omg.org/spec/BPMN/20100524/MODEL" xmlns:zeebe="http://camunda.org/schema/zeebe/1.0">` +
+			process("order", call(called)) + process("ship", `<bpmn:userTask id="m_ship"/>`) + `</bpmn:definitions>`
+		r, err := Decode(strings.NewReader(src), Options{})
+		require.NoError(t, err)
+		if want != "" {
+			require.Contains(t, r.Report.String(), want)
+			continue
+		}
+		require.NotContains(t, r.Report.String(), "read as a task")
+		require.Equal(t, []string{"ship"}, r.Definitions()[0].Tasks[1].Of)
+	}
+}

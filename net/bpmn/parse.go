@@ -165,12 +165,23 @@ func (d *decoder) claim(el *xmlread.Element) error {
 	return nil
 }
 
+// calledBy is the id of the process that a call activity calls. Camunda 8 has it among its extensions.
+func calledBy(el *xmlread.Element) string {
+	called := el.Attr("calledElement")
+	if ext := el.Child("extensionElements"); called == "" && ext != nil {
+		if c := ext.Child("calledElement"); c != nil {
+			called = c.Attr("processId")
+		}
+	}
+	return local(called)
+}
+
 func (d *decoder) node(s *scope, el *xmlread.Element, kind nodeKind, flows *[]*flow) (*node, error) {
 	if err := d.claim(el); err != nil {
 		return nil, err
 	}
 	n := &node{el: el, kind: kind, id: el.ID(), label: xmlread.Label(el.Attr("name")), scope: s,
-		fallback: el.Attr("default"), attachedTo: local(el.Attr("attachedToRef")), called: local(el.Attr("calledElement")),
+		fallback: el.Attr("default"), attachedTo: local(el.Attr("attachedToRef")), called: calledBy(el),
 		interrupting: el.Attr("cancelActivity") != "false" && el.Attr("isInterrupting") != "false",
 		handler:      el.Attr("triggeredByEvent") == "true", instantiate: el.Attr("instantiate") == "true",
 		several: el.Attr("eventGatewayType") == "Parallel",

@@ -131,8 +131,11 @@ func (e *emitter) first(s *scope) (first []string, together int) {
 // declareActivity adds the task of an activity, which may run several times.
 func (e *emitter) declareActivity(n *node) {
 	if n.kind == callActivity && e.byProcess[n.called] == nil {
-		e.note(Approximated, n.el, "it calls "+xmlread.Quote(n.called)+
-			", which is no process of this file; it is read as a task")
+		what := "it names no process that it calls"
+		if n.called != "" {
+			what = "it calls " + xmlread.Quote(n.called) + ", which is no process of this file"
+		}
+		e.note(Approximated, n.el, what+"; it is read as a task")
 	}
 	if !n.hasRounds() {
 		e.once(n, n.name)

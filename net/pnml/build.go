@@ -18,6 +18,7 @@ type builder struct {
 }
 
 func (d *decoder) net(el *xmlread.Element) (Net, error) {
+	d.color = ""
 	g, err := d.collect(el)
 	if err != nil {
 		return Net{}, err

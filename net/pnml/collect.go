@@ -2,6 +2,7 @@ package pnml
 
 import (
 	"iter"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -68,6 +69,8 @@ func (d *decoder) collect(el *xmlread.Element) (*graph, error) {
 			} else {
 				d.noteTool(tools, c)
 			}
+		case "net": // WoPeD puts the net of a sub-process into the page of its transition
+			d.note(LeftOut, c.Line, c.String(), "it is a net within a net, as of a sub-process, and is not read: save it as a file of its own to verify it")
 		case "finalmarkings":
 			d.noteFinalMarkings(c)
 		case "inhibitorArc":
@@ -163,6 +166,10 @@ func (d *decoder) addNode(g *graph, el *xmlread.Element) error {
 			return err
 		}
 		n.initial = tokens
+		if most := capacity(el); most > 0 {
+			return d.refuse(Unsupported, el, "its capacity is "+strconv.Itoa(most)+"; without it more could fire, so the net is not read: "+
+				"put a place for the free room beside it, and take the capacity out")
+		}
 	}
 	g.nodes = append(g.nodes, n)
 	g.byID[n.id] = n
@@ -225,6 +232,8 @@ func (d *decoder) addArcs(g *graph, arcs []*xmlread.Element) error {
 		switch {
 		case a.kind == "inhibitor":
 			return d.refuse(Unsupported, el, noInhibitors)
+		case a.kind != "" && a.kind != "read" && a.kind != "reset":
+			return d.refuse(Unsupported, el, "it is an arc of the type "+xmlread.Quote(a.kind)+", whose meaning is not known; ordinary, read and reset arcs are read")
 		case a.kind != "" && a.from.transition:
 			return d.refuse(Malformed, el, "a "+a.kind+" arc leads from a place to a transition")
 		case a.weight == 0:
@@ -257,11 +266,18 @@ func arcKind(el *xmlread.Element) string {
 	if c := el.Child("arctype"); c != nil {
 		kind = text(c)
 	}
-	switch kind = strings.ToLower(strings.TrimSpace(kind)); kind {
-	case "reset", "inhibitor", "read":
-		return kind
-	case "test":
+	switch kind = strings.ToLower(strings.TrimSpace(kind)); {
+	case strings.Contains(kind, "inhibit"): // TAPAAL has tapnInhibitor, Romeo logicalInhibitor
+		return "inhibitor"
+	case kind == "test":
 		return "read"
+	case kind == "flush":
+		return "reset"
+	case slices.Contains(plainKinds, kind):
+		return ""
 	}
-	return ""
+	return kind
 }
+
+// plainKinds are the names of ordinary arcs. TAPAAL calls them timed or transport, for what they do with the age of tokens.
+var plainKinds = []string{"", "normal", "ordinary", "regular", "timed", "transport", "pt", "tp", "place_transition", "transition_place"}

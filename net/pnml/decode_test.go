@@ -66,6 +66,18 @@ func TestDecode(t *testing.T) {
 			flow finish -> end`, `
 			3: closed: place "p": 2 places are marked in the beginning, this one first; start -> begin is added before
 			1: closed: net "n": it has 2 ends; finish -> end is added behind, with an or-join`},
+		{"other tools: a net in a page, no capacity, one of two colors, a transport arc", file(`
+			<place id="p"><initialMarking><value>Default,1,Red,0</value></initialMarking><capacity><value>0</value></capacity></place>
+			<place id="q"/><transition id="t"/>
+			<arc source="p" target="t" type="transport"><inscription><value>Default,1,Red,0</value></inscription></arc>
+			<arc source="t" target="q"/>
+			<page id="t"><net id="sub"><place id="in"/></net></page>`), `
+			start p
+			end q
+			task t
+			flow p -> t
+			flow t -> q`, `
+			7: left-out: net "sub": it is a net within a net, as of a sub-process, and is not read: save it as a file of its own to verify it`},
 		{"no marking, a transition without output, a place without arcs", file(`
 			<place id="p"/><place id="q"/><place id="lost"/>
 			<transition id="t"/><transition id="start"/>
@@ -214,6 +226,18 @@ func TestRefused(t *testing.T) {
 			`f.pnml:2: malformed: place "p": its initialMarking is "-1", which is no number of tokens`},
 		{file(nodes + "<arc id='a' source='p' target='t' type='inhibitor'/>"),
 			`f.pnml:4: unsupported: arc "a": it is an inhibitor arc; without it more could fire, so the net is not read`},
+		{file(nodes + "<arc id='a' source='p' target='t' type='tapnInhibitor'/>"),
+			`f.pnml:4: unsupported: arc "a": it is an inhibitor arc; without it more could fire, so the net is not read`},
+		{file(nodes + "<arc id='a' source='p' target='t'><type value='stopwatch'/></arc>"),
+			`f.pnml:4: unsupported: arc "a": it is an arc of the type "stopwatch", whose meaning is not known; ordinary, read and reset arcs are read`},
+		{file("<place id='p'><capacity><value>1</value></capacity></place>"),
+			`f.pnml:2: unsupported: place "p": its capacity is 1; without it more could fire, so the net is not read: ` +
+				`put a place for the free room beside it, and take the capacity out`},
+		{file("<place id='p'><initialMarking><value>Default,1,Red,2</value></initialMarking></place>"),
+			`f.pnml:2: unsupported: place "p": its initialMarking is "Default,1,Red,2", tokens of several colors; only nets of one color are read`},
+		{file("<place id='p'><initialMarking><value>Default,1</value></initialMarking></place><transition id='t'/>\n" +
+			"<arc id='a' source='p' target='t'><inscription><value>Default,0,Red,1</value></inscription></arc>"),
+			`f.pnml:3: unsupported: arc "a": its inscription is "Default,0,Red,1", tokens of several colors; only nets of one color are read`},
 		{file(nodes + "<arc id='a' source='t' target='p' type='reset'/>"),
 			`f.pnml:4: malformed: arc "a": a reset arc leads from a place to a transition`},
 		{file(nodes + "<referencePlace id='r' ref='x'/>"),

@@ -91,7 +91,7 @@ const (
 	DuplicateID = xmlread.DuplicateID // two elements of a net share an id
 	UnknownRef  = xmlread.UnknownRef  // an arc or reference names nothing that exists
 	Empty       = xmlread.Empty       // no net, or a net without nodes
-	Unsupported = xmlread.Unsupported // coloured nets and inhibitor arcs: leaving those out would change the net
+	Unsupported = xmlread.Unsupported // colored nets, inhibitor arcs, capacities: leaving those out would change the net
 )
 
 // The codes of notes.
@@ -99,7 +99,7 @@ const (
 	NotCarried   = xmlread.NotCarried   // other tools' annotations, final markings
 	Closed       = xmlread.Closed       // a start, an end or a routing task was added to the definition
 	Approximated = xmlread.Approximated // read as something with slightly different behaviour
-	LeftOut      = xmlread.LeftOut      // an arc that moves no token
+	LeftOut      = xmlread.LeftOut      // an arc that moves no token, a net within a net
 	Isolated     = xmlread.Isolated     // a place without any arc, which is missing from the definition
 	PlainOnly    = xmlread.PlainOnly    // cannot be a workflow
 	Disconnected = xmlread.Disconnected // a node on no path from the start to the end
@@ -136,6 +136,7 @@ type decoder struct {
 	file      string
 	workflows xmlread.Namer // names of the nets, to make them unique
 	result    *Result
+	color     string // of the tokens of the net; "" as long as none is named
 }
 
 func (d *decoder) pos(line int) net.Pos { return net.Pos{File: d.file, Line: line} }

@@ -33,8 +33,12 @@ func (d *decoder) number(owner *xmlread.Element, name string, missing int) (int,
 		s = "" // a time interval, in a timed net
 	}
 	written := s
-	if i := strings.LastIndexByte(s, ','); i >= 0 {
-		s = s[i+1:]
+	if strings.Contains(s, ",") {
+		var fine bool
+		if s, fine = d.ofOneColor(s); !fine {
+			return 0, &Error{File: d.file, Line: line, Code: Unsupported, Element: owner.String(),
+				Text: "its " + name + " is " + xmlread.Quote(written) + ", tokens of several colors; only nets of one color are read"}
+		}
 	}
 	if s = strings.TrimSpace(s); s == "" {
 		return missing, nil
@@ -45,6 +49,37 @@ func (d *decoder) number(owner *xmlread.Element, name string, missing int) (int,
 			Text: "its " + name + " is " + xmlread.Quote(written) + ", which is no number of tokens"}
 	}
 	return n, nil
+}
+
+// ofOneColor reads PIPE's "Default,0,Red,2": the number of the one color of which there are any. It reports false if there are tokens of
+// another color, here or elsewhere in the net.
+func (d *decoder) ofOneColor(s string) (number string, fine bool) {
+	parts := strings.Split(s, ",")
+	number = parts[len(parts)-1]
+	for i := 0; i+1 < len(parts); i += 2 {
+		color, n := strings.TrimSpace(parts[i]), strings.TrimSpace(parts[i+1])
+		if n == "0" {
+			continue
+		}
+		if d.color != "" && d.color != color {
+			return "", false
+		}
+		d.color, number = color, n
+	}
+	return number, true
+}
+
+// capacity is how many tokens a place can hold; 0 if there is no limit, which some tools write as 0 or in words.
+func capacity(place *xmlread.Element) int {
+	label := place.Child("capacity")
+	if label == nil {
+		return 0
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(text(label)))
+	if err != nil || n < 0 || n >= maxNumber {
+		return 0
+	}
+	return n
 }
 
 // noteUnknown adds a note on an unknown element, once for each name.
