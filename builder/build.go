@@ -19,15 +19,16 @@ import (
 // Once built, a workflow cannot change: Build then returns the same one again, or an error if something was declared
 // since.
 func (b *Builder[C]) Build() (*Workflow[C], error) {
-	if b.built != nil && len(b.d.found) == 0 {
+	d := b.draft()
+	if b.built != nil && len(d.found) == 0 {
 		return b.built, nil
 	}
-	def, err := b.d.build()
+	def, err := d.build()
 	if err != nil {
 		return nil, err
 	}
-	b.d.def = def
-	b.built = &Workflow[C]{Definition: def, Description: b.d.description}
+	d.def = def
+	b.built = &Workflow[C]{Definition: def, Description: d.description}
 	return b.built, nil
 }
 

@@ -22,6 +22,14 @@ type Builder[C any] struct {
 	built *Workflow[C]
 }
 
+// draft returns what the declarations are collected in. It panics if New did not make the builder.
+func (b *Builder[C]) draft() *draft {
+	if b == nil || b.d == nil {
+		panic("tasq: the Builder is nil, or its zero value: make it with builder.New")
+	}
+	return b.d
+}
+
 // draft is a workflow under construction, without its types.
 type draft struct {
 	name        string
@@ -134,48 +142,53 @@ func newBuilder[C any](name string, pos net.Pos, opts []Option) *Builder[C] {
 }
 
 // Start is the condition that holds the first token of a case. Its name is "start".
-func (b *Builder[C]) Start() *ConditionRef { return &ConditionRef{b.d.nodes[0]} }
+func (b *Builder[C]) Start() *ConditionRef { return &ConditionRef{b.draft().nodes[0]} }
 
 // End is the condition whose first token completes the case. Its name is "end".
-func (b *Builder[C]) End() *ConditionRef { return &ConditionRef{b.d.nodes[1]} }
+func (b *Builder[C]) End() *ConditionRef { return &ConditionRef{b.draft().nodes[1]} }
 
 // Condition declares a condition. One with several flows out is a deferred choice: the first task that starts takes the
 // token.
 func (b *Builder[C]) Condition(name string) *ConditionRef {
-	return &ConditionRef{b.d.declare(name, conditionNode, caller())}
+	return &ConditionRef{b.draft().declare(name, conditionNode, caller())}
 }
 
 // Result sets the source of a completed case's output: builder.CaseInput(b), builder.Output(task), or
 // builder.FromCase(f). Without it a case has no output. The function [Result] does the same and returns a typed
 // handle.
 func (b *Builder[C]) Result(s AnySource) {
-	b.d.setResult(s, caller())
+	b.draft().setResult(s, caller())
 }
 
 // OnInitialized adds a function that is called when a case was created, before its first task is enabled. As with
 // the other hooks of a case, several functions are called in the order in which they were added.
 func (b *Builder[C]) OnInitialized(f func(context.Context, *activities.Case) error) {
-	b.d.hook(&b.d.hooks.OnInitialized, "OnInitialized", f, caller())
+	d := b.draft()
+	d.hook(&d.hooks.OnInitialized, "OnInitialized", f, caller())
 }
 
 // OnStarted adds a function that is called when the first work of a case has started.
 func (b *Builder[C]) OnStarted(f func(context.Context, *activities.Case) error) {
-	b.d.hook(&b.d.hooks.OnStarted, "OnStarted", f, caller())
+	d := b.draft()
+	d.hook(&d.hooks.OnStarted, "OnStarted", f, caller())
 }
 
 // OnCompleted adds a function that is called when a case has completed.
 func (b *Builder[C]) OnCompleted(f func(context.Context, *activities.Case) error) {
-	b.d.hook(&b.d.hooks.OnCompleted, "OnCompleted", f, caller())
+	d := b.draft()
+	d.hook(&d.hooks.OnCompleted, "OnCompleted", f, caller())
 }
 
 // OnFailed adds a function that is called when a case has failed.
 func (b *Builder[C]) OnFailed(f func(context.Context, *activities.Case) error) {
-	b.d.hook(&b.d.hooks.OnFailed, "OnFailed", f, caller())
+	d := b.draft()
+	d.hook(&d.hooks.OnFailed, "OnFailed", f, caller())
 }
 
 // OnCanceled adds a function that is called when a case was canceled.
 func (b *Builder[C]) OnCanceled(f func(context.Context, *activities.Case) error) {
-	b.d.hook(&b.d.hooks.OnCanceled, "OnCanceled", f, caller())
+	d := b.draft()
+	d.hook(&d.hooks.OnCanceled, "OnCanceled", f, caller())
 }
 
 func (d *draft) hook(

@@ -62,11 +62,11 @@ func (r *FlowRef[Out]) member() (*draft, string) {
 func (b *Builder[C]) Path(nodes ...Node) {
 	pos := caller()
 	if len(nodes) < 2 {
-		b.d.problem(ShortPath, b.d.name, pos, "a path of workflow %q needs two nodes or more, and has %d",
-			b.d.name, len(nodes))
+		b.draft().problem(ShortPath, b.draft().name, pos, "a path of workflow %q needs two nodes or more, and has %d",
+			b.draft().name, len(nodes))
 	}
 	for i := 1; i < len(nodes); i++ {
-		b.d.flow(nodes[i-1], nodes[i], pos)
+		b.draft().flow(nodes[i-1], nodes[i], pos)
 	}
 }
 
@@ -76,7 +76,7 @@ func (b *Builder[C]) Path(nodes ...Node) {
 //	builder.Flow(b, review, publish).When(func(v Verdict) bool { return v.OK })
 //	builder.Flow(b, review, draft).Otherwise()
 func Flow[C, Out any](b *Builder[C], from Origin[Out], to Node) *FlowRef[Out] {
-	return &FlowRef[Out]{b.d.flow(from, to, caller())}
+	return &FlowRef[Out]{b.draft().flow(from, to, caller())}
 }
 
 func (d *draft) flow(from, to Node, pos net.Pos) *flow {

@@ -1,6 +1,7 @@
 package builder
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"reflect"
@@ -85,36 +86,36 @@ func newFunc[In, Out any](
 		}
 	}
 	b := newBuilder[In](name, pos, spec.options)
-	b.d.out = reflect.TypeFor[Out]()
+	b.draft().out = reflect.TypeFor[Out]()
 	if work.Run == nil && work.Batch.isZero() {
-		b.d.problem(NilFunction, name, pos, "builder.Func %q is given no function", name)
+		b.draft().problem(NilFunction, name, pos, "builder.Func %q is given no function", name)
 	}
-	if err := refusedRetry(spec.retry); err != nil {
-		b.d.problem(BadRetry, name, pos, "the retry policy of function %q is invalid: %s", name, oneLine(err))
+	if err := cmp.Or(spec.badRetry, refusedRetry(spec.retry)); err != nil {
+		b.draft().problem(BadRetry, name, pos, "the retry policy of function %q is invalid: %s", name, oneLine(err))
 	}
 	if spec.wrong != nil {
-		b.d.problem(BadProcess, name, pos, "the process of function %q: %s", name, oneLine(spec.wrong))
+		b.draft().problem(BadProcess, name, pos, "the process of function %q: %s", name, oneLine(spec.wrong))
 	}
 	if spec.timeout < 0 {
-		b.d.problem(NegativeDuration, name, pos, "the AttemptTimeout of function %q is %s; give zero or more", name, spec.timeout)
+		b.draft().problem(NegativeDuration, name, pos, "the AttemptTimeout of function %q is %s; give zero or more", name, spec.timeout)
 	}
-	if key := batchKeyOf[In](b.d, pos, &spec, !work.Batch.isZero()); key != nil {
+	if key := batchKeyOf[In](b.draft(), pos, &spec, !work.Batch.isZero()); key != nil {
 		work.Batch.Key = key
 	}
 	work.Input, work.RunTimeout, work.Queue = CaseInput(b), max(spec.timeout, 0), spec.queue
 	work.OnWorkItemStateChanged, work.Limits, work.Hours = retryOf(spec.retry), spec.needs, spec.hours
-	work.FairBy = fairOf[In](b.d, fmt.Sprintf("function %q", name), name, pos, spec.fair)
+	work.FairBy = fairOf[In](b.draft(), fmt.Sprintf("function %q", name), name, pos, spec.fair)
 	task := newTask(b, funcTask, pos, work)
 	task.n.task.Retry, task.n.task.Function.Name, task.n.task.OnlyFailures = spec.retry, name, true
 	task.n.notes = append(task.n.notes, "retry: "+spec.retry.String())
 	for _, need := range spec.holds {
-		b.d.hold(need, task, task, pos)
+		b.draft().hold(need, task, task, pos)
 	}
-	b.d.flow(b.Start(), task, pos)
-	b.d.flow(task, b.End(), pos)
+	b.draft().flow(b.Start(), task, pos)
+	b.draft().flow(task, b.End(), pos)
 	result := Output(task).s
 	result.pos = pos
-	b.d.result = &result
+	b.draft().result = &result
 	w, err := b.Build()
 	if err != nil {
 		return nil, err
@@ -166,7 +167,9 @@ func (f *FuncRef[In, Out]) ownRetry(opts []workflow.Option) ([]workflow.Option, 
 			continue
 		}
 		if change.change != nil {
-			change.change(&own)
+			if err := change.applyTo(&own); err != nil {
+				return nil, err
+			}
 			changed = true
 		}
 	}
@@ -210,6 +213,7 @@ type funcSpec struct {
 	hours    schedule.Window
 	fair     FairKey
 	wrong    error        // why the process of Exec cannot be run
+	badRetry error        // why a function of Retry could not change the policy
 	batchKey any          // a function of the input
 	batchIn  reflect.Type // its type; nil if there is none
 }
@@ -249,7 +253,7 @@ type RetryOption struct{ change func(*retry.Policy) }
 //
 //	charge.Run(ctx, e, order, builder.Retry(func(p *retry.Policy) { p.Attempts, p.Base = 6, 3 }))
 //
-// An invalid policy is an error at once. Filters and Rand cannot be changed for a run, since functions cannot be stored
+// An invalid policy is an error at once, and so is a panic of change. Filters and Rand cannot be changed for a run, since functions cannot be stored
 // with it. [RetryPolicy] replaces the whole policy.
 func Retry(change func(p *retry.Policy)) RetryOption { return RetryOption{change} }
 
@@ -262,9 +266,22 @@ func RetryPolicy(p retry.Policy) RetryOption {
 }
 
 func (o RetryOption) ofFunc(s *funcSpec) {
-	if o.change != nil {
-		o.change(&s.retry)
+	if err := o.applyTo(&s.retry); err != nil && s.badRetry == nil {
+		s.badRetry = err
 	}
+}
+
+// applyTo changes a policy. A panic of the function is an error, as a policy that it leaves invalid is.
+func (o RetryOption) applyTo(p *retry.Policy) (err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = fmt.Errorf("%w: the function of builder.Retry panicked: %v", retry.ErrInvalid, cause)
+		}
+	}()
+	if o.change != nil {
+		o.change(p)
+	}
+	return nil
 }
 
 // Apply implements [workflow.Option]. It always fails: only Run of a function, which does not call it, accepts a RetryOption.

@@ -72,7 +72,7 @@ func (r *RoutingRef) member() (*draft, string) { return r.node().asMember() }
 
 // Routing declares a routing task.
 func (b *Builder[C]) Routing(name string, g Gate) *RoutingRef {
-	n := b.d.declare(name, routingNode, caller())
+	n := b.draft().declare(name, routingNode, caller())
 	n.join, n.split, n.route, n.worker = g.Join, g.Split, g.Route, true
 	n.task.Hooks = activities.TaskHooks{OnEnabled: g.OnEnabled, OnStarted: g.OnStarted, OnCompleted: g.OnCompleted}
 	return &RoutingRef{n}

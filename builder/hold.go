@@ -36,7 +36,7 @@ type holding struct {
 // them with a run that leads there, see [verify.HoldDeadlock]. Open does the same for all workflows of an engine together. Both use the
 // numbers with which the limits are defined.
 func (b *Builder[C]) Hold(need Need, from, to Node) {
-	b.d.hold(need, from, to, caller())
+	b.draft().hold(need, from, to, caller())
 }
 
 // Holds makes each run hold slots of limits from its first attempt until it has ended, also between attempts and while it sleeps. A limit

@@ -42,7 +42,7 @@ type Scheduler interface {
 // Job declares a function that callbacks can schedule with [JobRef.After]: external work that is not the work of an
 // item, such as sending a reminder. Its error is handled like that of a task's Run.
 func Job[C, P any](b *Builder[C], name string, f func(context.Context, P) error, o JobOptions) *JobRef[P] {
-	d, pos := b.d, caller()
+	d, pos := b.draft(), caller()
 	d.frozen("job "+name, pos)
 	d.checkName("job", name, pos)
 	checkType[P](d, fmt.Sprintf("the payload of job %q", name), name, pos)

@@ -47,7 +47,7 @@ func lettersOf(w *workflow.Definition) string {
 // [*Error].
 func Letters(name string, opts ...Option) (*Workflow[workflow.Letter], error) {
 	b := newBuilder[workflow.Letter](name, caller(), opts)
-	b.Path(b.Start(), newTask(b, "letter", b.d.pos, Work[workflow.Letter, struct{}]{Input: CaseInput(b), Queue: name}), b.End())
+	b.Path(b.Start(), newTask(b, "letter", b.draft().pos, Work[workflow.Letter, struct{}]{Input: CaseInput(b), Queue: name}), b.End())
 	return b.Build()
 }
 

@@ -112,7 +112,7 @@ type cancellation struct {
 // Cancels gives a task a cancellation region: when the task completes, and before it produces its tokens, the
 // conditions in the region are emptied and the tasks in it are canceled. Further calls add to the region.
 func (b *Builder[C]) Cancels(owner Node, members ...Member) {
-	d, pos := b.d, caller()
+	d, pos := b.draft(), caller()
 	d.frozen("a cancellation region", pos)
 	o := d.own(owner, "the owner of a cancellation region", pos)
 	if o == nil {

@@ -24,9 +24,9 @@ type ResultRef[C, Out any] struct{ d *draft }
 //	run, err := text.Run(ctx, e, Prompt{Text: "Petri nets"})
 //	said, err := run.Result(ctx, e) // a string: the output of draft
 func Result[C, Out any](b *Builder[C], s Source[Out]) *ResultRef[C, Out] {
-	b.d.setResult(s, caller())
-	b.d.out = reflect.TypeFor[Out]()
-	return &ResultRef[C, Out]{b.d}
+	b.draft().setResult(s, caller())
+	b.draft().out = reflect.TypeFor[Out]()
+	return &ResultRef[C, Out]{b.draft()}
 }
 
 // Run starts a case, and returns its handle. With an *engine.Tx the start is part of that transaction. The error wraps

@@ -11,6 +11,7 @@ import (
 	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/builder"
 	"github.com/tasq-dev/tasq/retry"
+	"github.com/tasq-dev/tasq/workflow"
 )
 
 // retried is a workflow of one task whose work fails twice.
@@ -50,6 +51,36 @@ func TestThePolicyOfATaskMakesFreshItems(t *testing.T) {
 		p.advance(2 * time.Second)
 	}
 	require.Equal(t, 6, changes, "the other answer sees each start and each end")
+}
+
+// A function of Retry that panics is an error of the definition, or of the start of a run.
+func TestAFunctionOfRetryThatPanicsIsAnError(t *testing.T) {
+	double := func(_ context.Context, n int) (int, error) { return 2 * n, nil }
+	wrong := builder.Retry(func(*retry.Policy) { panic("no number") })
+	_, err := builder.Func("double", double, wrong, builder.RetryPolicy(retry.Constant(2, time.Second)))
+	require.ErrorContains(t, err, `bad-retry: the retry policy of function "double" is invalid: invalid retry policy: `+
+		"the function of builder.Retry panicked: no number")
+	f := builder.MustFunc("double", double)
+	p := newProcess(f)
+	defer p.close()
+	_, err = f.Run(t.Context(), p, 1, wrong)
+	require.ErrorIs(t, err, retry.ErrInvalid)
+	require.ErrorIs(t, err, workflow.ErrBadCommand)
+	_, err = f.Run(t.Context(), p, 1, workflow.OptionFunc(func(*workflow.Command) error { panic("no option") }))
+	require.ErrorIs(t, err, workflow.ErrBadCommand)
+	require.ErrorContains(t, err, "an option of type workflow.OptionFunc panicked: no option")
+}
+
+// A builder that New did not make is a mistake of the program, and a panic that says so.
+func TestABuilderThatNewDidNotMakePanics(t *testing.T) {
+	for _, b := range []*builder.Builder[int]{nil, new(builder.Builder[int])} {
+		for _, call := range []func(){
+			func() { builder.Task(b, "a", builder.Work[int, int]{}) }, func() { b.Path(b.Start(), b.End()) },
+			func() { _, _ = b.Build() }, func() { b.OnStarted(nil) },
+		} {
+			require.PanicsWithValue(t, "tasq: the Builder is nil, or its zero value: make it with builder.New", call)
+		}
+	}
 }
 
 func TestThePolicyOfATaskIsPartOfItsFingerprint(t *testing.T) {

@@ -71,7 +71,7 @@ func CaseInput[C any](b *Builder[C]) Source[C] {
 	if b == nil {
 		return Source[C]{}
 	}
-	return Source[C]{plainSource(func(c activities.CaseInfo) (json.RawMessage, error) { return c.Input, nil }, sourceOf{d: b.d})}
+	return Source[C]{plainSource(func(c activities.CaseInfo) (json.RawMessage, error) { return c.Input, nil }, sourceOf{d: b.draft()})}
 }
 
 // plainSource completes a source that is read without code of the user's.

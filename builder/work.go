@@ -82,9 +82,9 @@ func Task[C, In, Out any](b *Builder[C], name string, w Work[In, Out]) *TaskRef[
 }
 
 func newTask[C, In, Out any](b *Builder[C], name string, pos net.Pos, w Work[In, Out]) *TaskRef[In, Out] {
-	n := b.d.declare(name, taskNode, pos)
+	n := b.draft().declare(name, taskNode, pos)
 	onlyFailures := w.OnWorkItemStateChanged == nil // the policy answers nothing else
-	w.OnWorkItemStateChanged = b.d.withRetry(n, w.Retry, w.OnWorkItemStateChanged)
+	w.OnWorkItemStateChanged = b.draft().withRetry(n, w.Retry, w.OnWorkItemStateChanged)
 	n.join, n.split, n.route, n.routeByCaller = w.Join, w.Split, w.Route, w.RouteByCaller
 	n.worker = w.Run != nil || w.Auto
 	n.task = workflow.Task{
@@ -99,27 +99,27 @@ func newTask[C, In, Out any](b *Builder[C], name string, pos net.Pos, w Work[In,
 		n.task.Run, n.task.RunAccepts = runnerOf(w.Run), isAccepted[Out]()
 	}
 	if !w.Batch.isZero() {
-		batched(b.d, n, w.Batch, w.Run != nil)
+		batched(b.draft(), n, w.Batch, w.Run != nil)
 	}
 	n.task.Limits, n.task.Hours = usesOf(w.Limits), w.Hours
 	if w.FairBy != nil {
 		n.task.FairBy = withInput(w.FairBy)
 	}
 	if w.DeadLetter != nil {
-		n.task.DeadLetter = b.d.letters(w.DeadLetter, fmt.Sprintf("task %q", name), name, pos)
+		n.task.DeadLetter = b.draft().letters(w.DeadLetter, fmt.Sprintf("task %q", name), name, pos)
 		n.notes = append(n.notes, "dead letter: "+lettersOf(n.task.DeadLetter))
 	}
-	b.d.checkNeeds(fmt.Sprintf("task %q", name), name, pos, reflect.TypeFor[In](), w.Limits)
-	b.d.inputs(n, w.Input.s, itemsOf(w.Items))
-	checkType[In](b.d, fmt.Sprintf("the input of task %q", name), name, pos)
-	checkType[Out](b.d, fmt.Sprintf("the output of task %q", name), name, pos)
-	b.d.checkNonNegative(n, "Timeout", w.Timeout)
-	b.d.checkNonNegative(n, "CancelAfter", w.CancelAfter)
-	b.d.checkQueue(fmt.Sprintf("task %q", name), name, pos, w.Queue)
+	b.draft().checkNeeds(fmt.Sprintf("task %q", name), name, pos, reflect.TypeFor[In](), w.Limits)
+	b.draft().inputs(n, w.Input.s, itemsOf(w.Items))
+	checkType[In](b.draft(), fmt.Sprintf("the input of task %q", name), name, pos)
+	checkType[Out](b.draft(), fmt.Sprintf("the output of task %q", name), name, pos)
+	b.draft().checkNonNegative(n, "Timeout", w.Timeout)
+	b.draft().checkNonNegative(n, "CancelAfter", w.CancelAfter)
+	b.draft().checkQueue(fmt.Sprintf("task %q", name), name, pos, w.Queue)
 	if err := workflow.CheckPriority(w.Priority); err != nil {
-		b.d.problem(BadPriority, name, pos, "task %q: %s", name, oneLine(err))
+		b.draft().problem(BadPriority, name, pos, "task %q: %s", name, oneLine(err))
 	}
-	b.d.checkWork(n)
+	b.draft().checkWork(n)
 	return &TaskRef[In, Out]{n}
 }
 

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -14,7 +15,8 @@ import (
 	"github.com/tasq-dev/tasq/workflow"
 )
 
-// Config configures an engine. The zero value has the defaults, and is what Open uses.
+// Config configures an engine. The zero value has the defaults, and is what Open uses. Open rejects a negative number or time, except where its
+// field says what it means, with an error that wraps [ErrConfig].
 type Config struct {
 	// Queues sets how many jobs of a queue run concurrently. A queue that is not listed has Workers; with 0 or less, this engine runs no
 	// jobs of the queue. Default: none listed.
@@ -39,7 +41,7 @@ type Config struct {
 	// The Timeout of a step starts when its function does. Default: 128; negative: no limit.
 	Steps int
 
-	// Lease is how long a claim on a job is valid without a heartbeat. The engine sends a heartbeat every third of this
+	// Lease is how long a claim on a job is valid without a heartbeat, at least 100 ms. The engine sends a heartbeat every third of this
 	// time. Default: 30 s.
 	Lease time.Duration
 	// CallbackTimeout is how long a callback in a transaction may take before its command is rolled back. A statement of its SQL that
@@ -83,8 +85,64 @@ const (
 	DefaultMaxPayload      = 1 << 20
 )
 
-// check returns an error for values that an engine cannot use.
+// ErrConfig is wrapped by every error of Open about a [Config].
+var ErrConfig = errors.New("invalid configuration")
+
+// minLease is the shortest time of a claim: a heartbeat is a commit, and takes some milliseconds.
+const minLease = 100 * time.Millisecond
+
+// check returns an error for values that an engine cannot use. The fields have their defaults.
 func (cfg Config) check() error {
+	if err := cfg.checkNumbers(); err != nil {
+		return fmt.Errorf("%w: %w", ErrConfig, err)
+	}
+	for field, queues := range map[string]map[string]int{"Queues": cfg.Queues, "MaxPending": cfg.MaxPending} {
+		for queue := range queues {
+			if err := workflow.CheckName("name of a queue of Config."+field, queue); err != nil {
+				return fmt.Errorf("%w: %w", ErrConfig, err)
+			}
+		}
+	}
+	for _, l := range cfg.Limits {
+		if err := l.Validate(); err != nil {
+			return fmt.Errorf("%w: Config.Limits: %w", ErrConfig, err)
+		}
+	}
+	if err := workflow.CheckName("owner of Config.Owner", cfg.Owner); err != nil {
+		return fmt.Errorf("%w: %w", ErrConfig, err)
+	}
+	return nil
+}
+
+// checkNumbers returns an error for a number or time that means nothing.
+func (cfg Config) checkNumbers() error {
+	for _, d := range []struct {
+		field        string
+		value, least time.Duration
+		instead      string
+	}{
+		{"Lease", cfg.Lease, minLease, fmt.Sprintf("%v or more, or 0 for %v", minLease, DefaultLease)},
+		{"CallbackTimeout", cfg.CallbackTimeout, 0, fmt.Sprintf("more than 0, or 0 for %v", DefaultCallbackTimeout)},
+		{"Grace", cfg.Grace, 0, fmt.Sprintf("more than 0, or 0 for %v", DefaultGrace)},
+		{"Aging", cfg.Aging, 0, "more than 0, or 0 for no aging"},
+	} {
+		if d.value < d.least {
+			return fmt.Errorf("Config.%s is %v: give %s", d.field, d.value, d.instead)
+		}
+	}
+	for _, n := range []struct {
+		field   string
+		value   int
+		instead string
+	}{
+		{"MaxRunning", cfg.MaxRunning, "1 or more, or 0 for no limit"},
+		{"CacheCases", cfg.CacheCases, fmt.Sprintf("1 or more, or 0 for %d", DefaultCacheCases)},
+		{"MaxPayload", cfg.MaxPayload, fmt.Sprintf("1 or more bytes, or 0 for %d", DefaultMaxPayload)},
+	} {
+		if n.value < 0 {
+			return fmt.Errorf("Config.%s is %d: give %s", n.field, n.value, n.instead)
+		}
+	}
 	if cfg.MaxPayload > domain.MaxSize {
 		return fmt.Errorf("Config.MaxPayload is %d bytes, and no payload has more than %d (domain.MaxSize): give that or less, "+
 			"and keep what is larger elsewhere", cfg.MaxPayload, domain.MaxSize)
@@ -94,12 +152,7 @@ func (cfg Config) check() error {
 			return fmt.Errorf("Config.MaxPending of queue %q is %d: give 0 or more, or leave the queue out for no bound", queue, most)
 		}
 	}
-	for _, l := range cfg.Limits {
-		if err := l.Validate(); err != nil {
-			return fmt.Errorf("Config.Limits: %w", err)
-		}
-	}
-	return workflow.CheckName("owner of Config.Owner", cfg.Owner)
+	return nil
 }
 
 // withDefaults sets the default of each field that is zero. The owner names the process for people, in claims and in
@@ -111,19 +164,19 @@ func (cfg Config) withDefaults() Config {
 	if cfg.Workers == 0 {
 		cfg.Workers = DefaultWorkers
 	}
-	if cfg.Lease <= 0 {
+	if cfg.Lease == 0 {
 		cfg.Lease = DefaultLease
 	}
-	if cfg.CallbackTimeout <= 0 {
+	if cfg.CallbackTimeout == 0 {
 		cfg.CallbackTimeout = DefaultCallbackTimeout
 	}
-	if cfg.Grace <= 0 {
+	if cfg.Grace == 0 {
 		cfg.Grace = DefaultGrace
 	}
-	if cfg.CacheCases <= 0 {
+	if cfg.CacheCases == 0 {
 		cfg.CacheCases = DefaultCacheCases
 	}
-	if cfg.MaxPayload <= 0 {
+	if cfg.MaxPayload == 0 {
 		cfg.MaxPayload = DefaultMaxPayload
 	}
 	if cfg.Clock == nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/tasq-dev/tasq/engine/internal/commit"
 	"github.com/tasq-dev/tasq/engine/internal/dispatch"
 	"github.com/tasq-dev/tasq/engine/internal/kernel"
+	"github.com/tasq-dev/tasq/internal/argument"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -20,6 +21,7 @@ import (
 //
 // A start that would add a job to a full queue fails with ErrFull, or waits; see [Config].
 func (e *Engine) Do(ctx context.Context, c workflow.Command) (workflow.Result, error) {
+	argument.Context(ctx, "Engine.Do")
 	return e.wrap.command(ctx, c, e.do)
 }
 

@@ -24,6 +24,7 @@ import (
 	"github.com/tasq-dev/tasq/engine/internal/notify"
 	"github.com/tasq-dev/tasq/engine/internal/registry"
 	"github.com/tasq-dev/tasq/engine/internal/retention"
+	"github.com/tasq-dev/tasq/internal/argument"
 	"github.com/tasq-dev/tasq/internal/transfer"
 	"github.com/tasq-dev/tasq/limit"
 	"github.com/tasq-dev/tasq/store"
@@ -100,6 +101,7 @@ func Open(ctx context.Context, o store.Opener, workflows ...Workflow) (*Engine, 
 
 // Open is like the function [Open], with this configuration.
 func (cfg Config) Open(ctx context.Context, o store.Opener, workflows ...Workflow) (*Engine, error) {
+	argument.Context(ctx, "engine.Open")
 	cfg = cfg.withDefaults()
 	if err := cfg.check(); err != nil {
 		return nil, err

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tasq-dev/tasq/engine/internal/commit"
 	"github.com/tasq-dev/tasq/engine/internal/quota"
+	"github.com/tasq-dev/tasq/internal/argument"
 	"github.com/tasq-dev/tasq/limit"
 	"github.com/tasq-dev/tasq/step"
 	"github.com/tasq-dev/tasq/store"
@@ -96,6 +97,7 @@ func (l *limiter) amounts(amounts []limit.Amount) ([]workitem.Take, error) {
 
 // Acquire implements [limit.Limiter].
 func (l *limiter) Acquire(ctx context.Context, amounts ...limit.Amount) (limit.Lease, error) {
+	argument.Context(ctx, "Acquire of engine.Limits")
 	takes, err := l.amounts(amounts)
 	if err == nil {
 		err = commit.NotNested(ctx)

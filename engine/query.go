@@ -7,6 +7,7 @@ import (
 	"io/fs"
 
 	"github.com/tasq-dev/tasq/engine/internal/commit"
+	"github.com/tasq-dev/tasq/internal/argument"
 	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
@@ -20,6 +21,7 @@ import (
 // View runs f on a consistent snapshot, which includes everything that was acknowledged before the call. f must not
 // call the engine, which may have to wait for the end of the view.
 func (e *Engine) View(ctx context.Context, f func(store.Reader) error) error {
+	argument.Context(ctx, "Engine.View")
 	if f == nil {
 		return errors.New("View: there is no function to call: it is nil")
 	}

@@ -25,6 +25,7 @@ var codes = []struct {
 	word string
 	kind error
 }{
+	{"bad-config", ErrConfig},
 	{"commit-failed", fault.ErrCommit},
 	{"newer", store.ErrNewer}, // before lost, since an engine that is too old has lost its database too
 	{"lost", store.ErrLost},   // before closed, since a lost engine is closed too

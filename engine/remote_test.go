@@ -239,6 +239,7 @@ func TestCodesAreStable(t *testing.T) {
 		{engine.ErrCallback, "callback-failed"},
 		{engine.ErrKeyReused, "key-reused"},
 		{engine.ErrTooLarge, "too-large"},
+		{engine.ErrConfig, "bad-config"},
 		{engine.ErrFull, "full"},
 		{engine.ErrUnfinished, "not-ended"},
 		{engine.ErrLeaseLost, "lease-lost"},

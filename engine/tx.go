@@ -7,6 +7,7 @@ import (
 
 	"github.com/tasq-dev/tasq/domain"
 	"github.com/tasq-dev/tasq/engine/internal/commit"
+	"github.com/tasq-dev/tasq/internal/argument"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
@@ -30,6 +31,7 @@ type Tx struct {
 // If several engines share a database, an error that wraps store.ErrConflict says that another engine changed a case that f
 // used; the transaction was rolled back.
 func (e *Engine) Update(ctx context.Context, f func(*Tx) error, opts ...UpdateOption) error {
+	argument.Context(ctx, "Engine.Update")
 	if f == nil {
 		return errors.New("Update: there is no function to call: it is nil")
 	}

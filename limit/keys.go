@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/tasq-dev/tasq/internal/argument"
 )
 
 // Keys is the same set of limits for each of many keys: for example two at once and ten a minute for each customer. The
@@ -66,6 +68,7 @@ type oneKey struct {
 
 // Acquire implements Limiter.
 func (o oneKey) Acquire(ctx context.Context, amounts ...Amount) (Lease, error) {
+	argument.Context(ctx, "Acquire of limit.Keys")
 	if err := o.keys.checkMade(); err != nil {
 		return nil, err
 	}

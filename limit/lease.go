@@ -60,12 +60,15 @@ func Take(limit string, n int64) Amount { return Amount{Limit: limit, N: n} }
 
 // Do acquires the amounts, calls fn, and releases them, also if fn panics. It returns the result of fn unchanged. For
 // circuit breakers, an error or a panic counts as a failure; context.Canceled does not, since it comes from the caller.
-// Use Acquire if other errors are not failures either.
+// Use Acquire if other errors are not failures either. If from or fn is nil, the error wraps [ErrInvalid].
 //
 // Within retry.Do each attempt acquires the amounts again, and nothing is held between attempts.
 func Do[T any](
 	ctx context.Context, from Limiter, fn func(context.Context, Lease) (T, error), amounts ...Amount,
 ) (value T, err error) {
+	if from == nil || fn == nil {
+		return value, fmt.Errorf("%w: Do needs limits and a function, and one of them is nil", ErrInvalid)
+	}
 	lease, err := from.Acquire(ctx, amounts...)
 	if err != nil {
 		return value, err

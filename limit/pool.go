@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/tasq-dev/tasq/internal/argument"
 )
 
 // Pool is a group of interchangeable sets of limits, such as one for each of three API keys. An acquisition uses the set
@@ -32,7 +34,7 @@ func NewPool(members ...Member) (*Pool, error) {
 	seen := make(map[string]bool)
 	for _, m := range members {
 		switch {
-		case m.Set == nil:
+		case m.Set.checkMade() != nil:
 			return nil, fmt.Errorf("%w: member %q of the pool has no set", ErrInvalid, m.Name)
 		case seen[m.Name]:
 			return nil, fmt.Errorf("%w: the pool has two members called %q: rename one", ErrInvalid, m.Name)
@@ -42,9 +44,20 @@ func NewPool(members ...Member) (*Pool, error) {
 	return &Pool{members: members}, nil
 }
 
+// checkMade refuses what NewPool did not make.
+func (p *Pool) checkMade() error {
+	if p == nil || len(p.members) == 0 {
+		return fmt.Errorf("%w: the Pool is nil, or its zero value: make it by limit.NewPool, and look at its error", ErrInvalid)
+	}
+	return nil
+}
+
 // TryAcquire implements Limiter. Members that can never admit the amounts are skipped; if none can, the error joins
 // those of all.
 func (p *Pool) TryAcquire(amounts ...Amount) (Lease, error) {
+	if err := p.checkMade(); err != nil {
+		return nil, err
+	}
 	first := int(p.turn.Add(1))
 	var errs []error
 	for i := range p.members {
@@ -71,6 +84,7 @@ func (m Member) tryAcquire(amounts []Amount) (Lease, error) {
 
 // Acquire implements [Limiter], as TryAcquire does.
 func (p *Pool) Acquire(ctx context.Context, amounts ...Amount) (Lease, error) {
+	argument.Context(ctx, "limit.Pool.Acquire")
 	if ctx.Err() != nil {
 		return nil, Stopped(ctx, nil)
 	}
@@ -103,6 +117,9 @@ func (p *Pool) Wait(amounts ...Amount) time.Duration { return longest(p.Why(amou
 
 // Why implements [Limiter]: it returns the reasons of the member that admits first.
 func (p *Pool) Why(amounts ...Amount) (shortest []Reason, err error) {
+	if err := p.checkMade(); err != nil {
+		return nil, err
+	}
 	var errs []error
 	for i, m := range p.members {
 		reasons, err := m.Set.Why(amounts...)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tasq-dev/tasq/internal/argument"
 	"github.com/tasq-dev/tasq/retry"
 )
 
@@ -84,6 +85,7 @@ func (s *Set) checkMade() error {
 
 // Acquire implements [Limiter].
 func (s *Set) Acquire(ctx context.Context, amounts ...Amount) (Lease, error) {
+	argument.Context(ctx, "limit.Set.Acquire")
 	if err := s.checkMade(); err != nil {
 		return nil, err
 	}

@@ -3,6 +3,8 @@ package retry
 import (
 	"context"
 	"time"
+
+	"github.com/tasq-dev/tasq/internal/argument"
 )
 
 // Clock is the source of time of all packages of Tasq. Tests and scenario files use a virtual one.
@@ -26,10 +28,14 @@ func (systemClock) Now() time.Time { return time.Now() }
 
 func (systemClock) AfterFunc(d time.Duration, f func()) func() bool { return time.AfterFunc(d, f).Stop }
 
-// Sleep waits for d by a clock, or until ctx ends, whichever comes first. A d of zero or less does not wait.
+// Sleep waits for d by a clock, or until ctx ends, whichever comes first. A nil clock is SystemClock. A d of zero or less does not wait.
 func Sleep(ctx context.Context, clock Clock, d time.Duration) {
+	argument.Context(ctx, "retry.Sleep")
 	if d <= 0 {
 		return
+	}
+	if clock == nil {
+		clock = SystemClock
 	}
 	over := make(chan struct{})
 	stop := clock.AfterFunc(d, func() { close(over) })

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tasq-dev/tasq/internal/argument"
 	"github.com/tasq-dev/tasq/internal/readable"
 )
 
@@ -68,6 +69,7 @@ func Valid[T any](f func(T) error) Check[T] {
 //
 // A panic of fn is a failed attempt, whose error is a [*PanicError].
 func (c Call[T]) Do(ctx context.Context, fn func(ctx context.Context, attempt int) (T, error)) (T, error) {
+	argument.Context(ctx, "retry.Do")
 	var none T
 	if err := c.validate(fn == nil); err != nil {
 		return none, fmt.Errorf("%s%w", prefix(c.Name), err)

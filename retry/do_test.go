@@ -364,3 +364,15 @@ func TestSystemClockStops(t *testing.T) {
 		require.Empty(t, fired)
 	})
 }
+
+func TestANilContextPanicsWithItsFunction(t *testing.T) {
+	var none context.Context
+	require.PanicsWithValue(t, "tasq: retry.Do is given a nil context: pass that of the caller, or context.Background()", func() {
+		_, _ = retry.Do(none, retry.Policy{}, func(context.Context, int) (int, error) { return 1, nil })
+	})
+	synctest.Test(t, func(t *testing.T) {
+		begin := time.Now()
+		retry.Sleep(t.Context(), nil, time.Minute)
+		require.Equal(t, time.Minute, time.Since(begin), "a nil clock is that of the machine")
+	})
+}

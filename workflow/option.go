@@ -7,7 +7,7 @@ import (
 )
 
 // Option sets a part of a command: [Key], [By], [Route], [After], [At], [Priority] and so on. The error says what is wrong with
-// the option; the command is then refused.
+// the option; the command is then refused. An option that panics is wrong too.
 type Option interface{ Apply(c *Command) error }
 
 // OptionFunc is a function that implements Option.
@@ -32,10 +32,20 @@ func With(c Command, opts ...Option) Command {
 func (c Command) with(opts []Option) Command {
 	for _, opt := range opts {
 		if opt != nil {
-			c.err = errors.Join(c.err, opt.Apply(&c))
+			c.err = errors.Join(c.err, apply(opt, &c))
 		}
 	}
 	return c
+}
+
+// apply applies an option. A panic of an option that a program defines makes the command invalid.
+func apply(opt Option, c *Command) (err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = fmt.Errorf("%w: an option of type %T panicked: %v", ErrBadCommand, opt, cause)
+		}
+	}()
+	return opt.Apply(c)
 }
 
 func set(f func(c *Command)) Option {

@@ -81,8 +81,11 @@ func TestACallHasATimeInAll(t *testing.T) {
 	p := retry.Constant(100, time.Minute)
 	p.MaxElapsed = 90 * time.Second
 	w := calling(t, p)
+	require.False(t, w.live()[0].Lease.IsZero())
 	_, err := w.settle(w.work, workitem.Failf("busy", "later"))
 	require.NoError(t, err)
+	require.Zero(t, w.live()[0].Lease, "no worker has it until its next attempt")
+	require.Zero(t, w.live()[0].Owner)
 	w.now = w.now.Add(time.Minute)
 	w.reclaim()
 	did, err := w.settle(w.work, workitem.Failf("busy", "later"))

@@ -208,7 +208,7 @@ func (m *Machine) settleCall(c *state.Case, j *state.Job, failure *workitem.Fail
 		p.Filters = nil // the worker has evaluated them; the failure has the result
 		if wait, again := p.Next(callFailure(j, failure, m.now)); again {
 			return m.moveJob(c.ID, j, func(e *state.JobMoved) {
-				e.To, e.Due, e.Failure, e.Owner = state.JobPending, m.now.Add(wait), failure, ""
+				e.To, e.Due, e.Failure, e.Owner, e.Lease = state.JobPending, m.now.Add(wait), failure, "", time.Time{}
 			})
 		}
 	}
