@@ -457,7 +457,11 @@ func (*settableClock) AfterFunc(d time.Duration, f func()) func() bool {
 // Random functions, and code outside of jobs, take of random limits, which are changed and paused, while clocks are set and engines close and are killed: no limit is exceeded,
 // none is left held, none is overtaken, and what can run runs.
 func TestRandomHistoriesOfLimits(t *testing.T) {
+	seeds := []int{3044, 4060} // jobs of several priorities wait for a limit over a restart
 	for seed := range testsize.Pick(12, 60, 1500) {
+		seeds = append(seeds, seed)
+	}
+	for _, seed := range seeds {
 		plan := rapid.Custom(drawLimitPlan).Example(seed)
 		var wrong []string
 		synctest.Test(t, func(t *testing.T) {

@@ -299,7 +299,7 @@ func (s *scheduler) dispatch() {
 		}
 	}
 	s.setAlarm(now)
-	slices.SortFunc(next, func(a, b entry) int { return cmp.Or(cmp.Compare(a.due, b.due), bytes.Compare(a.job[:], b.job[:])) })
+	slices.SortFunc(next, inOrderOfClaims)
 	for _, n := range next {
 		if n.queue == nil {
 			s.d.fire(n)
@@ -309,6 +309,23 @@ func (s *scheduler) dispatch() {
 	}
 	clear(next)
 	s.next = next[:0]
+}
+
+// inOrderOfClaims orders entries as they are passed to the writer. A job that was loaded without its case is put back, and acquires its limits, as soon
+// as its case was read; so the most urgent of these are read first.
+func inOrderOfClaims(a, b entry) int {
+	switch {
+	case a.unread != b.unread:
+		if b.unread {
+			return -1
+		}
+		return 1
+	case a.unread && byPriority(&a, &b):
+		return -1
+	case a.unread && byPriority(&b, &a):
+		return 1
+	}
+	return cmp.Or(cmp.Compare(a.due, b.due), bytes.Compare(a.job[:], b.job[:]))
 }
 
 // mustRelease reports whether a job should release its worker when its function yields, because no such job may start
