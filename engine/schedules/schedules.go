@@ -97,8 +97,6 @@ func (s *Schedules) ended(ctx context.Context, c *builder.Completion[json.RawMes
 	if err != nil {
 		return err
 	}
-	// Several programs may have the workflow of schedules, and only some of them the workflow that is started.
-	command.Options.Needs = state.Start.Workflow
 	result, err := c.Do(ctx, command)
 	switch {
 	case err == nil:

@@ -119,7 +119,10 @@ func (s *State) successor(at time.Time) (workflow.Command, error) {
 		return workflow.Command{}, fmt.Errorf("schedule %q: %w", s.Schedule.Name, err)
 	}
 	key := fmt.Sprintf("%s %s %d", Name, s.Schedule.Name, s.Generation)
-	return workflow.Start(Name, input, workflow.At(at), workflow.Key(key), workflow.By("schedule "+s.Schedule.Name), ticks()), nil
+	c := workflow.Start(Name, input, workflow.At(at), workflow.Key(key), workflow.By("schedule "+s.Schedule.Name), ticks())
+	// Several programs may have the workflow of schedules, and only some of them the workflow that is started.
+	c.Options.Needs = s.Scheduled.Start.Workflow
+	return c, nil
 }
 
 // note records a command with the case that it was for.

@@ -242,13 +242,17 @@ func (v *visit) missing() (c *state.Case, elsewhere bool) {
 // unloaded blocks a wait if no engine has a definition that it needs.
 func (v *visit) unloaded(w *Wait) bool {
 	c, _ := v.missing()
-	if c == nil {
+	starts := startsOf(v.c)
+	switch {
+	case c != nil && c != v.c:
+		w.Missing = &Missing{Case: c.ID, Workflow: c.Workflow, Version: c.Version}
+	case c != nil:
+	case v.in.lacksNamed(starts):
+		w.Missing = &Missing{Workflow: starts}
+	default:
 		return false
 	}
 	w.Blocked = NotLoaded
-	if c != v.c {
-		w.Missing = &Missing{Case: c.ID, Workflow: c.Workflow, Version: c.Version}
-	}
 	return true
 }
 

@@ -82,6 +82,10 @@ type Input struct {
 	Hours   map[string]workflow.Hours               // the time windows of functions, by the fingerprint of their definition
 	Batches map[string]map[string]workflow.Batching // the batches, by the fingerprint of their definition and the task
 
+	// Named are the fingerprints of the definitions of a name that were registered, for each workflow of which a case of the tree
+	// starts others. If it is nil, they are not known.
+	Named map[string][]string
+
 	Before []*state.Case // if the root case waits for its turn: the live cases with its key that were started before it, oldest first
 }
 
@@ -122,6 +126,9 @@ func ReadOf(ctx context.Context, r store.Reader, tree *state.Tree, id workitem.C
 		return nil, err
 	}
 	if in.Before, err = before(ctx, r, tree.Case(tree.Root)); err != nil {
+		return nil, err
+	}
+	if err := in.readNamed(ctx, r); err != nil {
 		return nil, err
 	}
 	answer := Explain(in)

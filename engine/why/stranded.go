@@ -147,7 +147,8 @@ type examination struct {
 	queues map[string]store.QueueValue
 	hours  map[string]workflow.Hours
 	batch  map[string]map[string]workflow.Batching
-	busy   map[string]bool // by queue: whether some of its jobs run
+	named  map[string][]string // the fingerprints of the definitions of each name
+	busy   map[string]bool     // by queue: whether some of its jobs run
 	key    []byte
 	ways   map[string]string // results of deadEnd by marking and definition
 }
@@ -185,6 +186,9 @@ func (x *examination) readControls(ctx context.Context, r store.Reader) error {
 	}
 	if err == nil {
 		x.hours, x.batch, err = readConditions(ctx, r)
+	}
+	if err == nil && !x.Unknown() {
+		x.named, err = namesOf(ctx, r)
 	}
 	return err
 }
@@ -239,7 +243,7 @@ func (x *examination) look(ctx context.Context, r store.Finder, roots []workitem
 
 // lookAt examines the cases of one tree.
 func (x *examination) lookAt(ctx context.Context, r store.Finder, tree *state.Tree) ([]StrandedCase, error) {
-	in := Input{Here: x.Here, Tree: tree, Case: tree.Root, Now: x.Now, Paused: x.queues, Hours: x.hours, Batches: x.batch}
+	in := Input{Here: x.Here, Tree: tree, Case: tree.Root, Now: x.Now, Paused: x.queues, Hours: x.hours, Batches: x.batch, Named: x.named}
 	l := &treeSearch{examination: x, tree: tree}
 	answer := Explain(in)
 	for i := range answer.Waits {

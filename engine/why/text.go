@@ -282,6 +282,9 @@ func stuck(w *Wait) string {
 func blocked(w *Wait, now time.Time) string {
 	switch w.Blocked {
 	case NotLoaded:
+		if w.Missing != nil && w.Missing.Case.IsZero() {
+			return fmt.Sprintf("no open engine has workflow %s, which it starts", w.lacking())
+		}
 		if w.Missing != nil {
 			return fmt.Sprintf("no open engine has workflow %s of case %s above", w.lacking(), w.Missing.Case)
 		}

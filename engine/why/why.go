@@ -199,11 +199,12 @@ type Wait struct {
 	Text   string  `json:"text"`             // all of it, in words
 }
 
-// Missing is a case above that the end of a case changes, and whose definition the engine was not opened with.
+// Missing is another workflow than that of the case, which the engine was not opened with: that of a case above, which the end of the
+// case changes, or the one that the case starts, as a schedule does.
 type Missing struct {
-	Case     workitem.CaseID `json:"case"`
+	Case     workitem.CaseID `json:"case,omitzero"` // the case above; zero if the workflow is one that the case starts
 	Workflow string          `json:"workflow"`
-	Version  string          `json:"version,omitempty"`
+	Version  string          `json:"version,omitempty"` // of the case above
 }
 
 // lacking returns the workflow that is not loaded, with its version.

@@ -2,12 +2,14 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/engine/schedules"
+	"github.com/tasq-dev/tasq/engine/why"
 	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/workflow"
@@ -30,7 +32,7 @@ func (a *app) schedules() *cobra.Command {
 					if err != nil {
 						return exit(ExitNotFound, "there is no schedule %q; tasq schedules lists them", args[0])
 					}
-					return a.showSchedule(ctx, r, i)
+					return errors.Join(a.showSchedule(ctx, r, i), a.unserved(ctx, r, i))
 				}
 				list, err := schedules.List(ctx, store.ViewerOf(r))
 				if err != nil {
@@ -123,6 +125,27 @@ func (a *app) showSchedule(ctx context.Context, r store.Reader, i *schedules.Inf
 		}
 		if err := a.say("%s", line); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// unserved says that no open engine has what a schedule needs, if that is known.
+func (a *app) unserved(ctx context.Context, r store.Reader, i *schedules.Info) error {
+	if a.output == "json" {
+		return nil
+	}
+	here, err := a.here(ctx, r)
+	if err != nil {
+		return err
+	}
+	answer, err := why.Read(ctx, r, i.Case, now(), here)
+	if err != nil {
+		return err
+	}
+	for _, w := range answer.Waits {
+		if w.Blocked == why.NotLoaded {
+			return a.say("%s", w.Words(now()))
 		}
 	}
 	return nil
