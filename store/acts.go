@@ -71,7 +71,7 @@ func Acts(ctx context.Context, r Reader, f JournalFilter) (page []*Entry, next i
 // Removals lists the removals of cases by actors from a time on and before another one, oldest first, that match By,
 // Command, Root, Roots and the times of a filter. An entry has no position, and the changes of the removal.
 func Removals(ctx context.Context, r Reader, f JournalFilter, since, before time.Time) (all []*Entry, err error) {
-	f.After, f.Until = 0, 0
+	f.After, f.Until, f.Desc = 0, 0, true // a removal has no position, which only a list without a begin selects
 	from, end := removalKey(since, ""), removalKey(before, "")
 	for row, err := range removals.List(ctx, r.DB(), domain.Query[string]{After: &from}) {
 		if err != nil || row.Key >= end {
@@ -109,6 +109,14 @@ func ActsRoot(ctx context.Context, r Reader, id workitem.CaseID) (workitem.CaseI
 	return root, missing
 }
 
+// isRemoved reports whether an actor has removed a root case. The keys begin with the time, so all of them are compared; the database
+// does that, and reads no value.
+func isRemoved(ctx context.Context, db domain.DB, id workitem.CaseID) (bool, error) {
+	n, query := 0, "SELECT count(*) FROM "+domain.Table(db, "records")+" WHERE collection = $1 AND substr(key, $2) = $3"
+	err := db.QueryRowContext(ctx, query, removals.Name, len(removalKey(time.Time{}, ""))+1, id.String()).Scan(&n)
+	return n > 0, err
+}
+
 // RemovedError says that a root case does not exist any more, since an actor has removed it. It wraps [ErrNotFound].
 type RemovedError struct {
 	Case   workitem.CaseID
@@ -133,6 +141,9 @@ func (e *RemovedError) Unwrap() error { return ErrNotFound }
 func OrRemoved(ctx context.Context, r Reader, id workitem.CaseID, err error) error {
 	if !errors.Is(err, ErrNotFound) || id.IsZero() {
 		return err
+	}
+	if removed, failed := isRemoved(ctx, r.DB(), id); failed != nil || !removed {
+		return cmp.Or(failed, err)
 	}
 	for row, failed := range removals.All(ctx, r.DB()) {
 		switch {

@@ -145,6 +145,7 @@ type examination struct {
 	Search
 	limits map[string]store.LimitValue
 	queues map[string]store.QueueValue
+	takes  map[string]store.TakesValue
 	hours  map[string]workflow.Hours
 	batch  map[string]map[string]workflow.Batching
 	named  map[string][]string // the fingerprints of the definitions of each name
@@ -183,6 +184,9 @@ func (x *examination) readControls(ctx context.Context, r store.Reader) error {
 	settings, err := r.Settings(ctx)
 	if err == nil {
 		x.limits, x.queues, err = store.ReadControls(settings)
+	}
+	if err == nil {
+		x.takes, err = store.ReadTakes(settings)
 	}
 	if err == nil {
 		x.hours, x.batch, err = readConditions(ctx, r)
@@ -243,7 +247,7 @@ func (x *examination) look(ctx context.Context, r store.Finder, roots []workitem
 
 // lookAt examines the cases of one tree.
 func (x *examination) lookAt(ctx context.Context, r store.Finder, tree *state.Tree) ([]StrandedCase, error) {
-	in := Input{Here: x.Here, Tree: tree, Case: tree.Root, Now: x.Now, Paused: x.queues, Hours: x.hours, Batches: x.batch, Named: x.named}
+	in := Input{Here: x.Here, Tree: tree, Case: tree.Root, Now: x.Now, Paused: x.queues, Hours: x.hours, Batches: x.batch, Named: x.named, Set: x.limits, Takes: x.takes}
 	l := &treeSearch{examination: x, tree: tree}
 	answer := Explain(in)
 	for i := range answer.Waits {

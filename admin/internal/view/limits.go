@@ -93,8 +93,9 @@ const askLimits = time.Second
 type limitsKey struct{}
 
 type limitsAnswer struct {
-	all []workflow.LimitInfo
-	err error
+	all    []workflow.LimitInfo
+	queues []workflow.QueueInfo // only for the doctor of a process without an engine
+	err    error
 }
 
 // withLimits asks the program that runs the functions for their limits, before the page looks at the database: the answer takes the
@@ -104,10 +105,15 @@ func (s *Site) withLimits(h http.HandlerFunc) http.HandlerFunc {
 		ctx, cancel := context.WithTimeout(r.Context(), askLimits)
 		defer cancel()
 		result, err := s.Backend.Do(ctx, workflow.Limits())
-		if ctx.Err() != nil {
-			err = errors.Join(err, store.ErrUnavailable)
+		known := limitsAnswer{all: result.Limits}
+		if _, own := s.Backend.(source.Inspector); err == nil && !own && r.URL.Path == "/doctor" {
+			result, err = s.Backend.Do(ctx, workflow.Queues())
+			known.queues = result.Queues
 		}
-		h(w, r.WithContext(context.WithValue(r.Context(), limitsKey{}, limitsAnswer{result.Limits, err})))
+		if known.err = err; ctx.Err() != nil {
+			known.err = errors.Join(err, store.ErrUnavailable)
+		}
+		h(w, r.WithContext(context.WithValue(r.Context(), limitsKey{}, known)))
 	}
 }
 

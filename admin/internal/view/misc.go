@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/tasq-dev/tasq/admin/internal/query"
-	"github.com/tasq-dev/tasq/admin/internal/source"
 	"github.com/tasq-dev/tasq/engine/why"
 	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/internal/record"
@@ -135,8 +134,7 @@ func (s *Site) groupData(r *Request, g *group, i, most int, within url.Values) (
 
 // doctor is the page of the state of the database and the engine.
 func (s *Site) doctor(r *Request) (*Page, error) {
-	overdue, err := r.R.Jobs(r, store.JobFilter{States: []state.JobState{state.JobPending, state.JobWaiting}, Due: r.Now.Add(-10 * time.Second),
-		Page: store.Page{Limit: pageSize}})
+	overdue, err := s.overdue(r)
 	if err != nil {
 		return nil, err
 	}
@@ -166,7 +164,10 @@ func (s *Site) doctor(r *Request) (*Page, error) {
 	if err := s.definitions(r, add); err != nil {
 		return nil, err
 	}
-	s.ownWork(add)
+	s.ownWork(r, add)
+	if err := s.limitsInUse(r, add); err != nil {
+		return nil, err
+	}
 	stranded, err := s.stranded(r)
 	if err != nil {
 		return nil, err
@@ -238,21 +239,6 @@ func (s *Site) definitions(r *Request, add func(name, word, found string)) error
 		add(name, "bad", counted(int(u.Cases), "live case")+" of a definition that "+lacks+"; "+do)
 	}
 	return nil
-}
-
-// ownWork lists late work of the engine itself. A read-only database has no such information.
-func (s *Site) ownWork(add func(name, word, found string)) {
-	b, ok := s.Backend.(source.Inspector)
-	if !ok {
-		return
-	}
-	for _, o := range b.Overdue() {
-		name := "queue " + queueName(o.Queue)
-		if o.Timers {
-			name = "timers"
-		}
-		add(name, "warn", fmt.Sprintf("%d due and not begun, the first since %s", o.Due, printable.Time(o.Oldest)))
-	}
 }
 
 // audit is the page of who did what, newest first: the journal without the engine's own commands.

@@ -99,7 +99,9 @@ func (s *Site) Routes() map[string]http.HandlerFunc {
 	for pattern, b := range builds {
 		routes["GET "+pattern] = s.page(b)
 	}
-	routes["GET /limits"] = s.withLimits(routes["GET /limits"])
+	for _, pattern := range []string{"GET /limits", "GET /doctor"} {
+		routes[pattern] = s.withLimits(routes[pattern])
+	}
 	for pattern, h := range posts {
 		routes["POST "+pattern] = func(w http.ResponseWriter, r *http.Request) { h(s, w, r) }
 	}

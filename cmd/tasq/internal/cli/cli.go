@@ -82,8 +82,22 @@ func Main(ctx context.Context, args []string, s Streams, reg Registry) int {
 // complain prints an error. An error without a text was printed before, and only has a code.
 func (a *app) complain(err error) {
 	if text := err.Error(); text != "" {
-		fmt.Fprintln(a.Err, "tasq: "+printable.Lines(text))
+		fmt.Fprintln(a.Err, "tasq: "+printable.Lines(shortened(text)))
 	}
+}
+
+// maxWord is the length of a word of an error, in bytes, from which it is shortened. No path is that long in practice.
+const maxWord = 300
+
+// shortened shortens the words of an error that are too long to read, such as an argument that is a whole file.
+func shortened(text string) string {
+	words := strings.Split(text, " ") // the lines of a text stay
+	for i, w := range words {
+		if len(w) > maxWord {
+			words[i] = printable.Brief([]byte(w), maxWord/2)
+		}
+	}
+	return strings.Join(words, " ")
 }
 
 func terminal(w io.Writer) bool {

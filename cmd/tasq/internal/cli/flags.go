@@ -109,10 +109,16 @@ func wanted(invalid *pflag.InvalidValueError) error {
 		return errors.New("the number is too large")
 	case kind == "int", kind == "int64":
 		return errors.New("write a whole number")
+	case kind == "float64" && errors.Is(err, strconv.ErrRange):
+		return errors.New("the number is too large")
+	case kind == "float64":
+		return errors.New("write a number, such as 1.5")
 	case kind == "bool":
 		return errors.New("write true or false, or the flag alone for true")
 	case kind == "duration":
 		return errors.New("write it as 500ms, 10s or 5m")
+	case kind == "durationSlice":
+		return errors.New("write the waits with commas between them: 10s,1m,5m")
 	}
 	return err
 }

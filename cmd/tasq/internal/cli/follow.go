@@ -27,11 +27,11 @@ func checkWatched(cmd *cobra.Command, on bool, others ...string) error {
 	return nil
 }
 
-// follow calls look at the beginning and after new entries of the journal, until the context ends. No entry up to the position that it
-// gets can appear later.
-func (a *app) follow(ctx context.Context, look func(ctx context.Context, r store.Reader, settled int64) error) error {
+// follow calls look at the beginning, after new entries of the journal, and after refresh without one unless that is 0, until the context
+// ends. No entry up to the position that it gets can appear later.
+func (a *app) follow(ctx context.Context, refresh time.Duration, look func(ctx context.Context, r store.Reader, settled int64) error) error {
 	err := a.withStore(ctx, func(s store.Store) error {
-		for seq, err := range moves(ctx, s, retry.SystemClock, 0) {
+		for seq, err := range moves(ctx, s, retry.SystemClock, refresh) {
 			if err == nil {
 				err = s.View(ctx, func(r store.Reader) error { return look(ctx, r, seq) })
 			}
@@ -50,7 +50,7 @@ func (a *app) follow(ctx context.Context, look func(ctx context.Context, r store
 // watchHistory prints the history of a case, and what is added to it.
 func (a *app) watchHistory(ctx context.Context, word string, p past) error {
 	begun := false
-	return a.follow(ctx, func(ctx context.Context, r store.Reader, _ int64) error {
+	return a.follow(ctx, 0, func(ctx context.Context, r store.Reader, _ int64) error {
 		c, err := caseByWord(ctx, r, word)
 		if err != nil {
 			return err
@@ -66,23 +66,30 @@ func (a *app) watchHistory(ctx context.Context, word string, p past) error {
 	})
 }
 
-// watchActs prints the newest commands that the filter selects, as many as its limit, and those that follow, oldest first.
+// maxBehind is how much earlier than the present the time of a removal may be when the removal is committed.
+const maxBehind = time.Minute
+
+// watchActs prints the newest commands that the filter selects, as many as its limit, and those that follow, oldest first. The removal of a
+// case has no entry in the journal, so removals are looked for at each check.
 func (a *app) watchActs(ctx context.Context, f store.JournalFilter, root string) error {
 	t, begun, since := a.acts(), false, time.Time{}
 	f.Settled = true
-	return a.follow(ctx, func(ctx context.Context, r store.Reader, settled int64) error {
-		if settled == 0 {
-			return nil // the journal is empty, and 0 would be no bound
+	return a.follow(ctx, watchPause, func(ctx context.Context, r store.Reader, settled int64) error {
+		if !begun {
+			if settled == 0 && root != "" {
+				return nil // there is no case yet
+			}
+			if err := a.ofRoot(ctx, r, root, &f); err != nil {
+				return err
+			}
 		}
-		if begun {
-			f.Limit = 0
-		} else if err := a.ofRoot(ctx, r, root, &f); err != nil {
-			return err
-		}
-		f.Until = settled
-		found, err := newestActs(ctx, r, f)
-		if err != nil {
-			return err
+		var found []*store.Entry
+		if settled > f.After { // of an empty journal it is 0, which would be no bound
+			var err error
+			f.Until = settled
+			if found, err = newestActs(ctx, r, f); err != nil {
+				return err
+			}
 		}
 		if !begun && f.Limit > 0 && len(found) == f.Limit {
 			since = found[len(found)-1].At
@@ -94,6 +101,9 @@ func (a *app) watchActs(ctx context.Context, f store.JournalFilter, root string)
 		if len(gone) > 0 {
 			since = gone[len(gone)-1].At.Add(time.Microsecond)
 		}
+		if old := now().Add(-maxBehind); since.Before(old) {
+			since = old // those before it have been printed, or are not selected
+		}
 		slices.Reverse(gone)
 		found = append(found, gone...)
 		slices.SortStableFunc(found, func(a, b *store.Entry) int { return b.At.Compare(a.At) })
@@ -103,7 +113,7 @@ func (a *app) watchActs(ctx context.Context, f store.JournalFilter, root string)
 				return err
 			}
 		}
-		begun, f.After = true, settled
+		begun, f.Limit, f.After = true, 0, max(f.After, settled)
 		return t.flush()
 	})
 }

@@ -79,7 +79,7 @@ func (o *owning) prepare(ctx context.Context, q *asking) (err error) {
 			return err
 		}
 		on, err := caseOf(ctx, r, q.command)
-		if err != nil {
+		if err != nil || q.command.Kind == workflow.KindRemove { // nothing is called for a case that has ended
 			return err
 		}
 		return o.gather(known.defs, o.a.withBulk(o.a.withSchedules(code, q.command), on), on)

@@ -1,0 +1,95 @@
+package view
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/tasq-dev/tasq/admin/internal/source"
+	"github.com/tasq-dev/tasq/engine/why"
+	"github.com/tasq-dev/tasq/internal/printable"
+	"github.com/tasq-dev/tasq/limit"
+	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workflow"
+)
+
+// This file has the checks of the doctor about what runs: late work, and the limits of functions.
+
+// overdue lists late jobs, without those that wait as their definition says.
+func (s *Site) overdue(r *Request) ([]*state.Job, error) {
+	jobs, err := r.R.Jobs(r, store.JobFilter{States: []state.JobState{state.JobPending, state.JobWaiting}, Due: r.Now.Add(-10 * time.Second),
+		Page: store.Page{Limit: pageSize}})
+	if err != nil {
+		return nil, err
+	}
+	waits, err := why.NotLate(r, r.R, jobs, r.Now)
+	return slices.DeleteFunc(jobs, func(j *state.Job) bool { return waits[j.ID] }), err
+}
+
+// ownWork lists late work as the program that runs the functions knows it.
+func (s *Site) ownWork(r *Request, add func(name, word, found string)) {
+	late := func(name string, n int, oldest time.Time, more string) {
+		add(name, "warn", fmt.Sprintf("%d due and not begun, the first since %s%s", n, printable.Time(oldest), more))
+	}
+	if b, ok := s.Backend.(source.Inspector); ok {
+		for _, o := range b.Overdue() {
+			name := "queue " + queueName(o.Queue)
+			if o.Timers {
+				name = "timers"
+			}
+			late(name, o.Due, o.Oldest, "")
+		}
+		return
+	}
+	known, _ := r.Context.Value(limitsKey{}).(limitsAnswer)
+	for _, q := range known.queues {
+		more := fmt.Sprintf("; %d of %s run", q.Running, counted(q.Workers, "worker"))
+		if q.Paused {
+			more = "; it is paused"
+		}
+		if q.Waiting > 0 {
+			late("queue "+queueName(q.Queue), q.Waiting, q.Oldest, more)
+		}
+	}
+}
+
+// limitsInUse lists the limits of functions for which work waits.
+func (s *Site) limitsInUse(r *Request, add func(name, word, found string)) error {
+	known, _ := r.Context.Value(limitsKey{}).(limitsAnswer)
+	if errors.Is(known.err, store.ErrReadOnly) || errors.Is(known.err, store.ErrUnavailable) {
+		add("limits", "pending", "not known: only the program that runs the functions knows their usage; start it, and tasq serve with --act")
+		return nil
+	}
+	if known.err != nil || len(known.all) == 0 {
+		return known.err
+	}
+	all, err := why.ReadLimits(r, r.R, known.all)
+	if err != nil {
+		return err
+	}
+	waits := false
+	for i := range all {
+		if l := &all[i]; l.Waiting > 0 {
+			waits = true
+			add("limit "+l.Limit.Name, "warn", waitingFor(l))
+		}
+	}
+	if !waits {
+		add("limits", "good", "no work waits for one")
+	}
+	return nil
+}
+
+// waitingFor says how many jobs wait for a limit, what is in use of it, and when there is more.
+func waitingFor(l *workflow.LimitInfo) string {
+	text := counted(l.Waiting, "job") + " in line"
+	switch {
+	case l.Limit.N == 0:
+		return text + "; it is set to 0"
+	case l.Limit.Algorithm != limit.CircuitBreaker && l.Keys <= 1:
+		text += fmt.Sprintf("; %d of %d in use", l.Used, l.Limit.N)
+	}
+	return text + "; free " + l.NextFree()
+}
