@@ -350,3 +350,29 @@ func TestWhatWaitsForNoTimeSaysSo(t *testing.T) {
 	require.NotContains(t, page, "9999")
 	require.Contains(t, page, "the case goes on when a command gives it a time")
 }
+
+// The forms on a schedule say what they would start, and so does the API; nothing starts by that.
+func TestWhatAFormOnAScheduleWouldStart(t *testing.T) {
+	o := newPlant(t)
+	h := o.handler(admin.Config{Access: as("eve")})
+	form := func(kind string) string {
+		return plainText(get(h, "/act?kind=schedule-"+kind+"&schedule=a%2Fb+100%25").Body.String())
+	}
+	require.Contains(t, form("run"), "a run of mail starts now")
+	require.Contains(t, form("pause"), "no run starts from now on, also the tick of 20")
+	require.Contains(t, form("remove"), "is dropped, and 0 ticks that wait")
+	require.Contains(t, form("resume"), "it is not paused")
+	newest, err := store.Newest(t.Context(), o, store.JournalFilter{})
+	require.NoError(t, err)
+	w := submit(t, h, "/act?kind=schedule-backfill&schedule=a%2Fb+100%25", "from", "2029-12-29", "to", "2029-12-31T23:00", "check", "1")
+	require.Equal(t, http.StatusOK, w.Code, w.Body)
+	require.Contains(t, plainText(w.Body.String()), "3 runs of mail, one after the other, but for ticks that have a run: 2029-12-29 08:00:00 CET, ")
+	w = submit(t, h, "/act?kind=schedule-backfill&schedule=a%2Fb+100%25", "from", "yesterday", "to", "2029-12-31", "check", "1")
+	require.Equal(t, http.StatusBadRequest, w.Code)
+	w = commandTo(h, "/api/v1/schedules/a%2Fb%20100%25", `{"do":"backfill","from":"2029-12-29T00:00:00Z","to":"2029-12-31T23:00:00Z","dryRun":true}`)
+	require.Equal(t, http.StatusOK, w.Code, w.Body)
+	require.Contains(t, w.Body.String(), `"starts":["3 runs of mail, one after the other`)
+	after, err := store.Newest(t.Context(), o, store.JournalFilter{})
+	require.NoError(t, err)
+	require.Equal(t, newest, after)
+}

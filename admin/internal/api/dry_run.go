@@ -26,7 +26,8 @@ type commandBody struct {
 type preview struct {
 	Result   workflow.Result `json:"result"` // its ids are not those that the command would assign
 	Cases    []previewCase   `json:"cases"`
-	Settings []string        `json:"settings"` // of limits, queues and workflows
+	Settings []string        `json:"settings"`         // of limits, queues and workflows
+	Starts   []string        `json:"starts,omitempty"` // what a command on a schedule would start, in words
 }
 
 // previewCase is what would change in a root case and its child cases.
@@ -59,7 +60,7 @@ func withoutDryRun(body []byte) (command []byte, dry bool, err error) {
 }
 
 // dryRun answers what a command would do. Only the program that owns the database can say that.
-func (a *API) dryRun(w http.ResponseWriter, r *http.Request, c workflow.Command) {
+func (a *API) dryRun(w http.ResponseWriter, r *http.Request, c workflow.Command, starts ...string) {
 	b, ok := a.Backend.(source.Previewer)
 	if !ok {
 		Problem(w, fmt.Errorf("a command is tried by the program that owns the database: use its API: %w", store.ErrReadOnly))
@@ -71,7 +72,7 @@ func (a *API) dryRun(w http.ResponseWriter, r *http.Request, c workflow.Command)
 		return
 	}
 	m := a.mask(r)
-	out := preview{Result: would.Result, Cases: []previewCase{}, Settings: []string{}}
+	out := preview{Result: would.Result, Cases: []previewCase{}, Settings: []string{}, Starts: starts}
 	for _, t := range would.Trees {
 		s := describe.New(t.Tree, t.Tree.Root)
 		s.AddTree(t.Tree)

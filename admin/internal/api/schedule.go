@@ -139,7 +139,16 @@ func (a *API) onSchedule(w http.ResponseWriter, r *http.Request) {
 			Problem(w, err)
 			return
 		}
-		a.dryRun(w, r, command)
+		var starts []string
+		i, err := schedules.Find(r.Context(), a.Backend, name)
+		if err == nil {
+			starts, err = i.Would(c.Do, c.From, c.To, a.Backend.Now())
+		}
+		if err != nil {
+			Problem(w, err)
+			return
+		}
+		a.dryRun(w, r, command, starts...)
 		return
 	}
 	if err := source.OnSchedule(r.Context(), a.Backend, name, c.Do, c.From, c.To, scheduleOptions(r, c.Reason)...); err != nil {

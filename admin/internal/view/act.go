@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/tasq-dev/tasq/admin/internal/access"
 	"github.com/tasq-dev/tasq/admin/internal/api"
@@ -224,8 +225,10 @@ func (s *Site) showForm(w http.ResponseWriter, r *http.Request, status int, prob
 		return
 	}
 	_, previews := s.Backend.(source.Previewer)
-	p.Checks, p.Preview = a.checks && previews, preview
-	if problem == nil && a.shows {
+	p.Checks, p.Preview = a.checks && (previews || a.schedule != ""), preview
+	if problem == nil && a.shows && a.schedule != "" {
+		p.Preview, _ = s.scheduleWould(r, &a, id, time.Time{}, time.Time{}) // of a schedule that is gone the command itself says so
+	} else if problem == nil && a.shows {
 		if c, err := a.command(url.Values{a.target: {id}}, ""); err == nil {
 			p.Preview = s.shownPreview(r, c)
 		}

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -158,6 +159,13 @@ func (s *Site) onSchedule(w http.ResponseWriter, r *http.Request, a *action) {
 			to, err = timeOf(r.Form, "to")
 		}
 	}
+	if err == nil && r.Form.Has("check") {
+		var would []string
+		if would, err = s.scheduleWould(r, a, name, from, to); err == nil {
+			s.showForm(w, r, http.StatusOK, nil, would...)
+			return
+		}
+	}
 	if err == nil {
 		err = source.OnSchedule(r.Context(), s.Backend, name, a.schedule, from, to, opts...)
 	}
@@ -170,6 +178,20 @@ func (s *Site) onSchedule(w http.ResponseWriter, r *http.Request, a *action) {
 		next = "/schedules"
 	}
 	http.Redirect(w, r, s.Link(next, "done", r.Form.Get("kind")), http.StatusSeeOther)
+}
+
+// scheduleWould says what a command on a schedule would start.
+func (s *Site) scheduleWould(r *http.Request, a *action, name string, from, to time.Time) (words []string, err error) {
+	err = s.bounded(r, func(ctx context.Context) error {
+		return s.Backend.View(ctx, func(v store.Reader) error {
+			i, err := schedules.Find(ctx, store.ViewerOf(v), name)
+			if err == nil {
+				words, err = i.Would(a.schedule, from, to, s.Backend.Now())
+			}
+			return err
+		})
+	})
+	return words, err
 }
 
 // timeOf parses a time in a form; without a time zone it is UTC.

@@ -46,6 +46,8 @@ func TestDryRunsOfSettingsAndSchedules(t *testing.T) {
 		{[]string{"workflow", "resume", "digest"}, "the command would change nothing"},
 		{[]string{"schedule", "pause", "morning"}, "of " + schedules.Name + ":"},
 		{[]string{"schedule", "run", "morning"}, "of " + schedules.Name + ":"},
+		{[]string{"schedule", "run", "morning"}, "schedule morning: a run of digest starts now\n"},
+		{[]string{"schedule", "backfill", "morning", "--from", "2026-11-01T00:00:00Z", "--to", "2026-11-03T00:00:00Z"}, "schedule morning: 2 runs of digest, "},
 		{[]string{"schedule", "remove", "morning"}, "of " + schedules.Name + ":"},
 		{[]string{"schedule", "add", "poll", "digest", "--every", "5m", "--data", `"x"`}, "of " + schedules.Name + ":"},
 	} {

@@ -65,11 +65,39 @@ func (a *app) scheduleCommand(word, short, long string, period func() (from, to 
 				return err
 			}
 		}
+		if q.dryRun {
+			if err := a.scheduleWould(ctx, args[0], word, from, to); err != nil {
+				return err
+			}
+		}
 		return a.onSchedule(ctx, q, args[0], func(ctx context.Context, v store.Viewer, opts ...workflow.Option) (workflow.Command, error) {
 			return schedules.CommandFor(ctx, v, args[0], word, from, to, opts...)
 		})
 	})
 	return cmd
+}
+
+// scheduleWould says what a command on a schedule would start.
+func (a *app) scheduleWould(ctx context.Context, name, word string, from, to time.Time) error {
+	return a.view(ctx, func(r store.Reader) error {
+		i, err := schedules.Find(ctx, store.ViewerOf(r), name)
+		if errors.Is(err, store.ErrNotFound) {
+			return nil // the command says so
+		}
+		if err != nil {
+			return err
+		}
+		words, err := i.Would(word, from, to, now())
+		if err != nil {
+			return err
+		}
+		for _, line := range words {
+			if err := a.say("schedule %s: %s", name, line); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 func (a *app) scheduleAdd() *cobra.Command {
