@@ -7,6 +7,8 @@ import (
 	"io"
 	"io/fs"
 	"net"
+	"slices"
+	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -111,8 +113,12 @@ func (db database) explain(err error) error {
 		return err
 	default:
 		switch c[:2] {
-		case "08", "53", "57", "58", "XX", "28", "3D": // connection, resources, shutdown, disk, authentication
-			return db.at("%w: %w", store.ErrUnavailable, err)
+		case "3D":
+			return db.at("%w: create the database, or name another one: %w", store.ErrUnavailable, inLine(err))
+		case "28":
+			return db.at("%w: the server does not let this role in; name another one, or its password: %w", store.ErrUnavailable, inLine(err))
+		case "08", "53", "57", "58", "XX": // connection, resources, shutdown, disk
+			return db.at("%w: %w", store.ErrUnavailable, inLine(err))
 		}
 		return err
 	}
@@ -120,7 +126,7 @@ func (db database) explain(err error) error {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded) && !isNetwork(err):
 		return err
 	case isNetwork(err):
-		return db.at("%w: the connection failed: %w", store.ErrUnavailable, err)
+		return db.at("%w: the connection failed: %w", store.ErrUnavailable, inLine(err))
 	case errors.Is(err, store.ErrCorrupt) && !errors.Is(err, sqlkit.ErrChanged):
 		return db.at("restore a backup: %w", err)
 	case errors.Is(err, store.ErrCorrupt), errors.Is(err, store.ErrNewer):
@@ -139,3 +145,35 @@ func isNetwork(err error) bool {
 	return errors.As(err, &connect) || errors.As(err, &network) || pgconn.Timeout(err) || errors.Is(err, io.EOF) ||
 		errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) || errors.Is(err, pgconn.ErrConnClosed)
 }
+
+// lined is an error whose text is one line.
+type lined struct {
+	text string
+	err  error
+}
+
+func (l *lined) Error() string { return l.text }
+func (l *lined) Unwrap() error { return l.err }
+
+// inLine returns the error of a connection in one line. The driver has a line for each address, and one for the attempt with and one for that
+// without TLS, which often say the same.
+func inLine(err error) error {
+	var connect *pgconn.ConnectError
+	head, rest, several := strings.Cut(err.Error(), "\n")
+	if !errors.As(err, &connect) || !several {
+		return err
+	}
+	var reasons []string
+	for line := range strings.SplitSeq(rest, "\n") {
+		if line = strings.TrimSpace(line); line != "" && !slices.Contains(reasons, line) {
+			reasons = append(reasons, line)
+		}
+	}
+	if answered := slices.DeleteFunc(slices.Clone(reasons), func(line string) bool { return strings.Contains(line, noTLS) }); len(answered) > 0 {
+		reasons = answered
+	}
+	return &lined{head + " " + strings.Join(reasons, "; "), err}
+}
+
+// noTLS is what the driver says of a server without TLS, before it tries without.
+const noTLS = "tls error: server refused TLS connection"
