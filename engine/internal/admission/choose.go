@@ -94,6 +94,24 @@ func (g *Gate[T]) chooseKey(t *Ticket[T], i int, held []holding[T], full func(l 
 	return wait
 }
 
+// advanceOthers advances the lines of a ticket that was made ready and was admitted by other keys of its pools: one of
+// these lines may have made it ready, and its room is free for the next.
+//
+//	key a has room   ──▶ X, of a or b, is ready; Z waits behind it in a
+//	key b has room   ──▶ Y is ready
+//	X enters, gets b ──▶ the room of a is for Z
+//	Y enters         ──▶ waits in b
+func (g *Gate[T]) advanceOthers(t *Ticket[T], now int64) {
+	if !slices.ContainsFunc(t.Takes, func(take workitem.Take) bool { return len(take.Any) > 0 }) {
+		return
+	}
+	g.eachLine(t, func(l *line[T]) {
+		if !slices.ContainsFunc(t.held, func(h holding[T]) bool { return h.line == l }) && len(l.list) > 0 {
+			g.advance(l, now)
+		}
+	})
+}
+
 // amountBefore returns how much earlier takes of the ticket need of a line: if the function and its step both take 1 of
 // a line, the line must have room for 2.
 func (t *Ticket[T]) amountBefore(held []holding[T], l *line[T]) (n int64) {

@@ -94,6 +94,35 @@ func TestTicketAdmittedByAnotherKeyBlocksNoLine(t *testing.T) {
 	require.Contains(t, w.begun, 4)
 }
 
+// Two keys get room at once, and the first ticket, of a pool, takes one of them. The room of the other is for the next
+// ticket there, whichever of the two the pool takes.
+func TestRoomOfAKeyThatAPoolDoesNotTakeIsUsed(t *testing.T) {
+	taken := make(map[string]bool)
+	for turns := range 2 {
+		w := newWorld(t, limit.Resource("slots", 1))
+		of := func(any ...string) workitem.Take { return workitem.Take{Limit: "slots", Any: any, N: 1} }
+		for n := range turns {
+			w.enter(n, of("c", "d"))
+		}
+		w.enter(2, of("a"))
+		w.enter(3, of("b"))
+		w.enter(4, of("a", "b"))
+		w.enter(5, of("a"))
+		w.enter(6, of("b"))
+		w.mu.Lock()
+		for n := 2; n <= 3; n++ {
+			w.gate.Release(w.ticket[n], false)
+			w.ended[n] = true
+		}
+		w.mu.Unlock()
+		w.turn()
+		require.Contains(t, w.begun, 4)
+		require.Len(t, w.begun, turns+4, "the pool, and the first of the other key")
+		taken[w.keys[4]] = true
+	}
+	require.Len(t, taken, 2, "the pool takes each key in one of the two runs")
+}
+
 // However the pools overlap, releases make no more ready than there is room for, and each waiting ticket is admitted in the end.
 func TestRandomPools(t *testing.T) {
 	for seed := range 100 {

@@ -137,7 +137,7 @@ func (g *Gate[T]) now() int64 { return epoch + int64(g.o.Clock.Now().Sub(g.start
 // An earlier ticket that waits is not overtaken, even if this one would fit: a ticket that needs much would otherwise
 // wait as long as smaller ones come.
 func (g *Gate[T]) Enter(t *Ticket[T]) bool {
-	now, reserved, passes := g.now(), g.unreserve(t), t.passes
+	now, reserved, passes, ready := g.now(), g.unreserve(t), t.passes, t.ready
 	t.ready, t.passes = false, nil
 	held, wait := g.choose(t, func(l *line[T], n int64) bool {
 		return l != passes && l.hasEarlier(g, t) || l.wait(now, n+l.reservedBefore(t)) > 0
@@ -154,6 +154,9 @@ func (g *Gate[T]) Enter(t *Ticket[T]) bool {
 	g.take(t, held, now)
 	for i := range reserved {
 		g.advance(reserved[i].line, now)
+	}
+	if ready {
+		g.advanceOthers(t, now)
 	}
 	return true
 }
