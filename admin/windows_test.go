@@ -16,6 +16,7 @@ import (
 	"github.com/tasq-dev/tasq/engine/enginetest"
 	"github.com/tasq-dev/tasq/internal/testsize"
 	"github.com/tasq-dev/tasq/retry"
+	"github.com/tasq-dev/tasq/store/state"
 )
 
 // tab opens another tab of the same browser, with its cookies, storage and connections.
@@ -54,6 +55,28 @@ func TestManyWindowsOfOneBrowser(t *testing.T) {
 	b.until(livetext + ` === "live"`)
 	tabs[5].until(livetext + ` !== "live"`)
 	b.quiet("the first window")
+}
+
+// What is typed into a form is there after a reload, only in that form, and is forgotten once the form is sent.
+func TestADraftOfAFormSurvivesAReload(t *testing.T) {
+	b := newBrowser(t)
+	o := newOffice(t, "text")
+	base := o.serve(t)
+	form, reason := base+"/act?kind=cancel&case="+o.order.String(), `document.querySelector("form[data-draft] [name=reason]")`
+	b.visit(form)
+	require.True(t, eval[bool](b, `(d => { if (d) d.open = true; `+reason+`.focus(); return document.activeElement === `+reason+` })(`+reason+`.closest("details"))`))
+	b.press("ordered twice")
+	require.Equal(t, "ordered twice", eval[string](b, reason+".value"))
+	b.visit(base + "/act?kind=cancel&case=" + o.claim.String())
+	require.Empty(t, eval[string](b, reason+".value"), "of another case")
+	b.visit(form)
+	b.until(reason + `.value === "ordered twice"`)
+	require.True(t, eval[bool](b, reason+`.form.requestSubmit() === undefined`))
+	b.until(`location.pathname.includes("/cases/") && !Object.keys(localStorage).some(k => k.startsWith("tasq-draft-"))`)
+	c, err := o.Case(t.Context(), o.order)
+	require.NoError(t, err)
+	require.Equal(t, state.CaseCanceled, c.State)
+	b.quiet("a form")
 }
 
 // A server that restarts: the page says that it is not live, recovers by itself, and shows what happened meanwhile. A browser repeats a

@@ -45,7 +45,7 @@ func write(v any) ([]byte, error) {
 	if len(data) > MaxSize {
 		return data, tooLarge(fmt.Sprintf("a %T", v), len(data))
 	}
-	if t := reflect.TypeOf(v); t != nil && mayBeOdd(t) {
+	if t := reflect.TypeOf(v); t != nil && mayLackForm(t) {
 		if err := checkForm(t, data); err != nil {
 			return nil, err
 		}

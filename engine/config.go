@@ -127,7 +127,7 @@ func (cfg Config) checkNumbers() error {
 		{"Aging", cfg.Aging, 0, "more than 0, or 0 for no aging"},
 	} {
 		if d.value < d.least {
-			return fmt.Errorf("Config.%s is %v: give %s", d.field, d.value, d.instead)
+			return fmt.Errorf("engine.Config.%s is %v: give %s", d.field, d.value, d.instead)
 		}
 	}
 	for _, n := range []struct {
@@ -140,11 +140,11 @@ func (cfg Config) checkNumbers() error {
 		{"MaxPayload", cfg.MaxPayload, fmt.Sprintf("1 or more bytes, or 0 for %d", DefaultMaxPayload)},
 	} {
 		if n.value < 0 {
-			return fmt.Errorf("Config.%s is %d: give %s", n.field, n.value, n.instead)
+			return fmt.Errorf("engine.Config.%s is %d: give %s", n.field, n.value, n.instead)
 		}
 	}
 	if cfg.MaxPayload > domain.MaxSize {
-		return fmt.Errorf("Config.MaxPayload is %d bytes, and no payload has more than %d (domain.MaxSize): give that or less, "+
+		return fmt.Errorf("engine.Config.MaxPayload is %d bytes, and no payload has more than %d (domain.MaxSize): give that or less, "+
 			"and keep what is larger elsewhere", cfg.MaxPayload, domain.MaxSize)
 	}
 	for queue, most := range cfg.MaxPending {

@@ -109,12 +109,12 @@ func ActsRoot(ctx context.Context, r Reader, id workitem.CaseID) (workitem.CaseI
 	return root, missing
 }
 
-// isRemoved reports whether an actor has removed a root case. The keys begin with the time, so all of them are compared; the database
-// does that, and reads no value.
-func isRemoved(ctx context.Context, db domain.DB, id workitem.CaseID) (bool, error) {
-	n, query := 0, "SELECT count(*) FROM "+domain.Table(db, "records")+" WHERE collection = $1 AND substr(key, $2) = $3"
-	err := db.QueryRowContext(ctx, query, removals.Name, len(removalKey(time.Time{}, ""))+1, id.String()).Scan(&n)
-	return n > 0, err
+// removalOf returns the key of the removal of a root case; "" if no actor has removed it. Keys begin with the time, so
+// all of them are compared; the database does that, and reads no value.
+func removalOf(ctx context.Context, db domain.DB, id workitem.CaseID) (key string, err error) {
+	query := "SELECT coalesce(max(key), '') FROM " + domain.Table(db, "records") + " WHERE collection = $1 AND substr(key, $2) = $3"
+	err = db.QueryRowContext(ctx, query, removals.Name, len(removalKey(time.Time{}, ""))+1, id.String()).Scan(&key)
+	return key, err
 }
 
 // RemovedError says that a root case does not exist any more, since an actor has removed it. It wraps [ErrNotFound].
@@ -142,16 +142,13 @@ func OrRemoved(ctx context.Context, r Reader, id workitem.CaseID, err error) err
 	if !errors.Is(err, ErrNotFound) || id.IsZero() {
 		return err
 	}
-	if removed, failed := isRemoved(ctx, r.DB(), id); failed != nil || !removed {
+	key, failed := removalOf(ctx, r.DB(), id)
+	if failed != nil || key == "" {
 		return cmp.Or(failed, err)
 	}
-	for row, failed := range removals.All(ctx, r.DB()) {
-		switch {
-		case failed != nil:
-			return failed
-		case row.Value.Case == id:
-			return &RemovedError{Case: id, At: row.Value.At, By: row.Value.By, Reason: row.Value.Reason}
-		}
+	gone, failed := removals.Get(ctx, r.DB(), key)
+	if failed != nil {
+		return failed
 	}
-	return err
+	return &RemovedError{Case: id, At: gone.At, By: gone.By, Reason: gone.Reason}
 }

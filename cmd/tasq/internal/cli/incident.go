@@ -156,10 +156,10 @@ func (q *asking) ofJob(ctx context.Context, r store.Finder) error {
 // countFirst prints how many targets are selected or, with all, acts on them. what is the noun for one.
 func (a *app) countFirst(ctx context.Context, q *asking, all bool, targets []string, what string) error {
 	switch {
-	case !all || q.dryRun:
-		return a.say("%s would be acted on; repeat the command with --all", printable.Plural(len(targets), what))
 	case len(targets) == 0:
 		return a.say("there is no %s that matches", what)
+	case !all || q.dryRun:
+		return a.say("%s would be acted on; repeat the command with --all", printable.Plural(len(targets), what))
 	}
 	return a.many(ctx, q, targets, what)
 }

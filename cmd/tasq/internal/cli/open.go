@@ -124,7 +124,8 @@ func (n names) check(workflow, task string) error {
 	return nil
 }
 
-// findCase returns a case by its id. The error has a hint if the id is that of something else.
+// findCase returns a case by its id. The error has a hint if the id is that of something else, and says who has removed
+// the case if somebody has.
 func findCase(ctx context.Context, r store.Finder, id workitem.CaseID) (*state.Case, error) {
 	found, err := r.Cases(ctx, store.CaseFilter{ID: id})
 	if err != nil || len(found) > 0 {
@@ -145,7 +146,18 @@ func findCase(ctx context.Context, r store.Finder, id workitem.CaseID) (*state.C
 	if len(jobs) > 0 {
 		return nil, exit(ExitNotFound, "%s is a job of case %s; give the id of the case", id, jobs[0].Case)
 	}
-	return nil, exit(ExitNotFound, "there is no case %s; tasq cases lists them", id)
+	missing := exit(ExitNotFound, "there is no case %s; tasq cases lists them", id)
+	whole, ok := r.(store.Reader)
+	if !ok {
+		return nil, missing
+	}
+	switch err := store.OrRemoved(ctx, whole, id, store.ErrNotFound); {
+	case errors.As(err, new(*store.RemovedError)):
+		return nil, &exitError{ExitNotFound, err}
+	case !errors.Is(err, store.ErrNotFound):
+		return nil, err
+	}
+	return nil, missing
 }
 
 // caseByWord is findCase for an id or a prefix of one.

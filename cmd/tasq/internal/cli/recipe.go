@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/tasq-dev/tasq/cmd/tasq/internal/demo"
+	"github.com/tasq-dev/tasq/engine/schedules"
 	"github.com/tasq-dev/tasq/internal/spelling"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/workflow"
@@ -59,6 +60,9 @@ func (a *app) orRecipe(name string) string {
 
 // unknownWorkflow returns the error for a name that no workflow in the database has.
 func (a *app) unknownWorkflow(name string, known []string) error {
+	if name == schedules.Name {
+		return exit(ExitRefused, "the program of this database has no schedules: give its engine the workflow of schedules.New")
+	}
 	return exit(ExitNotFound, "there is no workflow %q in the database; %s%s", name, spelling.Hint(name, known), a.orRecipe(name))
 }
 

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 )
 
 // JSON may be valid and have no certain meaning (RFC 8259, 4 and 6): an object that names a field twice, of which most readers drop one
@@ -26,15 +27,15 @@ var (
 	errTwice = errors.New("is there twice; send it once")
 )
 
-// oddError says what is wrong with JSON that is valid, and where.
-type oddError struct {
+// meaningError says what is wrong with JSON that is valid, and where.
+type meaningError struct {
 	err  error
 	path string // of the field or number, such as "items[2].name"; "" for the value itself
 	at   int    // in bytes, from zero
 }
 
 // Error names the place, and no value, as all of [InvalidError].
-func (e *oddError) Error() string {
+func (e *meaningError) Error() string {
 	switch e.err {
 	case errTwice:
 		return fmt.Sprintf("the field %q %s (byte %d)", tail(e.path, maxPath), e.err, e.at)
@@ -47,7 +48,7 @@ func (e *oddError) Error() string {
 	return fmt.Sprintf("%s, at byte %d", e.err, e.at)
 }
 
-func (e *oddError) Unwrap() error { return e.err }
+func (e *meaningError) Unwrap() error { return e.err }
 
 // CheckForm returns an error if data, which is JSON, has an object with the same field twice, is nested deeper than [MaxDepth], or holds a
 // number beyond the range of a float64. Names that differ only in small and capital letters are one name if they mean the same field of T.
@@ -76,7 +77,7 @@ func checkForm(t reflect.Type, data []byte) error {
 	if t != nil {
 		name = t.String()
 	}
-	return &InvalidError{Type: name, Err: &oddError{err: err, path: path, at: at}}
+	return &InvalidError{Type: name, Err: &meaningError{err: err, path: path, at: at}}
 }
 
 // scanner goes through JSON once. It takes it to be valid.
@@ -106,8 +107,8 @@ func (s *scanner) reset(folds bool) {
 	s.open, s.keys, s.folds, s.alike = s.open[:0], s.keys[:0], folds, false
 }
 
-// scan returns what is odd, and where it begins.
-func (s *scanner) scan(data []byte) (at int, odd error) {
+// scan returns which rule the data breaks, and where.
+func (s *scanner) scan(data []byte) (at int, broken error) {
 	for i := 0; i < len(data); {
 		switch c := data[i]; c {
 		case '"':
@@ -157,9 +158,15 @@ func (s *scanner) isTwice(l *level, key []byte) bool {
 		if string(k) == string(key) {
 			return true
 		}
-		s.alike = s.alike || s.folds && bytes.EqualFold(k, key)
+		s.alike = s.alike || s.folds && mayFold(k, key) && bytes.EqualFold(k, key)
 	}
 	return false
+}
+
+// mayFold reports whether two names can be alike but for small and capital letters, by their first letters: most are not,
+// and EqualFold takes longer.
+func mayFold(a, b []byte) bool {
+	return len(a) > 0 && len(b) > 0 && (a[0]|0x20 == b[0]|0x20 || a[0] >= utf8.RuneSelf || b[0] >= utf8.RuneSelf)
 }
 
 func (s *scanner) isOneOfMany(l *level, before [][]byte, key []byte) bool {
@@ -238,14 +245,14 @@ func isBeyond(number []byte) bool {
 
 var rawTypes sync.Map // reflect.Type to bool
 
-// mayBeOdd reports whether JSON of a value that was written may be odd: the value is of any depth, or some of it writes itself.
-func mayBeOdd(t reflect.Type) bool {
+// mayLackForm reports whether JSON of a value that was written may break the rules of CheckForm: the value is of any depth, or some of it writes itself.
+func mayLackForm(t reflect.Type) bool {
 	if known, ok := rawTypes.Load(t); ok {
 		return known.(bool)
 	}
-	odd := unbounded(t) || holdsWriter(t, make(map[reflect.Type]bool))
-	rawTypes.Store(t, odd)
-	return odd
+	may := unbounded(t) || holdsWriter(t, make(map[reflect.Type]bool))
+	rawTypes.Store(t, may)
+	return may
 }
 
 // holdsWriter looks for methods that write JSON in a type and in what it holds. seen are the types that need no other look.

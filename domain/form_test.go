@@ -18,13 +18,13 @@ import (
 func lists(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
 
 // Valid JSON of which readers make different things is refused wherever JSON comes in, with the place and without its values.
-func TestOddJSONIsRefused(t *testing.T) {
+func TestJSONWithoutACertainMeaningIsRefused(t *testing.T) {
 	many := make([]string, 40)
 	for i := range many {
 		many[i] = fmt.Sprintf(`"k%d":0`, i)
 	}
 	object := strings.Join(many, ",")
-	for odd, want := range map[string]string{
+	for text, want := range map[string]string{
 		`{"a":1,"a":2}`:                         `the field "a" is there twice; send it once (byte 7)`,
 		`{"a":1,"b":{"a":2,"a":"secret"}}`:      `the field "b.a" is there twice; send it once (byte 18)`,
 		`[{},{"x":[0,{"y":"\"","y":0}]}]`:       `the field "[1].x[1].y" is there twice; send it once (byte 22)`,
@@ -42,15 +42,15 @@ func TestOddJSONIsRefused(t *testing.T) {
 		refused := func(err error) {
 			t.Helper()
 			_, ok := errors.AsType[*domain.InvalidError](err)
-			require.True(t, ok, "%s: %v", odd, err)
+			require.True(t, ok, "%s: %v", text, err)
 			require.ErrorContains(t, err, want)
 			require.NotContains(t, err.Error(), "secret")
 		}
-		refused(domain.CheckJSON([]byte(odd)))
-		_, err := domain.Decode[json.RawMessage]([]byte(odd))
+		refused(domain.CheckJSON([]byte(text)))
+		_, err := domain.Decode[json.RawMessage]([]byte(text))
 		refused(err)
-		_, err = domain.Encode(struct{ R json.RawMessage }{json.RawMessage(odd)})
-		require.ErrorAs(t, err, new(*domain.InvalidError), odd)
+		_, err = domain.Encode(struct{ R json.RawMessage }{json.RawMessage(text)})
+		require.ErrorAs(t, err, new(*domain.InvalidError), text)
 	}
 	for _, fine := range []string{
 		`{"a":{"a":{"a":1}},"b":[{"a":1},{"a":2}]}`, `{"a":1,"A":2}`, `{"a":"a","b":"a,\"b\":"}`, `{"a":"\\","b":0}`, `{"":1,"a":{"":2}}`,
@@ -68,7 +68,7 @@ func TestAFieldInOtherLettersIsThereTwice(t *testing.T) {
 		Any   any            `json:"any"`
 		Map   map[string]int `json:"map"`
 	}
-	for odd, want := range map[string]string{
+	for text, want := range map[string]string{
 		`{"any":1,"Any":2}`:                                     `the field "any" is there twice; send it once (byte 14)`,
 		`{"sub":{"sub":{"größe":1,"GRÖSSE":2}}}`:                "", // an unknown field
 		`{"sub":{"sub":{"größe":1,"GRÖßE":2}}}`:                 `the field "sub.sub.größe" is there twice`,
@@ -76,14 +76,14 @@ func TestAFieldInOtherLettersIsThereTwice(t *testing.T) {
 		`{"map":{"a":1,"A":2},"any":{"a":1,"a":2}}`:             `the field "any.a" is there twice`,
 		`{"any":[{"a":1,"A":2}],"sub":{"SUB":null,"Sub":null}}`: `the field "sub.sub" is there twice`,
 	} {
-		_, err := domain.Decode[inner]([]byte(odd))
+		_, err := domain.Decode[inner]([]byte(text))
 		if want == "" {
 			if err != nil {
-				require.ErrorContains(t, err, "unknown field", odd)
+				require.ErrorContains(t, err, "unknown field", text)
 			}
 			continue
 		}
-		require.ErrorContains(t, err, want, odd)
+		require.ErrorContains(t, err, want, text)
 	}
 }
 
