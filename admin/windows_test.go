@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/require"
 
@@ -55,6 +56,26 @@ func TestManyWindowsOfOneBrowser(t *testing.T) {
 	b.until(livetext + ` === "live"`)
 	tabs[5].until(livetext + ` !== "live"`)
 	b.quiet("the first window")
+}
+
+// A page is printed in the light colors, whatever the browser shows, and without what only a screen needs.
+func TestAPageIsPrintedInLightColors(t *testing.T) {
+	b := newBrowser(t)
+	b.visit(newOffice(t, "text").serve(t) + "/cases")
+	look := func(media, theme string) string {
+		ctx, cancel := b.bound()
+		defer cancel()
+		_, err := chromedp.Call(ctx, emulation.SetEmulatedMedia,
+			emulation.SetEmulatedMediaParams{Media: media, Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}}})
+		require.NoError(t, err)
+		return eval[string](b, `getComputedStyle(document.body).color + " " + getComputedStyle(document.body).backgroundColor`)
+	}
+	light := look("screen", "light")
+	require.NotEqual(t, light, look("screen", "dark"))
+	require.Equal(t, light, look("print", "dark"))
+	require.Equal(t, "none", eval[string](b, `getComputedStyle(document.querySelector(".top")).display`))
+	require.True(t, eval[bool](b, `(document.documentElement.dataset.theme = "dark") === "dark"`), "chosen on the page")
+	require.Equal(t, light, look("print", "light"))
 }
 
 // What is typed into a form is there after a reload, only in that form, and is forgotten once the form is sent.
