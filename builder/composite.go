@@ -76,7 +76,8 @@ func (r *CompositeRef) member() (*draft, string) { return r.node().asMember() }
 
 // Composite declares a task whose work is done by child cases of one workflow.
 func Composite[C, CI any](b *Builder[C], name string, child *Workflow[CI], c Cases[CI]) *CompositeRef {
-	n := b.draft().declare(name, compositeNode, caller())
+	d := b.draft()
+	n := d.declare(name, compositeNode, caller())
 	n.join, n.split, n.route, n.worker = c.Join, c.Split, c.Route, true
 	n.task.Policy, n.task.Timers = c.Policy, c.Timers
 	n.task.Hooks = activities.TaskHooks{
@@ -87,17 +88,17 @@ func Composite[C, CI any](b *Builder[C], name string, child *Workflow[CI], c Cas
 	if child != nil {
 		of = append(of, child)
 	}
-	b.draft().children(n, of)
-	b.draft().inputs(n, c.Input.s, itemsOf(c.Items))
+	d.children(n, of)
+	d.inputs(n, c.Input.s, itemsOf(c.Items))
 	n.task.Cases, n.task.Inputs = casesOf(n.task.Inputs), nil
 	if child != nil && n.task.Cases == nil && child.Definition != nil && child.Accept != nil {
 		if _, err := child.Accept(nil); err != nil {
-			b.draft().at(n, MissingInput, "composite task %q has neither Input nor Items (a source made of nil is none), and workflow %q refuses a "+
+			d.at(n, MissingInput, "composite task %q has neither Input nor Items (a source made of nil is none), and workflow %q refuses a "+
 				"missing input: %s", name, child.Name, oneLine(err))
 		}
 	}
-	b.draft().checkTimers(n)
-	b.draft().checkPolicy(n)
+	d.checkTimers(n)
+	d.checkPolicy(n)
 	return &CompositeRef{n}
 }
 
@@ -122,20 +123,21 @@ func casesOf(in inputs) func(context.Context, *activities.Activation) ([]activit
 // Dynamic declares a composite task whose child cases are chosen when the task is enabled, among several
 // workflows.
 func (b *Builder[C]) Dynamic(name string, c Choice) *CompositeRef {
-	n := b.draft().declare(name, compositeNode, caller())
+	d := b.draft()
+	n := d.declare(name, compositeNode, caller())
 	n.join, n.split, n.route, n.worker = c.Join, c.Split, c.Route, true
 	n.task.Policy, n.task.Timers, n.task.Cases = c.Policy, c.Timers, c.Cases
 	n.task.Hooks = activities.TaskHooks{
 		OnEnabled: c.OnEnabled, OnStarted: c.OnStarted, OnCompleted: c.OnCompleted, OnFailed: c.OnFailed,
 		OnCanceled: c.OnCanceled, OnDisabled: c.OnDisabled, OnWorkItemStateChanged: c.OnWorkItemStateChanged,
 	}
-	b.draft().children(n, c.Of)
+	d.children(n, c.Of)
 	if c.Cases == nil {
-		b.draft().at(n, NilFunction, "dynamic composite task %q has no Cases; nothing else can choose what it runs", name)
+		d.at(n, NilFunction, "dynamic composite task %q has no Cases; nothing else can choose what it runs", name)
 	}
 	n.notes = append(n.notes, "cases: code")
-	b.draft().checkTimers(n)
-	b.draft().checkPolicy(n)
+	d.checkTimers(n)
+	d.checkPolicy(n)
 	return &CompositeRef{n}
 }
 

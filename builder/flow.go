@@ -60,13 +60,12 @@ func (r *FlowRef[Out]) member() (*draft, string) {
 // Path declares the flows along a line: b.Path(b.Start(), draft, review, b.End()) declares three. A flow that is
 // already there stays as it is, so paths may share a part.
 func (b *Builder[C]) Path(nodes ...Node) {
-	pos := caller()
+	d, pos := b.draft(), caller()
 	if len(nodes) < 2 {
-		b.draft().problem(ShortPath, b.draft().name, pos, "a path of workflow %q needs two nodes or more, and has %d",
-			b.draft().name, len(nodes))
+		d.problem(ShortPath, d.name, pos, "a path of workflow %q needs two nodes or more, and has %d", d.name, len(nodes))
 	}
 	for i := 1; i < len(nodes); i++ {
-		b.draft().flow(nodes[i-1], nodes[i], pos)
+		d.flow(nodes[i-1], nodes[i], pos)
 	}
 }
 

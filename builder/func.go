@@ -86,36 +86,36 @@ func newFunc[In, Out any](
 		}
 	}
 	b := newBuilder[In](name, pos, spec.options)
-	b.draft().out = reflect.TypeFor[Out]()
+	b.d.out = reflect.TypeFor[Out]()
 	if work.Run == nil && work.Batch.isZero() {
-		b.draft().problem(NilFunction, name, pos, "builder.Func %q is given no function", name)
+		b.d.problem(NilFunction, name, pos, "builder.Func %q is given no function", name)
 	}
 	if err := cmp.Or(spec.badRetry, refusedRetry(spec.retry)); err != nil {
-		b.draft().problem(BadRetry, name, pos, "the retry policy of function %q is invalid: %s", name, oneLine(err))
+		b.d.problem(BadRetry, name, pos, "the retry policy of function %q is invalid: %s", name, oneLine(err))
 	}
 	if spec.wrong != nil {
-		b.draft().problem(BadProcess, name, pos, "the process of function %q: %s", name, oneLine(spec.wrong))
+		b.d.problem(BadProcess, name, pos, "the process of function %q: %s", name, oneLine(spec.wrong))
 	}
 	if spec.timeout < 0 {
-		b.draft().problem(NegativeDuration, name, pos, "the AttemptTimeout of function %q is %s; give zero or more", name, spec.timeout)
+		b.d.problem(NegativeDuration, name, pos, "the AttemptTimeout of function %q is %s; give zero or more", name, spec.timeout)
 	}
-	if key := batchKeyOf[In](b.draft(), pos, &spec, !work.Batch.isZero()); key != nil {
+	if key := batchKeyOf[In](b.d, pos, &spec, !work.Batch.isZero()); key != nil {
 		work.Batch.Key = key
 	}
 	work.Input, work.RunTimeout, work.Queue = CaseInput(b), max(spec.timeout, 0), spec.queue
 	work.OnWorkItemStateChanged, work.Limits, work.Hours = retryOf(spec.retry), spec.needs, spec.hours
-	work.FairBy = fairOf[In](b.draft(), fmt.Sprintf("function %q", name), name, pos, spec.fair)
+	work.FairBy = fairOf[In](b.d, fmt.Sprintf("function %q", name), name, pos, spec.fair)
 	task := newTask(b, funcTask, pos, work)
 	task.n.task.Retry, task.n.task.Function.Name, task.n.task.OnlyFailures = spec.retry, name, true
 	task.n.notes = append(task.n.notes, "retry: "+spec.retry.String())
 	for _, need := range spec.holds {
-		b.draft().hold(need, task, task, pos)
+		b.d.hold(need, task, task, pos)
 	}
-	b.draft().flow(b.Start(), task, pos)
-	b.draft().flow(task, b.End(), pos)
+	b.d.flow(b.Start(), task, pos)
+	b.d.flow(task, b.End(), pos)
 	result := Output(task).s
 	result.pos = pos
-	b.draft().result = &result
+	b.d.result = &result
 	w, err := b.Build()
 	if err != nil {
 		return nil, err

@@ -24,9 +24,10 @@ type ResultRef[C, Out any] struct{ d *draft }
 //	run, err := text.Run(ctx, e, Prompt{Text: "Petri nets"})
 //	said, err := run.Result(ctx, e) // a string: the output of draft
 func Result[C, Out any](b *Builder[C], s Source[Out]) *ResultRef[C, Out] {
-	b.draft().setResult(s, caller())
-	b.draft().out = reflect.TypeFor[Out]()
-	return &ResultRef[C, Out]{b.draft()}
+	d := b.draft()
+	d.setResult(s, caller())
+	d.out = reflect.TypeFor[Out]()
+	return &ResultRef[C, Out]{d}
 }
 
 // Run starts a case, and returns its handle. With an *engine.Tx the start is part of that transaction. The error wraps

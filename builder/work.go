@@ -82,9 +82,10 @@ func Task[C, In, Out any](b *Builder[C], name string, w Work[In, Out]) *TaskRef[
 }
 
 func newTask[C, In, Out any](b *Builder[C], name string, pos net.Pos, w Work[In, Out]) *TaskRef[In, Out] {
-	n := b.draft().declare(name, taskNode, pos)
+	d := b.draft()
+	n := d.declare(name, taskNode, pos)
 	onlyFailures := w.OnWorkItemStateChanged == nil // the policy answers nothing else
-	w.OnWorkItemStateChanged = b.draft().withRetry(n, w.Retry, w.OnWorkItemStateChanged)
+	w.OnWorkItemStateChanged = d.withRetry(n, w.Retry, w.OnWorkItemStateChanged)
 	n.join, n.split, n.route, n.routeByCaller = w.Join, w.Split, w.Route, w.RouteByCaller
 	n.worker = w.Run != nil || w.Auto
 	n.task = workflow.Task{
@@ -99,27 +100,27 @@ func newTask[C, In, Out any](b *Builder[C], name string, pos net.Pos, w Work[In,
 		n.task.Run, n.task.RunAccepts = runnerOf(w.Run), isAccepted[Out]()
 	}
 	if !w.Batch.isZero() {
-		batched(b.draft(), n, w.Batch, w.Run != nil)
+		batched(d, n, w.Batch, w.Run != nil)
 	}
 	n.task.Limits, n.task.Hours = usesOf(w.Limits), w.Hours
 	if w.FairBy != nil {
 		n.task.FairBy = withInput(w.FairBy)
 	}
 	if w.DeadLetter != nil {
-		n.task.DeadLetter = b.draft().letters(w.DeadLetter, fmt.Sprintf("task %q", name), name, pos)
+		n.task.DeadLetter = d.letters(w.DeadLetter, fmt.Sprintf("task %q", name), name, pos)
 		n.notes = append(n.notes, "dead letter: "+lettersOf(n.task.DeadLetter))
 	}
-	b.draft().checkNeeds(fmt.Sprintf("task %q", name), name, pos, reflect.TypeFor[In](), w.Limits)
-	b.draft().inputs(n, w.Input.s, itemsOf(w.Items))
-	checkType[In](b.draft(), fmt.Sprintf("the input of task %q", name), name, pos)
-	checkType[Out](b.draft(), fmt.Sprintf("the output of task %q", name), name, pos)
-	b.draft().checkNonNegative(n, "Timeout", w.Timeout)
-	b.draft().checkNonNegative(n, "CancelAfter", w.CancelAfter)
-	b.draft().checkQueue(fmt.Sprintf("task %q", name), name, pos, w.Queue)
+	d.checkNeeds(fmt.Sprintf("task %q", name), name, pos, reflect.TypeFor[In](), w.Limits)
+	d.inputs(n, w.Input.s, itemsOf(w.Items))
+	checkType[In](d, fmt.Sprintf("the input of task %q", name), name, pos)
+	checkType[Out](d, fmt.Sprintf("the output of task %q", name), name, pos)
+	d.checkNonNegative(n, "Timeout", w.Timeout)
+	d.checkNonNegative(n, "CancelAfter", w.CancelAfter)
+	d.checkQueue(fmt.Sprintf("task %q", name), name, pos, w.Queue)
 	if err := workflow.CheckPriority(w.Priority); err != nil {
-		b.draft().problem(BadPriority, name, pos, "task %q: %s", name, oneLine(err))
+		d.problem(BadPriority, name, pos, "task %q: %s", name, oneLine(err))
 	}
-	b.draft().checkWork(n)
+	d.checkWork(n)
 	return &TaskRef[In, Out]{n}
 }
 

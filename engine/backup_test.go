@@ -51,7 +51,7 @@ func TestABackupOfAnEngine(t *testing.T) {
 	}
 }
 
-// A store in memory is still there when its engine is closed, but nobody owns it any more.
+// A store in memory is still there when its engine is closed, but has no owner any more.
 func TestAClosedEngineMakesNoBackup(t *testing.T) {
 	for name, opener := range map[string]store.Opener{
 		"file":   sqlite.File(filepath.Join(t.TempDir(), "cases.db")),

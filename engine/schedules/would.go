@@ -19,8 +19,9 @@ func (i *Info) Would(what string, from, to, now time.Time) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	ticks := i.Next(now, 1)
 	next := "no further tick"
-	if ticks := i.Next(now, 1); len(ticks) > 0 {
+	if len(ticks) > 0 {
 		next = "the tick of " + tickTime(ticks[0])
 	}
 	switch what {
@@ -34,7 +35,7 @@ func (i *Info) Would(what string, from, to, now time.Time) ([]string, error) {
 			return []string{"it is not paused"}, nil
 		}
 		words := []string{"the next run is that of " + next}
-		if next == "no further tick" {
+		if len(ticks) == 0 {
 			words = []string{"no run starts: there is " + next}
 		}
 		if n := len(i.Waiting); n > 0 {
@@ -46,13 +47,13 @@ func (i *Info) Would(what string, from, to, now time.Time) ([]string, error) {
 	case doRemove:
 		return []string{"no run starts from now on; " + next + " is dropped, and " + printable.Plural(len(i.Waiting), "tick") + " that wait"}, nil
 	case doBackfill:
-		var ticks []time.Time // in the zone of the schedule
+		var filled []time.Time // in the zone of the schedule
 		for tick := range table.Between(from, to) {
-			if ticks = append(ticks, tick); len(ticks) > MaxBackfill {
+			if filled = append(filled, tick); len(filled) > MaxBackfill {
 				break
 			}
 		}
-		return []string{i.wouldFill(ticks)}, nil
+		return []string{i.wouldFill(filled)}, nil
 	}
 	return nil, nil
 }

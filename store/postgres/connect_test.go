@@ -18,7 +18,7 @@ func TestTheErrorOfAConnectionIsOneLine(t *testing.T) {
 	t.Parallel()
 	there, err := url.Parse(pgtest.Database(t))
 	require.NoError(t, err)
-	free, err := net.Listen("tcp", "127.0.0.1:0") // an address where nobody answers, once it is closed
+	free, err := net.Listen("tcp", "127.0.0.1:0") // an address that refuses connections once it is closed
 	require.NoError(t, err)
 	require.NoError(t, free.Close())
 	other := *there

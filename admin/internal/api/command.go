@@ -28,7 +28,7 @@ func (a *API) command(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	c, err := workflow.Decode(body)
-	if _, odd := errors.AsType[*domain.InvalidError](err); odd {
+	if _, invalid := errors.AsType[*domain.InvalidError](err); invalid {
 		Problem(w, err)
 		return
 	}

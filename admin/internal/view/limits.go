@@ -94,19 +94,19 @@ type limitsKey struct{}
 
 type limitsAnswer struct {
 	all    []workflow.LimitInfo
-	queues []workflow.QueueInfo // only for the doctor of a process without an engine
+	queues []workflow.QueueInfo // if they were asked for, and this process has no engine, which knows them itself
 	err    error
 }
 
 // withLimits asks the program that runs the functions for their limits, before the page looks at the database: the answer takes the
 // engine's writer, which a view may hold up.
-func (s *Site) withLimits(h http.HandlerFunc) http.HandlerFunc {
+func (s *Site) withLimits(h http.HandlerFunc, queues bool) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), askLimits)
 		defer cancel()
 		result, err := s.Backend.Do(ctx, workflow.Limits())
 		known := limitsAnswer{all: result.Limits}
-		if _, own := s.Backend.(source.Inspector); err == nil && !own && r.URL.Path == "/doctor" {
+		if _, own := s.Backend.(source.Inspector); queues && err == nil && !own {
 			result, err = s.Backend.Do(ctx, workflow.Queues())
 			known.queues = result.Queues
 		}

@@ -99,9 +99,8 @@ func (s *Site) Routes() map[string]http.HandlerFunc {
 	for pattern, b := range builds {
 		routes["GET "+pattern] = s.page(b)
 	}
-	for _, pattern := range []string{"GET /limits", "GET /doctor"} {
-		routes[pattern] = s.withLimits(routes[pattern])
-	}
+	routes["GET /limits"] = s.withLimits(routes["GET /limits"], false)
+	routes["GET /doctor"] = s.withLimits(routes["GET /doctor"], true)
 	for pattern, h := range posts {
 		routes["POST "+pattern] = func(w http.ResponseWriter, r *http.Request) { h(s, w, r) }
 	}
