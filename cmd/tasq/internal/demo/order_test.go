@@ -37,7 +37,7 @@ var ofSteps = []struct {
 	{regexp.MustCompile(`(?m)^ *\d+\.\d\ds  `), ""},
 	{regexp.MustCompile(`\b(A|u)-[A-Z2-7]{6}\b`), "$1-1"},
 	{regexp.MustCompile(`\b(ch|m)-[0-9a-f]{8}\b`), "$1-1"},
-	{regexp.MustCompile(`\b(in|for) \d+(\.\d+)?m?s\b`), "$1 TIME"},
+	{regexp.MustCompile(`\b(in|for) \d+(\.\d+)?[mµ]?s\b`), "$1 TIME"},
 	{regexp.MustCompile(`\S*demo\.db`), "demo.db"},
 }
 
