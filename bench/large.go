@@ -81,7 +81,7 @@ func mutate(p *net.Petri) *net.Petri {
 func drawChain(seed uint64, nodes int, more bool) *net.Definition {
 	a := &author{rng: rand.New(rand.NewPCG(seed, 3)), d: &net.Definition{Name: "chain",
 		Conditions: []net.Condition{{Name: "i", Role: net.Start}, {Name: "o", Role: net.End}}}}
-	kinds := []net.Gate{net.And, net.Xor}
+	kinds := []net.Rule{net.And, net.Xor}
 	if more {
 		kinds = append(kinds, net.Or)
 	}
@@ -114,7 +114,7 @@ func (a *author) loop() (first, last string) {
 }
 
 // fork parts into a few branches of one to three tasks each, which meet again.
-func (a *author) fork(gate net.Gate) (first, last string) {
+func (a *author) fork(gate net.Rule) (first, last string) {
 	first, last = a.task(net.And, gate), a.task(gate, net.And)
 	for range 2 + a.rng.IntN(3) {
 		from := first

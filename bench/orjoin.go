@@ -31,7 +31,7 @@ func drawNet(seed uint64, tasks int, regions bool) (*net.Net, error) {
 	return net.Compile(a.d)
 }
 
-func (a *author) task(join, split net.Gate) string {
+func (a *author) task(join, split net.Rule) string {
 	name := fmt.Sprintf("t%d", len(a.d.Tasks))
 	a.d.Tasks = append(a.d.Tasks, net.Task{Name: name, Join: join, Split: split})
 	return name
@@ -60,7 +60,7 @@ func (a *author) block(tasks int) (first, last string) {
 		a.flow(out, in)
 		return in, out
 	}
-	gate := []net.Gate{net.And, net.Xor, net.Or, net.Or}[kind-3]
+	gate := []net.Rule{net.And, net.Xor, net.Or, net.Or}[kind-3]
 	split, join := a.task(net.And, gate), a.task(gate, net.And)
 	branches := min(2+a.rng.IntN(4), tasks-2)
 	for range branches {

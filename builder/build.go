@@ -105,7 +105,7 @@ func (d *draft) net() *net.Definition {
 			continue
 		}
 		nd.Tasks = append(nd.Tasks, net.Task{
-			Name: n.unique, Kind: n.netKind(), Join: n.join.gate(), Split: n.split.gate(), Cancels: d.regionOf(n),
+			Name: n.unique, Kind: n.netKind(), Join: n.join.rule(), Split: n.split.rule(), Cancels: d.regionOf(n),
 			Of: workflowsOf(n), Pos: n.pos,
 		})
 	}

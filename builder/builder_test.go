@@ -202,7 +202,7 @@ func TestCompositeTasks(t *testing.T) {
 	cb.Path(cb.Start(), write, cb.End())
 	child := cb.MustBuild()
 	eb := builder.New[any]("empty")
-	eb.Path(eb.Start(), eb.Routing("skip", builder.Gate{}), eb.End())
+	eb.Path(eb.Start(), eb.Routing("skip", builder.Routing{}), eb.End())
 	empty := eb.MustBuild()
 
 	b := builder.New[Prompt]("parent")
@@ -237,7 +237,7 @@ func TestAChildCaseThatCannotBeWrittenIsRefused(t *testing.T) {
 
 	type odd struct{ F any }
 	ob := builder.New[odd]("odd")
-	ob.Path(ob.Start(), ob.Routing("r", builder.Gate{}), ob.End())
+	ob.Path(ob.Start(), ob.Routing("r", builder.Routing{}), ob.End())
 	w := ob.MustBuild()
 	n := w.Case(odd{F: func() {}})
 	_, err := w.Accept(n.Input)
@@ -334,7 +334,7 @@ func TestTimeoutCancelsTheItem(t *testing.T) {
 
 func TestBuiltIsBuilt(t *testing.T) {
 	b := builder.New[any]("w")
-	b.Path(b.Start(), b.Routing("r", builder.Gate{}), b.End())
+	b.Path(b.Start(), b.Routing("r", builder.Routing{}), b.End())
 	w, err := b.Build()
 	require.NoError(t, err)
 	again, err := b.Build()

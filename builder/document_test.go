@@ -37,7 +37,7 @@ type sample struct {
 
 func (s sample) build() (*workflow.Definition, error) {
 	cb := builder.New[any]("child", builder.Version(s.child))
-	cb.Path(cb.Start(), cb.Routing("r", builder.Gate{}), cb.End())
+	cb.Path(cb.Start(), cb.Routing("r", builder.Routing{}), cb.End())
 	b := builder.New[any](text(s.name, "w"), builder.Version(s.version),
 		builder.AllowUnsound(verify.ImproperCompletion, verify.DeadTask, s.allow), builder.Silence(s.silence))
 	w := builder.Work[any, any]{
@@ -68,7 +68,7 @@ func (s sample) build() (*workflow.Definition, error) {
 	a := builder.Task(b, text(s.task, "a"), w)
 	c := builder.Composite(b, "c", cb.MustBuild(), builder.Cases[any]{Join: builder.Xor})
 	p := b.Condition(text(s.condition, "p"))
-	b.Path(b.Start(), b.Routing("first", builder.Gate{}), p, a)
+	b.Path(b.Start(), b.Routing("first", builder.Routing{}), p, a)
 	flows := []builder.Node{b.End(), c}
 	if s.swap {
 		flows[0], flows[1] = flows[1], flows[0]
@@ -167,7 +167,7 @@ func TestADescriptionMayBeReworded(t *testing.T) {
 	one := builder.New[any]("w", builder.Describe("one"))
 	two := builder.New[any]("w", builder.Describe("two"))
 	for _, b := range []*builder.Builder[any]{one, two} {
-		b.Path(b.Start(), b.Routing("r", builder.Gate{}), b.End())
+		b.Path(b.Start(), b.Routing("r", builder.Routing{}), b.End())
 	}
 	require.Equal(t, one.MustBuild().Fingerprint, two.MustBuild().Fingerprint)
 }

@@ -113,7 +113,7 @@ func TestHoldsOfChildCasesThatARegionCancels(t *testing.T) {
 	begin := builder.Task(b, "begin", builder.Work[int, int]{Input: builder.CaseInput(b), Run: runInt, Split: builder.And})
 	stop := builder.Task(b, "stop", builder.Work[int, int]{Input: builder.CaseInput(b), Run: runInt})
 	part := builder.Composite(b, "part", child, builder.Cases[int]{Input: builder.CaseInput(b)})
-	done := b.Routing("done", builder.Gate{Join: builder.Xor})
+	done := b.Routing("done", builder.Routing{Join: builder.Xor})
 	b.Path(b.Start(), begin, part, done, b.End())
 	b.Path(begin, stop, done)
 	b.Cancels(stop, part, builder.Flow(b, begin, part))

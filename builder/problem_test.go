@@ -104,7 +104,7 @@ func badGates() error {
 	b := builder.New[any]("w")
 	a := builder.Task(b, "a", anyWork{})         // want+ missing-split a
 	x := builder.Task(b, "x", anyWork{Split: 9}) // want bad-rule x
-	y := b.Routing("y", builder.Gate{Join: builder.Xor})
+	y := b.Routing("y", builder.Routing{Join: builder.Xor})
 	z := builder.Task(b, "z", anyWork{}) // want+ missing-join z
 	b.Path(b.Start(), a, x, z, b.End())
 	b.Path(a, y, z) // party
@@ -123,7 +123,7 @@ func badRoutes() error {
 	some := builder.Task(b, "some", anyWork{Split: builder.Xor})           // party
 	and := builder.Task(b, "and", anyWork{Split: builder.And, Route: all}) // want stray-route and
 	one := builder.Task(b, "one", anyWork{Split: builder.Xor})             // party
-	join := b.Routing("join", builder.Gate{Join: builder.Or})
+	join := b.Routing("join", builder.Routing{Join: builder.Or})
 	b.Path(b.Start(), none, both, auto, some, and, one, join, b.End())
 	for _, n := range []builder.Node{none, both, auto, and} {
 		b.Path(n, join)
@@ -141,9 +141,9 @@ func badRoutes() error {
 
 func badConditions() error {
 	b := builder.New[any]("w")
-	gate := b.Routing("gate", builder.Gate{Split: builder.Xor}) // party
-	a := builder.Task(b, "a", anyWork{Split: builder.Xor})      // party
-	join := b.Routing("join", builder.Gate{Join: builder.Xor})
+	gate := b.Routing("gate", builder.Routing{Split: builder.Xor}) // party
+	a := builder.Task(b, "a", anyWork{Split: builder.Xor})         // party
+	join := b.Routing("join", builder.Routing{Join: builder.Xor})
 	b.Path(b.Start(), gate, a, join, b.End())
 	builder.Flow(b, gate, a).When(func(builder.None) bool { return true })            // want+ stray-route gate->a
 	builder.Flow(b, gate, join).WithoutOutput()                                       // want+ stray-route gate->join
@@ -219,10 +219,10 @@ func badTimes() error {
 
 func badComposites() error {
 	cb := builder.New[needy]("child")
-	cb.Path(cb.Start(), cb.Routing("r", builder.Gate{}), cb.End())
+	cb.Path(cb.Start(), cb.Routing("r", builder.Routing{}), cb.End())
 	child := cb.MustBuild()
 	same := builder.New[any]("w")
-	same.Path(same.Start(), same.Routing("r", builder.Gate{}), same.End())
+	same.Path(same.Start(), same.Routing("r", builder.Routing{}), same.End())
 	b := builder.New[any]("w")
 	var none *builder.Workflow[any]
 	cases := func(context.Context, *activities.Activation) ([]activities.NewCase, error) { return nil, nil }
@@ -269,7 +269,7 @@ func badNet() error {
 
 func badAfterwards() error {
 	b := builder.New[any]("w")
-	r := b.Routing("r", builder.Gate{})
+	r := b.Routing("r", builder.Routing{})
 	b.Path(b.Start(), r, b.End())
 	b.MustBuild()
 	b.Path(b.Start(), r)                    // want already-built w

@@ -24,7 +24,7 @@ type split struct {
 func newSplit(w builder.Work[any, int]) *split {
 	x := &split{Builder: builder.New[any]("w")}
 	x.s = builder.Task(x.Builder, "s", w)
-	join := x.Routing("join", builder.Gate{Join: builder.Or})
+	join := x.Routing("join", builder.Routing{Join: builder.Or})
 	for i, name := range []string{"a", "b", "c"} {
 		x.targets[i] = builder.Task(x.Builder, name, builder.Work[any, any]{})
 		x.flows[i] = builder.Flow(x.Builder, x.s, x.targets[i])
@@ -148,7 +148,7 @@ func TestARouteFunctionOrTheCallerChooses(t *testing.T) {
 func TestPredicatesAndSourcesNeedAnOutput(t *testing.T) {
 	b := builder.New[any]("w")
 	never := builder.Task(b, "never", builder.Work[any, Draft]{})
-	s := b.Routing("s", builder.Gate{Split: builder.Xor})
+	s := b.Routing("s", builder.Routing{Split: builder.Xor})
 	b.Path(b.Start(), s, b.End())
 	b.Path(s, never, b.End())
 	builder.Flow(b, s, b.End()).If(builder.Map(builder.Output(never), func(Draft) bool { return true }))
@@ -197,8 +197,8 @@ func TestRegionsAndConditions(t *testing.T) {
 	yes := builder.Task(b, "yes", builder.Work[any, any]{})
 	no := builder.Task(b, "no", builder.Work[any, any]{})
 	side := builder.Task(b, "side", builder.Work[any, any]{})
-	fork := b.Routing("fork", builder.Gate{Split: builder.And})
-	join := b.Routing("join", builder.Gate{Join: builder.Xor})
+	fork := b.Routing("fork", builder.Routing{Split: builder.And})
+	join := b.Routing("join", builder.Routing{Join: builder.Xor})
 	b.Path(b.Start(), fork, wait, yes, join, b.End())
 	b.Path(wait, no, join)
 	flow := builder.Flow(b, fork, side)

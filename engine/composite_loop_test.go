@@ -27,8 +27,8 @@ func rounds(t testing.TB, most int) (*builder.Workflow[any], *int) {
 	p := b.Condition("p")
 	run := builder.Composite(b, "run", d.MustBuild(), builder.Cases[any]{})
 	rival := builder.Composite(b, "rival", waits, builder.Cases[any]{})
-	next := b.Routing("next", builder.Gate{Split: builder.Xor})
-	b.Path(b.Start(), b.Routing("begin", builder.Gate{}), p, rival, b.End())
+	next := b.Routing("next", builder.Routing{Split: builder.Xor})
+	b.Path(b.Start(), b.Routing("begin", builder.Routing{}), p, rival, b.End())
 	b.Path(p, run, next)
 	builder.Flow(b, next, p).If(builder.Map(builder.CaseInput(b), func(any) bool {
 		*done++

@@ -174,7 +174,7 @@ func TestARestartFromNoStepIsRefused(t *testing.T) {
 func TestWarningsOfWorkflowsAreLogged(t *testing.T) {
 	opened := func(opts ...builder.Option) string {
 		b := builder.New[any]("article", append(opts, builder.AllowUnsound(verify.ImproperCompletion))...)
-		fork := b.Routing("fork", builder.Gate{Split: builder.And})
+		fork := b.Routing("fork", builder.Routing{Split: builder.And})
 		both := builder.Task(b, "both", builder.Work[any, any]{Join: builder.Xor})
 		b.Path(b.Start(), fork, builder.Task(b, "one", builder.Work[any, any]{}), both, b.End())
 		b.Path(fork, builder.Task(b, "two", builder.Work[any, any]{}), both)

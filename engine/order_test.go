@@ -93,7 +93,7 @@ func nested(t *testing.T, d *diary) *builder.Workflow[any] {
 
 	b := builder.New[any]("root")
 	d.hooks(b, "root")
-	fork := b.Routing("fork", builder.Gate{Split: builder.And})
+	fork := b.Routing("fork", builder.Routing{Split: builder.And})
 	comp := builder.Composite(b, "comp", child, builder.Cases[any]{
 		OnEnabled: d.task("onEnabled"), OnStarted: d.task("onStarted"), OnCompleted: d.task("onCompleted"),
 		OnFailed: d.task("onFailed"), OnCanceled: d.task("onCanceled"), OnDisabled: d.task("onDisabled"),

@@ -50,7 +50,7 @@ func declareLine(d *Definition, word string, rest []string, pos Pos) {
 		}
 	case "task", "dummy", "composite":
 		t := Task{Name: rest[0], Kind: map[string]Kind{"dummy": Routing, "composite": Composite}[word], Pos: pos}
-		gates := map[string]Gate{"and": And, "xor": Xor, "or": Or}
+		gates := map[string]Rule{"and": And, "xor": Xor, "or": Or}
 		for _, option := range rest[1:] {
 			key, value, _ := strings.Cut(option, "=")
 			switch key {

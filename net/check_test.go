@@ -185,7 +185,7 @@ func drawnDefinition(t *rapid.T) *Definition {
 		Tasks: rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Task {
 			return Task{
 				Name: name.Draw(t, "task"), Kind: Kind(rapid.IntRange(0, 3).Draw(t, "kind")),
-				Join: Gate(rapid.IntRange(0, 3).Draw(t, "join")), Split: Gate(rapid.IntRange(0, 3).Draw(t, "split")),
+				Join: Rule(rapid.IntRange(0, 3).Draw(t, "join")), Split: Rule(rapid.IntRange(0, 3).Draw(t, "split")),
 				Cancels: names.Draw(t, "cancels"), Of: names.Draw(t, "of"),
 			}
 		}), 0, 5).Draw(t, "tasks"),

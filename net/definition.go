@@ -38,8 +38,8 @@ const (
 type Task struct {
 	Name    string
 	Kind    Kind
-	Join    Gate     // how inputs are combined; And by default
-	Split   Gate     // how outputs are chosen; And by default
+	Join    Rule     // how inputs are combined; And by default
+	Split   Rule     // how outputs are chosen; And by default
 	Cancels []string // the cancellation region: tasks and conditions (an implicit one as "A->B")
 	Of      []string // the workflows whose cases a composite task runs
 	Pos     Pos
@@ -55,19 +55,19 @@ const (
 	Composite             // owns child cases
 )
 
-// Gate is the rule of a join or a split.
-type Gate uint8
+// Rule says how a join combines the inputs of a task, or how a split chooses its outputs.
+type Rule uint8
 
-// The gates. The zero value is And.
+// The rules. The zero value is And.
 const (
-	And Gate = iota
+	And Rule = iota
 	Xor
 	Or
 )
 
 // String returns "and", "xor" or "or".
-func (g Gate) String() string {
-	switch g {
+func (r Rule) String() string {
+	switch r {
 	case And:
 		return "and"
 	case Xor:
@@ -75,7 +75,7 @@ func (g Gate) String() string {
 	case Or:
 		return "or"
 	}
-	return fmt.Sprintf("gate(%d)", uint8(g))
+	return fmt.Sprintf("rule(%d)", uint8(r))
 }
 
 // Flow is an arc between two named elements. Between two tasks it stands for an implicit condition, see [ImplicitName].

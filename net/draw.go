@@ -7,7 +7,7 @@ import (
 )
 
 // DOT draws a net for Graphviz: conditions as circles with their names beside them, tasks as boxes, composite tasks with a double border,
-// cancellation regions as dashed red arrows. A task shows the gate of its join before its name and that of its split
+// cancellation regions as dashed red arrows. A task shows the rule of its join before its name and that of its split
 // after it, where they matter: ∧ and, × xor, ∨ or. A marking shows as dots in the circles; nil is no tokens at all.
 //
 // An implicit condition is the arrow itself, unless it holds tokens or a region names it: then it is a small circle.

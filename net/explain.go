@@ -10,7 +10,7 @@ import (
 // without the net. Its zero value explains nothing.
 type Explanation struct {
 	Task    string
-	Join    Gate
+	Join    Rule
 	Busy    bool     // the task is busy, and cannot start before it has completed
 	Enabled bool     // the join is satisfied
 	Marked  []string // inputs with a token, in flow order

@@ -38,7 +38,7 @@ func blockNet(seed uint64, tasks int, regions bool) *Net {
 	return MustCompile(b.d)
 }
 
-func (b *blocks) task(join, split Gate) string {
+func (b *blocks) task(join, split Rule) string {
 	name := fmt.Sprintf("t%d", len(b.d.Tasks))
 	b.d.Tasks = append(b.d.Tasks, Task{Name: name, Join: join, Split: split})
 	return name
@@ -66,7 +66,7 @@ func (b *blocks) block(tasks int) (first, last string) {
 		b.flow(out, in)
 		return in, out
 	default:
-		gate := []Gate{And, Xor, Or}[kind-3]
+		gate := []Rule{And, Xor, Or}[kind-3]
 		split, join := b.task(And, gate), b.task(gate, And)
 		branches := min(2+b.rng.IntN(4), tasks-2)
 		for range branches {

@@ -217,7 +217,7 @@ func drawnNet(t *rapid.T, regions bool) *Net {
 	for i := range conditions {
 		d.Conditions = append(d.Conditions, Condition{Name: fmt.Sprintf("c%d", i)})
 	}
-	gate := rapid.SampledFrom([]Gate{And, Xor, Or})
+	gate := rapid.SampledFrom([]Rule{And, Xor, Or})
 	for i := range rapid.IntRange(3, 6).Draw(t, "tasks") {
 		d.Tasks = append(d.Tasks, Task{
 			Name: fmt.Sprintf("T%d", i), Join: gate.Draw(t, "join"), Split: gate.Draw(t, "split"),

@@ -120,7 +120,7 @@ func (b *rivalNet) condition(name string) string {
 }
 
 func (b *rivalNet) task(name string) string {
-	gates := []Gate{And, And, And, And, Xor, Or}
+	gates := []Rule{And, And, And, And, Xor, Or}
 	task := Task{Name: name, Join: gates[b.rng.IntN(6)], Split: gates[b.rng.IntN(6)]}
 	if name[0] == 'M' || name[0] == 'G' {
 		task.Join = And

@@ -1,7 +1,7 @@
 package net
 
 // Petri is a plain place/transition net with weights, an initial marking and reset arcs: what a PNML file holds and
-// what package net/verify verifies. Unlike a [Definition] it needs no single start and end, knows no gates, and its
+// what package net/verify verifies. Unlike a [Definition] it needs no single start and end, has no rules of joins and splits, and its
 // transitions fire in one step. It is plain data; the numbers in it are indexes into its own slices.
 //
 // Firing a transition needs Weight tokens instead of each of its In arcs. In this order it takes them, empties the

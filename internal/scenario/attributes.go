@@ -29,8 +29,8 @@ type taskLine struct {
 // its names may be several words.
 var attributes = []attribute{
 	{key: "of", form: "of W1,W2", kinds: []net.Kind{net.Composite}},
-	{"split", "split=GATE", everyKind, func(t *taskLine, v string) bool { return setGate(&t.Split, v) }, gateWords},
-	{"join", "join=GATE", everyKind, func(t *taskLine, v string) bool { return setGate(&t.Join, v) }, gateWords},
+	{"split", "split=RULE", everyKind, func(t *taskLine, v string) bool { return setRule(&t.Split, v) }, ruleWords},
+	{"join", "join=RULE", everyKind, func(t *taskLine, v string) bool { return setRule(&t.Join, v) }, ruleWords},
 	{"items", "items=N", atomicOnly, (*taskLine).setItems, manyWords},
 	{"cases", "cases=N", compositeOnly, (*taskLine).setCases, casesWords},
 	{"policy", "policy=P", withChildren, (*taskLine).setPolicy, "default, continue, incident or quorum:K with K at least 1"},
@@ -39,7 +39,7 @@ var attributes = []attribute{
 	{"auto", "auto", atomicOnly, (*taskLine).setAuto, ""},
 }
 
-const gateWords = "and, xor or or"
+const ruleWords = "and, xor or or"
 
 // most is the maximum number of initial items or cases of a task. They are created by one command, in memory.
 const most = 100_000
@@ -135,10 +135,10 @@ func (p *parser) unknownAttribute(t *taskLine, key string, elsewhere bool) {
 	}
 }
 
-func setGate(gate *net.Gate, value string) bool {
-	for _, g := range []net.Gate{net.And, net.Xor, net.Or} {
-		if g.String() == value {
-			*gate = g
+func setRule(rule *net.Rule, value string) bool {
+	for _, r := range []net.Rule{net.And, net.Xor, net.Or} {
+		if r.String() == value {
+			*rule = r
 			return true
 		}
 	}

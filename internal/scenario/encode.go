@@ -11,7 +11,7 @@ import (
 // Encode writes definitions in the notation, as [Format] does. Parsing the text returns equal definitions, except that
 // their positions are those of the text.
 //
-// The error names what the notation cannot express: a name of another form, see [IsName], an unknown gate or kind, two
+// The error names what the notation cannot express: a name of another form, see [IsName], an unknown rule or kind, two
 // tasks with one name, or a composite task without a workflow.
 func Encode(defs ...*net.Definition) (string, error) {
 	workflows := make([]*Workflow, len(defs))

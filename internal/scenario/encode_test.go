@@ -47,7 +47,7 @@ func TestEncodeReadsBack(t *testing.T) {
 		}
 		for _, one := range rapid.SliceOfDistinct(name, func(s string) string { return s }).Draw(t, "tasks") {
 			task := net.Task{Name: one, Kind: net.Kind(rapid.IntRange(0, 2).Draw(t, "kind")),
-				Join: net.Gate(rapid.IntRange(0, 2).Draw(t, "join")), Split: net.Gate(rapid.IntRange(0, 2).Draw(t, "split"))}
+				Join: net.Rule(rapid.IntRange(0, 2).Draw(t, "join")), Split: net.Rule(rapid.IntRange(0, 2).Draw(t, "split"))}
 			if task.Kind == net.Composite {
 				task.Of = names.Draw(t, "of")
 			}

@@ -130,7 +130,7 @@ func drawWorkflow(t *rapid.T) *scenario.Workflow {
 }
 
 func drawTask(t *rapid.T) (net.Task, scenario.TaskOptions) {
-	gates := rapid.SampledFrom([]net.Gate{net.And, net.Xor, net.Or})
+	gates := rapid.SampledFrom([]net.Rule{net.And, net.Xor, net.Or})
 	kind := rapid.SampledFrom([]net.Kind{net.Atomic, net.Routing, net.Composite}).Draw(t, "kind")
 	task := net.Task{Name: drawName(t), Kind: kind, Join: gates.Draw(t, "join"), Split: gates.Draw(t, "split")}
 	o := scenario.DefaultOptions()

@@ -51,12 +51,12 @@ func TestSyntaxErrorsSayWhatWasExpected(t *testing.T) {
 		{`task A, B`, `unexpected ","; a task line has one name, then attributes with spaces between them`},
 		{`task A itmes=3`, `unknown attribute "itmes" of a task; did you mean "items"?`},
 		{`task A B`, `unknown attribute "B" of a task; ` +
-			`expected split=GATE, join=GATE, items=N, policy=P, retry=N:WAIT, timeout=T or auto`},
-		{`dummy A items=3`, `a dummy has no attribute "items"; expected split=GATE or join=GATE`},
+			`expected split=RULE, join=RULE, items=N, policy=P, retry=N:WAIT, timeout=T or auto`},
+		{`dummy A items=3`, `a dummy has no attribute "items"; expected split=RULE or join=RULE`},
 		{`task A of w`, `a task has no attribute "of"; ` +
-			`expected split=GATE, join=GATE, items=N, policy=P, retry=N:WAIT, timeout=T or auto`},
+			`expected split=RULE, join=RULE, items=N, policy=P, retry=N:WAIT, timeout=T or auto`},
 		{`composite A of w auto`, `a composite has no attribute "auto"; ` +
-			`expected of W1,W2, split=GATE, join=GATE, cases=N or policy=P`},
+			`expected of W1,W2, split=RULE, join=RULE, cases=N or policy=P`},
 		{`task A auto auto`, `task "A" says "auto" twice; expected it once`},
 		{`task A items=1 items=1`, `task "A" says "items" twice; expected it once`},
 		{`composite A of v of w`, `composite "A" says "of" twice; expected it once`},

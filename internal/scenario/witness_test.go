@@ -217,7 +217,7 @@ func grown(rng *rand.Rand) *net.Definition {
 	n := 3 + rng.IntN(6)
 	d := &net.Definition{Name: "w", Conditions: []net.Condition{{Name: "s", Role: net.Start}, {Name: "e", Role: net.End}}}
 	name := func(i int) string { return fmt.Sprintf("t%d", i) }
-	gates := []net.Gate{net.And, net.Xor, net.Or}[:2+rng.IntN(2)]
+	gates := []net.Rule{net.And, net.Xor, net.Or}[:2+rng.IntN(2)]
 	rare := 2 + rng.IntN(10)
 	for i := range n {
 		t := net.Task{Name: name(i), Join: gates[rng.IntN(len(gates))], Split: gates[rng.IntN(len(gates))]}

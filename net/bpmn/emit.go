@@ -140,13 +140,13 @@ func (e *emitter) condition(wanted string, role net.Role, el *xmlread.Element) s
 }
 
 // task adds a task with a name that is already reserved.
-func (e *emitter) task(name string, kind net.Kind, join, split net.Gate, el *xmlread.Element) {
+func (e *emitter) task(name string, kind net.Kind, join, split net.Rule, el *xmlread.Element) {
 	e.tasks[name] = len(e.def.Tasks)
 	e.def.Tasks = append(e.def.Tasks, net.Task{Name: name, Kind: kind, Join: join, Split: split, Pos: e.pos(el.Line)})
 }
 
 // routing adds a routing task that the file does not have.
-func (e *emitter) routing(wanted string, join, split net.Gate, el *xmlread.Element) string {
+func (e *emitter) routing(wanted string, join, split net.Rule, el *xmlread.Element) string {
 	name := e.names.Name(wanted)
 	e.unnamed.Add(name)
 	e.task(name, net.Routing, join, split, el)

@@ -181,7 +181,7 @@ func (e *emitter) gather(s *scope, wanted string, ends []string) string {
 //	looked, idle -> over                   no other can
 func (e *emitter) count(s *scope, ends []string) string {
 	at := func(name string) string { return e.condition(s.prefix()+name, net.Inner, s.el) }
-	step := func(name string, join net.Gate) string { return e.routing(s.prefix()+name, join, net.And, s.el) }
+	step := func(name string, join net.Rule) string { return e.routing(s.prefix()+name, join, net.And, s.el) }
 	ended, last, taken, rest, looked := at("ended"), at("last"), at("taken"), at("rest"), at("looked")
 	next, look := step("next", net.And), step("look", net.Or)
 	on, over := step("on", net.And), step("all_ended", net.And)

@@ -294,7 +294,7 @@ func (n *node) isFallback(f *flow) bool { return n.fallback != "" && f.el.ID() =
 
 // split returns the split after an activity or event. Flows without a condition are all taken; with conditions, those
 // whose condition is true.
-func (e *emitter) split(n *node) net.Gate {
+func (e *emitter) split(n *node) net.Rule {
 	conditional, always := 0, 0
 	for _, f := range n.out {
 		switch {

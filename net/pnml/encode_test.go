@@ -110,7 +110,7 @@ func randomDefinition(t *rapid.T) *net.Definition {
 		tasks = append(tasks, fmt.Sprint("t", i))
 	}
 	all = append(append(all, tasks...), conditions...)
-	gate := rapid.Custom(func(t *rapid.T) net.Gate { return net.Gate(rapid.IntRange(0, 2).Draw(t, "gate")) })
+	gate := rapid.Custom(func(t *rapid.T) net.Rule { return net.Rule(rapid.IntRange(0, 2).Draw(t, "gate")) })
 	for _, name := range tasks {
 		task := net.Task{Name: name, Join: gate.Draw(t, "join"), Split: gate.Draw(t, "split"),
 			Kind: net.Kind(rapid.IntRange(0, 2).Draw(t, "kind"))}
@@ -191,7 +191,7 @@ func TestUnfoldRefuses(t *testing.T) {
 	_, err = Unfold(d)
 	require.EqualError(t, err, `pnml: task "join" has an or-join, which a plain net cannot express`)
 
-	wide := func(split net.Gate, n int) *net.Definition {
+	wide := func(split net.Rule, n int) *net.Definition {
 		d := &net.Definition{Name: "w", Tasks: []net.Task{{Name: "a", Join: net.Xor, Split: split}}}
 		for i := range n {
 			c := fmt.Sprint("c", i)

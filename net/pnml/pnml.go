@@ -51,7 +51,7 @@ func (r *Result) Definitions() []*net.Definition {
 
 // Net is one net of a file.
 type Net struct {
-	// Petri is the net as it is in the file. It is nil only for a file of [Encode] whose gates have no plain
+	// Petri is the net as it is in the file. It is nil only for a file of [Encode] whose joins and splits have no plain
 	// equivalent, see [Unfold].
 	Petri *net.Petri
 	// Definition is the workflow for the net, not yet checked; nil if it cannot be one, for a reason in the report.

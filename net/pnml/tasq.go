@@ -10,7 +10,7 @@ import (
 
 // tool is the name of Tasq's annotations in a file. They have what PNML cannot express: the name of an element, its
 // role or gates, its region. An implicit condition is a place with a mark.
-// element, its role or gates, its region. An implicit condition is a place marked as such.
+// element, its role, or join and split, its region. An implicit condition is a place marked as such.
 const tool = "tasq"
 
 // maxName limits the names in an annotation, since unfolding makes several of one.
@@ -106,7 +106,7 @@ func (b *builder) annotatedTask(def *net.Definition, n *node) error {
 		if err != nil {
 			return err
 		}
-		t.Kind, t.Join, t.Split = net.Kind(kind), net.Gate(join), net.Gate(split)
+		t.Kind, t.Join, t.Split = net.Kind(kind), net.Rule(join), net.Rule(split)
 		for c := range el.Named("cancels") {
 			t.Cancels = append(t.Cancels, c.Attr("name"))
 		}

@@ -10,10 +10,10 @@ import (
 // maxOrOutputs limits the outputs of an unfolded or-split, which needs a transition for each set of them.
 const maxOrOutputs = 10
 
-// maxUnfolded limits the arcs of an unfolded net: the number for a gate can be exponential in the size of the file.
+// maxUnfolded limits the arcs of an unfolded net: the number for a task can be exponential in the size of the file.
 const maxUnfolded = 1 << 20
 
-// Unfold returns a plain Petri net with the behaviour of a definition, for tools without gates. A task with an and-join
+// Unfold returns a plain Petri net with the behaviour of a definition, for tools without joins and splits. A task with an and-join
 // and an and-split becomes one transition. Any other becomes one for each way to start and to end: a task x with an
 // xor-split to a and b becomes x_to_a and x_to_b. If it has several ways of both, a place x_busy is between them.
 //

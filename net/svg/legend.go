@@ -24,7 +24,7 @@ const (
 	itemGap    = 18
 )
 
-// legend returns the explanations that a picture needs: of its gates, regions and connectors.
+// legend returns the explanations that a picture needs: of joins and splits, regions and connectors.
 func (g *page) legend() *legend {
 	l := &legend{}
 	if g.whole.o.NoLegend {
@@ -37,20 +37,20 @@ func (g *page) legend() *legend {
 }
 
 func (l *legend) addGates(f *figure) {
-	gates := map[net.Gate]bool{}
+	used := map[net.Rule]bool{}
 	for t := range f.n.NumTasks() {
 		if f.joins(net.TaskID(t)) {
-			gates[f.n.Task(net.TaskID(t)).Join] = true
+			used[f.n.Task(net.TaskID(t)).Join] = true
 		}
 		if f.splits(net.TaskID(t)) {
-			gates[f.n.Task(net.TaskID(t)).Split] = true
+			used[f.n.Task(net.TaskID(t)).Split] = true
 		}
 	}
-	for _, g := range []net.Gate{net.And, net.Xor, net.Or} {
-		if gates[g] {
-			l.add(g.String()+"-join, -split", func(p *pen, x, y int) {
+	for _, r := range []net.Rule{net.And, net.Xor, net.Or} {
+		if used[r] {
+			l.add(r.String()+"-join, -split", func(p *pen, x, y int) {
 				p.put(`<path class="gate" fill="`, lineColor, `" d="`,
-					gateShape(g, x-8, y, true), gateShape(g, x+8, y, false), `"/>`)
+					ruleShape(r, x-8, y, true), ruleShape(r, x+8, y, false), `"/>`)
 			})
 		}
 	}

@@ -237,7 +237,7 @@ func TestPicturesOfPublishedNets(t *testing.T) {
 // path from the start to the end.
 func drawnNet(t *rapid.T) *net.Net {
 	size := rapid.IntRange(1, 25).Draw(t, "size")
-	gate := rapid.SampledFrom([]net.Gate{net.And, net.Xor, net.Or})
+	gate := rapid.SampledFrom([]net.Rule{net.And, net.Xor, net.Or})
 	d := &net.Definition{Name: rapid.String().Draw(t, "title")}
 	d.Conditions = []net.Condition{{Name: "i", Role: net.Start}, {Name: "o", Role: net.End}}
 	flow := func(from, to string) { d.Flows = append(d.Flows, net.Flow{From: from, To: to}) }

@@ -106,11 +106,11 @@ func (f *figure) writeTask(p *pen, i int) {
 	p.put(`<rect class="`, class, `" x="`, x, `" y="`, y, `" width="`, v.width, `" height="`, high,
 		`" rx="3" fill="`, fill, `" stroke="`, stroke, `" stroke-width="`, thick, `"/>`)
 	if f.joins(t) {
-		writeGate(p, task.Join, left, y, high, true)
+		writeRule(p, task.Join, left, y, high, true)
 		left += strip
 	}
 	if f.splits(t) {
-		writeGate(p, task.Split, right-strip, y, high, false)
+		writeRule(p, task.Split, right-strip, y, high, false)
 		right -= strip
 	}
 	if task.Kind == net.Composite {
@@ -195,9 +195,9 @@ func (f *figure) tip(t net.TaskID) string {
 	return strings.Join(parts, "; ")
 }
 
-// writeGate writes the strip of a join or a split, with the height of its box: a triangle that points to the box for
+// writeRule writes the strip of a join or a split, with the height of its box: a triangle that points to the box for
 // and, one that points away from it for xor, and a diamond for or.
-func writeGate(p *pen, g net.Gate, x, y, high int, left bool) {
+func writeRule(p *pen, r net.Rule, x, y, high int, left bool) {
 	line := x // between the strip and the box
 	if left {
 		line += strip
@@ -205,16 +205,16 @@ func writeGate(p *pen, g net.Gate, x, y, high int, left bool) {
 	p.put(`<path class="strip" fill="`, stripColor, `" d="M`, x+2, ` `, y+2,
 		`h`, strip-4, `v`, high-4, `h`, 4-strip, `z"/>`)
 	p.put(`<path class="flow" stroke="`, lineColor, `" stroke-width="1.4" d="M`, line, ` `, y, `v`, high, `"/>`)
-	p.put(`<path class="gate" fill="`, lineColor, `" d="`, gateShape(g, x+strip/2, y+high/2, left), `"/>`)
+	p.put(`<path class="gate" fill="`, lineColor, `" d="`, ruleShape(r, x+strip/2, y+high/2, left), `"/>`)
 }
 
-// gateShape returns the symbol of a gate around a point.
-func gateShape(g net.Gate, x, y int, left bool) string {
+// ruleShape returns the symbol of a rule around a point.
+func ruleShape(r net.Rule, x, y int, left bool) string {
 	at := "M" + strconv.Itoa(x) + " " + strconv.Itoa(y)
 	switch {
-	case g == net.Or:
+	case r == net.Or:
 		return at + "m-6 0l6-8l6 8l-6 8z"
-	case (g == net.And) == left: // the tip is on the right
+	case (r == net.And) == left: // the tip is on the right
 		return at + "m-4-7l9 7l-9 7z"
 	}
 	return at + "m4-7l-9 7l9 7z"

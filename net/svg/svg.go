@@ -38,7 +38,7 @@ type Options struct {
 	Flows    map[[2]string]string // text of a flow, by the names of both ends; none by default
 	Marking  net.Marking          // tokens to show; nil for none
 	Busy     net.Bits             // active tasks, by number; nil for none
-	NoLegend bool                 // omit the line below the picture that explains gates and regions
+	NoLegend bool                 // omit the line below the picture that explains joins, splits and regions
 	// Unnamed are tasks and conditions with generated names. They are drawn small and without text, unless they have a
 	// label; the name is in the tooltip.
 	Unnamed map[string]bool

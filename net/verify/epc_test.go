@@ -23,13 +23,13 @@ type epc struct {
 
 func newEPC(rng *rand.Rand, size int) *net.Petri {
 	e := &epc{p: &net.Petri{Name: "epc"}, places: map[string]int{}}
-	var kinds []net.Gate
+	var kinds []net.Rule
 	var edges [][2]int
-	node := func(k net.Gate) int {
+	node := func(k net.Rule) int {
 		kinds = append(kinds, k)
 		return len(kinds) - 1
 	}
-	gates := []net.Gate{net.And, net.Xor, net.Or}
+	gates := []net.Rule{net.And, net.Xor, net.Or}
 	var front []int // the nodes that lead nowhere yet
 	for range 1 + rng.Intn(4) {
 		front = append(front, node(net.Xor))
@@ -93,7 +93,7 @@ func (e *epc) wrap(in, out [][]string) {
 }
 
 // task adds a task with one gate for both sides: transitions that begin it, a busy place, transitions that end it.
-func (e *epc) task(name string, gate net.Gate, in, out []string) {
+func (e *epc) task(name string, gate net.Rule, in, out []string) {
 	for i, ways := range [][][]string{sets(gate, in), sets(gate, out)} {
 		for j, way := range ways {
 			t := net.PetriTransition{Name: fmt.Sprintf("%s %d.%d", name, i, j)}
@@ -107,7 +107,7 @@ func (e *epc) task(name string, gate net.Gate, in, out []string) {
 }
 
 // sets lists what a gate may take or put: everything, one of all, or any of them.
-func sets(gate net.Gate, all []string) [][]string {
+func sets(gate net.Rule, all []string) [][]string {
 	if gate == net.And {
 		return [][]string{all}
 	}

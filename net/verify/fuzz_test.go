@@ -31,7 +31,7 @@ func fuzzedDefinition(data []byte) *net.Definition {
 	}
 	for i := range 1 + r.below(6) {
 		d.Tasks = append(d.Tasks, net.Task{
-			Name: fmt.Sprintf("T%d", i), Kind: net.Kind(max(0, r.below(8)-5)), Join: net.Gate(r.below(3)), Split: net.Gate(r.below(3)),
+			Name: fmt.Sprintf("T%d", i), Kind: net.Kind(max(0, r.below(8)-5)), Join: net.Rule(r.below(3)), Split: net.Rule(r.below(3)),
 		})
 	}
 	name := func() string {

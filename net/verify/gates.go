@@ -21,26 +21,26 @@ func (f *collector) mismatches() {
 		if at < 0 {
 			continue
 		}
-		split, gate, branches := f.split(at)
+		split, rule, branches := f.split(at)
 		if branches == nil || !f.meet(branches, t, at) {
 			continue
 		}
 		join := f.task(int32(t))
 		switch and := f.n.Task(t).Join == net.And; {
-		case and && gate != net.And:
+		case and && rule != net.And:
 			f.add(XorSplitAndJoin, join, fmt.Sprintf(
-				"the and-join of %q waits for branches of which %q starts only some (%s)", join.Name, split.Name, gate),
-				fmt.Sprintf("make the join of %q %s, or the split of %q and", join.Name, gate, split.Name), split)
-		case !and && gate != net.Xor:
+				"the and-join of %q waits for branches of which %q starts only some (%s)", join.Name, split.Name, rule),
+				fmt.Sprintf("make the join of %q %s, or the split of %q and", join.Name, rule, split.Name), split)
+		case !and && rule != net.Xor:
 			f.add(AndSplitXorJoin, join, fmt.Sprintf(
-				"the xor-join of %q does not wait for all the branches that %q starts together (%s)", join.Name, split.Name, gate),
-				fmt.Sprintf("make the join of %q %s, or the split of %q xor", join.Name, gate, split.Name), split)
+				"the xor-join of %q does not wait for all the branches that %q starts together (%s)", join.Name, split.Name, rule),
+				fmt.Sprintf("make the join of %q %s, or the split of %q xor", join.Name, rule, split.Name), split)
 		}
 	}
 }
 
 // split describes a node as a split: its kind, and the first nodes of its branches; none if it has only one branch.
-func (f *collector) split(node int) (Element, net.Gate, []int) {
+func (f *collector) split(node int) (Element, net.Rule, []int) {
 	if t := net.TaskID(node - f.n.NumConditions()); t >= 0 {
 		outputs := f.n.Outputs(t)
 		if len(outputs) < 2 {

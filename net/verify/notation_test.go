@@ -14,7 +14,7 @@ import (
 func define(t testing.TB, text string) *net.Net {
 	t.Helper()
 	d := &net.Definition{Name: "test"}
-	gates := map[string]net.Gate{"and": net.And, "xor": net.Xor, "or": net.Or}
+	gates := map[string]net.Rule{"and": net.And, "xor": net.Xor, "or": net.Or}
 	roles := map[string]net.Role{"start": net.Start, "end": net.End, "condition": net.Inner}
 	kinds := map[string]net.Kind{"task": net.Atomic, "dummy": net.Routing, "composite": net.Composite}
 	for i, line := range strings.Split(text, "\n") {

@@ -43,7 +43,7 @@ func (g *grower) grow(size int) {
 	g.flow(last, "done")
 }
 
-func (g *grower) task(join, split net.Gate) string {
+func (g *grower) task(join, split net.Rule) string {
 	g.names++
 	t := net.Task{Name: fmt.Sprintf("T%d", g.names), Join: join, Split: split}
 	if g.routing && g.rng.Intn(4) == 0 {
@@ -109,7 +109,7 @@ func (g *grower) piece(size int, in context) (first, last string) {
 }
 
 // block is a split and a join of the same kind around some branches.
-func (g *grower) block(size int, gate net.Gate, in context) (split, join string) {
+func (g *grower) block(size int, gate net.Rule, in context) (split, join string) {
 	split, join = g.task(net.And, gate), g.task(gate, net.And)
 	branches := 2 + g.rng.Intn(2)
 	if gate != net.And && g.rng.Intn(3) == 0 {
@@ -196,9 +196,9 @@ func (g *grower) mutate() {
 	t := &d.Tasks[g.rng.Intn(len(d.Tasks))]
 	switch g.rng.Intn(11) {
 	case 0, 1:
-		t.Join = net.Gate(g.rng.Intn(3))
+		t.Join = net.Rule(g.rng.Intn(3))
 	case 2, 3:
-		t.Split = net.Gate(g.rng.Intn(3))
+		t.Split = net.Rule(g.rng.Intn(3))
 	case 4:
 		g.flow(t.Name, d.Tasks[g.rng.Intn(len(d.Tasks))].Name)
 	case 5:
@@ -280,7 +280,7 @@ func TestRandomNetsAgainstOracle(t *testing.T) {
 func wild(seed int64) *net.Net {
 	g := newGrower(seed)
 	g.routing = seed%4 == 0
-	pick := func() net.Gate { return net.Gate(g.rng.Intn(3)) }
+	pick := func() net.Rule { return net.Rule(g.rng.Intn(3)) }
 	var tasks, targets []string
 	for range 2 + g.rng.Intn(4) {
 		tasks = append(tasks, g.task(pick(), pick()))

@@ -12,7 +12,7 @@ import (
 )
 
 // hub parts into very many branches of one task each, and joins them again.
-func hub(t *testing.T, branches int, split, join net.Gate) *net.Net {
+func hub(t *testing.T, branches int, split, join net.Rule) *net.Net {
 	d := &net.Definition{Name: "hub", Conditions: []net.Condition{{Name: "i", Role: net.Start}, {Name: "o", Role: net.End}},
 		Tasks: []net.Task{{Name: "S", Split: split}, {Name: "J", Join: join}},
 		Flows: []net.Flow{{From: "i", To: "S"}, {From: "J", To: "o"}}}
@@ -30,7 +30,7 @@ func hub(t *testing.T, branches int, split, join net.Gate) *net.Net {
 // too many. Without reduction, an and-split of 70 branches would have more states than anybody can look at.
 func TestVeryWideSplits(t *testing.T) {
 	for _, branches := range []int{64, 65, 70, 3000} {
-		for _, gate := range []net.Gate{net.And, net.Xor} {
+		for _, gate := range []net.Rule{net.And, net.Xor} {
 			rep := verify.Net(hub(t, branches, gate, gate), verify.Options{})
 			require.Equal(t, verify.Sound, rep.Verdict, "%s of %d branches", gate, branches)
 		}

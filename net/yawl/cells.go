@@ -111,8 +111,8 @@ func (b *beans) flow(el *xmlread.Element) {
 	from.flows = append(from.flows, f)
 }
 
-// The gates by type of decorator in the editor's files.
-var decoratorGates = map[string]net.Gate{"0": net.And, "1": net.Or, "2": net.Xor}
+// The rules by type of decorator in the editor's files.
+var decoratorRules = map[string]net.Rule{"0": net.And, "1": net.Or, "2": net.Xor}
 
 func (b *beans) decorate(el *xmlread.Element) {
 	n := b.cellOf(el)
@@ -120,13 +120,13 @@ func (b *beans) decorate(el *xmlread.Element) {
 	if n == nil || kind == nil {
 		return
 	}
-	gate, ok := decoratorGates[kind.Text]
+	rule, ok := decoratorRules[kind.Text]
 	switch {
 	case !ok:
 	case class(el) == "JoinDecorator":
-		n.join = gate
+		n.join = rule
 	default:
-		n.split = gate
+		n.split = rule
 	}
 }
 

@@ -139,9 +139,9 @@ func (d *decoder) nodePart(n *rawNode, el, c *xmlread.Element) (err error) {
 		}
 		n.flows = append(n.flows, f)
 	case "join":
-		n.join, err = d.gate(el, c)
+		n.join, err = d.rule(el, c)
 	case "split":
-		n.split, err = d.gate(el, c)
+		n.split, err = d.rule(el, c)
 	case "removesTokens":
 		n.removes = append(n.removes, rawRemoval{id: c.ID(), line: c.Line})
 	case "removesTokensFromFlow":
@@ -171,7 +171,7 @@ func (d *decoder) nodePart(n *rawNode, el, c *xmlread.Element) (err error) {
 	return err
 }
 
-func (d *decoder) gate(el, c *xmlread.Element) (net.Gate, error) {
+func (d *decoder) rule(el, c *xmlread.Element) (net.Rule, error) {
 	switch code := strings.ToLower(strings.TrimSpace(c.Attr("code"))); code {
 	case "and":
 		return net.And, nil

@@ -32,7 +32,7 @@ type rawNode struct {
 	wanted      string // the text for the name; the id if empty
 	element     string // its name in reports
 	line        int
-	join, split net.Gate
+	join, split net.Rule
 	flows       []rawFlow
 	removes     []rawRemoval
 	decomposes  string // id of a net or of a service; "" for none

@@ -55,7 +55,7 @@ type Recipe struct {
 // New defines the workflow. Claims below the limit, in cents, need no manager.
 func New(o Office, limit int64) (r *Recipe, err error) {
 	b, r := builder.New[Claim]("approval", builder.Describe("a manager decides on an expense claim")), new(Recipe)
-	sort := b.Routing("sort", builder.Gate{Split: builder.Xor})
+	sort := b.Routing("sort", builder.Routing{Split: builder.Xor})
 	r.Approve = builder.Task(b, "approve", builder.Work[Claim, Decision]{
 		Input: builder.CaseInput(b), Queue: "managers", Split: builder.Xor,
 	})

@@ -49,7 +49,7 @@ type Recipe struct {
 // New defines the workflow.
 func New() (r *Recipe, err error) {
 	b, r := builder.New[Claim]("fanout", builder.Describe("a claim is decided on the reports that it needs")), new(Recipe)
-	ask := b.Routing("ask", builder.Gate{Split: builder.Or})
+	ask := b.Routing("ask", builder.Routing{Split: builder.Or})
 	r.Decide = builder.Task(b, "decide", builder.Work[File, Decision]{
 		Input: builder.From(r.gather), Queue: "insurer", Join: builder.Or,
 	})

@@ -42,7 +42,7 @@ type taskDoc struct {
 var (
 	roleWords = []string{"", "start", "end"}
 	kindWords = []string{"", "routing", "composite"}
-	gateWords = []string{"", "xor", "or"}
+	ruleWords = []string{"", "xor", "or"}
 )
 
 // EncodeNet encodes a net's definition as JSON. Equal nets have equal texts: an empty list is [], never null, whether it
@@ -58,8 +58,8 @@ func EncodeNet(d *net.Definition) (json.RawMessage, error) {
 	}
 	for _, t := range d.Tasks {
 		kind, err1 := wordOf("kind", kindWords, int(t.Kind))
-		join, err2 := wordOf("join", gateWords, int(t.Join))
-		split, err3 := wordOf("split", gateWords, int(t.Split))
+		join, err2 := wordOf("join", ruleWords, int(t.Join))
+		split, err3 := wordOf("split", ruleWords, int(t.Split))
 		for _, err := range []error{err1, err2, err3} {
 			if err != nil {
 				return nil, fmt.Errorf("task %s of workflow %s: %w", t.Name, d.Name, err)
@@ -91,13 +91,13 @@ func DecodeNet(data []byte) (*net.Definition, error) {
 	}
 	for _, t := range doc.Tasks {
 		kind := slices.Index(kindWords, t.Kind)
-		join, split := slices.Index(gateWords, t.Join), slices.Index(gateWords, t.Split)
+		join, split := slices.Index(ruleWords, t.Join), slices.Index(ruleWords, t.Split)
 		if kind < 0 || join < 0 || split < 0 {
 			return nil, corrupt("net", data, fmt.Errorf("task %q has the kind %q, the join %q and the split %q",
 				t.Name, t.Kind, t.Join, t.Split))
 		}
-		d.Tasks = append(d.Tasks, net.Task{Name: t.Name, Kind: net.Kind(kind), Join: net.Gate(join),
-			Split: net.Gate(split), Cancels: t.Cancels, Of: t.Of})
+		d.Tasks = append(d.Tasks, net.Task{Name: t.Name, Kind: net.Kind(kind), Join: net.Rule(join),
+			Split: net.Rule(split), Cancels: t.Cancels, Of: t.Of})
 	}
 	for _, f := range doc.Flows {
 		d.Flows = append(d.Flows, net.Flow{From: f[0], To: f[1]})

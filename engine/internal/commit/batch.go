@@ -293,7 +293,7 @@ func (w *Writer) execute(s store.Tx, shared store.SharedTx, r *Request) {
 // be retried.
 func (w *Writer) attempt(s store.Tx, shared store.SharedTx, r *Request) {
 	r.tx = &Tx{w: w, s: s, shared: shared, locks: shared != nil && (r.Once || r.separate), now: r.now, ctx: detached(r.ctx), deferred: r.deferred}
-	defer r.tx.gate.End()
+	defer r.tx.control.End()
 	r.err = r.tx.try(func(tx *Tx) error {
 		err := r.Run(tx)
 		if err == nil && w.extender != nil && !r.Once && !r.Reads && !r.deferred {

@@ -36,9 +36,9 @@ func (h host) Suspension(name string) (*state.Suspension, error) {
 func (h host) Call(ctx context.Context, f func(context.Context) error) error {
 	return h.tx.w.runner.call(ctx, f)
 }
-func (h host) Gate() *kernel.Gate { return &h.tx.gate }
-func (h host) DB() domain.DB      { return h.tx.s.DB() }
-func (h host) IDs() kernel.IDs    { return h.tx.w.o.IDs }
+func (h host) Control() *kernel.Control { return &h.tx.control }
+func (h host) DB() domain.DB            { return h.tx.s.DB() }
+func (h host) IDs() kernel.IDs          { return h.tx.w.o.IDs }
 func (h host) Steps(owner [16]byte) ([]*workitem.Step, error) {
 	return h.tx.s.Steps(h.tx.ctx, owner)
 }

@@ -21,15 +21,15 @@ import (
 // Tx is the transaction of one request: everything that is done through it is committed together, or not at all. Its
 // methods are for the writer's goroutine; user code enters it through [Tx.Command] or [Tx.Enter].
 type Tx struct {
-	w      *Writer
-	s      store.Tx
-	ctx    context.Context
-	now    time.Time
-	writes writes
-	first  TreeWrite // the memory of the first write: most transactions have only one
-	gate   kernel.Gate
-	users  bool // user code has control, and must pass the gate to call the engine
-	depth  int  // of nested callbacks
+	w       *Writer
+	s       store.Tx
+	ctx     context.Context
+	now     time.Time
+	writes  writes
+	first   TreeWrite // the memory of the first write: most transactions have only one
+	control kernel.Control
+	users   bool // user code has control, and gives it back to call the engine
+	depth   int  // of nested callbacks
 
 	shared store.SharedTx    // nil if no other engine has the store open
 	locks  bool              // cases are locked when they are opened
@@ -77,19 +77,19 @@ func (tx *Tx) Command(f func() error) error {
 }
 
 // Enter takes control from user code; leave returns it. It is an error after the end of the transaction.
-// A callback that has overrun its time may call a method at any moment, from its own goroutine. The gate lets it in
+// A callback that has overrun its time may call a method at any moment, from its own goroutine. It can do so
 // only while the callback is the one that has control.
 func (tx *Tx) Enter() (leave func(), err error) {
 	switch {
-	case tx.gate.Over():
+	case tx.control.Ended():
 		return nil, errTxEnded
 	case !tx.users:
 		return func() {}, nil
 	}
-	if err := tx.gate.In(); err != nil {
+	if err := tx.control.Take(); err != nil {
 		return nil, errTxEnded
 	}
-	return tx.gate.Out, nil
+	return tx.control.Give, nil
 }
 
 var errTxEnded = fmt.Errorf("%w: use a Tx only within the function that it was given to", kernel.ErrAbandoned)
@@ -100,19 +100,19 @@ func (tx *Tx) Callback(f func(ctx context.Context) error) error {
 	tx.users = true
 	tx.depth++
 	defer func() { tx.depth-- }()
-	tx.gate.Out()
+	tx.control.Give()
 	err := tx.w.runner.call(ctx, func(ctx context.Context) error {
 		tx.ctx = ctx
 		return f(ctx)
 	})
-	// The callback still runs. The gate stays locked against it, and tx.users stays set, since the transaction is
+	// The callback still runs. Control stays revoked, and tx.users stays set, since the transaction is
 	// only rolled back from here on.
 	if errors.Is(err, kernel.ErrAbandoned) {
-		tx.gate.Lock()
+		tx.control.Revoke()
 		return err
 	}
 	tx.ctx, tx.users = ctx, users
-	return errors.Join(err, tx.gate.In())
+	return errors.Join(err, tx.control.Take())
 }
 
 // DB runs the user's own SQL in the transaction. After its end every statement is an error.

@@ -17,18 +17,18 @@ func (m *Machine) effects() activities.Effects {
 	return (*effects)(m)
 }
 
-// effects is the machine as a callback sees it. Every method enters and leaves through the gate, so it fails after the
+// effects is the machine as a callback sees it. Every method takes control and gives it back, so it fails after the
 // callback was abandoned: it must not even read the tree then, which another command may be changing. A method that
 // opens something does so at once, and returns it. A method that acts on an item only records the request, which is
 // executed after all hooks of the current change.
 type effects Machine
 
-// A callback works on the tree of the command that called it, and so does the kernel, but never both at once. The gate
+// A callback works on the tree of the command that called it, and so does the kernel, but never both at once. [Control]
 // says which one runs:
 //
-//	kernel ──Out──▶ callback runs ──In──▶ an effect: the kernel's code ──Out──▶ callback runs ──In──▶ kernel
-//	                      │ overruns its time
-//	                      └──▶ abandoned: the gate is locked; In returns an error from now on, to that callback alone
+//	kernel ──Give──▶ callback runs ──Take──▶ an effect: the kernel's code ──Give──▶ callback runs ──Take──▶ kernel
+//	                       │ overruns its time
+//	                       └──▶ abandoned: control is revoked; Take returns an error from now on, to that callback alone
 
 // m is the machine itself; the type only narrows what callbacks reach.
 func (e *effects) m() *Machine { return (*Machine)(e) }
@@ -41,19 +41,19 @@ func (e *effects) Cause() activities.Cause { return e.cause }
 
 // DB implements activities.Effects.
 func (e *effects) DB() domain.DB {
-	if e.host.Gate().In() != nil {
+	if e.host.Control().Take() != nil {
 		return nil
 	}
-	defer e.host.Gate().Out()
+	defer e.host.Control().Give()
 	return e.host.DB()
 }
 
 // Items implements activities.Effects.
 func (e *effects) Items(id workitem.CaseID, task string) []*workitem.Item {
-	if e.host.Gate().In() != nil {
+	if e.host.Control().Take() != nil {
 		return nil
 	}
-	defer e.host.Gate().Out()
+	defer e.host.Control().Give()
 	c := e.tree.Case(id)
 	t, ok := c.Net.TaskByName(task)
 	if !ok {
@@ -70,10 +70,10 @@ func (e *effects) Items(id workitem.CaseID, task string) []*workitem.Item {
 
 // OpenItem implements activities.Effects.
 func (e *effects) OpenItem(_ context.Context, at activities.Place, n activities.NewItem) (*workitem.Item, error) {
-	if err := e.host.Gate().In(); err != nil {
+	if err := e.host.Control().Take(); err != nil {
 		return nil, err
 	}
-	defer e.host.Gate().Out()
+	defer e.host.Control().Give()
 	c := e.tree.Case(at.Case)
 	t, ok := c.Net.TaskByName(at.Task)
 	if !ok || c.Net.Task(t).Kind != net.Atomic {
@@ -84,10 +84,10 @@ func (e *effects) OpenItem(_ context.Context, at activities.Place, n activities.
 
 // OpenCase implements activities.Effects. The child runs as far as it can before this returns.
 func (e *effects) OpenCase(_ context.Context, at activities.Place, n activities.NewCase) (workitem.CaseID, error) {
-	if err := e.host.Gate().In(); err != nil {
+	if err := e.host.Control().Take(); err != nil {
 		return workitem.CaseID{}, err
 	}
-	defer e.host.Gate().Out()
+	defer e.host.Control().Give()
 	c := e.tree.Case(at.Case)
 	t, ok := c.Net.TaskByName(at.Task)
 	if !ok || c.Net.Task(t).Kind != net.Composite {
@@ -107,19 +107,19 @@ func (e *effects) OpenCase(_ context.Context, at activities.Place, n activities.
 
 // OpenJob implements activities.Effects.
 func (e *effects) OpenJob(at activities.Place, n activities.NewJob) (workitem.JobID, error) {
-	if err := e.host.Gate().In(); err != nil {
+	if err := e.host.Control().Take(); err != nil {
 		return workitem.JobID{}, err
 	}
-	defer e.host.Gate().Out()
+	defer e.host.Control().Give()
 	return e.m().openCall(at, n)
 }
 
 // Ask implements activities.Effects.
 func (e *effects) Ask(it *workitem.Item, a workitem.Action, payload json.RawMessage) error {
-	if err := e.host.Gate().In(); err != nil {
+	if err := e.host.Control().Take(); err != nil {
 		return err
 	}
-	defer e.host.Gate().Out()
+	defer e.host.Control().Give()
 	// The caller may be a hook with other hooks of the same change behind it, which would see the consequences before
 	// the change.
 	e.requested = append(e.requested, e.m().requestedAct(it.Case, it.ID, move{do: a, payload: payload}))
@@ -128,10 +128,10 @@ func (e *effects) Ask(it *workitem.Item, a workitem.Action, payload json.RawMess
 
 // End implements activities.Effects.
 func (e *effects) End(it *workitem.Item, a workitem.Action, reason *workitem.Failure) error {
-	if err := e.host.Gate().In(); err != nil {
+	if err := e.host.Control().Take(); err != nil {
 		return err
 	}
-	defer e.host.Gate().Out()
+	defer e.host.Control().Give()
 	end, err := e.m().endLate(it, a, reason, allCallbacks)
 	if err != nil {
 		return err

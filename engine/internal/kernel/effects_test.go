@@ -297,22 +297,22 @@ func TestTheOutputsOfChildCases(t *testing.T) {
 	}
 }
 
-// The gate lets a callback in while it has control, and one that was left behind never again.
-func TestTheGate(t *testing.T) {
-	var g kernel.Gate
-	require.ErrorIs(t, g.In(), kernel.ErrAbandoned, "the engine has control")
-	g.Out()
-	require.NoError(t, g.In())
-	g.Out()
-	require.False(t, g.Over())
-	g.Lock()
-	require.True(t, g.Over())
-	require.ErrorIs(t, g.In(), kernel.ErrAbandoned)
-	g.Lock() // is no wait when it is locked already
+// A callback can call the engine while it has control, and one that was abandoned never again.
+func TestControl(t *testing.T) {
+	var c kernel.Control
+	require.ErrorIs(t, c.Take(), kernel.ErrAbandoned, "the engine has control")
+	c.Give()
+	require.NoError(t, c.Take())
+	c.Give()
+	require.False(t, c.Ended())
+	c.Revoke()
+	require.True(t, c.Ended())
+	require.ErrorIs(t, c.Take(), kernel.ErrAbandoned)
+	c.Revoke() // does not wait if it is revoked already
 
-	g = kernel.Gate{}
-	g.End()
-	require.True(t, g.Over())
+	c = kernel.Control{}
+	c.End()
+	require.True(t, c.Ended())
 }
 
 // What a callback that was left behind asks for is refused.
@@ -326,7 +326,7 @@ func TestACallbackThatIsLeftBehind(t *testing.T) {
 		ItemHooks: activities.ItemHooks{OnInitialized: func(_ context.Context, i *activities.Item) error { it = i; return nil }}})
 	w := newWorld(t, d)
 	w.must("start")
-	w.host.gate.End()
+	w.host.control.End()
 	ctx := t.Context()
 	require.Nil(t, kept.Items())
 	require.Nil(t, kept.DB())
@@ -349,5 +349,5 @@ func TestACallbackThatIsLeftBehind(t *testing.T) {
 	w.host.abandon = true
 	_, err = w.do("complete a.1.1")
 	require.ErrorIs(t, err, kernel.ErrAbandoned)
-	require.True(t, w.host.gate.Over())
+	require.True(t, w.host.control.Ended())
 }

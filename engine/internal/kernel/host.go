@@ -20,8 +20,8 @@ type Host interface {
 
 	// Call runs a callback. A panic comes back as an error, and so does an overrun of time, as ErrAbandoned.
 	Call(ctx context.Context, f func(ctx context.Context) error) error
-	// Gate is that of the transaction; the engine's code has control of it.
-	Gate() *Gate
+	// Control is that of the transaction; the engine's code has control of it.
+	Control() *Control
 	// DB runs the user's SQL in the transaction of the command.
 	DB() domain.DB
 

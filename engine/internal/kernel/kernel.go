@@ -139,7 +139,7 @@ func New(ctx context.Context, host Host, tree *state.Tree, now time.Time, by str
 }
 
 // Reuse is like [New], with the memory of a machine whose command has ended; nil is allowed. A machine that a callback
-// has seen is not reused: the callback may have kept it, and would enter through the gate of another command. Machines
+// has seen is not reused: the callback may have kept it, and would have control of another command. Machines
 // were a tenth of what a case of one item allocates.
 func Reuse(m *Machine, ctx context.Context, host Host, tree *state.Tree, now time.Time, by string) *Machine {
 	if m == nil || m.lent {
@@ -290,12 +290,12 @@ func (m *Machine) spec(c *state.Case, t net.TaskID) (*workflow.Task, error) {
 
 // call runs a callback. Its error names the callback and the place where its task was declared.
 //
-// The gate is open during the call (see [Gate]). An abandoned callback may still run when call returns: the gate is
-// locked then, so that it cannot touch a tree that another command works on.
+// The callback has control during the call (see [Control]). An abandoned callback may still run when call returns: control is
+// revoked then, so that it cannot touch a tree that another command works on.
 func (m *Machine) call(c *state.Case, t net.TaskID, what string, f func(context.Context) error) error {
 	m.lent = true
-	gate := m.host.Gate()
-	gate.Out()
+	control := m.host.Control()
+	control.Give()
 	err := m.host.Call(m.ctx, func(ctx context.Context) error {
 		// A callback that creates an item or a child case comes back here; what it so calls runs within its own time.
 		outer := m.ctx
@@ -304,8 +304,8 @@ func (m *Machine) call(c *state.Case, t net.TaskID, what string, f func(context.
 		return f(ctx)
 	})
 	if errors.Is(err, ErrAbandoned) {
-		gate.Lock()
-	} else if in := gate.In(); in != nil {
+		control.Revoke()
+	} else if in := control.Take(); in != nil {
 		return in
 	}
 	return located(c, t, what, err)

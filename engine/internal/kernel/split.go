@@ -127,8 +127,8 @@ func (m *Machine) endCheck(id workitem.CaseID) step {
 
 // route returns the outputs of a completed task that get a token, in flow order.
 func (m *Machine) route(c *state.Case, t net.TaskID, generation int, spec *workflow.Task) ([]net.ConditionID, error) {
-	outputs, gate := c.Net.Outputs(t), c.Net.Task(t).Split
-	if gate == net.And {
+	outputs, rule := c.Net.Outputs(t), c.Net.Task(t).Split
+	if rule == net.And {
 		return outputs, m.checkChoice(c, t)
 	}
 	targets, given := []string(nil), false
@@ -146,12 +146,12 @@ func (m *Machine) route(c *state.Case, t net.TaskID, generation int, spec *workf
 		}
 	}
 	if !given {
-		if gate == net.Xor {
+		if rule == net.Xor {
 			return outputs[:1], nil
 		}
 		return outputs, nil
 	}
-	return targetsOf(c, t, gate, targets)
+	return targetsOf(c, t, rule, targets)
 }
 
 // checkChoice refuses a route that the caller gave for an and-split, which puts a token into every flow. If it were
@@ -169,7 +169,7 @@ func (m *Machine) checkChoice(c *state.Case, t net.TaskID) error {
 // targetsOf returns the outputs that a route names, each once and in flow order, whatever the order of the names. A
 // name is that of a condition, or that of the task behind an implicit condition. A route without names is refused too,
 // since the token would be lost.
-func targetsOf(c *state.Case, t net.TaskID, gate net.Gate, names []string) ([]net.ConditionID, error) {
+func targetsOf(c *state.Case, t net.TaskID, rule net.Rule, names []string) ([]net.ConditionID, error) {
 	chosen := make(map[net.ConditionID]bool, len(names))
 	for _, name := range names {
 		p, ok := c.Net.Target(t, name)
@@ -179,9 +179,9 @@ func targetsOf(c *state.Case, t net.TaskID, gate net.Gate, names []string) ([]ne
 		}
 		chosen[p] = true
 	}
-	if len(chosen) == 0 || gate == net.Xor && len(chosen) > 1 {
+	if len(chosen) == 0 || rule == net.Xor && len(chosen) > 1 {
 		return nil, fmt.Errorf("%w: the %s-split of task %s of workflow %s was given %d flows (%s); it flows to %s",
-			ErrBadRoute, gate, c.Net.TaskName(t), c.Workflow, len(chosen), strings.Join(names, ", "), flowsOf(c, t))
+			ErrBadRoute, rule, c.Net.TaskName(t), c.Workflow, len(chosen), strings.Join(names, ", "), flowsOf(c, t))
 	}
 	var into []net.ConditionID
 	for _, p := range c.Net.Outputs(t) {

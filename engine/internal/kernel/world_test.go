@@ -23,9 +23,9 @@ import (
 
 // host is what the kernel needs beside a tree: definitions, and ids that count.
 type host struct {
-	defs []*workflow.Definition
-	gate kernel.Gate
-	ids  uint64
+	defs    []*workflow.Definition
+	control kernel.Control
+	ids     uint64
 
 	broken  error            // steps cannot be read
 	abandon bool             // callbacks take too long, and are left behind
@@ -50,7 +50,7 @@ func (h *host) Call(ctx context.Context, f func(context.Context) error) error {
 	}
 	return f(ctx)
 }
-func (h *host) Gate() *kernel.Gate { return &h.gate }
+func (h *host) Control() *kernel.Control { return &h.control }
 func (h *host) Suspension(workflow string) (*state.Suspension, error) {
 	return h.suspended[workflow], nil
 }
@@ -143,7 +143,7 @@ func (w *world) command(f func(m *kernel.Machine) error) (string, error) {
 	w.tree.Begin()
 	m := kernel.Reuse(w.machine, w.t.Context(), w.host, w.tree, w.now, "ann")
 	w.machine = m
-	w.host.gate = kernel.Gate{}
+	w.host.control = kernel.Control{}
 	if err := f(m); err != nil {
 		w.tree.Rollback()
 		return "", err

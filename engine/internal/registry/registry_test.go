@@ -23,7 +23,7 @@ import (
 func one(t *testing.T, name, task string, opts ...builder.Option) *builder.Workflow[int] {
 	t.Helper()
 	b := builder.New[int](name, opts...)
-	b.Path(b.Start(), b.Routing(task, builder.Gate{}), b.End())
+	b.Path(b.Start(), b.Routing(task, builder.Routing{}), b.End())
 	w, err := b.Build()
 	require.NoError(t, err)
 	return w
@@ -86,8 +86,8 @@ func TestTwoOfOneNameAreRefused(t *testing.T) {
 // What verification warns of is logged with the place and the advice.
 func TestWarningsAreLogged(t *testing.T) {
 	b := builder.New[int]("quote")
-	fork, join := b.Routing("fork", builder.Gate{Split: builder.And}), b.Routing("join", builder.Gate{Join: builder.Or})
-	left, right := b.Routing("left", builder.Gate{}), b.Routing("right", builder.Gate{})
+	fork, join := b.Routing("fork", builder.Routing{Split: builder.And}), b.Routing("join", builder.Routing{Join: builder.Or})
+	left, right := b.Routing("left", builder.Routing{}), b.Routing("right", builder.Routing{})
 	b.Path(b.Start(), fork, left, join, b.End())
 	b.Path(fork, right, join)
 	w, err := b.Build()
@@ -179,7 +179,7 @@ func TestDifferencesAreNamed(t *testing.T) {
 func TestDifferencesOfListsAreNamed(t *testing.T) {
 	before := one(t, "claim", "pay").Definition
 	b := builder.New[int]("claim")
-	b.Path(b.Start(), b.Routing("check", builder.Gate{}), builder.Task(b, "pay", builder.Work[any, any]{Queue: "tellers"}), b.End())
+	b.Path(b.Start(), b.Routing("check", builder.Routing{}), builder.Task(b, "pay", builder.Work[any, any]{Queue: "tellers"}), b.End())
 	after, err := b.Build()
 	require.NoError(t, err)
 	r, err := open(t, after.Definition)
