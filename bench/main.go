@@ -8,7 +8,7 @@
 // It also measures the verification of nets, against a naive search. The models of others that this needs are no part
 // of the repository: without them it is left out, and the report says where to put them.
 //
-// Every measurement is a process of its own. What a figure is, and how it was counted, stands in docs/performance.md.
+// Every measurement is a process of its own. What a figure is, and how it was counted, stands in docs/benchmarks.md.
 package main
 
 import (
