@@ -111,43 +111,49 @@ func (v *visit) pending(j *state.Job) {
 	if w.Since = j.Created; j.Due.After(w.Since) {
 		w.Since = j.Due
 	}
-	if v.blocked(&w, j.Queue); w.Blocked == "" && !v.isElsewhere() && !v.failing(&w, j) {
-		if !v.full() {
-			w.Ahead = jobsAhead(v.in.Due[j.Queue], j)
-		}
-		v.takesTurns(&w, j)
-		if v.in.Limits != nil {
-			w.Limits = v.in.Limits(j.ID, "")
-		}
-		if len(w.Limits) == 0 {
-			v.needs(&w, j)
-		}
-		switch {
-		case v.in.Paused[j.Queue].Paused:
-			by := v.in.Paused[j.Queue].Decision
-			w.Blocked, w.Ahead, w.Paused = Paused, 0, &by
-		case v.keyPaused(&w, j):
-			w.Blocked, w.Ahead = Paused, 0
-		case v.inHours(&w, j, v.in.Now):
-			w.Blocked, w.Ahead, w.Limits, w.Needs = Hours, 0, nil, nil
-		case len(w.Limits) > 0:
-			w.Blocked, w.Ahead = Limited, 0
-		case v.gathers(&w, j):
-			w.Blocked, w.Ahead = Gathering, 0
-		case w.Ahead > 0, w.Fair != nil && w.Fair.Keys != 1:
-			w.Blocked = Behind
-		case v.busy(j.Queue):
+	v.obstacle(&w, j)
+	v.add(w)
+}
+
+// obstacle records what keeps a due job from a worker.
+func (v *visit) obstacle(w *Wait, j *state.Job) {
+	if v.blocked(w, j.Queue); w.Blocked != "" || v.isElsewhere() || v.failing(w, j) {
+		return
+	}
+	if !v.full() {
+		w.Ahead = jobsAhead(v.in.Due[j.Queue], j)
+	}
+	v.takesTurns(w, j)
+	if v.in.Limits != nil {
+		w.Limits = v.in.Limits(j.ID, "")
+	}
+	if len(w.Limits) == 0 {
+		v.needs(w, j)
+	}
+	switch {
+	case v.in.Paused[j.Queue].Paused:
+		by := v.in.Paused[j.Queue].Decision
+		w.Blocked, w.Ahead, w.Paused = Paused, 0, &by
+	case v.keyPaused(w, j):
+		w.Blocked, w.Ahead = Paused, 0
+	case v.inHours(w, j, v.in.Now):
+		w.Blocked, w.Ahead, w.Limits, w.Needs = Hours, 0, nil, nil
+	case len(w.Limits) > 0:
+		w.Blocked, w.Ahead = Limited, 0
+	case v.gathers(w, j):
+		w.Blocked, w.Ahead = Gathering, 0
+	case w.Ahead > 0, w.Fair != nil && w.Fair.Keys != 1:
+		w.Blocked = Behind
+	case v.busy(j.Queue):
+		w.Blocked = Busy
+	case v.in.Full != nil:
+		if w.MaxRunning = v.in.Full(); w.MaxRunning > 0 {
 			w.Blocked = Busy
-		case v.in.Full != nil:
-			if w.MaxRunning = v.in.Full(); w.MaxRunning > 0 {
-				w.Blocked = Busy
-			}
-		}
-		if w.Blocked == Behind || w.Blocked == Busy {
-			w.Workers = v.in.Paused[j.Queue].Workers
 		}
 	}
-	v.add(w)
+	if w.Blocked == Behind || w.Blocked == Busy {
+		w.Workers = v.in.Paused[j.Queue].Workers
+	}
 }
 
 // failing records that a job cannot start because the store fails.
@@ -243,12 +249,24 @@ func (v *visit) waiting(j *state.Job) {
 		case kind == Retry:
 			w.Attempt, w.Failure = s.Attempt+1, s.Failure
 		}
+		if w.Kind == kind && v.isDue(j, s) {
+			w.Kind, w.Since, w.Until = Worker, s.Due, time.Time{}
+			v.obstacle(&w, j)
+			v.add(w)
+			continue
+		}
 		if (kind == Retry || kind == Delay) && j.State == state.JobWaiting && w.Kind == kind {
 			v.inHours(&w, j, later(s.Due, v.in.Now))
 		}
 		v.unloaded(&w)
 		v.add(w)
 	}
+}
+
+// isDue reports whether the time of a step has come, so that its job needs a worker again: after a sleep, or before the next attempt.
+func (v *visit) isDue(j *state.Job, s *workitem.Step) bool {
+	sleeps := s.Kind == workitem.StepSleep || stepKinds[s.Kind] == Retry
+	return sleeps && j.State == state.JobWaiting && !s.Due.IsZero() && s.Due.Before(v.in.Now)
 }
 
 // limited returns what a step needs of limits of which it is not known here whether they have room.

@@ -180,7 +180,7 @@ func (in *Input) readQueues(ctx context.Context, r store.Finder) (err error) {
 	fresh := []workitem.State{workitem.Initialized}
 	in.Tree.Each(func(c *state.Case) {
 		for j := range c.Jobs.All() {
-			if _, read := in.Due[j.Queue]; read || err != nil || !byWorker(j) || j.State != state.JobPending || j.Due.After(in.Now) {
+			if _, read := in.Due[j.Queue]; read || err != nil || !byWorker(j) || !needsWorker(j) || j.Due.After(in.Now) {
 				continue
 			}
 			in.Due[j.Queue], err = r.Jobs(ctx, store.JobFilter{Queue: &j.Queue, States: pending, Due: in.Now})
@@ -193,6 +193,11 @@ func (in *Input) readQueues(ctx context.Context, r store.Finder) (err error) {
 		}
 	})
 	return err
+}
+
+// needsWorker reports whether a job starts, or goes on after a sleep or between two attempts of a step, once it is due.
+func needsWorker(j *state.Job) bool {
+	return j.State == state.JobPending || j.State == state.JobWaiting && !j.Due.IsZero()
 }
 
 // byWorker reports whether a worker runs a job, and not the engine itself.
