@@ -168,11 +168,34 @@ func (l *treeSearch) notStarted(ctx context.Context, r store.Finder, w *Wait, te
 			none = append(none, setLimit(name, "", v.Limit.N))
 		}
 	}
-	if slices.Sort(none); len(none) > 0 {
+	slices.Sort(none)
+	if none = append(none, l.closedKeys(w.Needs)...); len(none) > 0 {
 		repair += ", or, if it needs the limit, " + strings.Join(none, ", ")
 	}
 	l.add(w.Case, CauseNoWorkers, w.Since, text+", for "+printable.Duration(l.Now.Sub(w.Since))+", and no job of "+queue(w.Queue)+" runs", repair)
 	return nil
+}
+
+// maxClosedKeys is how many keys of a limit a repair names.
+const maxClosedKeys = 3
+
+// closedKeys returns the commands that open the keys which are set to 0, of limits that a job needs by a key that only a program computes.
+func (l *treeSearch) closedKeys(needs []Limit) (commands []string) {
+	for _, need := range needs {
+		v := l.limits[need.Limit]
+		var of []string
+		for key, set := range v.Keys {
+			if set.N == 0 {
+				of = append(of, setLimit(need.Limit, l.Here.shown("limit", need.Limit, key), v.Limit.N))
+			}
+		}
+		slices.Sort(of)
+		if more := len(of) - maxClosedKeys; more > 0 {
+			of = append(of[:maxClosedKeys], fmt.Sprintf("and %s (tasq limits)", printable.Plural(more, "more key")))
+		}
+		commands = append(commands, of...)
+	}
+	return commands
 }
 
 func later(a, b time.Time) time.Time {

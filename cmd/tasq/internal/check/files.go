@@ -78,7 +78,7 @@ func folder(dir string, yield func(Entry) bool) {
 		var more bool
 		switch {
 		case err != nil:
-			more = yield(Entry{Name: path, Among: true, Err: err})
+			more = yield(Entry{Name: path, Among: !errors.Is(err, model.ErrTooMany), Err: err})
 		case isArchive(path):
 			more = archive(path, true, yield)
 		default:

@@ -2,14 +2,19 @@ package cli
 
 import (
 	"context"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/tasq-dev/tasq/builder"
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/limit"
+	"github.com/tasq-dev/tasq/retry"
+	"github.com/tasq-dev/tasq/step"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workflow"
 )
 
 // The doctor finds in the database alone that work needs a limit that is set to 0, and its command repairs that.
@@ -38,3 +43,59 @@ func TestDoctorFindsALimitThatIsSetToZero(t *testing.T) {
 		require.Zero(t, code, out)
 	})
 }
+
+// Which key of a limit a job needs, only a program computes: the doctor names the keys that are set to 0. What a step needs is recorded.
+func TestDoctorNamesKeysAndLimitsOfStepsThatAreSetToZero(t *testing.T) {
+	t.Parallel()
+	onEachStore(t, func(t *testing.T, db store.Opener, at string) {
+		own := func(s string) string { return s }
+		keyed := builder.MustFunc("keyed", func(_ context.Context, s string) (string, error) { return s, nil },
+			builder.Limits(builder.TakesBy(limit.Resource("customers", 3), 1, own)))
+		calls := limit.Resource("calls", 3)
+		stepped := builder.MustFunc("stepped", func(ctx context.Context, s string) (string, error) {
+			return step.Do(ctx, "ask", func(context.Context) (string, error) { return s, nil }, step.Limits(step.TakesBy(calls, 1, s)))
+		}, builder.Limits(builder.TakenBySteps(calls)))
+		e, err := engine.Config{Clock: anHourBehind{retry.SystemClock}}.Open(t.Context(), db, keyed, stepped)
+		require.NoError(t, err)
+		for _, key := range []string{"eve", "mallory", "trudy", "sybil"} {
+			_, err = e.Do(t.Context(), workflow.SetLimitOf("customers", key, 0, workflow.By("ann")))
+			require.NoError(t, err)
+		}
+		ada, err := stepped.Run(t.Context(), e, "ada") // defines its limit
+		require.NoError(t, err)
+		_, err = ada.Result(t.Context(), e)
+		require.NoError(t, err)
+		_, err = e.Do(t.Context(), workflow.SetLimitOf("calls", "eve", 0, workflow.By("ann")))
+		require.NoError(t, err)
+		kept, err := keyed.Start(t.Context(), e, "eve")
+		require.NoError(t, err)
+		held, err := stepped.Start(t.Context(), e, "eve")
+		require.NoError(t, err)
+		require.Eventually(t, func() bool {
+			answer, err := e.Why(t.Context(), held)
+			return err == nil && strings.Contains(answer.String(), "(of eve)")
+		}, time.Minute, time.Millisecond)
+		require.NoError(t, e.Close())
+
+		code, out, _ := tasq(t, at, "doctor", "--live")
+		require.Equal(t, ExitNo, code)
+		require.Contains(t, out, "case "+held.String()+" of stepped (limited): ")
+		require.Contains(t, out, "\n  to repair it: tasq limit set --key eve calls 3\n")
+		require.Contains(t, out, "case "+kept.String()+" of keyed (no-workers): ")
+		require.Contains(t, out, ", or, if it needs the limit, tasq limit set --key eve customers 3, tasq limit set --key mallory customers 3, "+
+			"tasq limit set --key sybil customers 3, and 1 more key (tasq limits)\n")
+		for _, name := range []string{"calls", "customers"} {
+			code, _, errs := tasq(t, at, "limit", "set", "--key", "eve", name, "3")
+			require.Zero(t, code, errs)
+		}
+		_, out, _ = tasq(t, at, "doctor", "--live")
+		require.NotContains(t, out, "--key eve")
+		code, out, _ = tasq(t, at, "doctor")
+		require.Zero(t, code, out)
+	})
+}
+
+// anHourBehind is the clock of a program that has closed its database since.
+type anHourBehind struct{ retry.Clock }
+
+func (anHourBehind) Now() time.Time { return retry.SystemClock.Now().Add(-time.Hour) }

@@ -126,6 +126,9 @@ func (s *scripts) sources(args []string) ([]source, error) {
 		met := 0
 		for path, err := range model.Within(arg, func(path string) bool { return strings.HasSuffix(path, ".txt") }) {
 			met++
+			if errors.Is(err, model.ErrTooMany) {
+				return nil, unreadable(path, err)
+			}
 			if err != nil {
 				s.skip(unreadable(path, err))
 				continue

@@ -69,17 +69,31 @@ func readable(path string) error {
 	return &fs.PathError{Op: "read", Path: path, Err: fmt.Errorf("it is %s; name a regular file, or /dev/stdin", kind)}
 }
 
+// ErrTooMany is the error of [Within] for a folder with too much in it, such as the root of a file system.
+var ErrTooMany = errors.New("it has more than 200,000 files and folders in it; name a smaller folder, or the files")
+
+const maxWithin = 200_000
+
 var errLinkedFolder = errors.New("it is a symbolic link to a folder, which is not followed; name the folder itself")
 
 // Within lists the files of a folder and its subfolders with wanted names, in the order of their paths. With a path it
 // yields the reason why the file cannot be read, or nil: it is not a regular file, its link is broken, or it is a
 // folder that cannot be listed. A symbolic link to a file counts as a file; a link to a folder is not followed, so that
-// there are no cycles.
+// there are no cycles. It ends with [ErrTooMany] and the path of the folder after 200,000 files and folders of any name.
 func Within(dir string, wanted func(path string) bool) iter.Seq2[string, error] {
+	return within(dir, maxWithin, wanted)
+}
+
+func within(dir string, most int, wanted func(path string) bool) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
+		met := 0
 		_ = filepath.WalkDir(dir+string(filepath.Separator), func(path string, d fs.DirEntry, err error) error {
 			more := true
+			met++
 			switch {
+			case met > most:
+				yield(filepath.Clean(dir), ErrTooMany)
+				return fs.SkipAll
 			case err != nil:
 				more = yield(filepath.Clean(path), err)
 			case d.Type()&fs.ModeSymlink != 0:
