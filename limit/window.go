@@ -91,7 +91,19 @@ func (l *Limit) takeSliding(s *State, now, n int64) {
 		}
 	}
 	s.at = now
+	if len(s.log) == cap(s.log) {
+		s.log = l.grow(s.log)
+	}
 	s.log = append(s.log, entry{now, n})
+}
+
+// grow returns a log with room for another entry, and at most for as many as the window admits: there may be one for each of
+// many keys. Only debts need more.
+func (l *Limit) grow(log []entry) []entry {
+	most := int(min(l.N, exact+parts))
+	grown := make([]entry, len(log), max(len(log)+1, min(2*len(log)+1, most)))
+	copy(grown, log)
+	return grown
 }
 
 // refundSliding takes an amount out of the entry that it was counted in, if that is still there.
