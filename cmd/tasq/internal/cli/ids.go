@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 
@@ -120,7 +121,7 @@ func wholeID(ctx context.Context, r store.Finder, kind idKind, word string) (str
 			return found[0].id, nil
 		}
 	}
-	if kind.keyed != nil {
+	if kind.keyed != nil && utf8.ValidString(word) { // a server refuses the query otherwise
 		found, err := kind.keyed(ctx, r, word)
 		switch {
 		case err != nil:

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
 )
 
@@ -15,6 +16,21 @@ func TestAFilterIsText(t *testing.T) {
 	code, _, errs := tasq(t, t.TempDir()+"/s.db", "cases", "--key", "\xff")
 	require.Equal(t, ExitUsage, code, errs)
 	require.Contains(t, errs, `--key "\xff" is not UTF-8`)
+}
+
+// A word that is not UTF-8 is no id and no business key, on each store alike.
+func TestAWordIsText(t *testing.T) {
+	t.Parallel()
+	onEachStore(t, func(t *testing.T, db store.Opener, at string) {
+		e, err := engine.Open(t.Context(), db, loading(t))
+		require.NoError(t, err)
+		require.NoError(t, e.Close())
+		for _, args := range [][]string{{"why", "a\xff"}, {"show", "a\xff"}, {"case", "cancel", "a\xff"}} {
+			code, _, errs := tasq(t, at, args...)
+			require.Equal(t, ExitUsage, code, errs)
+			require.Contains(t, errs, "nor the business key of one")
+		}
+	})
 }
 
 // A command with a text that is not UTF-8 is refused before it is left with the program that owns the database, as JSON has no such text.
