@@ -40,7 +40,8 @@ type Schedule struct {
 	// CatchUp is the policy for ticks that were missed, because no process ran at their time. Default: CatchUpNone.
 	CatchUp CatchUp `json:"catch_up,omitempty"`
 
-	// CatchUpMost is how many missed ticks CatchUpAll starts at most: the latest ones. Default: 1000.
+	// CatchUpMost is how many missed ticks CatchUpAll starts at most: the latest ones. Default: 1000, which is also the most for a
+	// schedule of an engine, since they start in one transaction. With another CatchUp it is an error there.
 	CatchUpMost int `json:"catch_up_most,omitempty"`
 
 	// Grace is how late a tick may start before CatchUpNone takes it for missed. Default: a minute.

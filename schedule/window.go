@@ -20,7 +20,7 @@ type Window struct {
 }
 
 // ParseWindow reads a window such as "08:00-18:00", "mon-fri 08:00-18:00", "22:00-06:00" over midnight, or "sat,sun" for
-// whole days, in a zone of the tz database ("" is UTC). The day is that of the opening: "fri 22:00-06:00" lasts until
+// whole days, in a zone of the tz database ("" is UTC, since the zone of the machine may differ between engines). The day is that of the opening: "fri 22:00-06:00" lasts until
 // Saturday. The end does not belong to it; 24:00 is the end of the day. The error is [ErrInvalid].
 func ParseWindow(text, zone string) (Window, error) {
 	fail := func(format string, args ...any) (Window, error) {

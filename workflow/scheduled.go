@@ -21,6 +21,9 @@ func (s *Scheduled) Check() error {
 	if _, err := s.Schedule.Compile(); err != nil {
 		return err
 	}
+	if err := checkCatchUp(&s.Schedule); err != nil {
+		return err
+	}
 	if err := checkShort("name of the schedule", s.Schedule.Name); err != nil {
 		return err
 	}
@@ -36,6 +39,20 @@ func (s *Scheduled) Check() error {
 	}
 	if err != nil {
 		return fmt.Errorf("schedule %q: %w", s.Schedule.Name, err)
+	}
+	return nil
+}
+
+// checkCatchUp refuses a CatchUpMost that would have no effect, or that starts more runs in one transaction than a backfill may. It is
+// checked when a schedule is declared or added, and not by Compile: one that an earlier version has stored goes on.
+func checkCatchUp(s *schedule.Schedule) error {
+	switch most := s.CatchUpMost; {
+	case most != 0 && s.CatchUp != schedule.CatchUpAll:
+		return fmt.Errorf("%w %q: CatchUpMost is %d, and CatchUp is %v: CatchUpMost has an effect with CatchUpAll alone; set CatchUp to it, or leave CatchUpMost out",
+			schedule.ErrInvalid, s.Name, most, s.CatchUp)
+	case most > schedule.DefaultCatchUpMost:
+		return fmt.Errorf("%w %q: CatchUpMost is %d: use at most %d, and schedules.Backfill for earlier ticks", schedule.ErrInvalid, s.Name, most,
+			schedule.DefaultCatchUpMost)
 	}
 	return nil
 }
