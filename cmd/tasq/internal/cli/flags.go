@@ -310,6 +310,9 @@ func (l *labels) Set(text string) error {
 	if err := workflow.CheckLabelName(name); err != nil {
 		return err
 	}
+	if !utf8.ValidString(value) {
+		return fmt.Errorf("the value %q is not UTF-8", value)
+	}
 	if *l == nil {
 		*l = make(labels)
 	}

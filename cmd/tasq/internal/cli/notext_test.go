@@ -30,6 +30,9 @@ func TestAWordIsText(t *testing.T) {
 			require.Equal(t, ExitUsage, code, errs)
 			require.Contains(t, errs, "nor the business key of one")
 		}
+		code, _, errs := tasq(t, at, "cases", "--label", "ship=a\xff")
+		require.Equal(t, ExitUsage, code, errs)
+		require.Contains(t, errs, `the value "a\xff" is not UTF-8`)
 	})
 }
 
