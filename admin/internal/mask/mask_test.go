@@ -27,9 +27,11 @@ func TestEachPayloadIsMasked(t *testing.T) {
 			m.Change(&state.ItemMoved{Output: raw(), Failure: failure()}), m.Change(&state.StepMoved{Result: raw(), Failure: failure()}),
 			m.Change(&state.JobOpened{Job: &state.Job{Input: raw(), Failure: failure()}}),
 			m.Answer(&why.Answer{Failure: failure(), Waits: []why.Wait{{Failure: failure()}}})},
-		1: {m.Limits([]workflow.LimitInfo{{Holders: []workflow.LimitHolder{{Key: "secret"}}}}), m.Message(&state.Message{Value: raw()}), m.Incident(&store.Incident{Failure: failure()}), m.Change(&state.JobMoved{Failure: failure()}),
+		1: {m.Limits([]workflow.LimitInfo{{Holders: []workflow.LimitHolder{{Key: "secret"}}}}),
+			m.Message(&state.Message{Value: raw()}), m.Incident(&store.Incident{Failure: failure()}), m.Change(&state.JobMoved{Failure: failure()}),
 			m.Change(&state.MessageSent{Message: &state.Message{Value: raw()}}), m.PausedKeys("q", []workflow.PausedKey{{Key: "secret"}})},
-		0: {m.Step(&workitem.Step{Kind: workitem.StepToken, Result: raw()}), mask.Mask(nil).Step(&workitem.Step{Kind: workitem.StepToken, Result: raw()}),
+		0: {m.Step(&workitem.Step{Kind: workitem.StepToken, Result: raw()}),
+			mask.Mask(nil).Step(&workitem.Step{Kind: workitem.StepToken, Result: raw()}),
 			mask.Mask(nil).Change(&state.StepOpened{Step: &workitem.Step{Kind: workitem.StepToken, Result: raw()}}), m.Entry(&store.Entry{Answer: raw()})},
 	} {
 		for _, s := range shown {
