@@ -110,7 +110,7 @@ func TestAttemptsAndSleepsWaitForTheHours(t *testing.T) {
 		says(t, e, runs[1].ID, "step nap of run.1.1 goes on at Sun 2000-01-02 02:00 Europe/Berlin, when its hours begin")
 		until(t, "2000-01-02 01:00:00")
 		says(t, e, runs[0].ID, "item run.1.2 waits until 02:00 Europe/Berlin, when its hours begin (sat,sun 02:00-04:00), attempt 2 of 3")
-		says(t, e, runs[1].ID, "step nap of run.1.1 goes on at 02:00 Europe/Berlin, when its hours begin")
+		says(t, e, runs[1].ID, "step nap of run.1.1 waits until 02:00 Europe/Berlin, when its hours begin")
 		endAll(t, e, runs)
 		require.Equal(t, []string{"Sat 02:30:00", "Sun 02:00:00", "Sun 03:50:00"}, inBerlin(c.at))
 		require.Equal(t, []string{"Sun 02:00:00"}, inBerlin(woken.at))
