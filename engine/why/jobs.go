@@ -84,17 +84,7 @@ func (v *visit) begun(j *state.Job) time.Time {
 	return j.Created
 }
 
-// pending is the wait of a job for its time, or for a worker. Several obstacles can apply to a due job at once. The answer
-// has the one that has to go first; without it, the next one may show:
-//
-//	no engine for it      not-loaded, no-workers, stopped, failing
-//	an operator           paused: the queue, or the key of the job
-//	a time                hours
-//	limits                limited
-//	other jobs            batch, behind
-//	workers               busy
-//
-// A job that only another engine can run has none of these: the queues and limits of that engine are not known here.
+// pending is the wait of a job for its time, or for a worker.
 func (v *visit) pending(j *state.Job) {
 	if j.Due.After(v.in.Now) {
 		w := v.ofJob(Delay, j)
@@ -115,7 +105,17 @@ func (v *visit) pending(j *state.Job) {
 	v.add(w)
 }
 
-// obstacle records what keeps a due job from a worker.
+// obstacle records what keeps a due job from a worker. Several obstacles can apply to it at once. The answer has the one that
+// has to go first; without it, the next one may show:
+//
+//	no engine for it      not-loaded, no-workers, stopped, failing
+//	an operator           paused: the queue, or the key of the job
+//	a time                hours
+//	limits                limited
+//	other jobs            batch, behind
+//	workers               busy
+//
+// A job that only another engine can run has none of these: the queues and limits of that engine are not known here.
 func (v *visit) obstacle(w *Wait, j *state.Job) {
 	if v.blocked(w, j.Queue); w.Blocked != "" || v.isElsewhere() || v.failing(w, j) {
 		return
