@@ -35,6 +35,7 @@ type PreviewSetting struct {
 // PreviewTree is what a command would do to one root case with its descendants.
 type PreviewTree struct {
 	Tree    *state.Tree // after the command
+	Before  *state.Tree // without cases if the command starts the root case
 	Changes []state.Change
 }
 
@@ -61,11 +62,12 @@ func (e *Engine) DryRun(ctx context.Context, c workflow.Command) (p Preview, err
 // tryIn executes a command in a transaction, rolls it back alone, and returns what it did.
 func (e *Engine) tryIn(tx *commit.Tx, c *workflow.Command) (p Preview, err error) {
 	earlier := make(map[*commit.TreeWrite]int) // changes of the same transaction
+	var changed []*commit.TreeWrite
 	for u, changes := range tx.Changed() {
 		earlier[u] = len(changes)
 	}
 	err = tx.Savepoint(func() error {
-		p = Preview{}
+		p, changed = Preview{}, nil
 		name, before := settingOf(c), json.RawMessage(nil)
 		if name != "" {
 			if before, err = tx.Store().Setting(tx.Context(), name); err != nil {
@@ -86,12 +88,15 @@ func (e *Engine) tryIn(tx *commit.Tx, c *workflow.Command) (p Preview, err error
 		}
 		for u, changes := range tx.Changed() {
 			if changes = changes[earlier[u]:]; len(changes) > 0 {
-				p.Trees = append(p.Trees, PreviewTree{snapshot(u.Tree), slices.Clone(changes)})
+				p.Trees, changed = append(p.Trees, PreviewTree{Tree: snapshot(u.Tree), Changes: slices.Clone(changes)}), append(changed, u)
 			}
 		}
 		return errDryRun
 	})
 	if errors.Is(err, errDryRun) {
+		for i, u := range changed { // they are rolled back
+			p.Trees[i].Before = snapshot(u.Tree)
+		}
 		return p, nil
 	}
 	return Preview{}, err

@@ -60,7 +60,7 @@ func ReadPreview(ctx context.Context, r store.Reader, w *workflow.Preview) (Prev
 
 // readTree applies the changes of a dry run to the stored tree.
 func readTree(ctx context.Context, r store.Reader, w *workflow.PreviewTree, nets func(string) *net.Net) (t PreviewTree, err error) {
-	t.Tree = state.NewTree()
+	t.Tree, t.Before = state.NewTree(), state.NewTree()
 	if w.Seq > 0 {
 		stored, err := r.Tree(ctx, w.Root)
 		if err != nil {
@@ -69,7 +69,7 @@ func readTree(ctx context.Context, r store.Reader, w *workflow.PreviewTree, nets
 		if seq := stored.Case(w.Root).LastSeq; seq != w.Seq {
 			return t, fmt.Errorf("it has changed while the command was tried; try it again: %w", store.ErrConflict)
 		}
-		t.Tree = snapshot(stored)
+		t.Tree, t.Before = snapshot(stored), stored
 	}
 	ofCase := func(id workitem.CaseID) *net.Net {
 		if c := t.Tree.Case(id); c != nil {

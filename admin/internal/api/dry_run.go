@@ -75,7 +75,7 @@ func (a *API) dryRun(w http.ResponseWriter, r *http.Request, c workflow.Command,
 	out := preview{Result: would.Result, Cases: []previewCase{}, Settings: []string{}, Starts: starts}
 	for _, t := range would.Trees {
 		s := describe.New(t.Tree, t.Tree.Root)
-		s.AddTree(t.Tree)
+		s.AddTree(t.Before)
 		of := previewCase{Case: t.Tree.Root, Workflow: t.Tree.Case(t.Tree.Root).Workflow}
 		for _, change := range t.Changes {
 			line, _ := s.Describe(m.Change(change), a.Backend.Now())

@@ -73,7 +73,7 @@ func (s *Site) preview(r *http.Request, c workflow.Command) ([]string, error) {
 	var lines []string
 	for _, t := range would.Trees {
 		st := describe.New(t.Tree, t.Tree.Root)
-		st.AddTree(t.Tree)
+		st.AddTree(t.Before)
 		for _, change := range t.Changes {
 			line, _ := st.Describe(hide.Change(change), s.Backend.Now())
 			lines = append(lines, printable.Line(line))

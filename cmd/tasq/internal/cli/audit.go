@@ -119,7 +119,7 @@ func (t *acts) flush() error {
 
 // listActs prints the entries that have an actor.
 func (a *app) listActs(ctx context.Context, r store.Reader, f store.JournalFilter) error {
-	names, t := namer{ctx: ctx, r: r}, a.acts()
+	names, t := a.namer(ctx, r), a.acts()
 	left := f.Limit
 	if left == 0 {
 		left = -1

@@ -70,7 +70,7 @@ func (l *listing) cases(ctx context.Context, r store.Reader, f store.CaseFilter)
 	}
 	at := now()
 	f.Workflow, f.Before, f.Since = l.workflow, l.older.time(at), l.newer.time(at)
-	names := namer{ctx: ctx, r: r}
+	names := l.a.namer(ctx, r)
 	t := l.a.table("CASE", "WORKFLOW", "STATE", "AGE", "PARENT", "AS", "FAILURE")
 	read := func(p store.Page) ([]*state.Case, error) {
 		f.Page = p

@@ -64,7 +64,7 @@ func (a *app) preview(p engine.Preview) error {
 	}
 	for _, t := range p.Trees {
 		s := describe.New(t.Tree, t.Tree.Root)
-		s.AddTree(t.Tree)
+		s.AddTree(t.Before)
 		if err := a.say("would change case %s of %s:", t.Tree.Root, t.Tree.Case(t.Tree.Root).Workflow); err != nil {
 			return err
 		}

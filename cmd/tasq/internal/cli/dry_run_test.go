@@ -85,6 +85,7 @@ func TestADryRunBesideTheOwner(t *testing.T) {
 		}{
 			{[]string{"case", "start", "digest", "--data", `"y"`}, "of digest:"},
 			{[]string{"case", "cancel", id.String()}, "would change case " + id.String() + " of digest:"},
+			{[]string{"case", "cancel", id.String()}, "\n    job run of run.1.1 canceled\n"}, // the words of the history
 			{[]string{"queue", "pause", "mail"}, `would change the setting of queue "mail": open -> paused by ann`},
 			{[]string{"queue", "resume", "mail"}, "the command would change nothing"},
 		} {

@@ -36,7 +36,7 @@ func (l *listing) events(ctx context.Context, r store.Reader, f store.MessageFil
 	if f.Root, f.Case, err = within(ctx, r, f.Root); err != nil {
 		return err
 	}
-	at, names := now(), namer{ctx: ctx, r: r}
+	at, names := now(), l.a.namer(ctx, r)
 	since := func(t time.Time) string {
 		if t.IsZero() {
 			return ""

@@ -107,7 +107,7 @@ func (a *app) watchActs(ctx context.Context, f store.JournalFilter, root string)
 		slices.Reverse(gone)
 		found = append(found, gone...)
 		slices.SortStableFunc(found, func(a, b *store.Entry) int { return b.At.Compare(a.At) })
-		names := namer{ctx: ctx, r: r}
+		names := a.namer(ctx, r)
 		for _, e := range slices.Backward(found) {
 			if err := t.add(&names, e); err != nil {
 				return err

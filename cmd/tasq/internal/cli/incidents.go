@@ -98,7 +98,7 @@ func (a *app) listIncidents(ctx context.Context, r store.Reader, s *choosing) er
 	if err != nil {
 		return err
 	}
-	names, none := namer{ctx: ctx, r: r}, true
+	names, none := a.namer(ctx, r), true
 	t := a.table("INCIDENT", "KIND", "CASE", "OF", "ITEM", "SINCE", "FAILURE")
 	here, err := a.here(ctx, r)
 	if err != nil {
@@ -123,11 +123,7 @@ func (a *app) listIncidents(ctx context.Context, r store.Reader, s *choosing) er
 		if err != nil {
 			return err
 		}
-		item := ""
-		if !i.Item.IsZero() {
-			item = i.Item.String()
-		}
-		t.add(names.job(i.ID), i.Kind, names.of(i.Case), owner, item, printable.Duration(now().Sub(i.Since)), failed(i.Failure))
+		t.add(names.job(i.ID), i.Kind, names.of(i.Case), owner, names.item(i.Item), printable.Duration(now().Sub(i.Since)), failed(i.Failure))
 		if names.err != nil {
 			return names.err
 		}

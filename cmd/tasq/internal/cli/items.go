@@ -63,7 +63,7 @@ func (l *listing) items(ctx context.Context, r store.Reader, f store.ItemFilter)
 	}
 	at := now()
 	f.Workflow, f.Task, f.Before, f.Since = l.workflow, l.task, l.older.time(at), l.newer.time(at)
-	names := namer{ctx: ctx, r: r}
+	names := l.a.namer(ctx, r)
 	t := l.a.table("ITEM", "CASE", "NAME", "STATE", "TRY", "QUEUE", "AGE", "BY", "FAILURE")
 	read := func(p store.Page) ([]*store.ItemRow, error) {
 		f.Page = p

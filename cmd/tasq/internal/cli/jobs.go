@@ -77,7 +77,7 @@ func (l *listing) jobs(ctx context.Context, r store.Reader, f store.JobFilter) (
 	}
 	f.Workflow, f.Task = l.workflow, l.task
 	at := now()
-	names := namer{ctx: ctx, r: r}
+	names := l.a.namer(ctx, r)
 	t := l.a.table("JOB", "CASE", "OF", "KIND", "STATE", "DUE IN", "TRY", "QUEUE", "OWNER", "FAILURE")
 	read := func(p store.Page) ([]*state.Job, error) {
 		f.Page = p

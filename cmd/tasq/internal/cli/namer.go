@@ -12,10 +12,17 @@ import (
 type namer struct {
 	ctx   context.Context
 	r     store.Reader
+	whole bool                       // ids are not shortened
 	cases map[workitem.CaseID]string // short ids
 	paths map[workitem.CaseID]string // of cases, with a trailing slash
 	near  map[string]*neighbours     // by the kind of ids
 	err   error
+}
+
+// namer returns a namer for the output. In CSV, which is kept and joined with other files, ids are not shortened: the short form of
+// an id can differ between two lists, and be ambiguous later.
+func (a *app) namer(ctx context.Context, r store.Reader) namer {
+	return namer{ctx: ctx, r: r, whole: a.output == "csv"}
 }
 
 // maxNames bounds the names in memory: a list may have as many rows as the database.
@@ -48,6 +55,9 @@ func (n *namer) of(id workitem.CaseID) string {
 func short[T any](n *namer, kind idKind, id workitem.Key[T]) string {
 	if n.err != nil || id.IsZero() {
 		return ""
+	}
+	if n.whole {
+		return id.String()
 	}
 	near := n.near[kind.what]
 	if near == nil {

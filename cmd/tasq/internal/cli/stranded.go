@@ -7,12 +7,15 @@ import (
 	"github.com/tasq-dev/tasq/engine/why"
 	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workitem"
 )
 
 // examineLive lists the live cases that cannot end.
 func (a *app) examineLive(ctx context.Context, older time.Duration) error {
 	search := why.Search{Now: now(), Older: older}
-	found, known := 0, false
+	known := false
+	var root workitem.CaseID
+	cases, ofRoot := 0, make(map[workitem.CaseID]bool) // a case is found once for each cause and repair
 	err := a.withStore(ctx, func(s store.Store) error {
 		err := s.View(ctx, func(r store.Reader) (err error) {
 			search.Here, err = a.here(ctx, r)
@@ -26,7 +29,14 @@ func (a *app) examineLive(ctx context.Context, older time.Duration) error {
 			if err != nil {
 				return err
 			}
-			found++
+			if strand.Root != root {
+				root = strand.Root
+				clear(ofRoot)
+			}
+			if !ofRoot[strand.Case] {
+				ofRoot[strand.Case] = true
+				cases++
+			}
 			if a.output == "json" {
 				if err := a.object(strand); err != nil {
 					return err
@@ -47,8 +57,8 @@ func (a *app) examineLive(ctx context.Context, older time.Duration) error {
 		unknown = "whether one has the definition of each case, and " + unknown
 	}
 	a.remark("only the programs know %s", unknown)
-	if found > 0 {
-		return exit(ExitNo, "stranded: %s", printable.Plural(found, "case"))
+	if cases > 0 {
+		return exit(ExitNo, "stranded: %s", printable.Plural(cases, "case"))
 	}
 	a.remark("every live case can end, and something moves it")
 	return nil
