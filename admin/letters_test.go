@@ -58,6 +58,8 @@ func TestDeadLettersByForms(t *testing.T) {
 	require.Equal(t, http.StatusSeeOther, w.Code, w.Body)
 	o.Drain()
 
+	require.NotContains(t, get(h, "/cases/"+letters[0]).Body.String(), "Redrive…", "it is redriven")
+
 	list := get(h, "/cases?state=started&label=dead-letter%3Dyes").Body.String()
 	require.Contains(t, list, "Redrive all that match…")
 	require.NotContains(t, get(h, "/cases?state=started").Body.String(), "Redrive all that match…")

@@ -266,3 +266,55 @@ func TestDeadLettersAreRedrivenTogether(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, left)
 }
+
+// Two people, or a person and a bulk action, redrive one letter: the second one starts nothing, also if the original is removed meanwhile.
+func TestALetterIsRedrivenOnce(t *testing.T) {
+	var b supplier
+	charge := builder.MustFunc("charge", b.run, builder.DeadLetter(builder.MustLetters("letters")),
+		builder.Retry(func(p *retry.Policy) { p.Attempts = 1 }))
+	repairs := bulk.New(engine.Code)
+	e := enginetest.New(t, charge, repairs)
+	repairs.Serve(e)
+	run, err := charge.Run(t.Context(), e, 7)
+	require.NoError(t, err)
+	e.Drain()
+	targets, err := bulk.Letters(t.Context(), e, store.CaseFilter{}, "", "")
+	require.NoError(t, err)
+	require.Len(t, targets, 1)
+	id, err := workitem.ParseID(targets[0])
+	require.NoError(t, err)
+	letter := workitem.CaseID(id)
+	b.fixed.Store(true)
+	first, err := e.Do(t.Context(), workflow.Redrive(letter, workflow.Key("ann's")))
+	require.NoError(t, err)
+	again, err := e.Do(t.Context(), workflow.Redrive(letter, workflow.Key("ann's")))
+	require.NoError(t, err)
+	require.Equal(t, first, again, "the same command is answered again")
+
+	refused := func() {
+		t.Helper()
+		_, err := e.Do(t.Context(), workflow.Redrive(letter))
+		require.ErrorIs(t, err, workflow.ErrInactive)
+		require.ErrorContains(t, err, "is redriven already")
+		require.ErrorContains(t, err, first.Case.String()+" goes on")
+	}
+	refused()
+	action, err := repairs.Start(t.Context(), e, bulk.Action{Kind: workflow.KindRedrive, Actor: "bob"}, targets)
+	require.NoError(t, err)
+	e.Drain()
+	result, err := action.Result(t.Context(), e)
+	require.NoError(t, err)
+	require.Zero(t, result.Done)
+	require.Len(t, result.Refused, 1)
+	require.Equal(t, "not-active", result.Refused[0].Code)
+
+	require.NoError(t, enginetest.Do(t.Context(), e, workflow.Remove(run.ID)))
+	refused()
+	e.Drain()
+	runs := 0
+	for _, err := range store.AllCases(t.Context(), e, store.CaseFilter{Workflow: "charge"}) {
+		require.NoError(t, err)
+		runs++
+	}
+	require.Equal(t, 1, runs, "the one that was redriven")
+}

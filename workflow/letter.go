@@ -71,10 +71,14 @@ func LetterOf(c activities.CaseInfo) (Letter, error) {
 	return l, nil
 }
 
+// CodeRedriven is the code with which the case of a dead letter is canceled when the letter is redriven.
+const CodeRedriven = "redriven"
+
 // Redrive restarts the original of a dead letter: a work item is retried (see Retry), a run of one task is restarted (see Restart),
 // and a case of several tasks is resumed where it failed (see Resume). If the original was removed, a new case is started with the
-// data of the letter. The case of the letter is canceled if it has not ended. The result has the case and the work item that
-// continue.
+// data of the letter. The case of the letter is canceled if it has not ended, with the code [CodeRedriven]. The result has the case and
+// the work item that continue. A second redrive of the letter is refused with an error that wraps [ErrInactive]. If the original fails
+// again, it has a letter of its own.
 func Redrive(letter workitem.CaseID, opts ...Option) Command {
 	return With(Command{Kind: KindRedrive, Case: letter}, opts...)
 }

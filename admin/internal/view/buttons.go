@@ -40,7 +40,7 @@ func (s *Site) actLink(word, param, id string) string { return s.Link("/act", "k
 func (s *Site) caseButtons(r *Request, c *state.Case) (all []Link) {
 	id := c.ID.String()
 	root := c.Parent.IsZero()
-	if c.Labels[workflow.LabelLetter] != "" {
+	if c.Labels[workflow.LabelLetter] != "" && !(c.State == state.CaseCanceled && c.Failure.Code == workflow.CodeRedriven) {
 		all = s.button(r, all, "Redrive…", "redrive", id)
 	}
 	switch {

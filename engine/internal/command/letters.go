@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/engine/internal/commit"
 	"github.com/tasq-dev/tasq/engine/internal/kernel"
 	"github.com/tasq-dev/tasq/store"
@@ -12,9 +13,6 @@ import (
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
-
-// CodeRedriven is the code of the reason with which the case of a dead letter is canceled when the letter is redriven.
-const CodeRedriven = "redriven"
 
 // GivenUp starts the cases of the dead letters of work items without further attempts.
 func (x *Executor) GivenUp(tx *commit.Tx, u *commit.TreeWrite, items []kernel.GivenUp) error {
@@ -77,7 +75,8 @@ func (x *Executor) startLetter(tx *commit.Tx, u *commit.TreeWrite, l workflow.Le
 	return tx.Run(u, "", func(m *kernel.Machine) error { return m.DeadLetter(l.Case, l.Task, text) })
 }
 
-// redrive repeats the work of a dead letter, and cancels the case of the letter.
+// redrive repeats the work of a dead letter, and cancels the case of the letter. It is refused for a letter that was redriven before:
+// of two people, or actions, that redrive one letter at the same time, the second one would start a run beside that of the first.
 func (x *Executor) redrive(tx *commit.Tx, c *workflow.Command, o commit.Operation) (workflow.Result, error) {
 	var none workflow.Result
 	u, err := x.openRoot(tx, c)
@@ -89,12 +88,15 @@ func (x *Executor) redrive(tx *commit.Tx, c *workflow.Command, o commit.Operatio
 	if err != nil {
 		return none, err
 	}
+	if at.State == state.CaseCanceled && at.Failure != nil && at.Failure.Code == workflow.CodeRedriven {
+		return none, fmt.Errorf("the dead letter of %s is redriven already: case %s %w; %s", l.Workflow, c.Case, activities.ErrInactive, at.Failure.Message)
+	}
 	result, err := x.redriven(tx, l, c)
 	if err != nil {
 		return none, fmt.Errorf("redrive the dead letter of %s: %w", l.Workflow, err)
 	}
 	if !at.State.Final() {
-		reason := &workitem.Failure{Code: CodeRedriven, Message: fmt.Sprintf("case %s goes on", result.Case)}
+		reason := &workitem.Failure{Code: workflow.CodeRedriven, Message: fmt.Sprintf("case %s goes on", result.Case)}
 		if c.Reason != nil {
 			reason.Message += ": " + c.Reason.String()
 		}
