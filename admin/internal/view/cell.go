@@ -3,7 +3,9 @@ package view
 import (
 	"slices"
 	"strconv"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/workitem"
@@ -235,20 +237,31 @@ func (t Table) hidden(i int) string {
 }
 
 // Class returns the classes of the cell. A count of zero and what is usual are left out on narrow screens; what is wide gets a line of its own on screens
-// that are too narrow for all columns.
+// that are too narrow for all columns. A word that would make its column wider than others may break anywhere.
 func (c Cell) Class() string {
+	var all []string
 	zero := c.Usual || c.Num && c.Kind == "muted"
-	switch {
-	case c.Num && zero:
-		return "num zero"
-	case c.Num:
-		return "num"
-	case zero:
-		return "zero"
-	case c.Wide:
-		return "wide"
+	if c.Num {
+		all = append(all, "num")
 	}
-	return ""
+	if zero {
+		all = append(all, "zero")
+	}
+	if !c.Num && !zero && c.Wide {
+		all = append(all, "wide")
+	}
+	if c.hasLongWord() {
+		all = append(all, "long")
+	}
+	return strings.Join(all, " ")
+}
+
+// longWord is the number of characters of the longest word that is not broken.
+const longWord = 32
+
+func (c *Cell) hasLongWord() bool {
+	return len(c.Text) > longWord && c.Kind != "code" && c.Kind != "bad" && // these break anywhere, always
+		slices.ContainsFunc(strings.Fields(c.Text), func(word string) bool { return utf8.RuneCountInString(word) > longWord })
 }
 
 func (c *Cell) empty() bool { return c.Text == "" && c.Time.IsZero() }
