@@ -31,9 +31,7 @@ func TestHandlerRefusesAllUntilAccessIsSet(t *testing.T) {
 	require.Equal(t, http.StatusForbidden, post(h, "/act", "kind", "cancel", "case", o.claim.String()).Code)
 }
 
-// Every page and answer is there under every prefix, for those who may look and those who may act, with the headers of
-// all. The usual form has each prefix with one of the users. A backend that is nil is found as the pages are mounted,
-// and not at the first request.
+// A backend that is nil is found as the pages are mounted, and not at the first request.
 func TestPagesOfNothing(t *testing.T) {
 	for _, b := range []admin.Backend{nil, (*engine.Engine)(nil)} {
 		require.PanicsWithValue(t, "admin.Handler: the backend is nil: give the engine that engine.Open returned, and look at its error first, or admin.Reading of a store",
@@ -42,6 +40,8 @@ func TestPagesOfNothing(t *testing.T) {
 	require.PanicsWithValue(t, "admin.Reading: the store is nil: give one that is open, and look at the error of its opening first", func() { admin.Reading(nil, nil) })
 }
 
+// Every page and answer is there under every prefix, for those who may look and those who may act, with the headers of all. The usual form has each prefix
+// with one of the users.
 func TestEveryPathUnderEveryPrefix(t *testing.T) {
 	o := newOffice(t, "text")
 	accesses := map[string]func(*http.Request) (admin.User, error){"look": admin.ReadOnly, "act": admin.AllowAll, "ann": as("ann")}
@@ -61,14 +61,20 @@ func TestEveryPathUnderEveryPrefix(t *testing.T) {
 					continue
 				}
 				require.Equal(t, http.StatusOK, w.Code, "%s %s: %s", name, path, w.Body)
-				require.Contains(t, w.Header().Get("Content-Security-Policy"), "default-src 'none'; script-src 'self'")
-				require.Equal(t, "nosniff", w.Header().Get("X-Content-Type-Options"))
-				require.Equal(t, "private, no-store", w.Header().Get("Cache-Control"))
-				require.Empty(t, w.Header().Get("Access-Control-Allow-Origin"))
+				for name, value := range everyHeader {
+					require.Equal(t, value, w.Header().Get(name), "%s of %s", name, path)
+				}
 				checkLinks(t, h, before, path, w)
 			}
 		}
 	}
+}
+
+// everyHeader are the headers of every page and answer, whole: a source that is added to the policy, such as 'unsafe-inline', is as bad as no policy.
+var everyHeader = map[string]string{
+	"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+	"X-Content-Type-Options":  "nosniff", "Referrer-Policy": "no-referrer", "Cache-Control": "private, no-store",
+	"Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin", "Access-Control-Allow-Origin": "",
 }
 
 var links = regexp.MustCompile(` (?:href|action|src)="([^"#]*)`)
@@ -98,17 +104,28 @@ func checkLinks(t *testing.T, h http.Handler, prefix, path string, w *httptest.R
 
 var seen = make(map[string]bool)
 
-// A change must come from a page of the same origin; a read changes nothing, for any user.
+// A change must come from a page of the same origin, whatever its route is: a page elsewhere cannot use the rights of who looks at it.
 func TestChangesComeFromTheSameOrigin(t *testing.T) {
 	o := newOffice(t, "text")
 	h := o.handler(admin.Config{Access: as("ann")})
-	for _, path := range []string{"/act", "/bulk", "/api/v1/commands"} {
-		r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(`{"kind":"cancel","case":"`+o.claim.String()+`"}`))
-		r.Header.Set("Sec-Fetch-Site", "cross-site")
-		w := httptest.NewRecorder()
-		h.ServeHTTP(w, r)
-		require.Equal(t, http.StatusForbidden, w.Code, path)
+	changes := 0
+	for _, pattern := range admin.Patterns(o.Engine.Engine, admin.Config{}) {
+		path, ok := strings.CutPrefix(pattern, "POST ")
+		if !ok {
+			continue
+		}
+		changes++
+		for name, value := range map[string]string{"Sec-Fetch-Site": "cross-site", "Origin": "https://elsewhere.example"} {
+			r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(`{"kind":"cancel","case":"`+o.claim.String()+`"}`))
+			r.Header.Set(name, value)
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, r)
+			require.Equal(t, http.StatusForbidden, w.Code, "%s with %s: %s", path, name, value)
+			require.Contains(t, w.Body.String(), "a change must come from a page of this server", path)
+		}
 	}
+	require.Greater(t, changes, 5)
+	require.Equal(t, "started", o.stateOf(t, o.claim).String())
 }
 
 func TestHostsThatAreNotServed(t *testing.T) {
