@@ -266,7 +266,7 @@ func (v *visit) waiting(j *state.Job) {
 // isDue reports whether the time of a step has come, so that its job needs a worker again: after a sleep, or before the next attempt.
 func (v *visit) isDue(j *state.Job, s *workitem.Step) bool {
 	sleeps := s.Kind == workitem.StepSleep || stepKinds[s.Kind] == Retry
-	return sleeps && j.State == state.JobWaiting && !s.Due.IsZero() && s.Due.Before(v.in.Now)
+	return sleeps && j.State == state.JobWaiting && !s.Due.IsZero() && !s.Due.After(v.in.Now)
 }
 
 // limited returns what a step needs of limits of which it is not known here whether they have room.
