@@ -263,3 +263,17 @@ func journal(t testing.TB, e *enginetest.Engine, root workitem.CaseID) (all []*s
 	}
 	return all
 }
+
+// A command that opens thousands of work items has an entry with as many changes, and its task as many waits: the tabs of the case list the first hundred, and
+// say that there are more.
+func TestAnEntryWithManyChanges(t *testing.T) {
+	s := strand(t, "many", compiled(t, "workflow many\n start s\n end e\n task a items=3000\n flow s -> a\n flow a -> e\n")...)
+	h := s.o.handler(admin.Config{Access: admin.ReadOnly})
+	for tab, want := range map[string]string{"history": "more; tasq history " + s.id.String() + " has all", "way": "and more; the tab items has all work items"} {
+		w := get(h, "/cases/"+s.id.String()+"?tab="+tab)
+		require.Equal(t, http.StatusOK, w.Code)
+		require.Contains(t, w.Body.String(), "a.1.90", tab)
+		require.Contains(t, w.Body.String(), want, tab)
+		require.Less(t, w.Body.Len(), 50_000, tab)
+	}
+}

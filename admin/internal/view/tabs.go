@@ -216,10 +216,17 @@ func (s *Site) history(r *Request, c *shown) (historyPart, error) {
 		if !c.window.whole() {
 			h.N = e.Seq
 		}
+		all := 0
 		for _, change := range e.Changes {
 			if line, ours := st.Describe(r.Mask.Change(change), e.At); ours {
-				h.Lines = append(h.Lines, printable.Line(line))
+				if len(h.Lines) < maxLines {
+					h.Lines = append(h.Lines, printable.Line(line))
+				}
+				all++
 			}
+		}
+		if all > maxLines {
+			h.Lines = append(h.Lines, fmt.Sprintf("and %s more; tasq history %s has all", thousands(int64(all-maxLines)), c.c.ID))
 		}
 		h.Command = st.CommandText(e.Command)
 		if len(h.Lines) > 0 {
@@ -237,6 +244,9 @@ func (s *Site) history(r *Request, c *shown) (historyPart, error) {
 	}
 	return p, nil
 }
+
+// maxLines bounds the changes of an entry that are listed: a command may open 10,000 work items.
+const maxLines = 100
 
 // historyLink returns a link to the history up to an entry.
 func (s *Site) historyLink(c *shown, e *store.Entry) string {

@@ -32,13 +32,16 @@ func (s *Site) way(r *Request, c *shown) wayPart {
 			t.State.Title = "later"
 		}
 		t.Person = slices.ContainsFunc(task.Waits, func(w why.Wait) bool { return w.Kind == why.Person || w.Kind == why.Incident })
-		for i := range task.Waits {
+		for i := range min(len(task.Waits), maxLines) {
 			w := &task.Waits[i]
 			line := text(printable.Line(plain(w.Words(c.now(r)))))
 			if !w.Item.IsZero() {
 				line.Kind, line.Href = "link", s.Link("/items/"+w.Item.String())
 			}
 			t.Waits = append(t.Waits, line)
+		}
+		if len(task.Waits) > maxLines {
+			t.Waits = append(t.Waits, muted("and more; the tab items has all work items"))
 		}
 		p.Tasks = append(p.Tasks, t)
 	}
