@@ -1,6 +1,7 @@
 package admin_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -126,8 +127,7 @@ func workflows(t testing.TB, in texts) []engine.Workflow {
 func (o *office) act(t testing.TB, in texts) {
 	t.Helper()
 	ctx := t.Context()
-	payload, err := json.Marshal(map[string]string{"iban": in.account})
-	require.NoError(t, err)
+	payload := plainJSON(t, map[string]string{"iban": in.account})
 	by := workflow.By(in.name)
 	start := func(name string, input []byte) workitem.CaseID {
 		result, err := o.Do(ctx, workflow.Start(name, input, by))
@@ -152,9 +152,19 @@ func (o *office) act(t testing.TB, in texts) {
 	o.FailItem(o.bill, "charge", &workitem.Failure{Code: "no-funds", Message: in.declined, Details: payload}, by)
 	o.order = start("order", []byte(`"pay"`))
 	o.failed = start("order", []byte(`"fail"`))
-	_, err = o.Do(ctx, workflow.Send(o.order, "other", json.RawMessage(payload), by))
+	_, err := o.Do(ctx, workflow.Send(o.order, "other", json.RawMessage(payload), by))
 	require.NoError(t, err)
 	o.Drain()
+}
+
+// plainJSON is a value as JSON with its markup as it is: json.Marshal would escape it, and hide that a page does not.
+func plainJSON(t testing.TB, v any) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	require.NoError(t, e.Encode(v))
+	return bytes.TrimSpace(b.Bytes())
 }
 
 // handler serves the office.
