@@ -189,7 +189,7 @@ func TestTheCaseInABrowser(t *testing.T) {
 	b.until(`document.querySelector("#livetext").textContent === "live"`)
 	_, err := o.Do(t.Context(), workflow.Send(o.order, "paid", "now"))
 	require.NoError(t, err)
-	b.until(`document.querySelector("h1 .state").textContent.includes("completed")`)
+	b.afterUpdate(`/<h1>[^]*s-completed[^]*<\/h1>/.test(p.head)`, `document.querySelector("h1 .state").textContent.includes("completed")`)
 
 	b.visit(base + "/cases/" + o.claim.String())
 	place := `JSON.stringify((r => ({x: r.x, w: r.width}))(document.querySelector('[data-name="decide"] rect').getBoundingClientRect()))`
@@ -225,9 +225,9 @@ func TestTheChosenRowStaysWhenTheListChanges(t *testing.T) {
 	row := eval[string](b, chosen)
 	link := eval[string](b, `(() => { const a = document.querySelectorAll("main tbody tr")[2].querySelector("a"); a.focus(); return a.getAttribute("href"); })()`)
 	rows := eval[int](b, `document.querySelectorAll("main tbody tr").length`)
-	_, err := enginetest.Start(t.Context(), o, "order", json.RawMessage(`"new"`))
+	started, err := enginetest.Start(t.Context(), o, "order", json.RawMessage(`"new"`))
 	require.NoError(t, err)
-	b.until(`document.querySelector(".news")?.textContent === "1 new, show"`)
+	b.afterUpdate(`p.rows?.includes("`+started.String()+`")`, `document.querySelector(".news")?.textContent === "1 new, show"`)
 	require.Equal(t, rows, eval[int](b, `document.querySelectorAll("main tbody tr").length`), "the new row waits")
 	require.Equal(t, row, eval[string](b, chosen))
 	require.Equal(t, link, eval[string](b, focused))

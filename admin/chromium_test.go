@@ -125,10 +125,19 @@ func openTab(t *testing.T, path string) (*browser, error) {
 		if err := chromedp.Listen(ctx, b.listen); err != nil {
 			return err
 		}
-		_, err := chromedp.Call(ctx, log.Enable, cdp.Empty{})
+		if _, err := chromedp.Call(ctx, log.Enable, cdp.Empty{}); err != nil {
+			return err
+		}
+		_, err := chromedp.Call(ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: noteUpdates})
 		return err
 	})
 }
+
+// noteUpdates has each page keep the updates of its live stream that its script has handled, for afterUpdate.
+const noteUpdates = `window.handled = [];
+EventSource.prototype.addEventListener = function(kind, f) {
+  EventTarget.prototype.addEventListener.call(this, kind, e => { try { f(e); } finally { handled.push(JSON.parse(e.data)); } });
+};`
 
 // startBrowser starts Chromium.
 func startBrowser(path string) error {
@@ -211,6 +220,14 @@ func (b *browser) until(expression string) {
 		}
 		require.NoError(b.t, chromedp.Do(ctx, chromedp.Sleep(50*time.Millisecond)), "waited for %s", expression)
 	}
+}
+
+// afterUpdate waits until the script of the page has handled an update for which a condition on its parts p holds, and requires the page to show it: a
+// script that leaves it out fails at once, and not after the bound of a wait.
+func (b *browser) afterUpdate(condition, shown string) {
+	b.t.Helper()
+	b.until(`handled.some(p => ` + condition + `)`)
+	require.True(b.t, eval[bool](b, shown), "the script got the update (%s) and the page does not show it: %s", condition, shown)
 }
 
 // theme has the page asked for in light or dark.

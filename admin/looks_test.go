@@ -73,7 +73,7 @@ func TestTheSizeOfTheNet(t *testing.T) {
 	require.InDelta(t, 2.5*whole, eval[float64](b, wide), 2)
 	b.until(`document.querySelector("#live").dataset.state === "on"`)
 	o.StartItem(o.claim, "withdraw")
-	b.until(`!document.querySelector("#part-why").textContent.includes("withdraw.1.1 (initialized")`)
+	b.afterUpdate(`p.why && !p.why.includes("withdraw.1.1 (initialized")`, `!document.querySelector("#part-why").textContent.includes("withdraw.1.1 (initialized")`)
 	require.InDelta(t, 2.5*whole, eval[float64](b, wide), 2, "after a change")
 	b.visit(base + "/workflows/claim")
 	require.Equal(t, "250", eval[string](b, `document.querySelector("[name=zoom]:checked").value`))
