@@ -6,6 +6,7 @@ import (
 	stdnet "net"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -76,6 +77,40 @@ func TestAPageIsPrintedInLightColors(t *testing.T) {
 	require.Equal(t, "none", eval[string](b, `getComputedStyle(document.querySelector(".top")).display`))
 	require.True(t, eval[bool](b, `(document.documentElement.dataset.theme = "dark") === "dark"`), "chosen on the page")
 	require.Equal(t, light, look("print", "light"))
+}
+
+// On paper nothing scrolls: the whole net fits the page, a payload is printed to its end, and controls are left out.
+func TestAPrintedCaseIsWhole(t *testing.T) {
+	b := newBrowser(t)
+	long := likely
+	long.account = strings.Repeat("long ", 2000)
+	o := newOfficeOf(t, long)
+	b.width(500)
+	b.visit(o.serve(t) + "/cases/" + o.claim.String() + "?tab=data")
+	const whole = `[...document.querySelectorAll(".netbox,pre")].every(e => e.scrollWidth <= e.clientWidth + 1 && e.scrollHeight <= e.clientHeight + 1)`
+	require.False(t, eval[bool](b, whole), "on the screen they scroll")
+	b.emulate(emulation.SetEmulatedMediaParams{Media: "print"})
+	require.True(t, eval[bool](b, whole))
+	require.Empty(t, eval[string](b, `[...document.querySelectorAll("main :is(button,input)")].filter(e => e.getClientRects().length).map(e => e.outerHTML).join()`))
+}
+
+// With the colors that a user forces on all pages, the legend of a chart has those of the chart still.
+func TestALegendHasTheColorsOfItsChart(t *testing.T) {
+	b := newBrowser(t)
+	o := newOffice(t, "text")
+	b.visit(o.serve(t) + "/cases/" + o.claim.String())
+	b.emulate(emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "forced-colors", Value: "active"}}})
+	require.True(t, eval[bool](b, `matchMedia("(forced-colors: active)").matches`))
+	require.Equal(t, 6, eval[int](b, `new Set([...document.querySelectorAll(".legend i")].map(e => getComputedStyle(e).backgroundColor)).size`))
+}
+
+// emulate has the page shown in a medium, or as a user prefers it.
+func (b *browser) emulate(p emulation.SetEmulatedMediaParams) {
+	b.t.Helper()
+	ctx, cancel := b.bound()
+	defer cancel()
+	_, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, p)
+	require.NoError(b.t, err)
 }
 
 // What is typed into a form is there after a reload, only in that form, and is forgotten once the form is sent.
