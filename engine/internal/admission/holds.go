@@ -149,6 +149,11 @@ func (l *line[T]) heldBy() []workitem.CaseID {
 	return quota.Cases(l.share.others)
 }
 
+// holds reports whether the row of the limit had a hold by the last answer that refused one.
+func (l *line[T]) holds(h *quota.Hold) bool {
+	return slices.ContainsFunc(l.share.others, func(other quota.Hold) bool { return other.Same(h) })
+}
+
 // forget drops what is known of the holds of a ticket whose job has ended here, if there are other engines: from now on
 // one of them may end the hold, and this engine would not notice.
 func (g *Gate[T]) forget(t *Ticket[T]) {

@@ -222,3 +222,34 @@ func TestHolderThatComesFirstAfterARestart(t *testing.T) {
 	e.exchange()
 	require.True(t, e.jobs[0].Held())
 }
+
+// A case that has its hold is not done for a moment, between two attempts or in a sleep, while others wait for the hold. It goes on at once: it
+// does not wait until the store is asked again, though other engines could have ended the hold meanwhile.
+func TestHolderThatComesBackDoesNotWaitForThePause(t *testing.T) {
+	p := &port{t: t, r: rand.New(rand.NewPCG(1, 1)), clock: virtual.NewClock(), berths: limit.Resource("berths", 1), again: quota.Again}
+	p.cases = []*ship{{n: 1}, {n: 1}, {n: 1}}
+	p.join()
+	e := p.engines[0]
+	p.begin(e, 1)
+	e.exchange()
+	require.True(t, p.cases[1].holds)
+	p.begin(e, 0)
+	p.begin(e, 2)
+	e.exchange()
+	require.False(t, p.cases[0].holds)
+	for range 3 {
+		p.leave(1)
+		p.cases[1].since = 100 // its next attempt is the last in the line
+		p.begin(e, 1)
+		e.exchange() // no time passes
+		require.True(t, e.jobs[1].Held())
+		e.exchange() // the first in the line is refused
+		require.False(t, p.cases[0].holds)
+	}
+	p.leave(1)
+	p.end(e, 1)
+	e.exchange()
+	e.exchange()
+	require.True(t, p.cases[0].holds)
+	p.check()
+}

@@ -131,6 +131,9 @@ func (g *Gate[T]) park(lines []*line[T], t *Ticket[T], now int64) {
 		heap.Push(l, p)
 		l.wanted += p.n
 		switch {
+		case p.hold != nil && l.holds(p.hold): // the tickets before it may wait for this very hold to end, and orders may pause
+			l.share.preferred = p.hold
+			g.orderNow(l)
 		case p.hold != nil && l.share.next == math.MaxInt64: // its case may have the hold already, from before this engine was opened
 			l.share.next = 0
 			g.orderRoom(l, now)
