@@ -31,6 +31,10 @@ type Incident struct {
 	Definition *MissingDefinition
 }
 
+// Again reports whether [github.com/tasq-dev/tasq/workflow.RetryIncident] resolves the incident: it is about a job that can be run again by
+// itself, or about a child case. Others are resolved by commands on their work item.
+func (i *Incident) Again() bool { return i.Job.Again() || !i.Child.IsZero() }
+
 // MissingDefinition is a definition that live cases need and no open engine has.
 type MissingDefinition struct {
 	Workflow    string

@@ -262,9 +262,9 @@ func Retry(item workitem.ID, input json.RawMessage, opts ...Option) Command {
 	return With(Command{Kind: KindRetry, Item: item, Payload: input}, opts...)
 }
 
-// RetryIncident retries the job of an incident now: a timer, a scheduled function or a completion handler whose attempts are used up. The
-// incident is one of store.Incidents, and ends. The error wraps ErrNotFound if there is no such incident, and ErrBadCommand if it is about
-// a work item or a child case: use Retry and Resume for these.
+// RetryIncident retries the job of an incident now: a timer, a scheduled function or a completion handler whose attempts are used up. If
+// the incident is about a child case, it resumes that, as Resume does. The incident is one of store.Incidents, and ends. The error wraps
+// ErrNotFound if there is no such incident, and ErrBadCommand if it is about a work item: use Retry for these.
 func RetryIncident(incident workitem.JobID, opts ...Option) Command {
 	return With(Command{Kind: KindRetryIncident, Job: incident}, opts...)
 }

@@ -267,16 +267,15 @@ func Open(ctx context.Context, v store.Viewer, f store.IncidentFilter) ([]string
 	return targets, nil
 }
 
-// OpenJobs returns the matching incidents of timers, scheduled functions and completion handlers by their own ids, as
-// targets of an action of the kind [workflow.KindRetryIncident]. Other incidents are about a work item or a child case,
-// which is retried itself.
+// OpenJobs returns the matching incidents of timers, scheduled functions, completion handlers and child cases by their own ids, as
+// targets of an action of the kind [workflow.KindRetryIncident]. Other incidents are about a work item, which is retried itself.
 func OpenJobs(ctx context.Context, v store.Viewer, f store.IncidentFilter) ([]string, error) {
 	var targets []string
 	for i, err := range store.Incidents(ctx, v, f) {
 		if err != nil {
 			return nil, err
 		}
-		if i.Job.Again() {
+		if i.Again() {
 			targets = append(targets, i.ID.String())
 		}
 	}

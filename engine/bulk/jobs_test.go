@@ -17,6 +17,7 @@ import (
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
+	"github.com/tasq-dev/tasq/workitem"
 )
 
 // Timers that gave up are fired again by one action, those that the filter selects; work items are no targets of it.
@@ -55,6 +56,51 @@ func TestTimersThatGaveUpAreFiredTogether(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, bulk.Result{Done: 5}, result)
 	require.Equal(t, 5, fired)
+	targets, err = bulk.OpenJobs(t.Context(), e, store.IncidentFilter{})
+	require.NoError(t, err)
+	require.Empty(t, targets)
+}
+
+// The failed child cases that a policy holds are resumed by one action, each as by a resume of its own.
+func TestChildCasesThatAPolicyHoldsAreResumedTogether(t *testing.T) {
+	var down atomic.Bool
+	down.Store(true)
+	b := builder.New[any]("child")
+	b.Path(b.Start(), builder.Task(b, "pay", builder.Work[any, any]{Run: func(context.Context, any) (any, error) {
+		if down.Load() {
+			return nil, workitem.Failf("no-funds", "it is empty")
+		}
+		return nil, nil
+	}}), b.End())
+	child := b.MustBuild()
+	p := builder.New[any]("parent")
+	p.Path(p.Start(), builder.Composite(p, "kids", child, builder.Cases[any]{Policy: workitem.Incident(workitem.Default()),
+		Items: func(context.Context, *activities.Activation) ([]any, error) { return []any{1, 2}, nil }}), p.End())
+	parent, repairs := p.MustBuild(), bulk.New(engine.Code)
+	e := enginetest.New(t, parent, repairs)
+	repairs.Serve(e)
+	var runs []workitem.CaseID
+	for range 2 {
+		id, err := parent.Start(t.Context(), e, nil)
+		require.NoError(t, err)
+		runs = append(runs, id)
+	}
+	e.Drain()
+	targets, err := bulk.OpenJobs(t.Context(), e, store.IncidentFilter{Kind: state.IncidentCase})
+	require.NoError(t, err)
+	require.Len(t, targets, 4)
+	down.Store(false)
+	run, err := repairs.Start(t.Context(), e, bulk.Action{Kind: workflow.KindRetryIncident, Reason: "it is filled", Actor: "ann"}, targets)
+	require.NoError(t, err)
+	e.Drain()
+	result, err := run.Result(t.Context(), e)
+	require.NoError(t, err)
+	require.Equal(t, bulk.Result{Done: 4}, result)
+	for _, id := range runs {
+		c, err := e.Case(t.Context(), id)
+		require.NoError(t, err)
+		require.Equal(t, state.CaseCompleted, c.State)
+	}
 	targets, err = bulk.OpenJobs(t.Context(), e, store.IncidentFilter{})
 	require.NoError(t, err)
 	require.Empty(t, targets)

@@ -149,7 +149,7 @@ func (c *Choice) incidents(ctx context.Context, v store.Viewer, filter url.Value
 			}
 			m := match{id: i.ID.String()}
 			switch {
-			case c.Kind == workflow.KindRetryIncident && i.Job.Again():
+			case c.Kind == workflow.KindRetryIncident && i.Again():
 				m.target = m.id
 			case c.Kind != workflow.KindRetryIncident && !i.Item.IsZero():
 				m.target = i.Item.String()

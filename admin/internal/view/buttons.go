@@ -195,7 +195,7 @@ func (g *group) words() []string {
 	switch first := g.All[0]; {
 	case g.Workflow == "":
 		return nil
-	case first.Job.Again():
+	case first.Again():
 		return []string{"retry-incident"}
 	case first.Item.IsZero():
 		return nil

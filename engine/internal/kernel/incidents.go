@@ -27,7 +27,8 @@ import (
 //	handler      a handler of the case's end failed for good     it is called again, or the case is resumed
 //	undecided    the search of an or-join ran out of budget      a later look decides it
 //
-// An incident that is not about a work item can also be resolved by running its job again, see [Machine.RetryIncident].
+// An incident that is not about a work item can also be resolved by [Machine.RetryIncident], which runs its job again or resumes the
+// child case.
 // An incident of a detached job is detached too, and keeps the case from being removed by retention.
 
 // ofCase returns the child case that an incident is about; zero if it is about none.
@@ -112,8 +113,8 @@ func (m *Machine) jobIncident(c *state.Case, given *state.Job, f *workitem.Failu
 }
 
 // RetryIncident repeats a job that was given up: a timer, a scheduled function, a handler. A new job, due now, replaces
-// the incident. The error wraps [ErrNotFound] if there is no such incident, and [workflow.ErrBadCommand] if it is about
-// a work item or a case, which have commands of their own.
+// the incident. If the incident is about a child case, that is resumed, see [Machine.Resume]. The error wraps [ErrNotFound] if there
+// is no such incident, and [workflow.ErrBadCommand] if it is about a work item, which has commands of its own.
 func (m *Machine) RetryIncident(id workitem.JobID) error {
 	c, j := m.tree.Job(id)
 	if j == nil || !isIncident(j) {
@@ -123,9 +124,13 @@ func (m *Machine) RetryIncident(id workitem.JobID) error {
 	if err != nil {
 		return err
 	}
+	if !about.Case.IsZero() {
+		_, err := m.Resume(about.Case, nil, nil)
+		return err
+	}
 	if !about.Job.Again() {
-		return fmt.Errorf("%w: incident %s (%s) is about no job that can be done again by itself: retry its work item, resume its child "+
-			"case, or move a token", workflow.ErrBadCommand, id, j.Name)
+		return fmt.Errorf("%w: incident %s (%s) is about no job that can be done again by itself: retry its work item, or move a token",
+			workflow.ErrBadCommand, id, j.Name)
 	}
 	if err := m.resolve(c.ID, func(i *state.Job) bool { return i.ID == id }); err != nil {
 		return err

@@ -84,14 +84,14 @@ func (a *app) incidentAction(kind workflow.Kind, short, what, say string) *cobra
 	return cmd
 }
 
-// ofJobs are the kinds of incidents of jobs, which can be run again on their own.
-var ofJobs = []string{state.IncidentTimer, state.IncidentFunction, state.IncidentHandler}
+// notOfItems are the kinds of incidents that are not about work items, and are retried themselves.
+var notOfItems = []string{state.IncidentTimer, state.IncidentFunction, state.IncidentHandler, state.IncidentCase}
 
-// incidents returns the targets of the command: work items, or for a retry of timers, functions or handlers the ids of
+// incidents returns the targets of the command: work items, or for a retry of timers, functions, handlers or child cases the ids of
 // the incidents.
 func (q *asking) incidents(ctx context.Context, r store.Reader, f store.IncidentFilter) ([]string, error) {
 	v := store.ViewerOf(r)
-	if q.command.Kind == workflow.KindRetry && slices.Contains(ofJobs, f.Kind) {
+	if q.command.Kind == workflow.KindRetry && slices.Contains(notOfItems, f.Kind) {
 		q.command.Kind = workflow.KindRetryIncident
 		return bulk.OpenJobs(ctx, v, f)
 	}
@@ -101,8 +101,8 @@ func (q *asking) incidents(ctx context.Context, r store.Reader, f store.Incident
 	}
 	jobs, err := bulk.OpenJobs(ctx, v, f)
 	if len(jobs) > 0 {
-		q.a.remark("%s of timers, functions or handlers not counted here; act on them with --kind %s", printable.Plural(len(jobs), "incident"),
-			strings.Join(ofJobs, "|"))
+		q.a.remark("%s of timers, functions, handlers or child cases not counted here; act on them with --kind %s",
+			printable.Plural(len(jobs), "incident"), strings.Join(notOfItems, "|"))
 	}
 	return targets, err
 }
@@ -135,10 +135,10 @@ func (a *app) oneIncident(ctx context.Context, q *asking, item string) error {
 }
 
 // also is the help on other ways to name an incident than by its work item.
-var also = map[workflow.Kind]string{workflow.KindRetry: ", or by its own id if it is about a timer, a function or a completion handler"}
+var also = map[workflow.Kind]string{workflow.KindRetry: ", or by its own id if it is about a timer, a function, a completion handler or a child case"}
 
 // alsoMany is the help on further uses of a selection.
-var alsoMany = map[workflow.Kind]string{workflow.KindRetry: " " + helpOfPolicy + " With --kind timer, function or handler, these jobs are retried themselves."}
+var alsoMany = map[workflow.Kind]string{workflow.KindRetry: " " + helpOfPolicy + " With --kind timer, function or handler, these jobs are retried themselves; with --kind case, the child cases are resumed."}
 
 // ofJob makes the retry of an incident that is named by its own id that of its job.
 func (q *asking) ofJob(ctx context.Context, r store.Finder) error {
