@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -228,7 +229,7 @@ func queryItems(c *conn, f store.ItemFilter) ([]*store.ItemRow, error) {
 		w.Plain("i.attempt > 1") // the condition of the partial index
 	}
 	if f.Attempt > 0 {
-		w.Add("i.attempt >= ?", f.Attempt)
+		w.Add("i.attempt >= ?", min(f.Attempt, math.MaxInt32)) // the type of the column
 	}
 	w.addCode("i.", f.Code)
 	w.AddCreated("i.", f.Since, f.Before)

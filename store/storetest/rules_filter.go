@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -107,6 +108,7 @@ func itemFilter(w *World) {
 		{"mixed states", store.ItemFilter{States: []workitem.State{workitem.Started, workitem.Failed}},
 			func(it *workitem.Item) bool { return it.State == workitem.Started || it.State == workitem.Failed }},
 		{"attempt", store.ItemFilter{Attempt: 2}, func(it *workitem.Item) bool { return it.Attempt >= 2 }},
+		{"an attempt that no item has", store.ItemFilter{Attempt: math.MaxInt}, func(*workitem.Item) bool { return false }},
 		{"code", store.ItemFilter{Code: new("io")},
 			func(it *workitem.Item) bool { return it.Failure != nil && it.Failure.Code == "io" }},
 		{"no code", store.ItemFilter{Code: new("")},
