@@ -24,6 +24,9 @@ func (s *Store) adopt(c *conn, dead []other) (n int, err error) {
 		if live {
 			continue
 		}
+		if err := s.projectOne(c, d.id); err != nil {
+			return n, err
+		}
 		if err := s.freeAll(c, d.id); err != nil {
 			return n, err
 		}

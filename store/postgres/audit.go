@@ -16,7 +16,7 @@ const orphans = "SELECT 'case', c.id::text, c.root::text FROM @.cases c " +
 	"UNION ALL SELECT 'step', t.id::text, t.case_id::text FROM @.steps t WHERE " + without +
 	"UNION ALL SELECT 'event', t.id::text, t.case_id::text FROM @.messages t WHERE " + without +
 	"UNION ALL SELECT 'journal entry', j.seq::text, j.root::text FROM @.journal j " +
-	"WHERE NOT EXISTS (SELECT FROM @.cases r WHERE r.root = j.root AND r.id = j.root AND r.parent IS NULL) LIMIT $1"
+	"WHERE j.seq <= $2 AND NOT EXISTS (SELECT FROM @.cases r WHERE r.root = j.root AND r.id = j.root AND r.parent IS NULL) LIMIT $1"
 
 const without = "NOT EXISTS (SELECT FROM @.cases c WHERE c.root = t.root AND c.id = t.case_id) "
 
@@ -24,10 +24,10 @@ const without = "NOT EXISTS (SELECT FROM @.cases c WHERE c.root = t.root AND c.i
 func (r *reader) Audit(_ context.Context, max int) (store.Audit, error) {
 	var a store.Audit
 	var err error
-	if a.Entries, _, err = r.c.number("SELECT count(*) FROM @.journal"); err != nil || max == 0 {
+	if a.Entries, _, err = r.c.number("SELECT count(*) FROM @.journal WHERE seq <= $1", r.last()); err != nil || max == 0 {
 		return a, err
 	}
-	err = r.c.each(orphans, []any{max}, func(row *tables.Row) error {
+	err = r.c.each(orphans, []any{max, r.last()}, func(row *tables.Row) error {
 		a.Orphans = append(a.Orphans, store.Orphan{What: row.Text(), ID: row.Text(), Case: row.Text()})
 		return row.Err
 	})

@@ -98,6 +98,9 @@ func (tx *transaction) commit() error {
 	case len(tx.appended) == 0 && len(tx.replies) == 0 && len(tx.settings) == 0 && !tx.begun:
 		return tx.checkExpected()
 	}
+	if err := tx.chooseTables(); err != nil {
+		return err
+	}
 	tx.useAhead()           // otherwise the checks run in it, and are undone when it ends
 	if tx.w.opening != "" { // a transaction of one round trip would not have it
 		if err := tx.begin(); err != nil {
@@ -150,9 +153,26 @@ func (tx *transaction) commit() error {
 		tx.s.deltas++
 		tx.s.noteLast(tx.appended)
 		tx.keepRevisions()
+		if tx.deferred {
+			tx.s.window.add(tx)
+		}
 		return nil
 	}
 	return tx.outcome(err, done.n)
+}
+
+// chooseTables decides whether the rows are written in the commit, and makes room in the window, or empties it.
+//
+// After the user's SQL they are: its later statements see the rows. So they are if a case is removed with them.
+func (tx *transaction) chooseTables() error {
+	if !tx.s.window.on {
+		return nil
+	}
+	tx.deferred = !tx.users && tx.parts.n == 0 && len(tx.appended) > 0 && !slices.ContainsFunc(tx.appended, func(c tables.Command) bool { return c.Dirty.Removed })
+	if tx.deferred && tx.s.window.size() < maxWindow {
+		return nil
+	}
+	return tx.settled()
 }
 
 // queueFence adds the fence, which is the first statement of a transaction, to its first part.
@@ -160,8 +180,15 @@ func (tx *transaction) commit() error {
 // declare this one dead waits for it.
 func (tx *transaction) queueFence(b *batch) {
 	if tx.parts.n == 0 {
-		b.queue(fenced, tx.s.self, tx.s.epoch)
+		b.queue(tx.fence(), tx.s.self, tx.s.epoch)
 	}
+}
+
+func (tx *transaction) fence() string {
+	if tx.deferred {
+		return fencedAlone
+	}
+	return fenced
 }
 
 // outcome turns the failure of statement number at into the error of the commit. If the connection was lost, it finds
@@ -172,7 +199,7 @@ func (tx *transaction) outcome(err error, at int) error {
 	// engine has written.
 	case at == 0 && code(err) == divisionByZero:
 		tx.rollback()
-		return tx.s.fencedOut(err)
+		return tx.refused(err)
 	case code(err) == divisionByZero && tx.parts.isCheck(at):
 		return tx.staleError(tx.findStale(), err)
 	case tx.s.db.isConflict(err):
@@ -183,6 +210,25 @@ func (tx *transaction) outcome(err error, at int) error {
 		return tx.s.db.refusal(err)
 	}
 	return tx.lost(err, false)
+}
+
+// refused is the outcome of a commit that the fence refused.
+func (tx *transaction) refused(err error) error {
+	if !tx.deferred {
+		return tx.s.fencedOut(err)
+	}
+	_, live, failed := tx.s.w.number("SELECT 1 FROM @.processes WHERE id = $1 AND epoch = $2 AND state = 'live'", tx.s.self, tx.s.epoch)
+	if failed == nil && !live {
+		return tx.s.fencedOut(err)
+	}
+	if failed == nil {
+		failed = tx.s.window.leave(context.Background())
+	}
+	if failed != nil {
+		return failed
+	}
+	// Another engine has joined. The batch runs again, with its rows in the commit.
+	return tx.staleError(nil, err)
 }
 
 // happened reports whether a commit whose connection was lost is in the database. The old session is fenced, so the
@@ -211,16 +257,20 @@ func (tx *transaction) happened(process int64) (bool, error) {
 
 // queueAll adds the statements that write what the transaction did.
 func (tx *transaction) queueAll(b *batch) {
-	roots, last := tx.known(tx.unsent(nil))
-	tx.queueCheck(b, roots, last)
+	if !tx.deferred { // no other engine can have changed a case
+		roots, last := tx.known(tx.unsent(nil))
+		tx.queueCheck(b, roots, last)
+	}
 	// Removals come first, so that a later command in this transaction can use a key of the removed case.
 	gone := tx.queueRemoved(b)
 	if entries := tx.unsent(gone); len(entries) > 0 {
 		b.large = len(entries) >= tx.s.db.set.fewestLarge
 		tx.queueEntries(b, entries)
-		tx.stage(b)
-		tx.partIfLarge(b)
-		tx.queueTables(b, entries)
+		if !tx.deferred {
+			tx.stage(b)
+			tx.partIfLarge(b)
+			tx.queueTables(b, entries)
+		}
 	}
 	if tx.counts != nil {
 		tx.counts.queue(b)
@@ -232,6 +282,9 @@ func (tx *transaction) queueAll(b *batch) {
 			state.Micros(tx.s.now()), nullable(string(r.answer.Result)), nullable(r.answer.Code), nullable(r.answer.Error), r.id)
 	}
 	tx.queueSettings(b)
+	if tx.s.window.on && !tx.deferred && len(tx.appended) > 0 {
+		b.queue(projected, tx.s.self, tx.appended[len(tx.appended)-1].Entry.Seq)
+	}
 }
 
 // replyOnce fails with a division by zero if another engine has replied already.

@@ -36,6 +36,7 @@
 //	store, tx, savepoint, user, guard, local  an update and its transaction, the user's SQL in it, and the settings that it changes
 //	deferred                                  the user's deferred constraints at the end of a command
 //	commit, lost, parts, rows, remove, register  what one commit sends, in parts if it is large: fence, entries, rows, removals; its outcome; definitions
+//	window, alone, project                    rows that are written after their commits, while there is one engine; from the journal after a crash
 //	upsert, columns, arrays, copy             the statements for rows, and their columns as arrays; COPY of the new rows of a large commit
 //	ahead, position, revisions, stale         transaction ids, positions, conflicts with other engines
 //	presence, member, members, tick, adopt    membership, heartbeats, the jobs of dead engines

@@ -55,3 +55,6 @@ func SchemaFiles(files fs.FS) Option { return func(s *settings) { s.schemaFiles 
 
 // Migrations are the files of this program.
 func Migrations() fs.FS { return schemaFiles }
+
+// WindowOf is [Window] without its bound.
+func WindowOf(age time.Duration) Option { return func(s *settings) { s.window = age } }

@@ -2,7 +2,9 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -15,8 +17,13 @@ import (
 // Load implements [store.Tx]. Cases that this transaction has appended are taken from memory.
 // The rows are read outside of a snapshot if the transaction has not begun: see loadTree for why this is safe.
 func (tx *transaction) Load(_ context.Context, root workitem.CaseID) (*state.Tree, error) {
-	if err := tx.readable(); err != nil {
+	if err := tx.reachable(); err != nil {
 		return nil, err
+	}
+	if tx.s.window.has(root) {
+		if err := tx.settled(); err != nil {
+			return nil, err
+		}
 	}
 	if tx.appended.Removed(root) {
 		return nil, removed(root)
@@ -54,7 +61,7 @@ func (tx *transaction) findRoot(id [16]byte) (workitem.CaseID, error) {
 	if j := tx.appended.Job(id); j != nil {
 		return j.Root, nil
 	}
-	if err := tx.landed(); err != nil {
+	if err := errors.Join(tx.landed(), tx.settled()); err != nil {
 		return workitem.CaseID{}, err
 	}
 	return findRoot(tx.w, id)
@@ -75,7 +82,7 @@ func (tx *transaction) Item(_ context.Context, id workitem.ID) (*store.ItemRow, 
 func (tx *transaction) findItem(id workitem.ID) (*store.ItemRow, error) {
 	it := tx.appended.Item(id)
 	if it == nil {
-		if err := tx.landed(); err != nil {
+		if err := errors.Join(tx.landed(), tx.settled()); err != nil {
 			return nil, err
 		}
 		return findItem(tx.w, id)
@@ -186,7 +193,19 @@ func (tx *transaction) answered(key string) (*store.Entry, error) {
 	if err := tx.landed(); err != nil {
 		return nil, err
 	}
-	found, err := keyedEntries(tx.w, tx.s.nets, tx.appended.Case, key)
+	// Most keys are used once. The cases of one that was used before are read, so the tables must have them.
+	if tx.s.window.size() > 0 {
+		if err := tx.PrefetchKeys(context.Background(), []string{key}); err != nil {
+			return nil, err
+		}
+		if tx.unused[key] {
+			return nil, unknownKey(key)
+		}
+		if err := tx.settled(); err != nil {
+			return nil, err
+		}
+	}
+	found, err := keyedEntries(tx.w, tx.s.nets, tx.appended.Case, math.MaxInt64, key)
 	if err != nil {
 		return nil, err
 	}
@@ -210,7 +229,7 @@ func (tx *transaction) isUnused(key string) {
 
 // PrefetchKeys implements [store.SharedTx].
 func (tx *transaction) PrefetchKeys(_ context.Context, keys []string) error {
-	if err := tx.readable(); err != nil {
+	if err := tx.reachable(); err != nil {
 		return err
 	}
 	hashes, used := make([][]byte, len(keys)), make([]bool, len(keys))
@@ -238,8 +257,9 @@ func (tx *transaction) PrefetchKeys(_ context.Context, keys []string) error {
 const usedKeys = "SELECT u.n FROM unnest($1::bytea[]) WITH ORDINALITY AS u(key, n) JOIN @.idempotency_keys k ON k.key = u.key"
 
 // keyedEntries finds the entry with an idempotency key, by the primary keys of both tables.
-func keyedEntries(c *conn, nets *tables.Nets, newer func(workitem.CaseID) *state.Case, key string) ([]*store.Entry, error) {
-	return readEntries(c, nets, allEntries+"WHERE (j.root, j.seq) IN (SELECT root, seq FROM @.idempotency_keys WHERE key = $1)", newer, keyHash(key))
+func keyedEntries(c *conn, nets *tables.Nets, newer func(workitem.CaseID) *state.Case, until int64, key string) ([]*store.Entry, error) {
+	return readEntries(c, nets, allEntries+"WHERE (j.root, j.seq) IN (SELECT root, seq FROM @.idempotency_keys WHERE key = $1) AND j.seq <= $2", newer,
+		keyHash(key), until)
 }
 
 func unknownKey(key string) error {

@@ -27,10 +27,14 @@ func (tx *transaction) Offer(jobs ...workitem.JobID) {
 // that the engine has offered it to all. A running job is never free, even if it was offered: this process is running
 // it.
 func (tx *transaction) holderOf(j *state.Job) int64 {
-	if !j.State.Live() || tx.offered[j.ID] && j.State != state.JobRunning {
+	return holder(tx.s.self, tx.offered, j)
+}
+
+func holder(self int64, offered map[workitem.JobID]bool, j *state.Job) int64 {
+	if !j.State.Live() || offered[j.ID] && j.State != state.JobRunning {
 		return 0
 	}
-	return tx.s.self
+	return self
 }
 
 // Waiting implements [store.SharedTx].

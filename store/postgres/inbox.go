@@ -12,7 +12,7 @@ import (
 
 // Requests implements [store.Tx].
 func (tx *transaction) Requests(_ context.Context, after int64, max int) ([]store.Request, error) {
-	if err := tx.readable(); err != nil {
+	if err := tx.reachable(); err != nil {
 		return nil, err
 	}
 	// Replies are written at the commit, so the table does not show yet which requests this transaction has answered.
@@ -34,7 +34,7 @@ func (tx *transaction) Requests(_ context.Context, after int64, max int) ([]stor
 
 // Reply implements [store.Tx].
 func (tx *transaction) Reply(_ context.Context, id int64, a store.Answer) error {
-	if err := tx.readable(); err != nil {
+	if err := tx.reachable(); err != nil {
 		return err
 	}
 	// It is not locked here. The commit checks again that the request is there and has no reply, as another engine

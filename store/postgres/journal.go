@@ -31,6 +31,9 @@ func (r *reader) Journal(_ context.Context, f store.JournalFilter) ([]*store.Ent
 	if f.Until > 0 {
 		w.Add("j.seq <= ?", f.Until)
 	}
+	if r.until > 0 {
+		w.Add("j.seq <= ?", r.until)
+	}
 	w.AddEntries(f)
 	if f.Settled {
 		// Below the horizon no transaction is in progress, so no entry can appear there any more.
@@ -115,7 +118,7 @@ func (r *reader) Backlog(_ context.Context, now time.Time) ([]store.QueueBacklog
 // Answered implements [store.Reader].
 func (r *reader) Answered(_ context.Context, key string) (*store.Entry, error) {
 	// A reader sees what is committed, and no cases in the memory of an engine.
-	found, err := keyedEntries(r.c, r.nets, tables.NothingNewer, key)
+	found, err := keyedEntries(r.c, r.nets, tables.NothingNewer, r.last(), key)
 	if err == nil && len(found) == 0 {
 		err = unknownKey(key)
 	}

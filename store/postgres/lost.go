@@ -20,6 +20,9 @@ func (tx *transaction) lost(err error, own bool) error {
 	case !happened:
 		return tx.s.db.at("%w: the connection was lost, and nothing of this happened: %w", store.ErrUnavailable, err)
 	}
+	if tx.deferred && tx.s.shared && tx.s.self == before {
+		tx.s.window.add(tx)
+	}
 	tx.s.log.Warn("the connection was lost in a commit, which happened", "database", tx.s.db.name, "error", err)
 	return nil
 }

@@ -85,6 +85,9 @@ func (s *Store) join(ctx context.Context, c *conn) error {
 			return err
 		}
 		s.number.Store(s.self)
+		if _, err := c.run(endOthers, s.self); err != nil {
+			return err
+		}
 		if _, err = c.run("INSERT INTO @.pulses (process, beat, pace, busy) VALUES ($1, clock_timestamp(), '1s', true)", s.self); err != nil {
 			return err
 		}
@@ -134,15 +137,51 @@ func (s *Store) removeEngines(ctx context.Context, c *conn, gone string) error {
 	}
 	for _, query := range []string{
 		"UPDATE @.processes p SET state = 'dead' WHERE " + gone,
+		"", // their windows
 		"DELETE FROM @.processes WHERE state = 'dead'",
 		"DELETE FROM @.pulses WHERE process NOT IN (SELECT id FROM @.processes)",
 		"UPDATE @.jobs SET holder = 0 WHERE holder > 0 AND " + liveJob + " AND holder NOT IN (SELECT id FROM @.processes)",
 	} {
+		if query == "" {
+			if err := s.projectDead(c); err != nil {
+				return err
+			}
+			continue
+		}
 		if _, err := c.run(query); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// projectDead writes the windows of dead engines. Their jobs are free.
+func (s *Store) projectDead(c *conn) error {
+	var all []int64
+	err := c.each("SELECT p.id FROM @.processes p JOIN @.pulses u ON u.process = p.id WHERE p.state = 'dead' AND u.projected IS NOT NULL", nil,
+		func(r *tables.Row) error {
+			all = append(all, r.Number())
+			return r.Err
+		})
+	if err != nil {
+		return err
+	}
+	for _, id := range all {
+		if err := s.project(c, id, 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// projectOne writes the window of a dead engine.
+func (s *Store) projectOne(c *conn, engine int64) error {
+	return c.transaction(context.Background(), func() error {
+		if _, err := c.run("SELECT pg_advisory_xact_lock("+lockKey+")", "join"); err != nil {
+			return err
+		}
+		return s.project(c, engine, 0)
+	})
 }
 
 // leave frees everything that this engine holds, and notifies the others. COMMIT sends the notification, so an engine
@@ -225,6 +264,9 @@ func (s *Store) rejoin(ctx context.Context) error {
 			live, err = false, s.giveUp(w)
 		}
 	}
+	if err == nil && live {
+		err = s.window.rejoined(w)
+	}
 	if err == nil {
 		s.w, s.doubt = w, false
 		if !live {
@@ -306,6 +348,8 @@ func (s *Store) fencedOut(err error) error {
 	if !s.shared {
 		return s.db.taken(errors.Join(errNoSign, err))
 	}
+	s.window.drop() // another engine has written it, or join does
+	s.window.on = false
 	s.log.Warn("this engine was declared dead; it joins anew", "database", s.db.name, "engine", s.self)
 	if err := s.join(context.Background(), s.w); err != nil {
 		if errors.Is(err, store.ErrNewer) {

@@ -35,6 +35,7 @@ type settings struct {
 	attention time.Duration // the same for heartbeats and notifications
 	resolve   time.Duration // how long the outcome of a commit is queried after its connection was lost
 	keepAhead time.Duration // how long a transaction that was begun ahead waits for its update
+	window    time.Duration // how long after a commit its rows are written at the latest; 0 for in the commit
 
 	fewestEnded, fewestLarge int // see parts.go
 
@@ -72,6 +73,23 @@ func Poll(every time.Duration) Option {
 
 // pollKeyword is the parameter of a connection string for [Poll].
 const pollKeyword = "tasq_poll"
+
+// Window makes an engine that has the database for itself write the rows of the tables after its commits, at most about
+// age later, instead of in them. 0 is the default: in them. A commit then takes less of the server, which writes a row once that several
+// commands change: an engine with one caller answers sooner, and one with many completes more.
+//
+// Nothing is lost by that: a commit is durable as before, and what was not written to the tables before a crash is written when an engine opens the
+// database. What reads through the engine or the tasq command sees all that was committed. Only SQL of other
+// programs on the tables of Tasq sees what is at most about age old: a program that writes a foreign key to a case which another
+// connection has just started must not use it. While other engines have the database open, it has no effect; nor through a pooler.
+//
+// The parameter tasq_window of the connection string has the same effect.
+func Window(age time.Duration) Option {
+	return func(s *settings) { s.window = min(max(age, 0), maxAge) }
+}
+
+// windowKeyword is the parameter of a connection string for [Window].
+const windowKeyword = "tasq_window"
 
 // database identifies a schema and the options to open it.
 type database struct {
@@ -123,7 +141,16 @@ func (o opener) database() (database, error) {
 		}
 		db.set.poll = d
 	}
+	if age, given := db.config.RuntimeParams[windowKeyword]; given {
+		delete(db.config.RuntimeParams, windowKeyword)
+		d, err := time.ParseDuration(age)
+		if err != nil || d < 0 {
+			return db, fmt.Errorf("the connection string of the database: %s=%q: say how long, as in 20ms", windowKeyword, age)
+		}
+		db.set.window = min(d, maxAge)
+	}
 	if db.set.poll > 0 {
+		db.set.window = 0
 		// Named statements belong to a session of the server, and the next transaction has another session.
 		db.config.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe // unnamed statements
 	}
@@ -170,7 +197,7 @@ func (o opener) Open(ctx context.Context, opts store.Options) (store.Store, erro
 		// Random, since it is the key of a lock that is taken before the engine has a row with a number.
 		token: rand.Int64(),
 	}
-	s.hints = newHints(s)
+	s.hints, s.window = newHints(s), &window{s: s}
 	s.ending, s.end = context.WithCancel(context.Background())
 	if s.now == nil {
 		s.now = time.Now
@@ -252,7 +279,10 @@ func (s *Store) openWriter(ctx context.Context) error {
 	if s.presence, err = s.openPresence(ctx); err != nil {
 		return err
 	}
-	return s.join(ctx, w)
+	if err := s.join(ctx, w); err != nil {
+		return err
+	}
+	return s.settleOthers(ctx, w)
 }
 
 // connectWriter opens the connection that commits. Through a pooler, each of its transactions holds a lock that

@@ -263,7 +263,7 @@ func (tx *transaction) sendEnded() {
 func (tx *transaction) maySendEarly() bool {
 	tx.w.mu.Lock()
 	defer tx.w.mu.Unlock()
-	return tx.s.others.Load() == 0 && tx.begun && !tx.gave && tx.depth == 0 && tx.broken == nil && len(tx.late) == 0 &&
+	return tx.s.others.Load() == 0 && !tx.s.window.on && tx.begun && !tx.gave && tx.depth == 0 && tx.broken == nil && len(tx.late) == 0 &&
 		(tx.parts.to == nil && tx.parts.err == nil || tx.parts.to != nil && tx.parts.to.isIdle())
 }
 

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"math"
 
 	"github.com/tasq-dev/tasq/domain"
 	"github.com/tasq-dev/tasq/internal/sqlkit"
@@ -14,8 +15,17 @@ import (
 type reader struct {
 	c     *conn
 	nets  *tables.Nets
+	until int64 // the position of the last entry that the tables have; 0 if they have all
 	user  *sqlkit.UserDB
 	ended bool
+}
+
+// last returns the position of the last entry that the view shows.
+func (r *reader) last() int64 {
+	if r.until > 0 {
+		return r.until
+	}
+	return math.MaxInt64
 }
 
 // Tree implements [store.Reader].

@@ -26,19 +26,29 @@ func (all rowsOf[K, T]) put(id K, r row[T]) {
 	all[id] = r
 }
 
-// queueTables adds the statements that write the changed rows, and counts the changes.
-// A transaction with two commands:
+// rows holds the changed rows of commands.
+//
+// Two commands:
 //
 //	command 1 opens case A and item a    cases {A: was nil}   items {a: was nil}
 //	command 2 starts item a              cases {A: was nil}   items {a: was nil}, both in their newer state
 //	written                              INSERT of A and of a, with what command 2 has left
 //	counted                              one more started case, one more started item
-func (tx *transaction) queueTables(b *batch, entries []tables.Command) {
-	cases := make(rowsOf[workitem.CaseID, *state.Case])
-	items := make(rowsOf[workitem.ID, *workitem.Item])
-	jobs := make(rowsOf[workitem.JobID, *state.Job])
-	fresh, steps := make(map[workitem.StepID]stepRow), make(map[workitem.StepID]stepRow)
-	messages := make(map[workitem.MessageID]messageRow)
+type rows struct {
+	cases        rowsOf[workitem.CaseID, *state.Case]
+	items        rowsOf[workitem.ID, *workitem.Item]
+	jobs         rowsOf[workitem.JobID, *state.Job]
+	fresh, steps map[workitem.StepID]stepRow
+	messages     map[workitem.MessageID]messageRow
+}
+
+func newRows() *rows {
+	return &rows{make(rowsOf[workitem.CaseID, *state.Case]), make(rowsOf[workitem.ID, *workitem.Item]), make(rowsOf[workitem.JobID, *state.Job]),
+		make(map[workitem.StepID]stepRow), make(map[workitem.StepID]stepRow), make(map[workitem.MessageID]messageRow)}
+}
+
+// add adds what commands have changed.
+func (r *rows) add(entries []tables.Command, holderOf func(*state.Job) int64) {
 	was := make(map[workitem.CaseID]*state.Case)
 	for _, c := range entries {
 		root := c.Entry.Root
@@ -49,53 +59,64 @@ func (tx *transaction) queueTables(b *batch, entries []tables.Command) {
 		// command from their case, which changes whenever one of them does.
 		for i, v := range c.Dirty.Cases {
 			was[v.ID] = c.Dirty.Was[i]
-			cases.put(v.ID, caseRow{v: v, was: c.Dirty.Was[i], root: root, workflow: v.Workflow})
+			r.cases.put(v.ID, caseRow{v: v, was: c.Dirty.Was[i], root: root, workflow: v.Workflow})
 		}
 		for _, v := range c.Dirty.Items {
-			r := itemRow{v: v, root: root, workflow: cases[v.Case].workflow}
+			row := itemRow{v: v, root: root, workflow: r.cases[v.Case].workflow}
 			if before := was[v.Case]; before != nil {
-				r.was = before.Item(v.ID)
+				row.was = before.Item(v.ID)
 			}
-			items.put(v.ID, r)
+			r.items.put(v.ID, row)
 		}
 		for _, v := range c.Dirty.Jobs {
-			r := jobRow{v: v, root: root, workflow: cases[v.Case].workflow, holder: tx.holderOf(v)}
+			row := jobRow{v: v, root: root, workflow: r.cases[v.Case].workflow, holder: holderOf(v)}
 			if before := was[v.Case]; before != nil {
-				r.was = before.Job(v.ID)
+				row.was = before.Job(v.ID)
 			}
-			jobs.put(v.ID, r)
+			r.jobs.put(v.ID, row)
 		}
 		// A step that the transaction opens has no row yet, and is inserted. Any other is written by an upsert, which
 		// costs more.
 		opened := openedSteps(c)
 		for _, v := range c.Dirty.Steps {
-			if _, is := fresh[v.ID]; is || opened[v.ID] {
-				fresh[v.ID] = stepRow{v: v, root: root}
+			if _, is := r.fresh[v.ID]; is || opened[v.ID] {
+				r.fresh[v.ID] = stepRow{v: v, root: root}
 			} else {
-				steps[v.ID] = stepRow{v: v, root: root}
+				r.steps[v.ID] = stepRow{v: v, root: root}
 			}
 		}
 		for _, v := range c.Dirty.Messages {
-			messages[v.ID] = messageRow{v: v, root: root}
+			r.messages[v.ID] = messageRow{v: v, root: root}
 		}
 	}
+}
+
+// queue adds the statements that write the rows, and counts the changes.
+func (r *rows) queue(tx *transaction, b *batch) {
 	if tx.counts == nil {
 		tx.counts = newTally()
 	}
-	write(tx, b, caseRows, cases, tx.counts.cases)
+	write(tx, b, caseRows, r.cases, tx.counts.cases)
 	tx.partIfLarge(b)
-	write(tx, b, itemRows, items, tx.counts.items)
+	write(tx, b, itemRows, r.items, tx.counts.items)
 	tx.partIfLarge(b)
-	write(tx, b, jobRows, jobs, tx.counts.jobs)
-	if len(fresh) > 0 {
-		insertSteps.queue(b, len(fresh), stepColumns(values(fresh)))
+	write(tx, b, jobRows, r.jobs, tx.counts.jobs)
+	if len(r.fresh) > 0 {
+		insertSteps.queue(b, len(r.fresh), stepColumns(values(r.fresh)))
 	}
-	if len(steps) > 0 {
-		upsertSteps.queue(b, len(steps), stepColumns(values(steps)))
+	if len(r.steps) > 0 {
+		upsertSteps.queue(b, len(r.steps), stepColumns(values(r.steps)))
 	}
-	if len(messages) > 0 {
-		upsertMessages.queue(b, len(messages), messageColumns(values(messages)))
+	if len(r.messages) > 0 {
+		upsertMessages.queue(b, len(r.messages), messageColumns(values(r.messages)))
 	}
+}
+
+// queueTables adds the statements that write the changed rows, and counts the changes.
+func (tx *transaction) queueTables(b *batch, entries []tables.Command) {
+	r := newRows()
+	r.add(entries, tx.holderOf)
+	r.queue(tx, b)
 }
 
 // openedSteps returns the steps that an entry opens. Their ids are unique.
@@ -113,7 +134,7 @@ func openedSteps(c tables.Command) map[workitem.StepID]bool {
 }
 
 // write adds the statements that insert new rows of one kind and update existing ones, and counts them. Rows are sorted
-// by key, and queueTables writes the kinds in a fixed order: transactions that write the same rows lock them in the
+// by key, and the kinds are written in a fixed order: transactions that write the same rows lock them in the
 // same order, so they wait for each other and cannot deadlock.
 func write[K ~[16]byte, T comparable](tx *transaction, b *batch, how written[T], all rowsOf[K, T], count func(r row[T])) {
 	var none T

@@ -178,6 +178,11 @@ func (tx *transaction) Do(statement string, f func() error) error {
 // beginLocked begins the server's transaction, and creates the savepoints of the running Savepoint calls: without the
 // user's SQL there is nothing on the server to roll back.
 func (tx *transaction) beginLocked() error {
+	if !tx.users {
+		if err := tx.settled(); err != nil {
+			return err
+		}
+	}
 	if tx.useAheadLocked(); !tx.begun {
 		if _, err := tx.w.begin(context.Background(), begin); err != nil {
 			return err

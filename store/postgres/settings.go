@@ -20,7 +20,7 @@ func (tx *transaction) Set(_ context.Context, name string, value json.RawMessage
 
 // Setting implements [store.Tx]. It takes the lock of business keys, see lockKey.
 func (tx *transaction) Setting(_ context.Context, name string) (value json.RawMessage, err error) {
-	if err := tx.readable(); err != nil {
+	if err := tx.reachable(); err != nil {
 		return nil, err
 	}
 	// A command changes a part of a setting and writes all of it: without the lock, two engines could each write what

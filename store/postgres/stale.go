@@ -152,6 +152,12 @@ func (tx *transaction) checkExpected() error {
 	if !tx.s.shared || len(roots) == 0 {
 		return nil
 	}
+	if alone, err := tx.s.window.isAlone(); err != nil || alone {
+		return err
+	}
+	if err := tx.settled(); err != nil {
+		return err
+	}
 	var stale []workitem.CaseID
 	err := tx.w.each(findStale, []any{roots, last}, func(r *tables.Row) error {
 		stale = append(stale, tables.ID[workitem.CaseID](r))

@@ -69,6 +69,8 @@ type Store struct {
 	closed   bool
 	lost     error // why this store has lost the database
 
+	window *window
+
 	revs revisions
 	last lastEntry // the entry that this engine appended last; zero if there is none
 
@@ -102,6 +104,7 @@ func (s *Store) Update(ctx context.Context, f func(store.Tx) error) (err error) 
 	if err := s.ready(ctx); err != nil {
 		return err
 	}
+	s.window.adjust(ctx)
 	// The server's transaction has not begun yet; the first Append, or the first statement of the user's SQL, begins
 	// it.
 	tx := &transaction{s: s, w: s.w, appended: s.appended[:0], buf: s.buf[:0]}
@@ -179,11 +182,16 @@ func (s *Store) View(ctx context.Context, f func(store.Reader) error) (err error
 	if err := s.stillThere(); err != nil {
 		return err
 	}
-	if c, err = s.snapshot(ctx, c); err != nil {
+	// The window of an engine that was declared dead is written by others.
+	if err := s.window.flush(); err != nil && !errors.Is(err, store.ErrFenced) {
+		return err
+	}
+	c, until, err := s.snapshot(ctx, c)
+	if err != nil {
 		return s.db.explain(err)
 	}
 	c.ctx = ctx
-	r := &reader{c: c, nets: s.nets}
+	r := &reader{c: c, nets: s.nets, until: until}
 	defer func() { // also when f panics
 		r.end()
 		c.ctx = context.Background()
@@ -194,24 +202,20 @@ func (s *Store) View(ctx context.Context, f func(store.Reader) error) (err error
 	return s.db.explain(f(r))
 }
 
-// With REPEATABLE READ all queries of a view see the same state. READ ONLY prevents writes by the user's SQL, and the
-// transaction gets no transaction id, so that a long view does not hold back the horizon of position.go.
-const beginView = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-
 // snapshot begins the transaction of a view. It replaces a connection that was lost while it was idle.
-func (s *Store) snapshot(ctx context.Context, c *conn) (*conn, error) {
-	_, err := c.begin(ctx, beginView)
+func (s *Store) snapshot(ctx context.Context, c *conn) (_ *conn, until int64, err error) {
+	until, err = s.beginView(ctx, c)
 	if err == nil || !c.gone() || ctx.Err() != nil {
-		return c, err
+		return c, until, err
 	}
 	fresh, err := s.db.connect(ctx, readerNeeds...)
 	if err != nil {
-		return c, err
+		return c, 0, err
 	}
 	// In place, since the pool identifies the connection by its pointer.
 	c.raw, c.pg, c.pid = fresh.raw, fresh.pg, fresh.pid
-	_, err = c.begin(ctx, beginView)
-	return c, err
+	until, err = s.beginView(ctx, c)
+	return c, until, err
 }
 
 // stillThere returns the reason if the store cannot be read.
@@ -283,6 +287,9 @@ func (s *Store) Close() error {
 		return nil
 	}
 	s.dropAhead()
+	if err := s.window.flush(); err != nil { // leave writes it from the journal
+		s.log.Warn("the tables could not be written", "database", s.db.name, "error", err)
+	}
 	if s.w != nil && !s.w.gone() && s.self != 0 {
 		if err := s.leave(context.Background()); err != nil {
 			s.log.Warn("the row of this engine could not be deleted; the next one that opens the database does it", "error", err)
@@ -349,6 +356,7 @@ func (s *Store) shut(how func(*conn) error) error {
 		errs = append(errs, how(s.fleetConn.c))
 	}
 	s.fleetMu.Unlock()
+	errs = append(errs, s.window.close(how))
 	if s.w != nil && !s.w.gone() {
 		errs = append(errs, how(s.w))
 	}

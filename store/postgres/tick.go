@@ -125,6 +125,9 @@ func (s *Store) Take(ctx context.Context, f store.TakeFilter) (jobs []*state.Job
 	if without == nil {
 		without = []string{}
 	}
+	if err := s.window.flush(); err != nil {
+		return nil, err
+	}
 	err = s.onFleetConn(ctx, func(c *conn, self int64) error {
 		if jobs, err = s.fleetConn.confirm(c, self); err != nil {
 			return err
@@ -206,6 +209,9 @@ const asked = "(extract(epoch FROM statement_timestamp()) * 1000000)::bigint"
 // Tick implements [store.Fleet].
 func (s *Store) Tick(ctx context.Context, on store.EngineState) (news store.News, err error) {
 	fenced := false
+	if err := s.window.flush(); err != nil {
+		s.log.Warn("the tables could not be written", "database", s.db.name, "error", err)
+	}
 	err = s.onFleetConn(ctx, func(c *conn, self int64) error {
 		// The writer has rejoined under a new number since the last Tick. The engine learns this from one error, here
 		// or in its next commit.

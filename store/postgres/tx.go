@@ -43,11 +43,12 @@ type transaction struct {
 	notifies bool              // its commit notifies the other engines of its root cases
 	late     []workitem.CaseID // root cases that another engine changed after this transaction got its id
 
-	marks   []mark // of the appended entries
-	endings int    // number of entries of ended trees that were not sent
-	parts   parts
-	counts  *tally                       // of the queued rows
-	revs    map[workitem.CaseID]revision // of the newest queued entries
+	marks    []mark // of the appended entries
+	endings  int    // number of entries of ended trees that were not sent
+	parts    parts
+	deferred bool                         // the rows are left to the window
+	counts   *tally                       // of the queued rows
+	revs     map[workitem.CaseID]revision // of the newest queued entries
 
 	user *sqlkit.UserDB // of the running savepoint function, or of the whole transaction; nil until DB is called
 
@@ -84,12 +85,29 @@ func (tx *transaction) usableLocked() error {
 	return tx.broken
 }
 
-// readable returns the reason if the transaction cannot read. The connection is free when it returns nil.
+// readable returns the reason if the transaction cannot read the tables, which have everything that is committed when it returns
+// nil. The connection is free then.
 func (tx *transaction) readable() error {
+	if err := tx.reachable(); err != nil {
+		return err
+	}
+	return tx.settled()
+}
+
+// reachable is readable for what is not in the tables of cases.
+func (tx *transaction) reachable() error {
 	if err := tx.usable(); err != nil {
 		return err
 	}
 	return tx.landed()
+}
+
+// settled makes the tables have everything that is committed.
+func (tx *transaction) settled() error {
+	if !tx.s.window.on {
+		return nil
+	}
+	return tx.s.window.flush()
 }
 
 // Document implements [tables.Source].
@@ -102,7 +120,7 @@ func (tx *transaction) Document(fingerprint string) (string, error) {
 
 // Fingerprints implements [tables.Source].
 func (tx *transaction) Fingerprints(ids []workitem.CaseID, f func(workitem.CaseID, string)) error {
-	if err := tx.landed(); err != nil {
+	if err := errors.Join(tx.landed(), tx.settled()); err != nil {
 		return err
 	}
 	return tx.w.Fingerprints(ids, f)
