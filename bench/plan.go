@@ -19,12 +19,13 @@ type job struct {
 	verbose  bool          // it prints more on standard error
 	finished int           // finished cases that a grown database on a server has
 	dsn      string        // of an empty database on a server; "" measures in a file
+	window   time.Duration // of [postgres.Window]
 }
 
 // store is where Tasq keeps what is measured. The options are for a file.
 func (r job) store(opts ...sqlite.Option) store.Opener {
 	if r.dsn != "" {
-		return postgres.Open(r.dsn)
+		return postgres.Open(r.dsn, postgres.Window(r.window))
 	}
 	return file(r.dir, opts...)
 }

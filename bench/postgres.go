@@ -19,6 +19,9 @@ import (
 	"github.com/tasq-dev/tasq/internal/pgtest"
 )
 
+// window is that of the engines whose rows are written after their commits.
+const window = 20 * time.Millisecond
+
 // postgresSteps are closed loops on a PostgreSQL server, with synchronous_commit on. Tasq is one engine, as its peers are one client.
 func postgresSteps() []step {
 	all := []step{
@@ -38,6 +41,14 @@ func postgresSteps() []step {
 				return dbosIn(dbos.Config{AppName: "bench", DatabaseURL: r.dsn, Logger: quiet}, s)
 			})
 		}})
+	}
+	for _, s := range all {
+		if strings.HasPrefix(s.name, "pg-tasq-") || strings.HasSuffix(s.name, "-tasq") {
+			all = append(all, step{name: s.name + "-window", run: func(r job) (metrics, error) {
+				r.window = window
+				return s.run(r)
+			}})
+		}
 	}
 	for _, size := range []struct {
 		name string
@@ -177,20 +188,20 @@ func (b *bench) postgresTables(w io.Writer) {
 	raw := "pgx " + version("github.com/jackc/pgx/v5")
 	columns := []column{{"rate", "/s"}, {"p50", "p50 ms"}, {"p99", "p99 ms"}, {"cpu", "CPU us"}, {"server", "server's CPU us"}}
 	b.table(w, "On PostgreSQL, one-task cases", []line{
-		{"pg-tasq-1", "Tasq, one caller", tree, full}, {"pg-raw-1", "raw program, one caller", raw, full},
-		{"pg-tasq-64", "Tasq, 64 in flight", tree, full}, {"pg-raw-64", "raw program, 64 in flight", raw, full},
+		{"pg-tasq-1", "Tasq, one caller", tree, full}, {"pg-tasq-1-window", "Tasq with a window, one caller", tree, full}, {"pg-raw-1", "raw program, one caller", raw, full},
+		{"pg-tasq-64", "Tasq, 64 in flight", tree, full}, {"pg-tasq-64-window", "Tasq with a window, 64 in flight", tree, full}, {"pg-raw-64", "raw program, 64 in flight", raw, full},
 		{"pg-river-64", "River, 64 in flight, inserted to run", river, full},
 	}, columns)
 	b.table(w, "On PostgreSQL, jobs enqueued 500 in a call, and done", []line{
-		{"pg-tasq-drain", "Tasq", tree, full}, {"pg-river-drain", "River, drained afterwards", river, full},
+		{"pg-tasq-drain", "Tasq", tree, full}, {"pg-tasq-drain-window", "Tasq with a window", tree, full}, {"pg-river-drain", "River, drained afterwards", river, full},
 	}, []column{{"rate", "jobs/s"}, {"cpu", "CPU us"}, {"server", "server's CPU us"}})
 	b.table(w, "On PostgreSQL, jobs enqueued, while no one does them", []line{
 		{"pg-bulk-tasq", "Tasq, 500 in a call", tree, full}, {"pg-bulk-river", "River, 500 in a call", river, full},
 		{"pg-most-tasq", "Tasq, 10,000 in a call", tree, full}, {"pg-most-river", "River, 10,000 in a call", river, full},
 	}, []column{{"rate", "jobs/s"}, {"p50", "p50 ms a call"}, {"cpu", "CPU us"}, {"server", "server's CPU us"}})
 	b.table(w, "On PostgreSQL, functions of 3 steps", []line{
-		{"pg-fn3-1-tasq", "Tasq, one caller", tree, full}, {"pg-fn3-1-dbos", "DBOS, one caller", db, full},
-		{"pg-fn3-64-tasq", "Tasq, 64 in flight", tree, full}, {"pg-fn3-64-dbos", "DBOS, 64 in flight", db, full},
+		{"pg-fn3-1-tasq", "Tasq, one caller", tree, full}, {"pg-fn3-1-tasq-window", "Tasq with a window, one caller", tree, full}, {"pg-fn3-1-dbos", "DBOS, one caller", db, full},
+		{"pg-fn3-64-tasq", "Tasq, 64 in flight", tree, full}, {"pg-fn3-64-tasq-window", "Tasq with a window, 64 in flight", tree, full}, {"pg-fn3-64-dbos", "DBOS, 64 in flight", db, full},
 	}, columns)
 	b.table(w, "On PostgreSQL, one-task cases of 64 callers in several processes", []line{
 		{"pg-processes-1", "Tasq, one process", tree, full}, {"pg-processes-4", "Tasq, four processes of 16 callers", tree, full},
