@@ -66,7 +66,21 @@ func (g *Gate[T]) why(t *Ticket[T]) (waits []Wait) {
 		}
 		waits = append(waits, best...)
 	}
+	// The store is asked for a shared limit once the others have room, so until then it may have room itself.
+	asked := slices.DeleteFunc(slices.Clone(waits), func(w Wait) bool { return g.isUnasked(t, &w) })
+	if len(asked) > 0 {
+		return asked
+	}
 	return waits
+}
+
+// isUnasked reports whether a wait is for a shared limit of which nothing is known, as the store was not asked.
+func (g *Gate[T]) isUnasked(t *Ticket[T], w *Wait) bool {
+	if w.Wait != limit.Unknown || w.Limit.N == 0 || len(w.Any) > 0 || len(w.HeldBy) > 0 {
+		return false
+	}
+	l := g.lineOf(lineKey{w.Limit.Name, w.Key})
+	return l.share != nil && l.share.idle() && t.placeIn(l) == nil
 }
 
 // waitsFor returns what the group of take i waits for if key is to grant it.

@@ -67,6 +67,23 @@ func TestWaitsOfJobs(t *testing.T) {
 	require.Equal(t, 5, n)
 }
 
+// While a limit of this process has no room, the store is not asked for a shared one, of which nothing is known then: it is no reason, unless it is
+// the only one, or paused.
+func TestNoWaitForASharedLimitThatWasNotAsked(t *testing.T) {
+	s := newSharer(t, limit.Resource("db", 2), limit.Rate("calls", 1, time.Minute, limit.SlidingWindow).Shared(), limit.Resource("off", 0).Shared())
+	db, call, off := workitem.Take{Limit: "db", N: 2}, workitem.Take{Limit: "calls", N: 1}, workitem.Take{Limit: "off", N: 1}
+	first := ticket(1, db)
+	require.True(t, s.gate.Enter(first))
+	require.True(t, s.gate.Begin(first))
+	require.False(t, s.gate.Enter(ticket(2, db, call)))
+	require.Equal(t, limit.Unknown, why(t, s.gate, 2, "db")[0].Wait)
+	require.Zero(t, s.asked)
+	require.False(t, s.gate.Enter(ticket(3, call)))
+	require.Equal(t, limit.Unknown, why(t, s.gate, 3, "calls")[0].Wait)
+	require.False(t, s.gate.Enter(ticket(4, db, off)))
+	why(t, s.gate, 4, "db", "off")
+}
+
 // Of the keys of a pool, the wait is for the one that has room first; a paused key comes last.
 func TestWaitsForAPool(t *testing.T) {
 	calls := limit.Rate("calls", 1, time.Minute, limit.SlidingWindow)
