@@ -58,8 +58,8 @@ type Cleaner struct {
 	alarmAt time.Time
 	disarm  func() // stops the alarm; nil if none is set
 	started bool
-	running bool // a pass is running
-	again   bool // a case was scheduled during the pass, which may have looked past it
+	running bool      // a pass is running
+	missed  time.Time // the earliest time that was scheduled during the pass, which may not have seen that case; zero if there is none
 	stopped bool
 	passes  sync.WaitGroup
 }
@@ -118,7 +118,7 @@ func (c *Cleaner) schedule(at time.Time) {
 	switch {
 	case c.stopped || !c.started: // the first pass after Start covers everything
 	case c.running:
-		c.again = true
+		c.missed = earlier(c.missed, at)
 	case !at.After(c.o.Now()):
 		c.begin()
 	case c.disarm == nil || at.Before(c.alarmAt):
@@ -144,19 +144,25 @@ func (c *Cleaner) ring() {
 
 // begin starts a pass. The lock is held.
 func (c *Cleaner) begin() {
-	c.running, c.again = true, false
+	c.running, c.missed = true, time.Time{}
 	c.o.Active(1)
 	c.passes.Go(func() {
 		next := c.pass()
 		c.mu.Lock()
 		c.running = false
-		if c.again {
-			next = c.o.Now()
-		}
+		next = earlier(next, c.missed)
 		c.mu.Unlock()
 		if !next.IsZero() {
 			c.schedule(next)
 		}
 		c.o.Active(-1)
 	})
+}
+
+// earlier returns the earlier of two times, of which zero is none.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
 }

@@ -269,6 +269,46 @@ func TestACaseThatIsDueDuringAPass(t *testing.T) {
 	require.Empty(t, s.left())
 }
 
+// Cases that end during a pass and are kept for a while are removed in time, and begin no other pass: a busy engine would look all the time.
+func TestCasesThatEndDuringAPass(t *testing.T) {
+	s := newCases(t)
+	finds := 0
+	s.onFind = func() {
+		if finds++; finds < 10 {
+			s.end(finds, time.Hour)
+		}
+	}
+	s.cleaner.Start(t.Context())
+	require.Equal(t, []int{1, 2}, s.left())
+	require.Equal(t, 2, finds)
+	s.onFind = nil
+	require.Equal(t, []int{1, 2}, s.after(time.Hour-1))
+	require.Empty(t, s.after(1))
+}
+
+// The one that ends after the look for what will be due is removed in time.
+func TestACaseThatAPassDoesNotSee(t *testing.T) {
+	s := newCases(t)
+	s.end(1, 2*time.Hour)
+	finds := 0
+	s.onFind = func() {
+		if finds++; finds == 2 {
+			s.onFind = nil
+			s.end(2, time.Hour)
+			s.mu.Lock()
+			delete(s.kept, id(2)) // the pass does not find it
+			s.mu.Unlock()
+		}
+	}
+	s.cleaner.Start(t.Context())
+	require.Equal(t, []int{1}, s.left())
+	s.mu.Lock()
+	s.kept[id(2)] = s.clock.Now().Add(time.Hour)
+	s.mu.Unlock()
+	require.Equal(t, []int{1}, s.after(time.Hour))
+	require.Empty(t, s.after(time.Hour))
+}
+
 func TestACleanerThatIsStopped(t *testing.T) {
 	s := newCases(t)
 	s.cleaner.Start(t.Context())
