@@ -4,6 +4,8 @@ import (
 	"context"
 	"strconv"
 	"time"
+
+	"github.com/tasq-dev/tasq/store/internal/tables"
 )
 
 // fencedAlone is fenced for a commit whose rows are not in it.
@@ -11,16 +13,16 @@ const fencedAlone = "SELECT 1 / COALESCE((SELECT 1 FROM @.processes WHERE id = $
 
 // adjust begins the window if this engine is the only one, and ends it if it is no longer. An error is no error of the update that calls it:
 // the fence refuses a commit that the window must not have.
-func (w *window) adjust(ctx context.Context) {
+func (w *window) adjust() {
 	s := w.s
 	if s.db.set.window == 0 || w.on == (s.others.Load() == 0) || !w.on && w.rests.Load() {
 		return
 	}
 	var err error
 	if w.on {
-		err = w.leave(ctx)
+		err = w.leave()
 	} else {
-		err = w.enter(ctx)
+		err = w.enter()
 	}
 	w.rests.Store(true)
 	time.AfterFunc(enterPace, func() { w.rests.Store(false) })
@@ -31,12 +33,14 @@ func (w *window) adjust(ctx context.Context) {
 
 // enter begins the window, unless there are other engines.
 //
-// The lock makes an engine that joins meanwhile do so before, so that its row is seen, or after, so that it ends the window.
-func (w *window) enter(ctx context.Context) error {
+// The lock makes an engine that joins meanwhile do so before, so that its row is seen, or after, so that it ends the window. It is not waited for:
+// who has it joins.
+func (w *window) enter() error {
 	s, alone := w.s, false
 	s.dropAhead()
-	err := s.w.transaction(ctx, func() error {
-		if _, err := s.w.run("SELECT pg_advisory_xact_lock("+lockKey+")", "join"); err != nil {
+	err := s.w.transaction(context.Background(), func() error {
+		_, locked, err := s.w.number("SELECT 1 WHERE pg_try_advisory_xact_lock("+lockKey+")", "join")
+		if err != nil || !locked {
 			return err
 		}
 		n, err := s.w.run("UPDATE @.processes SET windowed = true WHERE id = $1 AND epoch = $2 AND state = 'live' AND "+
@@ -57,13 +61,13 @@ func (w *window) enter(ctx context.Context) error {
 }
 
 // leave writes the window and ends it.
-func (w *window) leave(ctx context.Context) error {
+func (w *window) leave() error {
 	if err := w.flush(); err != nil {
 		return err
 	}
 	s := w.s
 	s.dropAhead()
-	err := s.w.transaction(ctx, func() error {
+	err := s.w.transaction(context.Background(), func() error {
 		_, err := s.w.run("UPDATE @.processes SET windowed = false WHERE id = $1", s.self)
 		if err == nil {
 			_, err = s.w.run("UPDATE @.pulses SET projected = NULL WHERE process = $1", s.self)
@@ -133,7 +137,7 @@ func (s *Store) settleOthers(ctx context.Context, c *conn) error {
 			return err
 		}
 		if n%256 == 0 {
-			if err := s.removeAbsent(ctx, c); err != nil {
+			if err := s.removeEnded(ctx, c); err != nil {
 				return err
 			}
 		}
@@ -145,6 +149,26 @@ func (s *Store) settleOthers(ctx context.Context, c *conn) error {
 		case <-again.C:
 		}
 	}
+}
+
+// windowOverdue finds the engines that have sent no heartbeat for too long, and have not written their windows.
+const windowOverdue = "SELECT u.process, (extract(epoch FROM u.beat) * 1000000)::bigint FROM @.pulses u WHERE u.process <> $1 AND u.projected IS NOT NULL AND " + overdue
+
+// removeEnded removes the engines that have ended, and those that are stopped.
+func (s *Store) removeEnded(ctx context.Context, c *conn) error {
+	if err := s.removeAbsent(ctx, c); err != nil {
+		return err
+	}
+	var dead []other
+	err := c.each(windowOverdue, []any{s.self}, func(r *tables.Row) error {
+		dead = append(dead, other{id: r.Number(), beat: r.Number()})
+		return r.Err
+	})
+	if err != nil || len(dead) == 0 {
+		return err
+	}
+	_, err = s.adopt(c, dead)
+	return err
 }
 
 // removeAbsent removes the engines that have ended.

@@ -222,7 +222,7 @@ func (tx *transaction) refused(err error) error {
 		return tx.s.fencedOut(err)
 	}
 	if failed == nil {
-		failed = tx.s.window.leave(context.Background())
+		failed = tx.s.window.leave()
 	}
 	if failed != nil {
 		return failed

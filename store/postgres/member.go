@@ -42,10 +42,13 @@ const (
 //	mayRun                   is this program new enough for the schema, and can the others read what it will write?
 //	findBase                 new positions come after all that are in the journal
 //	INSERT INTO processes    the number and the first epoch
+//	endOthers                the others write the rows of the tables in their commits from now on
 //	INSERT INTO pulses       the first heartbeat, so that this engine is not overdue before its first Tick
 //	notify                   at the COMMIT: the others count this engine, and begin no more transactions ahead
+//
+// After it, settleOthers waits until the tables have what another engine has committed without their rows.
 func (s *Store) join(ctx context.Context, c *conn) error {
-	return c.transaction(ctx, func() error {
+	err := c.transaction(ctx, func() error {
 		// Engines that join at once do so one after the other, so that the second sees the row of the first.
 		if err := c.exec(ctx, "SET LOCAL lock_timeout = '30s'"); err != nil {
 			return err
@@ -93,6 +96,10 @@ func (s *Store) join(ctx context.Context, c *conn) error {
 		}
 		return notify(c, s.self, "f", "") // the others count this engine
 	})
+	if err != nil {
+		return err
+	}
+	return s.settleOthers(ctx, c)
 }
 
 // mayJoin returns an error that wraps [store.ErrOwned] if one engine has the database alone and the lock of presence
@@ -135,19 +142,17 @@ func (s *Store) removeEngines(ctx context.Context, c *conn, gone string) error {
 	if err := c.exec(ctx, "SET LOCAL statement_timeout = 0"); err != nil {
 		return err
 	}
+	if _, err := c.run("UPDATE @.processes p SET state = 'dead' WHERE " + gone); err != nil {
+		return err
+	}
+	if err := s.projectDead(c); err != nil {
+		return err
+	}
 	for _, query := range []string{
-		"UPDATE @.processes p SET state = 'dead' WHERE " + gone,
-		"", // their windows
 		"DELETE FROM @.processes WHERE state = 'dead'",
 		"DELETE FROM @.pulses WHERE process NOT IN (SELECT id FROM @.processes)",
 		"UPDATE @.jobs SET holder = 0 WHERE holder > 0 AND " + liveJob + " AND holder NOT IN (SELECT id FROM @.processes)",
 	} {
-		if query == "" {
-			if err := s.projectDead(c); err != nil {
-				return err
-			}
-			continue
-		}
 		if _, err := c.run(query); err != nil {
 			return err
 		}

@@ -279,10 +279,7 @@ func (s *Store) openWriter(ctx context.Context) error {
 	if s.presence, err = s.openPresence(ctx); err != nil {
 		return err
 	}
-	if err := s.join(ctx, w); err != nil {
-		return err
-	}
-	return s.settleOthers(ctx, w)
+	return s.join(ctx, w)
 }
 
 // connectWriter opens the connection that commits. Through a pooler, each of its transactions holds a lock that

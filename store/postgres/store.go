@@ -104,7 +104,7 @@ func (s *Store) Update(ctx context.Context, f func(store.Tx) error) (err error) 
 	if err := s.ready(ctx); err != nil {
 		return err
 	}
-	s.window.adjust(ctx)
+	s.window.adjust()
 	// The server's transaction has not begun yet; the first Append, or the first statement of the user's SQL, begins
 	// it.
 	tx := &transaction{s: s, w: s.w, appended: s.appended[:0], buf: s.buf[:0]}

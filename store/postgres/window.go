@@ -199,9 +199,14 @@ func (w *window) write(all []committed) error {
 	}
 	written := int64(0)
 	if w.doubt {
+		var found bool
 		var err error
-		if written, _, err = w.c.number("SELECT projected FROM @.pulses WHERE process = $1", w.self); err != nil {
+		if written, found, err = w.c.number("SELECT projected FROM @.pulses WHERE process = $1", w.self); err != nil {
 			return err
+		}
+		if !found { // an engine that joined has found the tables complete, and has ended the window
+			w.doubt = false
+			return nil
 		}
 	}
 	r, last := newRows(), int64(0)
@@ -222,11 +227,23 @@ func (w *window) write(all []committed) error {
 	b.queue(projected, w.self, last)
 	done, err := b.send(w.c)
 	if done.n == 0 && code(err) == divisionByZero {
-		return w.s.db.at("%w: another engine declared this one dead, and writes what it has committed: %w", store.ErrFenced, err)
+		return w.refused(err)
 	}
 	// It may have been committed; if its session still runs, it has locked the rows, and the next attempt fails or waits.
 	w.doubt = err != nil && w.c.gone()
 	return err
+}
+
+// refused is the error of a flush that the fence refused.
+func (w *window) refused(err error) error {
+	_, live, failed := w.c.number("SELECT 1 FROM @.processes WHERE id = $1 AND state = 'live'", w.self)
+	switch {
+	case failed != nil:
+		return failed
+	case live:
+		return w.s.db.at("%w: this engine is connecting again: %w", store.ErrUnavailable, err)
+	}
+	return w.s.db.at("%w: another engine declared this one dead, and writes what it has committed: %w", store.ErrFenced, err)
 }
 
 // fence sets the number and the epoch of this engine.

@@ -141,6 +141,30 @@ func TestAnEngineThatJoinsEndsTheWindow(t *testing.T) {
 	require.NoError(t, other.Close())
 }
 
+// An engine that was declared dead joins again beside one that has begun a window meanwhile, and waits for it.
+func TestAFencedEngineJoinsBesideAWindow(t *testing.T) {
+	t.Parallel()
+	w := newAged(t, postgres.WindowOf(300*time.Millisecond))
+	other := storetest.NewWorld(t, sharedOpener{postgres.Open(w.dsn)}, 2)
+	execute(t, w.dsn, "DELETE FROM tasq.processes WHERE id = (SELECT max(id) FROM tasq.processes)")
+	require.Eventually(t, func() bool { // it tries once a second
+		_, err := w.Store.(store.Fleet).Tick(t.Context(), store.EngineState{Clock: time.Now()})
+		require.NoError(t, err)
+		_ = w.TryUpdate(func(b *storetest.Batch) error {
+			b.Start(`1`)
+			return nil
+		})
+		return number(t, w.dsn, "SELECT count(*) FROM tasq.processes WHERE windowed") == 1
+	}, 10*time.Second, 50*time.Millisecond)
+	w.Update(func(b *storetest.Batch) { b.Start(`1`) })
+	require.ErrorIs(t, other.TryUpdate(func(b *storetest.Batch) error {
+		b.Start(`2`)
+		return nil
+	}), store.ErrFenced)
+	require.Zero(t, w.behind())
+	require.Zero(t, number(t, w.dsn, "SELECT count(*) FROM tasq.processes WHERE windowed"))
+}
+
 // A reader of another process sees what was acknowledged before, also while more is committed.
 func TestAReaderWaitsForTheWindow(t *testing.T) {
 	t.Parallel()
