@@ -20,11 +20,12 @@ import (
 // never is a window that is written only when something reads the tables, or when it is full.
 var never = postgres.WindowOf(time.Hour)
 
-// The rules of a store hold with rows that are behind their commits.
+// The rules of a store hold with rows that are behind their commits. The nightly form has all of them: that a filter selects what it says does not
+// depend on when the rows were written.
 func TestStoreWithAWindow(t *testing.T) {
 	t.Parallel()
 	only := []string{"all-or-nothing", "chained", "load", "children", "concurrent", "remove-undone", "keys", "savepoint", "user-sql", "durable", "history", "find", "present", "remove", "key-holders", "key-starts", "read-only"}
-	if testsize.Long() {
+	if testsize.Nightly() {
 		only = nil
 	}
 	storetest.Run(t, func(t *testing.T) store.Opener { return postgres.Open(prepared.Database(t), never) }, only...)
