@@ -233,7 +233,7 @@ func TestAnUnansweredReviewWaits(t *testing.T) {
 	out.Reset()
 	require.NoError(t, demo.Run(t.Context(), &out, o))
 	require.Contains(t, out.String(), "rejected: With a cat, please.")
-	require.Contains(t, out.String(), "generate.2.1  1        completed")
+	require.Regexp(t, `generate\.2\.\d+  \d +completed`, out.String(), "on a slow machine the model has no answer in time, and is asked again")
 	require.Contains(t, out.String(), "review.2.1 by you: approved")
 }
 
