@@ -1,6 +1,7 @@
 package admin_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -24,9 +25,10 @@ func TestTheLongestNames(t *testing.T) {
 	} {
 		require.NoError(t, enginetest.Do(t.Context(), s.o, c))
 	}
+	first := journal(t, s.o.Engine, s.id)[0].Seq
 	b := newBrowser(t)
 	base, page := s.o.serve(t), "/cases/"+s.id.String()
-	for _, path := range []string{"/", "/cases", page, page + "/differences?from=1", "/audit"} {
+	for _, path := range []string{"/", "/cases", page, fmt.Sprint(page, "/differences?from=", first), "/audit"} {
 		b.visit(base + path)
 		for _, width := range []int64{320, 1280} {
 			b.width(width)
