@@ -35,7 +35,7 @@ func TestATickIsDueDuringABackfill(t *testing.T) {
 			s.Start, s.Overlap, s.CatchUp = at(4, 0), overlap, schedule.CatchUpAll
 			declared := schedules.New(engine.Code, builder.Schedule(s, f, ""))
 			e := enginetest.New(t, f, declared)
-			_, err := declared.Serve(t.Context(), e)
+			_, err := declared.Serve(t.Context(), e.Engine) // what it serves is another one after the crash
 			require.NoError(t, err)
 			e.Advance(3*time.Hour + time.Minute)
 			require.NoError(t, schedules.Backfill(t.Context(), e, "digest", at(1, 0), at(3, 0)))

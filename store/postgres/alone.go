@@ -223,7 +223,7 @@ func (s *Store) beginView(ctx context.Context, c *conn) (until int64, err error)
 		if err := c.exec(ctx, "ROLLBACK"); err != nil {
 			return 0, err
 		}
-		if n == 64 {
+		if n%64 == 0 {
 			s.projectAbsent(ctx)
 		}
 		select {
