@@ -83,7 +83,7 @@ func (w *window) leave() error {
 // rejoined continues the window after a connection was lost, in the next epoch.
 //
 // An engine that shares the database has found out before whether the server has what this engine committed: otherwise it is
-// declared dead. One that has the database alone asks nobody, so it writes the window from the journal: a standby that was promoted may lack entries,
+// declared dead. One that has the database alone has no such check, so it writes the window from the journal: a standby that was promoted may lack entries,
 // and may have one of which no answer came.
 func (w *window) rejoined(c *conn) error {
 	if !w.on {
