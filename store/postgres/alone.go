@@ -174,7 +174,7 @@ func (s *Store) removeEnded(ctx context.Context, c *conn) error {
 // removeAbsent removes the engines that have ended.
 func (s *Store) removeAbsent(ctx context.Context, c *conn) error {
 	return c.transaction(ctx, func() error {
-		if _, err := c.run("SELECT pg_advisory_xact_lock("+lockKey+")", "join"); err != nil {
+		if err := lockJoins(c); err != nil {
 			return err
 		}
 		return s.removeEngines(ctx, c, absent)

@@ -53,7 +53,7 @@ func (s *Store) join(ctx context.Context, c *conn) error {
 		if err := c.exec(ctx, "SET LOCAL lock_timeout = '30s'"); err != nil {
 			return err
 		}
-		if _, err := c.run("SELECT pg_advisory_xact_lock("+lockKey+")", "join"); err != nil {
+		if err := lockJoins(c); err != nil {
 			return err
 		}
 		if err := s.mayJoin(c); err != nil {
@@ -160,33 +160,10 @@ func (s *Store) removeEngines(ctx context.Context, c *conn, gone string) error {
 	return nil
 }
 
-// projectDead writes the windows of dead engines. Their jobs are free.
-func (s *Store) projectDead(c *conn) error {
-	var all []int64
-	err := c.each("SELECT p.id FROM @.processes p JOIN @.pulses u ON u.process = p.id WHERE p.state = 'dead' AND u.projected IS NOT NULL", nil,
-		func(r *tables.Row) error {
-			all = append(all, r.Number())
-			return r.Err
-		})
-	if err != nil {
-		return err
-	}
-	for _, id := range all {
-		if err := s.project(c, id, 0); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// projectOne writes the window of a dead engine.
-func (s *Store) projectOne(c *conn, engine int64) error {
-	return c.transaction(context.Background(), func() error {
-		if _, err := c.run("SELECT pg_advisory_xact_lock("+lockKey+")", "join"); err != nil {
-			return err
-		}
-		return s.project(c, engine, 0)
-	})
+// lockJoins makes engines that join wait for the end of the transaction.
+func lockJoins(c *conn) error {
+	_, err := c.run("SELECT pg_advisory_xact_lock("+lockKey+")", "join")
+	return err
 }
 
 // leave frees everything that this engine holds, and notifies the others. COMMIT sends the notification, so an engine

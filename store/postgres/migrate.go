@@ -190,7 +190,7 @@ func (s *Store) oldestAfter(c *conn, pending []sqlkit.Migration) (int64, error) 
 //
 // The lock "join" makes an engine that joins meanwhile wait, so that it reads the new oldest program.
 func (s *Store) fenceAll(c *conn) error {
-	if _, err := c.run("SELECT pg_advisory_xact_lock("+lockKey+")", "join"); err != nil {
+	if err := lockJoins(c); err != nil {
 		return err
 	}
 	_, err := c.run("UPDATE @.processes SET state = 'dead' WHERE state = 'live'")

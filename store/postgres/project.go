@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/tasq-dev/tasq/store"
@@ -41,6 +42,35 @@ func (s *Store) project(c *conn, process, holder int64) error {
 			return err
 		}
 	}
+}
+
+// projectDead writes the windows of dead engines. Their jobs are free.
+func (s *Store) projectDead(c *conn) error {
+	var all []int64
+	err := c.each("SELECT p.id FROM @.processes p JOIN @.pulses u ON u.process = p.id WHERE p.state = 'dead' AND u.projected IS NOT NULL", nil,
+		func(r *tables.Row) error {
+			all = append(all, r.Number())
+			return r.Err
+		})
+	if err != nil {
+		return err
+	}
+	for _, id := range all {
+		if err := s.project(c, id, 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// projectOne writes the window of a dead engine.
+func (s *Store) projectOne(c *conn, engine int64) error {
+	return c.transaction(context.Background(), func() error {
+		if err := lockJoins(c); err != nil {
+			return err
+		}
+		return s.project(c, engine, 0)
+	})
 }
 
 // projection applies entries to the trees of the tables.
