@@ -1,6 +1,7 @@
 package admin_test
 
 import (
+	"cmp"
 	"html"
 	"net/http"
 	"net/http/httptest"
@@ -86,8 +87,12 @@ func (s *sheet) kind() string {
 
 // sheets are the forms of the pages, one of each kind.
 func (c crawled) sheets() []*sheet {
+	return slices.CompactFunc(c.allSheets(), func(a, b *sheet) bool { return kindOf(a.kind()) == kindOf(b.kind()) })
+}
+
+// allSheets are the forms of the pages, those of a kind together.
+func (c crawled) allSheets() []*sheet {
 	var all []*sheet
-	seen := make(map[string]bool)
 	for address, body := range c {
 		for _, f := range forms.FindAllStringSubmatch(body, -1) {
 			s := &sheet{page: address, to: attribute(f[1], "action"), method: attribute(f[1], "method"), fields: url.Values{}, note: plainText(f[2])}
@@ -97,13 +102,12 @@ func (c crawled) sheets() []*sheet {
 			for _, field := range controls.FindAllStringSubmatch(f[2], -1) {
 				s.add(field)
 			}
-			if kind := kindOf(s.kind()); !seen[kind] {
-				seen[kind] = true
-				all = append(all, s)
-			}
+			all = append(all, s)
 		}
 	}
-	slices.SortFunc(all, func(a, b *sheet) int { return strings.Compare(a.kind(), b.kind()) })
+	slices.SortFunc(all, func(a, b *sheet) int {
+		return cmp.Or(strings.Compare(kindOf(a.kind()), kindOf(b.kind())), strings.Compare(a.page, b.page))
+	})
 	return all
 }
 
