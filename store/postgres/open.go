@@ -169,6 +169,12 @@ func (o opener) database() (database, error) {
 	return db, nil
 }
 
+// Valid returns an error if the connection string or the name of the schema cannot be used. It connects to nothing.
+func (o opener) Valid() error {
+	_, err := o.database()
+	return err
+}
+
 const (
 	// patience is longer than the server's own limits for a statement, see writerNeeds: after that time, the connection
 	// is lost.

@@ -28,7 +28,15 @@ func (a *app) copy() *cobra.Command {
 	}
 	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "do not show progress")
 	cmd.RunE = a.run(func(ctx context.Context, args []string) error {
-		return a.copyAll(ctx, database.Of(args[0]), database.Of(args[1]), a.meter(quiet))
+		from, err := named(args[0])
+		if err != nil {
+			return err
+		}
+		to, err := named(args[1])
+		if err != nil {
+			return err
+		}
+		return a.copyAll(ctx, from, to, a.meter(quiet))
 	})
 	return cmd
 }

@@ -28,7 +28,16 @@ func (a *app) database() (database.Database, error) {
 	if word == "" {
 		return database.Database{}, usagef("no database: name its file, or postgres://..., with --db, or set the environment variable TASQ_DB")
 	}
-	return database.Of(word), nil
+	return named(word)
+}
+
+// named returns the database for a word. A word that cannot name one is bad input, and not a database that cannot be used.
+func named(word string) (database.Database, error) {
+	db := database.Of(word)
+	if err := db.Valid(); err != nil {
+		return database.Database{}, usagef("%w; a database on a server is named as in postgres://app@db.example/article", err)
+	}
+	return db, nil
 }
 
 // view reads the database without changing it.

@@ -64,7 +64,11 @@ type scripts struct {
 
 func (s *scripts) run(ctx context.Context, args []string) error {
 	if s.a.db != "" { // only the flag, since the environment's database is not for tests
-		if s.db = database.Of(s.a.db); s.db.File() != "" {
+		var err error
+		if s.db, err = named(s.a.db); err != nil {
+			return err
+		}
+		if s.db.File() != "" {
 			return usagef("tasq script cannot use a file for --db: it runs in memory, or on a server (postgres://...), and leaves nothing " +
 				"behind")
 		}

@@ -80,6 +80,14 @@ func (d Database) Opener() store.Opener {
 // Inbox returns the inbox of the database.
 func (d Database) Inbox() Inbox { return d.Opener().(Inbox) }
 
+// Valid returns an error if the word cannot name a database, such as a URL that cannot be parsed. It opens nothing.
+func (d Database) Valid() error {
+	if d.file != "" || d.word == "" {
+		return nil
+	}
+	return d.Opener().(interface{ Valid() error }).Valid()
+}
+
 // Owned reports whether an engine has the database open. The database must exist. It changes nothing.
 func (d Database) Owned(ctx context.Context) (bool, error) {
 	return d.Opener().(interface {

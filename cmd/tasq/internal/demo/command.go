@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"golang.org/x/term"
+
+	"github.com/tasq-dev/tasq/cmd/tasq/internal/database"
 )
 
 const usage = `Usage: tasq demo [flags] [prompt]
@@ -228,6 +230,11 @@ func parse(f *flag.FlagSet, out io.Writer, usage string, args []string) (helped 
 		return true, err
 	case err != nil:
 		return false, fmt.Errorf("%w: %w; see %s -h", ErrUsage, err, f.Name())
+	}
+	if db := f.Lookup("d"); db != nil {
+		if err := database.Of(db.Value.String()).Valid(); err != nil {
+			return false, fmt.Errorf("%w: %w", ErrUsage, err)
+		}
 	}
 	return false, nil
 }

@@ -396,6 +396,8 @@ func TestTheCommandLine(t *testing.T) {
 	require.Contains(t, out.String(), "Usage: tasq demo")
 	require.Contains(t, out.String(), "-faults script")
 	require.ErrorIs(t, demo.Command(t.Context(), nil, &out, io.Discard, []string{"-frobnicate"}), demo.ErrUsage)
+	require.ErrorIs(t, demo.Command(t.Context(), nil, &out, io.Discard, []string{"incident", "-d", "postgres://bad string"}), demo.ErrUsage)
+	require.ErrorIs(t, demo.Command(t.Context(), nil, &out, io.Discard, []string{"fleet", "-d", "postgres://bad string"}), demo.ErrUsage)
 }
 
 func TestTheRegistryHasEveryRecipe(t *testing.T) {
