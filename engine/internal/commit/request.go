@@ -6,7 +6,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tasq-dev/tasq/engine/internal/kernel"
 	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workitem"
 )
 
 // Request is a unit of work for the writer: a command, or several commands of one transaction. Set the exported fields,
@@ -49,6 +51,17 @@ func (r *Request) Changes() []state.Change {
 		return nil
 	}
 	return r.tx.writes.list[0].changes()
+}
+
+// OnTree returns a request that runs a command of the engine itself on the tree of a root case.
+func OnTree(root workitem.CaseID, command string, f func(*Tx, *kernel.Machine) error) *Request {
+	return &Request{Run: func(tx *Tx) error {
+		u, err := tx.Open(root)
+		if err != nil {
+			return err
+		}
+		return tx.Internal(u, command, func(m *kernel.Machine) error { return f(tx, m) })
+	}}
 }
 
 // The stages of a request. They decide a race between the writer, which begins the request, and a caller whose

@@ -10,6 +10,8 @@ import (
 	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/engine/internal/commit"
 	"github.com/tasq-dev/tasq/engine/internal/kernel"
+	"github.com/tasq-dev/tasq/engine/internal/worker"
+	"github.com/tasq-dev/tasq/limit"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -21,7 +23,8 @@ type claim struct {
 	ctx    context.Context // of the job's function
 	cancel context.CancelCauseFunc
 	work   *activities.Work
-	steps  *journal         // nil until the writer has accepted the claim
+	steps  *worker.Journal  // nil until the writer has accepted the claim
+	limits stepLimits       // of the steps of the run
 	group  *group           // the batch that the job belongs to; nil if it has none
 	lost   atomic.Bool      // accepted, but the commit failed
 	latest *activities.Work // what the last run of the request returned, nil if the item ended when it was started; work is what the worker got
@@ -31,11 +34,6 @@ type claim struct {
 	withoutCallbacks bool  // see startsWithoutCallbacks
 	refused          error // why the kernel refused the start in the transaction that opened the job
 }
-
-// errExited is the failure of a function that ended its goroutine, as runtime.Goexit does. It is set in a deferred
-// function, since nothing else runs after that.
-var errExited = &workitem.Failure{Code: workitem.CodePanic, Retryable: true,
-	Message: "the function ended its goroutine, as runtime.Goexit and the FailNow of a test do; let it return an error"}
 
 var errEndedAtStart = errors.New("the item ended as it started, in a transaction that was done anew")
 
@@ -53,14 +51,14 @@ func (d *Dispatcher) claim(n entry) {
 		delete(d.sched.groups, n.job)
 	}
 	c.ctx, c.cancel = context.WithCancelCause(d.o.Context)
-	r := d.onLoadedJob(n, "job claim", !n.durableClaim, func(m *kernel.Machine) (err error) {
+	r := d.onLoadedJob(n, "job claim", func(m *kernel.Machine) (err error) {
 		c.latest, err = m.Claim(n.job, d.o.Owner, c.lease)
 		switch {
 		case err != nil || c.work == nil:
 			return err
 		case c.latest == nil: // the repeated request ended differently from the one that the worker started with: the job is claimed again
 			return errEndedAtStart
-		case c.latest.Fence != c.steps.fence.Load(): // another engine has had the job since the worker started
+		case c.latest.Fence != c.steps.Fence(): // another engine has had the job since the worker started
 			return kernel.ErrLeaseLost
 		}
 		return nil
@@ -76,7 +74,7 @@ func (d *Dispatcher) claim(n entry) {
 			return claim(tx)
 		}
 	}
-	r.Ended, r.Accepted = c.ended, c.accepted
+	r.Lazy, r.Ended, r.Accepted = !n.durableClaim, c.ended, c.accepted
 	if !d.o.Writer.Send(r) {
 		if c.group != nil {
 			c.group.decided(c, false)
@@ -96,14 +94,19 @@ func (c *claim) accepted(tx *commit.Tx) {
 		return
 	}
 	c.work = c.latest
-	c.steps = c.d.newJournal(c.entry, c.work, c.cancel)
-	tx.CacheSteps(c.root, c.job, c.work.Steps)
-	// The scheduler knows the claim before its commit is reported, or it would take the change of the job for one by
-	// another engine.
-	c.d.sched.hold(c.job, &running{root: c.root, lease: c.lease, cancel: c.cancel, steps: c.steps})
+	c.hold(tx)
 	if !c.durableClaim {
 		c.d.sched.pool.do(c)
 	}
+}
+
+// hold records that this engine holds the job, in the transaction that has claimed it. The scheduler knows the claim before its
+// commit is reported, or it would take the change of the job for one by another engine.
+func (c *claim) hold(tx *commit.Tx) {
+	c.limits = stepLimits{s: &c.d.sched, of: &c.entry}
+	c.steps = c.d.runner.NewJournal(c.root, c.work, &c.limits, c.cancel)
+	tx.CacheSteps(c.root, c.job, c.work.Steps)
+	c.d.sched.hold(c.job, &running{root: c.root, lease: c.lease, cancel: c.cancel, steps: c.steps})
 }
 
 // The worker of a claim that waits for its commit starts here, and any other has started in accepted.
@@ -131,23 +134,23 @@ func (c *claim) ended(err error) {
 func (c *claim) do() {
 	// The order of these matters: the run ends and leaves its batch before the worker is free for the next job.
 	defer c.free()
-	defer c.steps.end()
+	defer c.steps.End()
 	if c.group != nil {
-		defer c.group.leave(c.job)
+		defer c.group.batch.Leave(c.job)
 	}
 	d := c.d
 	if !d.sched.beginWork(c.ticket) {
-		d.release(c.job, c.root, c.steps)
+		d.runner.Release(c.steps)
 		return
 	}
-	d.sched.reserveStep(c.steps)
-	defer d.sched.leaveSteps(c.steps)
+	c.limits.reserve()
+	defer c.limits.leave()
 	c.outcome = failed // unless the function returns
 	// It stays false if the function ends its goroutine, which runs only the deferred functions.
 	ended := false
 	defer func() {
 		if !ended && d.o.Context.Err() == nil {
-			d.settle(c.steps, nil, workitem.FailureOf(errExited))
+			d.runner.Settle(c.steps, nil, workitem.FailureOf(worker.ErrExited))
 		}
 	}()
 	output, failure, how := c.run()
@@ -156,26 +159,30 @@ func (c *claim) do() {
 		c.outcome = succeeded
 	}
 	switch {
-	case how == suspended:
-	case how == yielded:
-		d.yield(c.steps)
+	case how == worker.Suspended:
+	case how == worker.Yielded:
+		d.runner.Yield(c.steps)
 	case failure != nil && d.o.Context.Err() != nil:
-		d.release(c.job, c.root, c.steps) // the engine closes, so the attempt does not count as failed
+		d.runner.Release(c.steps) // the engine closes, so the attempt does not count as failed
 	default:
-		d.settle(c.steps, output, failure)
+		d.runner.Settle(c.steps, output, failure)
 	}
 }
 
 // run calls the function of the job, unless a grant of a limit has expired.
-func (c *claim) run() (output json.RawMessage, failure *workitem.Failure, how ending) {
+func (c *claim) run() (output json.RawMessage, failure *workitem.Failure, how worker.Ending) {
 	if c.ticket != nil && c.ticket.Err != nil {
-		return nil, workitem.FailureOf(c.ticket.Err), returned
+		return nil, workitem.FailureOf(c.ticket.Err), worker.Returned
 	}
 	ctx := c.ctx
 	if c.group != nil {
-		ctx = context.WithValue(ctx, groupKey{}, c.group)
+		ctx = c.group.batch.NewContext(ctx)
 	}
-	return c.d.run(ctx, c.d.o.Definitions.Definition(c.work.Case.Fingerprint), c.work, c.steps)
+	var taken limit.Taken
+	if c.ticket != nil {
+		taken = jobLease{c.d, c.ticket}
+	}
+	return c.d.runner.Run(ctx, c.d.o.Definitions.Definition(c.work.Case.Fingerprint), c.steps, taken, func() bool { return c.d.sched.mustRelease(c.entry) })
 }
 
 // free ends a claim. A job whose claim was lost is due again.

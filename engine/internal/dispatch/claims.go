@@ -5,6 +5,7 @@ import (
 	"maps"
 	"time"
 
+	"github.com/tasq-dev/tasq/engine/internal/worker"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -25,19 +26,16 @@ type running struct {
 	root   workitem.CaseID
 	lease  time.Time
 	cancel context.CancelCauseFunc
-	steps  *journal // receives the changes of the job's steps
-	held   bool     // its case, or one above it, is suspended: its function releases the worker when it yields
+	steps  *worker.Journal // receives the changes of the job's steps
+	held   bool            // its case, or one above it, is suspended: its function releases the worker when it yields
 }
 
-// noFence is a fence that no claim has.
-const noFence = -1
-
 // holds reports whether the worker holds the job with the given fence.
-func (r *running) holds(fence int64) bool { return r != nil && r.steps.fence.Load() == fence }
+func (r *running) holds(fence int64) bool { return r != nil && r.steps.Holds(fence) }
 
 // stop cancels the context of the function, and ends the reports to its journal.
 func (r *running) stop() {
-	r.steps.end()
+	r.steps.End()
 	r.cancel(nil)
 }
 
@@ -86,7 +84,7 @@ func (c *claims) begin(id workitem.JobID, r *running) {
 }
 
 // end records that a run has ended. A later run of the same job stays.
-func (c *claims) end(id workitem.JobID, steps *journal) {
+func (c *claims) end(id workitem.JobID, steps *worker.Journal) {
 	if r := c.running[id]; r != nil && r.steps == steps {
 		delete(c.running, id)
 	}
@@ -97,11 +95,11 @@ func (c *claims) report(change state.Change) {
 	switch e := change.(type) {
 	case *state.StepOpened:
 		if r := c.running[e.Step.Job]; r != nil {
-			r.steps.opened(e.Step)
+			r.steps.Opened(e.Step)
 		}
 	case *state.StepMoved:
 		if r := c.running[e.Job]; r != nil {
-			r.steps.moved(e)
+			r.steps.Moved(e)
 		}
 	}
 }
@@ -113,7 +111,7 @@ func (c *claims) interrupt(e *state.JobMoved) {
 	if !r.holds(e.Fence) {
 		return
 	}
-	r.steps.end()
+	r.steps.End()
 	if e.To == state.JobPending {
 		r.cancel(nil)
 	}
@@ -123,7 +121,7 @@ func (c *claims) interrupt(e *state.JobMoved) {
 func (c *claims) lose() {
 	clear(c.lost) // jobs lost earlier may belong to other engines by now
 	for id, r := range c.running {
-		r.steps.fence.Store(noFence)
+		r.steps.Lose()
 		c.lost[id] = struct{}{}
 		r.stop()
 	}
@@ -149,12 +147,8 @@ func (c *claims) roots(to []workitem.CaseID) []workitem.CaseID {
 func (c *claims) owners(root workitem.CaseID) map[workitem.JobID][16]byte {
 	owners := make(map[workitem.JobID][16]byte)
 	for id, r := range c.running {
-		if r.root != root {
-			continue
-		}
-		owners[id] = id
-		if w := r.steps.w; w.Item != nil && w.Name == "" {
-			owners[id] = w.Item.ID
+		if r.root == root {
+			owners[id] = r.steps.Owner()
 		}
 	}
 	return owners
@@ -180,7 +174,7 @@ func (c *claims) compare(root workitem.CaseID, tree *state.Tree, steps map[worki
 		}
 		for _, step := range steps[id] {
 			if step.State.Final() {
-				r.steps.moved(&state.StepMoved{Case: step.Case, Job: id, Step: step.ID, To: step.State, Attempt: step.Attempt, Due: step.Due,
+				r.steps.Moved(&state.StepMoved{Case: step.Case, Job: id, Step: step.ID, To: step.State, Attempt: step.Attempt, Due: step.Due,
 					Result: step.Result, Failure: step.Failure, At: step.Ended})
 			}
 		}

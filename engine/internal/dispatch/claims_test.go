@@ -6,16 +6,27 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tasq-dev/tasq/activities"
+	"github.com/tasq-dev/tasq/engine/internal/worker"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
 // runOf is a run that holds its job by a fence, and reports whether its context was canceled.
 func runOf(root workitem.CaseID, fence int64) (r *running, canceled *bool) {
-	j := &journal{w: &activities.Work{}, waits: make(map[workitem.StepID]*workitem.Step)}
-	j.fence.Store(fence)
 	canceled = new(bool)
-	return &running{root: root, steps: j, cancel: func(error) { *canceled = true }}, canceled
+	cancel := func(error) { *canceled = true }
+	j := worker.New(worker.Options{}).NewJournal(root, &activities.Work{Fence: fence}, nil, cancel)
+	return &running{root: root, steps: j, cancel: cancel}, canceled
+}
+
+// hears reports whether a run is told of the end of its steps.
+func hears(r *running) bool {
+	s := &workitem.Step{ID: workitem.StepID{9}, Kind: workitem.StepCase, State: workitem.StepWaiting}
+	told := false
+	r.steps.Watch(func(*workitem.Step) { told = true })
+	r.steps.Opened(s)
+	r.steps.Moved(&state.StepMoved{Step: s.ID, To: workitem.StepDone})
+	return told
 }
 
 func TestAClaimEndsOnlyItsOwnRun(t *testing.T) {
@@ -50,7 +61,7 @@ func TestLostJobsAreHeldByNoFence(t *testing.T) {
 	c.begin(job, r)
 	c.lose()
 	require.True(t, *canceled)
-	require.True(t, r.steps.ended, "it hears of nothing more")
+	require.False(t, hears(r), "it hears of nothing more")
 	require.False(t, c.of(job).holds(7))
 	require.True(t, c.wasLost(job))
 	require.False(t, c.wasLost(old))
@@ -81,7 +92,7 @@ func TestARunLeavesAJobThatItDoesNotHold(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := newClaims()
 			r, canceled := runOf(root, 3)
-			r.steps.opened(step)
+			r.steps.Opened(step)
 			var told []workitem.StepState
 			r.steps.Watch(func(s *workitem.Step) { told = append(told, s.State) })
 			beside, untouched := runOf(other, 3)
@@ -101,9 +112,9 @@ func TestARunIsInterruptedByTheChangeOfItsClaim(t *testing.T) {
 	r, canceled := runOf(workitem.CaseID{1}, 2)
 	c.begin(id, r)
 	c.interrupt(&state.JobMoved{Job: id, To: state.JobPending, Fence: 1})
-	require.False(t, r.steps.ended)
+	require.True(t, hears(r))
 	c.interrupt(&state.JobMoved{Job: id, To: state.JobWaiting, Fence: 2})
-	require.True(t, r.steps.ended, "what comes after this is for the next run")
+	require.False(t, hears(r), "what comes after this is for the next run")
 	require.False(t, *canceled, "its worker is returning by itself")
 	c.interrupt(&state.JobMoved{Job: id, To: state.JobPending, Fence: 2})
 	require.True(t, *canceled)

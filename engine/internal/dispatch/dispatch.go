@@ -11,8 +11,8 @@
 //	due        calendar.go, due.go     waits in a heap for its time
 //	ready      job_queue.go, fair.go   waits in its queue for a worker; hours.go, limits.go and gather.go can delay it
 //	claimed    claim.go, extend.go     a command gives it to this engine, with a fence
-//	running    worker.go, steps.go     its function runs; heartbeat.go renews its lease
-//	settled    worker.go               a command records the result
+//	running    package worker          its function runs; heartbeat.go renews its lease
+//	settled    package worker          a command records the result
 //
 // The package changes no case itself: every change is a request to the writer. If the store fails in between, retries.go
 // repeats the request.
@@ -31,6 +31,7 @@ import (
 	"github.com/tasq-dev/tasq/engine/internal/fault"
 	"github.com/tasq-dev/tasq/engine/internal/kernel"
 	"github.com/tasq-dev/tasq/engine/internal/registry"
+	"github.com/tasq-dev/tasq/engine/internal/worker"
 	"github.com/tasq-dev/tasq/limit"
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store"
@@ -80,11 +81,10 @@ type Options struct {
 // Dispatcher runs jobs and timers. Make one with [New]; it does nothing before [Dispatcher.Start]. Its methods are safe for
 // concurrent use.
 type Dispatcher struct {
-	o        Options
-	sched    scheduler
-	attempts attemptLog
-	slots    chan struct{} // one for each running function of a step; nil without a bound
-	jobs     sync.WaitGroup
+	o      Options
+	sched  scheduler
+	runner *worker.Runner
+	jobs   sync.WaitGroup
 
 	haveHours   bool // some functions are restricted to time windows
 	haveBatches bool // some tasks process their jobs in batches
@@ -95,12 +95,11 @@ type Dispatcher struct {
 
 // New returns a dispatcher. Register it as an observer of the writer.
 func New(o Options) *Dispatcher {
-	d := &Dispatcher{o: o, attempts: attemptLog{log: o.Log, definitions: o.Definitions}, haveHours: o.Definitions.HaveHours(),
-		haveBatches: o.Definitions.HaveBatches(), fairQueues: o.Definitions.FairQueues()}
+	d := &Dispatcher{o: o, haveHours: o.Definitions.HaveHours(), haveBatches: o.Definitions.HaveBatches(), fairQueues: o.Definitions.FairQueues()}
 	d.haveKeys = len(d.fairQueues) > 0
-	if o.Steps > 0 {
-		d.slots = make(chan struct{}, o.Steps)
-	}
+	d.runner = worker.New(worker.Options{Context: o.Context, Writer: o.Writer, Definitions: o.Definitions, Now: o.Now, Alarms: o.Alarms, Log: o.Log,
+		Faults: o.Faults, Retrier: o.Retrier, Limited: len(o.Limits) > 0, Steps: o.Steps, MaxPayload: o.MaxPayload,
+		AroundJob: o.AroundJob, AroundStep: o.AroundStep, CheckPayload: o.CheckPayload})
 	d.sched.init(d)
 	return d
 }
@@ -108,7 +107,7 @@ func New(o Options) *Dispatcher {
 // Committed implements commit.Observer.
 func (d *Dispatcher) Committed(tree *state.Tree, changes []state.Change) {
 	d.sched.committed(tree, changes)
-	d.attempts.committed(tree, changes)
+	d.runner.Committed(tree, changes)
 }
 
 // Start starts to claim jobs.
@@ -196,20 +195,9 @@ func (d *Dispatcher) definedOf(queue string) int {
 	return d.o.Workers
 }
 
-// onJob executes a kernel command on the tree of a job.
-func (d *Dispatcher) onJob(n entry, command string, lazy bool, f func(*kernel.Machine) error) *commit.Request {
-	return &commit.Request{Lazy: lazy, Run: func(tx *commit.Tx) error {
-		u, err := tx.Open(n.root)
-		if err != nil {
-			return err
-		}
-		return tx.Internal(u, command, f)
-	}}
-}
-
-// onLoadedJob is like onJob, but fails for a job for which this engine lacks a definition.
-func (d *Dispatcher) onLoadedJob(n entry, command string, lazy bool, f func(*kernel.Machine) error) *commit.Request {
-	return &commit.Request{Lazy: lazy, Run: func(tx *commit.Tx) error {
+// onLoadedJob returns a request that runs a command on the tree of a job. It fails for a job for which this engine lacks a definition.
+func (d *Dispatcher) onLoadedJob(n entry, command string, f func(*kernel.Machine) error) *commit.Request {
+	return &commit.Request{Run: func(tx *commit.Tx) error {
 		u, err := tx.Open(n.root)
 		if err != nil {
 			return err

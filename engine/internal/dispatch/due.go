@@ -6,9 +6,8 @@ import (
 	"github.com/tasq-dev/tasq/engine/internal/commit"
 	"github.com/tasq-dev/tasq/engine/internal/fault"
 	"github.com/tasq-dev/tasq/engine/internal/kernel"
-	"github.com/tasq-dev/tasq/engine/internal/registry"
+	"github.com/tasq-dev/tasq/engine/internal/worker"
 	"github.com/tasq-dev/tasq/retry"
-	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 )
@@ -18,7 +17,7 @@ import (
 
 // fire has the writer do what a due timer is for.
 func (d *Dispatcher) fire(n entry) {
-	r := d.onLoadedJob(n, "job fire", false, func(m *kernel.Machine) error { return m.Fire(n.job) })
+	r := d.onLoadedJob(n, "job fire", func(m *kernel.Machine) error { return m.Fire(n.job) })
 	fire := r.Run
 	r.Run = func(tx *commit.Tx) error {
 		u, err := tx.Open(n.root)
@@ -44,7 +43,7 @@ func (d *Dispatcher) fire(n entry) {
 // block.
 func (d *Dispatcher) startFailed(n entry, err error) {
 	switch {
-	case err == nil || unwanted(err):
+	case err == nil || worker.Unwanted(err):
 	case d.takeNeeds(err):
 	case errors.Is(err, kernel.ErrNotDue):
 		d.reschedule(n)
@@ -58,12 +57,6 @@ func (d *Dispatcher) startFailed(n entry, err error) {
 	}
 }
 
-// unwanted reports whether an error says that there is nothing left to do: the job has ended, belongs to another
-// engine, or the engine is closed.
-func unwanted(err error) bool {
-	return errors.Is(err, commit.ErrClosed) || errors.Is(err, kernel.ErrLeaseLost) || errors.Is(err, store.ErrNotFound) || errors.Is(err, registry.ErrNotLoaded)
-}
-
 // postpone postpones a pending job after the kernel refused its command. That counts as an attempt. A command that exceeded the
 // bounds of the kernel is not tried again: it is a fault of the definition, and each try takes as long as the bounds allow.
 func (d *Dispatcher) postpone(n entry, cause error) {
@@ -73,20 +66,20 @@ func (d *Dispatcher) postpone(n entry, cause error) {
 // postponeForced also determines what happens to the items of a timer that is given up. If the kernel refuses that too,
 // it is repeated with fewer callbacks.
 func (d *Dispatcher) postponeForced(n entry, cause error, force kernel.ForcedEnd) {
-	r := d.onJob(n, "job put off", false, func(m *kernel.Machine) error {
+	r := commit.OnTree(n.root, "job put off", func(_ *commit.Tx, m *kernel.Machine) error {
 		attempt := m.JobAttempt(n.job)
 		wait, _ := kernel.Backoff.Next(retry.Failure{Attempt: attempt + 1, Err: cause})
 		tries := kernel.MaxTries
 		if errors.Is(cause, kernel.ErrRunaway) {
 			tries = 1
 		}
-		return m.Postpone(n.job, wait, tries, causeOf(cause), force)
+		return m.Postpone(n.job, wait, tries, worker.CauseOf(cause), force)
 	})
 	d.send(r, func(err error) {
 		switch {
 		case err == nil:
 			d.o.Log.Error("a job could not be done; it is put off", "job", n.job, "case", n.root, "error", cause)
-		case unwanted(err):
+		case worker.Unwanted(err):
 		case !fault.Is(err) && force < kernel.EndNothing:
 			d.postponeForced(n, cause, force+1)
 		default:
@@ -111,7 +104,7 @@ func (d *Dispatcher) reschedule(n entry) {
 		switch {
 		case err == nil && j != nil:
 			d.sched.addOne(j)
-		case err != nil && !unwanted(err):
+		case err != nil && !worker.Unwanted(err):
 			d.sched.tryAgain(n)
 		}
 	})

@@ -124,9 +124,7 @@ func (c *claim) claimIn(tx *commit.Tx) error {
 func (c *claim) decided(tx *commit.Tx, err error) {
 	if err == nil && c.refused == nil && c.work != nil {
 		c.ctx, c.cancel = context.WithCancelCause(c.d.o.Context)
-		c.steps = c.d.newJournal(c.entry, c.work, c.cancel)
-		tx.CacheSteps(c.root, c.job, c.work.Steps)
-		c.d.sched.hold(c.job, &running{root: c.root, lease: c.lease, cancel: c.cancel, steps: c.steps})
+		c.hold(tx)
 		c.d.sched.pool.do(c)
 		return
 	}

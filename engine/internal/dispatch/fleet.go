@@ -198,7 +198,7 @@ func (d *Dispatcher) Adopt(ctx context.Context, jobs []*state.Job) (left []*stat
 // takeOver makes a job pending whose worker is gone.
 func (d *Dispatcher) takeOver(ctx context.Context, j *state.Job) error {
 	crashed := !d.wasLost(j.ID) // a job that ran here was not interrupted by a crash
-	err := d.o.Writer.Submit(ctx, d.onJob(entry{job: j.ID, root: j.Root}, "job release", false, func(m *kernel.Machine) error {
+	err := d.o.Writer.Submit(ctx, commit.OnTree(j.Root, "job release", func(_ *commit.Tx, m *kernel.Machine) error {
 		return m.Release(j.ID, j.Fence, crashed)
 	}))
 	if err != nil && !errors.Is(err, kernel.ErrLeaseLost) && !errors.Is(err, store.ErrNotFound) {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tasq-dev/tasq/engine/internal/worker"
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
@@ -81,7 +82,7 @@ func (b *batches) lineOf(spec *workflow.Batch, input json.RawMessage) *lineKey {
 // keyOf calls a key function on a goroutine of its own, since a function that ends its goroutine would otherwise end
 // that of the scheduler.
 func keyOf(ask keyFunc, input json.RawMessage) (key string, err error) {
-	err = errExited
+	err = worker.ErrExited
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -275,7 +276,7 @@ func (g *batchLine) each(f func(*entry)) {
 // form makes a group of the jobs of a line that can start, and appends them to those that are handed out; false if
 // there are none. The lock is held.
 func (s *scheduler) form(q *jobQueue, line *batchLine, now int64, next []entry) (_ []entry, begun bool) {
-	g := &group{d: s.d, expected: make(map[workitem.JobID]struct{}), done: make(chan struct{})}
+	g := newGroup(s.d.o.Context, &s.pool)
 	q.lines.remove(line)
 	line.forming = true
 	for g.held < line.Most && line.len() > 0 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/tasq-dev/tasq/engine/internal/commit"
 	"github.com/tasq-dev/tasq/engine/internal/kernel"
 	"github.com/tasq-dev/tasq/store"
 )
@@ -22,7 +23,8 @@ func (d *Dispatcher) beat() {
 	lease := d.o.Now().Add(d.o.Lease)
 	asked := make(map[*running]func() error, len(held)) // all requests first, so that they share a commit
 	for id, r := range held {
-		req := d.onJob(entry{job: id, root: r.root}, "job renew", true, func(m *kernel.Machine) error { return m.Renew(id, r.steps.fence.Load(), lease) })
+		req := commit.OnTree(r.root, "job renew", func(_ *commit.Tx, m *kernel.Machine) error { return m.Renew(id, r.steps.Fence(), lease) })
+		req.Lazy = true
 		if wait, err := d.o.Writer.Ask(context.Background(), req); err == nil {
 			asked[r] = wait
 		}

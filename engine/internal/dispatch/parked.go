@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"github.com/tasq-dev/tasq/engine/internal/commit"
+	"github.com/tasq-dev/tasq/engine/internal/worker"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -51,7 +52,7 @@ func (d *Dispatcher) park(n entry) {
 		return nil
 	}}
 	d.send(r, func(err error) {
-		if goesOn || err != nil && !unwanted(err) {
+		if goesOn || err != nil && !worker.Unwanted(err) {
 			d.sched.unpark(n)
 		}
 	})

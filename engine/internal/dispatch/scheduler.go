@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tasq-dev/tasq/engine/internal/worker"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
@@ -349,7 +350,7 @@ func (s *scheduler) hold(id workitem.JobID, r *running) {
 }
 
 // endClaim records that a claim has ended. It frees the worker if it was the last claim of its group.
-func (s *scheduler) endClaim(n entry, g *group, steps *journal, how outcome) {
+func (s *scheduler) endClaim(n entry, g *group, steps *worker.Journal, how outcome) {
 	s.mu.Lock()
 	s.claims.end(n.job, steps)
 	if g == nil || g.claimEnded() {

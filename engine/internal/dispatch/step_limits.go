@@ -33,49 +33,56 @@ type lease struct {
 	released bool
 }
 
+// stepLimits admits the steps of one run to their limits. It implements [worker.Limits]. The lock of the scheduler guards its fields.
+type stepLimits struct {
+	s        *scheduler
+	of       *entry       // the job
+	reserved *ticket      // acquired for a step with the claim of the job; nil if there was none, or the step has taken it
+	leases   []*stepLease // of steps that wait for limits or run
+}
+
 // stepLease is the lease of a step.
 type stepLease struct {
 	lease
-	j *journal
+	of *stepLimits
 }
 
-// Take implements [step.Limiter].
-func (j *journal) Take(name string, takes []workitem.Take, since time.Time, room func()) (step.Lease, error) {
-	l, err := j.take(name, takes, since, room)
-	if l == nil {
-		return nil, err
-	}
-	if room != nil && l.held() {
-		room()
-	}
-	return l, nil
-}
-
-func (j *journal) take(name string, takes []workitem.Take, since time.Time, room func()) (*stepLease, error) {
-	s := &j.d.sched
+// Take implements [worker.Limits].
+func (g *stepLimits) Take(name string, takes []workitem.Take, since time.Time, room func()) (_ step.Lease, held bool, err error) {
+	s := g.s
 	defer s.dispatchIfReady()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.limits.check(functionTakes(j.n.ticket), takes); err != nil {
+	l, err := g.take(name, takes, since, room)
+	if l == nil {
+		return nil, false, err
+	}
+	return l, l.t.Held(), nil
+}
+
+// take is Take with the lock held; it returns nil if there is no room, and the step does not wait for it.
+func (g *stepLimits) take(name string, takes []workitem.Take, since time.Time, room func()) (*stepLease, error) {
+	s := g.s
+	if err := s.limits.check(functionTakes(g.of.ticket), takes); err != nil {
 		return nil, err
 	}
-	l := &stepLease{j: j, lease: lease{room: func() { j.limitsAcquired(room) }}}
-	if t := j.reserved; t != nil && slices.EqualFunc(t.Takes, takes, workitem.Take.Equal) {
-		l.t, j.reserved = t, nil
-		j.leases = append(j.leases, l)
+	l := &stepLease{of: g, lease: lease{room: room}}
+	if t := g.reserved; t != nil && slices.EqualFunc(t.Takes, takes, workitem.Take.Equal) {
+		l.t, g.reserved = t, nil
+		g.leases = append(g.leases, l)
 		return l, nil
 	} else if t != nil && t.Step == name { // the function needs another amount than when its job was queued
-		j.reserved = nil
+		g.reserved = nil
 		s.limits.Undo(t)
 	}
-	n := entry{due: since.UnixMicro(), job: j.n.job, root: j.n.root, priority: j.n.priority, lease: &l.lease}
-	if j.n.urgent != 0 {
-		n.urgent = j.n.urgent + n.due - j.n.due
+	n := entry{due: since.UnixMicro(), job: g.of.job, root: g.of.root, priority: g.of.priority, lease: &l.lease}
+	if g.of.urgent != 0 {
+		n.urgent = g.of.urgent + n.due - g.of.due
 	}
 	if room != nil {
-		n.turn = s.turnOfStep(&j.n, n.due)
+		n.turn = s.turnOfStep(g.of, n.due)
 	}
-	l.t = &ticket{Job: j.n.job, Step: name, Takes: takes, Value: n}
+	l.t = &ticket{Job: g.of.job, Step: name, Takes: takes, Value: n}
 	switch {
 	case room == nil && (s.stopping || !s.limits.Try(l.t)):
 		return nil, nil
@@ -84,7 +91,7 @@ func (j *journal) take(name string, takes []workitem.Take, since time.Time, room
 			n.turn.recordStepStart()
 		}
 	}
-	j.leases = append(j.leases, l)
+	g.leases = append(g.leases, l)
 	return l, nil
 }
 
@@ -96,15 +103,9 @@ func functionTakes(t *ticket) []workitem.Take {
 	return t.Takes[:t.Own]
 }
 
-func (l *stepLease) held() bool {
-	l.j.d.sched.mu.Lock()
-	defer l.j.d.sched.mu.Unlock()
-	return l.t.Held()
-}
-
 // Begin implements [step.Lease].
 func (l *stepLease) Begin() bool {
-	s := &l.j.d.sched
+	s := l.of.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l.begun = !l.released && l.t.Held() && s.limits.Begin(l.t)
@@ -112,18 +113,20 @@ func (l *stepLease) Begin() bool {
 }
 
 // Commit implements [step.Lease].
-func (l *stepLease) Commit(name string, used int64) error { return l.j.d.commitUsed(l.t, name, used) }
+func (l *stepLease) Commit(name string, used int64) error {
+	return l.of.s.d.commitUsed(l.t, name, used)
+}
 
 // KeyOf implements [step.Lease].
-func (l *stepLease) KeyOf(name string) (string, bool) { return l.j.d.keyOf(l.t, name) }
+func (l *stepLease) KeyOf(name string) (string, bool) { return l.of.s.d.keyOf(l.t, name) }
 
 // Release implements [step.Lease].
 func (l *stepLease) Release(failed bool) {
-	s := &l.j.d.sched
+	s := l.of.s
 	defer s.dispatchIfReady()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	l.j.leases = slices.DeleteFunc(l.j.leases, func(other *stepLease) bool { return other == l })
+	l.of.leases = slices.DeleteFunc(l.of.leases, func(other *stepLease) bool { return other == l })
 	s.limits.end(&l.lease, failed)
 }
 
@@ -137,71 +140,44 @@ func (s *scheduler) dispatchIfReady() {
 	}
 }
 
-// limitsAcquired reports to a run that a step has acquired its limits. While the run is being suspended, the report is
-// delayed until it is known whether the run continues; at its end, unreported grants are returned.
-func (j *journal) limitsAcquired(room func()) {
-	j.mu.Lock()
-	report := !j.ended && !j.suspending
-	if j.suspending {
-		j.delayed = append(j.delayed, room)
+// Admitted implements [worker.Limits]: a run with such a step is not suspended.
+func (g *stepLimits) Admitted() bool {
+	g.s.mu.Lock()
+	defer g.s.mu.Unlock()
+	return slices.ContainsFunc(g.leases, func(l *stepLease) bool { return l.t.Held() && !l.begun })
+}
+
+// Reserved implements [worker.Limits].
+func (g *stepLimits) Reserved() string {
+	g.s.mu.Lock()
+	defer g.s.mu.Unlock()
+	if g.reserved == nil {
+		return ""
 	}
-	j.mu.Unlock()
-	if report {
-		room()
+	return g.reserved.Step
+}
+
+// reserve moves the grants of the step from the ticket of the claimed job here.
+func (g *stepLimits) reserve() {
+	g.s.mu.Lock()
+	defer g.s.mu.Unlock()
+	if t := g.of.ticket; t != nil && t.Step != "" {
+		g.reserved = g.s.limits.Split(t, t.Own)
 	}
 }
 
-// admitted reports whether a step of the run has acquired its limits and has not started: the run is not suspended
-// then.
-func (j *journal) admitted() bool {
-	j.d.sched.mu.Lock()
-	defer j.d.sched.mu.Unlock()
-	return slices.ContainsFunc(j.leases, func(l *stepLease) bool { return l.t.Held() && !l.begun })
-}
-
-// unusedAdmission returns a record that ends the step for which the job was admitted, if the function has ended or
-// suspended without calling the step; nil if it has called it. Without that record the job would be admitted for the
-// step again and again.
-func (j *journal) unusedAdmission() []*workitem.Step {
-	j.d.sched.mu.Lock()
-	t := j.reserved
-	j.d.sched.mu.Unlock()
-	if t == nil {
-		return nil
+// leave returns the grants that the steps of the ended run did not use.
+func (g *stepLimits) leave() {
+	g.s.mu.Lock()
+	defer g.s.mu.Unlock()
+	if g.reserved != nil {
+		g.s.limits.Undo(g.reserved)
+		g.reserved = nil
 	}
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	for _, s := range j.waits {
-		if s.Name == t.Step && s.Limited() {
-			ended := *s
-			ended.State, ended.Due, ended.Result = workitem.StepCanceled, time.Time{}, nil
-			return []*workitem.Step{&ended}
-		}
+	for _, l := range g.leases {
+		g.s.limits.end(&l.lease, false)
 	}
-	return nil
-}
-
-// reserveStep moves the grants of the step from the ticket of a claimed job to its journal.
-func (s *scheduler) reserveStep(j *journal) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if t := j.n.ticket; t != nil && t.Step != "" {
-		j.reserved = s.limits.Split(t, t.Own)
-	}
-}
-
-// leaveSteps returns the grants that the steps of an ended run did not use.
-func (s *scheduler) leaveSteps(j *journal) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if j.reserved != nil {
-		s.limits.Undo(j.reserved)
-		j.reserved = nil
-	}
-	for _, l := range j.leases {
-		s.limits.end(&l.lease, false)
-	}
-	j.leases = nil
+	g.leases = nil
 }
 
 // commitUsed corrects the amount that a ticket has acquired of a rate.

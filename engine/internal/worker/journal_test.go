@@ -1,4 +1,4 @@
-package dispatch
+package worker
 
 import (
 	"testing"
@@ -13,12 +13,12 @@ import (
 // commits, and the answer must not make the run wait for a step whose end was reported already.
 func TestTheEndOfAStepIsReportedBeforeItsRecordIsAcknowledged(t *testing.T) {
 	s := &workitem.Step{ID: workitem.StepID{1}, Name: "ship", Kind: workitem.StepCase, State: workitem.StepWaiting}
-	j := &journal{waits: make(map[workitem.StepID]*workitem.Step)}
+	j := &Journal{waits: make(map[workitem.StepID]*workitem.Step)}
 	var told []workitem.StepState
 	j.Watch(func(s *workitem.Step) { told = append(told, s.State) })
 
-	j.opened(s)
-	j.moved(&state.StepMoved{Step: s.ID, To: workitem.StepDone})
+	j.Opened(s)
+	j.Moved(&state.StepMoved{Step: s.ID, To: workitem.StepDone})
 	require.Equal(t, []workitem.StepState{workitem.StepDone}, told)
 	j.keepAll([]*workitem.Step{s})
 	require.Empty(t, j.known(), "nothing is left to wait for")

@@ -1,4 +1,4 @@
-package dispatch
+package worker
 
 import (
 	"context"
@@ -44,9 +44,7 @@ func TestABatchHasTheLastDeadlineOfItsRuns(t *testing.T) {
 				}
 				members = append(members, &member{ctx: ctx, w: &activities.Work{}, spec: spec})
 			}
-			d := &Dispatcher{}
-			d.o.Context = t.Context()
-			newGroup(d, workitem.JobID{}).call(members)
+			alone(t.Context(), workitem.JobID{}).call(members)
 			require.Equal(t, c.want, got)
 		})
 	}

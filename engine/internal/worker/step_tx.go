@@ -1,4 +1,4 @@
-package dispatch
+package worker
 
 import (
 	"context"
@@ -25,7 +25,7 @@ import (
 //
 // The last is needed for SQL that breaks every transaction in which it runs, such as a deferred constraint, or a statement
 // that ends the connection: the step could otherwise neither succeed nor fail.
-func (j *journal) Tx(
+func (j *Journal) Tx(
 	ctx context.Context, s *workitem.Step, f func(context.Context, domain.DB) (json.RawMessage, error),
 ) (*workitem.Step, error) {
 	outer := ctx
@@ -34,7 +34,7 @@ func (j *journal) Tx(
 		var bug *workitem.Failure
 		var own error // the error of the function, without the wrapping by the transaction
 		failed := tx.Store().Savepoint(tx.Context(), func() (err error) {
-			return m.CallStep(j.n.job, j.fence.Load(), func(ctx context.Context) (err error) {
+			return m.CallStep(j.w.Job, j.fence.Load(), func(ctx context.Context) (err error) {
 				defer func() {
 					if p := recover(); p != nil {
 						bug = workitem.FailureOf(retry.NewPanicError(p))
@@ -42,7 +42,7 @@ func (j *journal) Tx(
 					}
 				}()
 				if done.Result, err = f(ctx, tx.Store().DB()); err == nil {
-					err = j.d.o.CheckPayload("result", done.Result)
+					err = j.o.CheckPayload("result", done.Result)
 				}
 				own = err
 				return err
@@ -67,7 +67,7 @@ func (j *journal) Tx(
 			}
 			done.State, done.Result, done.Failure = workitem.StepFailed, nil, workitem.FailureOf(own)
 		}
-		return m.RecordSteps(j.n.job, j.fence.Load(), []*workitem.Step{&done})
+		return m.RecordSteps(j.w.Job, j.fence.Load(), []*workitem.Step{&done})
 	})
 	if errors.Is(err, fault.ErrOwnSQL) { // the failure is recorded in a transaction of its own
 		done := *s

@@ -1,4 +1,4 @@
-package dispatch
+package worker
 
 import (
 	"context"
@@ -8,7 +8,11 @@ import (
 	"time"
 
 	"github.com/tasq-dev/tasq/activities"
+	"github.com/tasq-dev/tasq/engine/internal/commit"
+	"github.com/tasq-dev/tasq/engine/internal/kernel"
+	"github.com/tasq-dev/tasq/engine/internal/registry"
 	"github.com/tasq-dev/tasq/retry"
+	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -39,7 +43,7 @@ func functionOf(def *workflow.Definition, w *activities.Work) function {
 // failureOf returns the failure with which a job is settled. It evaluates the filters of the retry policy here, on the
 // error that the function returned: the kernel gets only the stored form of the failure, and decides by the result of
 // the filters.
-func (d *Dispatcher) failureOf(def *workflow.Definition, w *activities.Work, err error) *workitem.Failure {
+func (r *Runner) failureOf(def *workflow.Definition, w *activities.Work, err error) *workitem.Failure {
 	failure := workitem.FailureOf(err)
 	f := functionOf(def, w)
 	if len(f.retry.Filters) == 0 {
@@ -48,7 +52,7 @@ func (d *Dispatcher) failureOf(def *workflow.Definition, w *activities.Work, err
 	_, refused := errors.AsType[*activities.OutputError](err)
 	failure.Filtered = true
 	failure.Retryable = failure.Retryable && f.retry.Accepts(retry.Failure{
-		Attempt: w.Attempt, Elapsed: max(d.o.Now().Sub(w.Began), 0), Err: err, Name: f.Name, Input: f.Typed(w.Input),
+		Attempt: w.Attempt, Elapsed: max(r.o.Now().Sub(w.Began), 0), Err: err, Name: f.Name, Input: f.Typed(w.Input),
 		Refused: refused,
 	})
 	return failure
@@ -60,6 +64,26 @@ func refusal(err error) *workitem.Failure {
 	failure.Code, failure.Filtered = workitem.CodeInvalid, true
 	return failure
 }
+
+// CauseOf is workitem.FailureOf with the code of a command that exceeded the bounds of the kernel.
+func CauseOf(err error) *workitem.Failure {
+	failure := workitem.FailureOf(err)
+	if errors.Is(err, kernel.ErrRunaway) {
+		failure.Code = workitem.CodeRunaway
+	}
+	return failure
+}
+
+// Unwanted reports whether an error says that there is nothing left to do: the job has ended, belongs to another
+// engine, or the engine is closed.
+func Unwanted(err error) bool {
+	return errors.Is(err, commit.ErrClosed) || errors.Is(err, kernel.ErrLeaseLost) || errors.Is(err, store.ErrNotFound) || errors.Is(err, registry.ErrNotLoaded)
+}
+
+// ErrExited is the failure of a function that ended its goroutine, as runtime.Goexit does. It is set in a deferred
+// function, since nothing else runs after that.
+var ErrExited = &workitem.Failure{Code: workitem.CodePanic, Retryable: true,
+	Message: "the function ended its goroutine, as runtime.Goexit and the FailNow of a test do; let it return an error"}
 
 // A function whose context has ended by its timeout usually returns an error of the call that it was in, such as "context
 // deadline exceeded" of a driver. The code says what happened, and the error of the function stays in the message.

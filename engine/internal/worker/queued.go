@@ -1,4 +1,4 @@
-package dispatch
+package worker
 
 import (
 	"context"
@@ -19,7 +19,7 @@ import (
 // in its transaction that the record is there, and is repeated if it is not. It cannot write the record itself: it may
 // open the next attempt, which takes over the steps from earlier entries of the journal.
 type queued struct {
-	j     *journal
+	j     *Journal
 	steps []*workitem.Step
 	done  chan error
 
@@ -30,16 +30,16 @@ type queued struct {
 }
 
 // Queue implements [step.Journal].
-func (j *journal) Queue(steps ...*workitem.Step) func() ([]*workitem.Step, error) {
+func (j *Journal) Queue(steps ...*workitem.Step) func() ([]*workitem.Step, error) {
 	q := &queued{j: j, steps: steps, done: make(chan error, 1)}
 	j.setLatest(q)
 	r := q.request()
 	r.Lazy, r.Ended = true, q.ended
-	if !j.d.o.Writer.Send(r) {
-		q.done <- j.d.o.Retrier.Closed()
+	if !j.o.Writer.Send(r) {
+		q.done <- j.o.Retrier.Closed()
 	}
 	return func() ([]*workitem.Step, error) {
-		j.d.o.Writer.MakeUrgent(r)
+		j.o.Writer.MakeUrgent(r)
 		if err := <-q.done; err != nil {
 			j.setLatest(nil) // the function gets the error, and the settlement must not wait for this record
 			return nil, lostBy(err)
@@ -48,14 +48,14 @@ func (j *journal) Queue(steps ...*workitem.Step) func() ([]*workitem.Step, error
 	}
 }
 
-func (j *journal) setLatest(q *queued) {
+func (j *Journal) setLatest(q *queued) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.latest = q
 }
 
 // queued returns the last record for which the function did not wait; nil if there is none.
-func (j *journal) queued() *queued {
+func (j *Journal) queued() *queued {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.latest
@@ -64,7 +64,7 @@ func (j *journal) queued() *queued {
 // request returns the request that records the steps. The caller sets Ended.
 func (q *queued) request() *commit.Request {
 	r := q.j.request("step "+names(q.steps), func(_ *commit.Tx, m *kernel.Machine) (err error) {
-		q.stored, err = m.RecordSteps(q.j.n.job, q.j.fence.Load(), q.steps)
+		q.stored, err = m.RecordSteps(q.j.w.Job, q.j.fence.Load(), q.steps)
 		return err
 	})
 	run := r.Run
@@ -88,15 +88,15 @@ func (q *queued) ended(err error) {
 
 // retry repeats the record after a fault, until the store works or the engine closes.
 func (q *queued) retry(err error) {
-	d := q.j.d
-	q.done <- d.o.Retrier.Retry(context.Background(), func() error {
+	o := q.j.o
+	q.done <- o.Retrier.Retry(context.Background(), func() error {
 		if met := err; met != nil {
 			err = nil
 			return met
 		}
 		r := q.request()
 		r.Ended = q.note
-		return d.o.Writer.Submit(context.Background(), r)
+		return o.Writer.Submit(context.Background(), r)
 	})
 }
 

@@ -1,4 +1,4 @@
-package dispatch
+package worker
 
 import (
 	"context"
@@ -19,27 +19,24 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// journal is the [step.Journal] of one claim of a job. What the function records goes through the writer, with the
+// Journal is the [step.Journal] of one claim of a job. What the function records goes through the writer, with the
 // fence of the claim, and changes of its steps by others come back from the scheduler:
 //
 //	function ──▶ step.Run ──▶ Record, Queue, Tx, Suspend ──▶ writer ──▶ commit
-//	                ▲                                                     │ Committed
-//	                └────── watcher ◀── opened, moved ◀── scheduler ◀─────┘
+//	                ▲                                                     │
+//	                └────── watcher ◀── Opened, Moved ◀── scheduler ◀─────┘
 //
 // The two directions race: a step may have ended before the call that recorded it returns. So a step is put into waits
 // when its commit is reported, not when Record returns, and each is reported as ended once.
-type journal struct {
-	d      *Dispatcher
-	n      entry
+type Journal struct {
+	o      *Options
+	root   workitem.CaseID
 	w      *activities.Work
 	cancel context.CancelCauseFunc // of the context of the run
-	steps  []*workitem.Step        // recorded by earlier runs
-	last   []*workitem.Step        // to be recorded together with the end of the function
-	fence  atomic.Int64            // the fence of the claim; noFence once the job is lost, see Dispatcher.Lost
-
-	// The lock of the scheduler guards these: see step_limits.go.
-	reserved *ticket      // acquired for a step with the claim of the job; nil if there was none, or the step has taken it
-	leases   []*stepLease // of steps that wait for limits or run
+	limits Limits
+	steps  []*workitem.Step // recorded by earlier runs
+	last   []*workitem.Step // to be recorded together with the end of the function
+	fence  atomic.Int64     // the fence of the claim; noFence once the job is lost
 
 	mu      sync.Mutex
 	latest  *queued                            // the last record for which the function did not wait; nil if there is none
@@ -55,8 +52,24 @@ type journal struct {
 	due        []*workitem.Step
 }
 
-func (d *Dispatcher) newJournal(n entry, w *activities.Work, cancel context.CancelCauseFunc) *journal {
-	j := &journal{d: d, n: n, w: w, cancel: cancel, steps: relevant(w)}
+// Limits admits the steps of one run to their limits. Its methods are safe for concurrent use.
+type Limits interface {
+	// Take is that of [step.Limiter]; held reports whether the limits were acquired at once, for which room is not called.
+	Take(name string, takes []workitem.Take, since time.Time, room func()) (l step.Lease, held bool, err error)
+	// Admitted reports whether a step has acquired its limits and has not started.
+	Admitted() bool
+	// Reserved returns the name of the step for which the claim of the job has acquired limits; "" if there is none, or the step
+	// has taken them.
+	Reserved() string
+}
+
+// noFence is a fence that no claim has.
+const noFence = -1
+
+// NewJournal returns the journal of a run, for a claim that the writer has accepted. The cancel function is that of the context of
+// the run.
+func (r *Runner) NewJournal(root workitem.CaseID, w *activities.Work, limits Limits, cancel context.CancelCauseFunc) *Journal {
+	j := &Journal{o: &r.o, root: root, w: w, limits: limits, cancel: cancel, steps: relevant(w)}
 	j.fence.Store(w.Fence)
 	j.mu.Lock() // an alarm for a past time fires at once
 	defer j.mu.Unlock()
@@ -66,6 +79,23 @@ func (d *Dispatcher) newJournal(n entry, w *activities.Work, cancel context.Canc
 		}
 	}
 	return j
+}
+
+// Holds reports whether the run holds its job by the given fence.
+func (j *Journal) Holds(fence int64) bool { return j.fence.Load() == fence }
+
+// Fence returns the fence by which the run holds its job. No claim has it once the job is lost.
+func (j *Journal) Fence() int64 { return j.fence.Load() }
+
+// Lose takes the job from the run: what it records, and its result, are refused from now on.
+func (j *Journal) Lose() { j.fence.Store(noFence) }
+
+// Owner returns the id of the owner of the steps: the item of the job, or the job itself if it has none.
+func (j *Journal) Owner() [16]byte {
+	if j.w.Item != nil && j.w.Name == "" {
+		return j.w.Item.ID
+	}
+	return j.w.Job
 }
 
 // relevant returns the steps of this job, without those that failed in an earlier attempt of it, since these are
@@ -95,26 +125,26 @@ func asDone(s *workitem.Step) *workitem.Step {
 }
 
 // Steps implements [step.Journal]. It includes steps that ended before the first Watch.
-func (j *journal) Steps() []*workitem.Step {
+func (j *Journal) Steps() []*workitem.Step {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.steps
 }
 
 // Now implements [step.Journal].
-func (j *journal) Now() time.Time { return j.d.o.Now() }
+func (j *Journal) Now() time.Time { return j.o.Now() }
 
 // Watch implements [step.Journal].
-func (j *journal) Watch(f func(*workitem.Step)) {
+func (j *Journal) Watch(f func(*workitem.Step)) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.watcher = f
 }
 
 // Record implements [step.Journal].
-func (j *journal) Record(ctx context.Context, steps ...*workitem.Step) ([]*workitem.Step, error) {
+func (j *Journal) Record(ctx context.Context, steps ...*workitem.Step) ([]*workitem.Step, error) {
 	stored, err := journaled(ctx, j, "step "+names(steps), func(_ *commit.Tx, m *kernel.Machine) ([]*workitem.Step, error) {
-		return m.RecordSteps(j.n.job, j.fence.Load(), steps)
+		return m.RecordSteps(j.w.Job, j.fence.Load(), steps)
 	})
 	if err != nil {
 		return nil, err
@@ -125,7 +155,7 @@ func (j *journal) Record(ctx context.Context, steps ...*workitem.Step) ([]*worki
 // Suspend implements [step.Journal]. The run says which steps it knows to wait for: if one of them has ended, and its report
 // is still on the way, the kernel refuses to suspend the job, and the run continues with that step. Nor is it suspended if
 // limits were acquired for a step: the next run would have to acquire them again.
-func (j *journal) Suspend(ctx context.Context, steps ...*workitem.Step) ([]*workitem.Step, bool, error) {
+func (j *Journal) Suspend(ctx context.Context, steps ...*workitem.Step) ([]*workitem.Step, bool, error) {
 	type outcome struct {
 		stored    []*workitem.Step
 		suspended bool
@@ -135,19 +165,19 @@ func (j *journal) Suspend(ctx context.Context, steps ...*workitem.Step) ([]*work
 	defer j.suspend(false)
 	given := len(steps)
 	steps = slices.Concat(steps, j.unusedAdmission())
-	if j.admitted() {
+	if j.limits.Admitted() {
 		stored, err := j.Record(ctx, steps...)
 		return stored[:min(given, len(stored))], false, err
 	}
 	o, err := journaled(ctx, j, "job suspend", func(_ *commit.Tx, m *kernel.Machine) (o outcome, err error) {
-		o.stored, o.suspended, err = m.Suspend(j.n.job, j.fence.Load(), steps, known)
+		o.stored, o.suspended, err = m.Suspend(j.w.Job, j.fence.Load(), steps, known)
 		return o, err
 	})
 	if err != nil {
 		return nil, false, err
 	}
 	if o.suspended {
-		j.end()
+		j.End()
 		return o.stored[:given], true, nil
 	}
 	return j.keepAll(o.stored)[:given], false, nil
@@ -155,7 +185,7 @@ func (j *journal) Suspend(ctx context.Context, steps ...*workitem.Step) ([]*work
 
 // suspend records that a suspension begins or has ended. If the run continues, it delivers the reports that were
 // delayed.
-func (j *journal) suspend(begins bool) {
+func (j *Journal) suspend(begins bool) {
 	j.mu.Lock()
 	j.suspending = begins
 	due, watcher, rooms := j.due, j.watcher, j.delayed
@@ -175,23 +205,17 @@ func (j *journal) suspend(begins bool) {
 }
 
 // request returns a request with a command on the tree of the job.
-func (j *journal) request(command string, f func(*commit.Tx, *kernel.Machine) error) *commit.Request {
-	return &commit.Request{Run: func(tx *commit.Tx) error {
-		u, err := tx.Open(j.n.root)
-		if err != nil {
-			return err
-		}
-		return tx.Internal(u, command, func(m *kernel.Machine) error { return f(tx, m) })
-	}}
+func (j *Journal) request(command string, f func(*commit.Tx, *kernel.Machine) error) *commit.Request {
+	return commit.OnTree(j.root, command, f)
 }
 
 // journaled submits a command of a run. After a fault of the store the function waits until the store works, instead of
 // failing.
-func journaled[T any](ctx context.Context, j *journal, command string, f func(*commit.Tx, *kernel.Machine) (T, error)) (
+func journaled[T any](ctx context.Context, j *Journal, command string, f func(*commit.Tx, *kernel.Machine) (T, error)) (
 	result T, err error,
 ) {
-	err = j.d.o.Retrier.Retry(ctx, func() (err error) {
-		result, err = commit.Query(ctx, j.d.o.Writer, &commit.Request{}, func(tx *commit.Tx) (result T, err error) {
+	err = j.o.Retrier.Retry(ctx, func() (err error) {
+		result, err = commit.Query(ctx, j.o.Writer, &commit.Request{}, func(tx *commit.Tx) (result T, err error) {
 			err = j.request(command, func(tx *commit.Tx, m *kernel.Machine) (err error) {
 				result, err = f(tx, m)
 				return err
@@ -227,7 +251,7 @@ func names(steps []*workitem.Step) string {
 }
 
 // keepAll keeps the steps that were stored, and returns them as the run sees them.
-func (j *journal) keepAll(stored []*workitem.Step) []*workitem.Step {
+func (j *Journal) keepAll(stored []*workitem.Step) []*workitem.Step {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for i, s := range stored {
@@ -244,19 +268,19 @@ func (j *journal) keepAll(stored []*workitem.Step) []*workitem.Step {
 }
 
 // keep keeps a waiting step, and sets an alarm for its time. The journal is locked.
-func (j *journal) keep(s *workitem.Step) {
+func (j *Journal) keep(s *workitem.Step) {
 	j.wait(s)
 	if !s.Due.IsZero() && !s.Limited() && !j.ended {
-		j.stops = append(j.stops, j.d.o.Alarms.At(s.Due.UnixMicro(), func() { j.waitExpired(s, 0) }))
+		j.stops = append(j.stops, j.o.Alarms.At(s.Due.UnixMicro(), func() { j.waitExpired(s, 0) }))
 	}
 }
 
 // waitExpired handles a wait whose time is over while the function runs.
-func (j *journal) waitExpired(s *workitem.Step, faults int) {
+func (j *Journal) waitExpired(s *workitem.Step, faults int) {
 	j.mu.Lock()
 	now, live := j.waits[s.ID]
 	live = live && !j.ended
-	if live && now.Due.After(j.d.o.Now()) {
+	if live && now.Due.After(j.o.Now()) {
 		j.keep(now) // the time was extended, or the clock was set back
 		live = false
 	}
@@ -275,17 +299,18 @@ func (j *journal) waitExpired(s *workitem.Step, faults int) {
 		}
 		return
 	}
-	r := j.request("steps due", func(_ *commit.Tx, m *kernel.Machine) error { return m.StepsDue(j.n.job, j.fence.Load()) })
-	j.d.send(r, func(err error) {
-		if err != nil && !unwanted(err) {
-			j.d.o.Faults.Note("due work", err, "a wait could not be ended; it is tried again", "job", j.n.job, "step", s.Name)
+	r := j.request("steps due", func(_ *commit.Tx, m *kernel.Machine) error { return m.StepsDue(j.w.Job, j.fence.Load()) })
+	r.Ended = func(err error) {
+		if err != nil && !Unwanted(err) {
+			j.o.Faults.Note("due work", err, "a wait could not be ended; it is tried again", "job", j.w.Job, "step", s.Name)
 			j.afterFault(faults, func() { j.waitExpired(s, faults+1) })
 		}
-	})
+	}
+	j.o.Writer.Send(r)
 }
 
 // afterFault calls f after the wait for a fault, unless the run has ended by then.
-func (j *journal) afterFault(faults int, f func()) {
+func (j *Journal) afterFault(faults int, f func()) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if !j.ended {
@@ -294,9 +319,9 @@ func (j *journal) afterFault(faults int, f func()) {
 	}
 }
 
-// opened receives a step that was recorded. It is called in the order of the commits, whereas the answer of Record
+// Opened receives a step that was recorded. It is called in the order of the commits, whereas the answer of Record
 // arrives when its goroutine is scheduled: a child case that ends in between must not be missed.
-func (j *journal) opened(s *workitem.Step) {
+func (j *Journal) Opened(s *workitem.Step) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if s.Kind != workitem.StepToken && s.State == workitem.StepWaiting {
@@ -305,15 +330,15 @@ func (j *journal) opened(s *workitem.Step) {
 }
 
 // wait keeps a step as waiting. The journal is locked.
-func (j *journal) wait(s *workitem.Step) {
+func (j *Journal) wait(s *workitem.Step) {
 	if j.waits == nil {
 		j.waits = make(map[workitem.StepID]*workitem.Step)
 	}
 	j.waits[s.ID] = s
 }
 
-// moved receives a step that has ended. The scheduler calls it while it is locked, so it must not block.
-func (j *journal) moved(e *state.StepMoved) {
+// Moved receives a step that has ended. The scheduler calls it while it is locked, so it must not block.
+func (j *Journal) Moved(e *state.StepMoved) {
 	j.mu.Lock()
 	s := j.waits[e.Step]
 	if s == nil || !e.To.Final() || j.ended {
@@ -336,7 +361,7 @@ func (j *journal) moved(e *state.StepMoved) {
 }
 
 // known returns the steps for which the run waits.
-func (j *journal) known() []workitem.StepID {
+func (j *Journal) known() []workitem.StepID {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	ids := make([]workitem.StepID, 0, len(j.waits))
@@ -347,9 +372,9 @@ func (j *journal) known() []workitem.StepID {
 	return ids
 }
 
-// end ends the journal of a run that has ended, or whose job belongs to another engine. Alarms that fire at the same time
+// End ends the journal of a run that has ended, or whose job belongs to another engine. Alarms that fire at the same time
 // find that it has ended.
-func (j *journal) end() {
+func (j *Journal) End() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.ended = true
@@ -357,4 +382,16 @@ func (j *journal) end() {
 		stop()
 	}
 	j.stops = nil
+}
+
+// note logs when the store begins to refuse the steps of functions, and when that is over. It returns the error unchanged. Without it, a
+// function whose own SQL breaks the connection again and again would only seem to take long.
+func (j *Journal) note(command string, err error) error {
+	if fault.Is(err) {
+		j.o.Faults.Note("steps", err, "a step could not be stored; it is tried again; if the function's own SQL is the cause, the step "+
+			"fails after some attempts", "step", command, "job", j.w.Job, "case", j.root)
+	} else {
+		j.o.Faults.Note("steps", nil, "")
+	}
+	return err
 }
