@@ -200,7 +200,7 @@ func (c *controls) Control(tx *commit.Tx, cmd *workflow.Command) (result workflo
 		result.Case, result.Waits = cmd.Case, c.e.limitWaits(cmd.Case)
 		return result, true, nil
 	case workflow.KindQueues:
-		result.Queues = c.e.dispatch.Queues()
+		result.Queues = c.e.dispatch.Status().Queues()
 		return result, true, nil
 	case workflow.KindDefinitions:
 		result.Loaded = &workflow.Loaded{Opened: c.e.opened, Fingerprints: c.e.fingerprints()}
@@ -366,7 +366,7 @@ func (c *controls) list() (list []workflow.LimitInfo) {
 	c.mu.Lock()
 	stored := maps.Clone(c.limits)
 	c.mu.Unlock()
-	for _, u := range c.e.dispatch.Limits() {
+	for _, u := range c.e.dispatch.Status().Limits() {
 		list = append(list, workflow.LimitInfo{Limit: u.Limit, Defined: stored[u.Limit.Name].Limit.N, Loaded: true, Keys: u.Keys, Used: u.Used,
 			Waiting: u.Waiting, HeldOutside: u.HeldOutside, WaitingOutside: u.WaitingOutside, Next: u.Next, Set: why.KeysSet(stored[u.Limit.Name]),
 			At: stored[u.Limit.Name].At, By: stored[u.Limit.Name].By, Reason: stored[u.Limit.Name].Reason})

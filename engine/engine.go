@@ -239,7 +239,7 @@ func (e *Engine) assemble() {
 		Shared: e.isShared(), Holder: holder{e},
 		RootEnded: e.commands.RootEnded, GivenUp: e.commands.GivenUp, Active: e.active.add, Lost: e.stopIfLost, Closed: e.closedError,
 		Committed: e.committed(),
-		Recovered: func() { e.dispatch.TryAgain() }, Fenced: func() { e.dispatch.Lost() },
+		Recovered: func() { e.dispatch.TryAgain() }, Fenced: func() { e.dispatch.Ownership().Lost() },
 	})
 	e.dispatch = dispatch.New(dispatch.Options{
 		Context: e.ctx, Writer: e.writer, Store: e.store, Definitions: e.definitions, Clock: e.cfg.Clock, Now: e.now, Alarms: e.alarms,

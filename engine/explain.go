@@ -27,7 +27,7 @@ func (e *Engine) Why(ctx context.Context, id workitem.CaseID) (answer *why.Answe
 
 // limitsOf returns the limits that a job or a step of it waits for.
 func (e *Engine) limitsOf(job workitem.JobID, step string) (list []why.Limit) {
-	for _, w := range e.dispatch.Limited(job, step) {
+	for _, w := range e.dispatch.Status().Limited(job, step) {
 		list = append(list, why.Limit{Limit: w.Limit.Name, Key: w.Key, Any: w.Any, N: w.N, Ahead: w.Ahead, Free: e.freeAt(w.Wait), Text: w.String(), HeldBy: w.HeldBy,
 			HeldOutside: w.HeldOutside, AheadOutside: w.AheadOutside})
 	}
@@ -45,14 +45,14 @@ func (e *Engine) freeAt(wait time.Duration) time.Time {
 
 // limitWaits returns what the jobs of a root case wait for here, for another process.
 func (e *Engine) limitWaits(root workitem.CaseID) (list []workflow.LimitWait) {
-	e.dispatch.LimitedOf(root, func(job workitem.JobID, step string, waits []admission.Wait) {
+	e.dispatch.Status().LimitedOf(root, func(job workitem.JobID, step string, waits []admission.Wait) {
 		for _, w := range waits {
 			list = append(list, workflow.LimitWait{Job: job, Step: step, Limit: w.Limit.Name, Key: w.Key, Any: w.Any, N: w.N,
 				Free: e.freeAt(w.Wait), Ahead: w.Ahead, Text: w.String(), HeldBy: w.HeldBy,
 				HeldOutside: w.HeldOutside, AheadOutside: w.AheadOutside})
 		}
 	})
-	e.dispatch.KeysPausedOf(root, func(job workitem.JobID, key string) {
+	e.dispatch.Status().KeysPausedOf(root, func(job workitem.JobID, key string) {
 		list = append(list, workflow.LimitWait{Job: job, QueueKey: key})
 	})
 	return list
@@ -61,20 +61,21 @@ func (e *Engine) limitWaits(root workitem.CaseID) (list []workflow.LimitWait) {
 // Here describes what this engine can execute. It is an argument of why.Read, for a view that also reads other
 // things, and of why.ReadUnserved.
 func (e *Engine) Here() why.Here {
+	known := e.dispatch.Status()
 	here := why.Here{
 		Definition: e.definitions.Definition,
-		Workers:    e.dispatch.LimitOf,
-		Running:    e.dispatch.Running,
-		Full:       e.dispatch.Full,
+		Workers:    known.LimitOf,
+		Running:    known.Running,
+		Full:       known.Full,
 		Failing:    e.failingSince,
 		Limits:     e.limitsOf,
-		Gathered:   e.dispatch.Gathered,
+		Gathered:   known.Gathered,
 		Fair:       e.fairOf,
-		KeyPaused:  e.dispatch.KeyPaused,
+		KeyPaused:  known.KeyPaused,
 		Opened:     e.opened,
 	}
 	if e.isShared() {
-		here.Elsewhere = func(queue string, job workitem.JobID) bool { return !e.dispatch.Has(queue, job) }
+		here.Elsewhere = func(queue string, job workitem.JobID) bool { return !e.dispatch.Ownership().Has(queue, job) }
 		here.Others = e.othersHave()
 	}
 	return here
@@ -99,7 +100,7 @@ func (e *Engine) othersHave() func(fingerprint string) bool {
 
 // fairOf returns the position of a job in a fair queue of this engine.
 func (e *Engine) fairOf(job workitem.JobID) (why.Fair, bool) {
-	t, ok := e.dispatch.InTurn(job)
+	t, ok := e.dispatch.Status().InTurn(job)
 	return why.Fair{Ahead: t.Ahead, Keys: t.Keys}, ok
 }
 
@@ -120,7 +121,7 @@ func (e *Engine) reportUnserved(ctx context.Context) error {
 // failingSince returns since when the store fails for a job that is due; zero if it does not. A job that still waits
 // for its time is not affected, so it gets no such explanation.
 func (e *Engine) failingSince(job workitem.JobID) time.Time {
-	if !e.dispatch.IsTriedAgain(job) {
+	if !e.dispatch.Status().IsTriedAgain(job) {
 		return time.Time{}
 	}
 	return e.faults.Since("commit", "due work")

@@ -32,7 +32,7 @@ func (e *Engine) joinFleet() {
 		return
 	}
 	e.fleet = fleet.New(fleet.Options{
-		Store: e.store.(store.Fleet), Work: e.dispatch, Fingerprints: e.fingerprints(),
+		Store: e.store.(store.Fleet), Work: e.dispatch.Ownership(), Fingerprints: e.fingerprints(),
 		Awaited: e.notifier.Roots, Refresh: e.refresh, Forget: e.writer.Forget,
 		Moved:           func() { e.notifier.Changed(workitem.CaseID{}, nil) },
 		SettingsChanged: e.controls.compare,
@@ -89,11 +89,11 @@ type holder struct{ e *Engine }
 
 // Offers implements commit.Holder.
 func (h holder) Offers(t *state.Tree, c *state.Case, j *state.Job) bool {
-	return h.e.dispatch.Offers(t, c, j)
+	return h.e.dispatch.Ownership().Offers(t, c, j)
 }
 
 // Offered implements commit.Holder.
-func (h holder) Offered(ids []workitem.JobID) { h.e.dispatch.Offered(ids) }
+func (h holder) Offered(ids []workitem.JobID) { h.e.dispatch.Ownership().Offered(ids) }
 
 // otherEngineHas reports whether another engine has a definition that this one lacks.
 func (e *Engine) otherEngineHas(ctx context.Context, fingerprint string) bool {
@@ -119,7 +119,7 @@ func (e *Engine) refresh(root workitem.CaseID) {
 			return err
 		}
 		tree = u.Tree
-		for job, owner := range e.dispatch.Owners(root) {
+		for job, owner := range e.dispatch.Ownership().Owners(root) {
 			if steps[job], err = tx.Store().Steps(tx.Context(), owner); err != nil {
 				return err
 			}
@@ -136,7 +136,7 @@ func (e *Engine) refresh(root workitem.CaseID) {
 			last = tree.Case(root).LastSeq
 		}
 		e.fleet.Refreshed(root, last)
-		e.dispatch.Compare(root, tree, steps)
+		e.dispatch.Ownership().Compare(root, tree, steps)
 		e.notifier.Changed(root, tree)
 	}
 	if !e.writer.Send(r) {

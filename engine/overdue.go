@@ -20,7 +20,7 @@ type Backlog struct {
 // fails. It runs no query. Timers come first, then the queues sorted by name; the list is empty if nothing waits. Jobs that the
 // writer is just processing are not counted.
 func (e *Engine) Overdue() []Backlog {
-	found := e.dispatch.Overdue()
+	found := e.dispatch.Status().Overdue()
 	list := make([]Backlog, len(found))
 	for i, b := range found {
 		list[i] = Backlog(b)

@@ -14,6 +14,8 @@
 //	running    package worker          its function runs; heartbeat.go renews its lease
 //	settled    package worker          a command records the result
 //
+// Where several engines have the store open, ownership.go decides which jobs belong to this one. status.go answers what waits, and why.
+//
 // The package changes no case itself: every change is a request to the writer. If the store fails in between, retries.go
 // repeats the request.
 package dispatch
@@ -155,27 +157,6 @@ func (d *Dispatcher) NextDue() (time.Time, bool) { return d.sched.nextDue() }
 
 // Runaway returns an error that describes a loop which takes no time; nil if there is none. See loopGuard.
 func (d *Dispatcher) Runaway() error { return d.sched.runaway() }
-
-// Full returns the bound of running jobs of all queues if it is reached; 0 if it is not, or if there is none.
-func (d *Dispatcher) Full() int {
-	d.sched.mu.Lock()
-	defer d.sched.mu.Unlock()
-	if !d.sched.full() {
-		return 0
-	}
-	return d.o.MaxRunning
-}
-
-// Running returns how many jobs of a queue have workers.
-func (d *Dispatcher) Running(queue string) int { return d.sched.runningOf(queue) }
-
-// LimitOf returns how many jobs of a queue can run here at a time: 0 if the queue is paused here, negative if this
-// engine runs no jobs.
-func (d *Dispatcher) LimitOf(queue string) int {
-	d.sched.mu.Lock()
-	defer d.sched.mu.Unlock()
-	return d.sched.limitOf(queue)
-}
 
 // limitOf returns the number that was set for a queue, up to the largest number in the configuration, or the configured
 // one. The lock is held.

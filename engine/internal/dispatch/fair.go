@@ -261,24 +261,5 @@ func (q *jobQueue) keys() (n int) {
 	return n
 }
 
-// Turn is the position of a waiting job in the round robin.
-type Turn struct {
-	Ahead int // the number of jobs of its key that start before it
-	Keys  int // the number of keys with waiting jobs of the same priority
-}
-
-// InTurn returns the position of a job in the round robin; false if it has no key, or is not due.
-func (d *Dispatcher) InTurn(job workitem.JobID) (Turn, bool) {
-	s := &d.sched
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	t := s.turns[job]
-	if t == nil {
-		return Turn{}, false
-	}
-	before := max(t.sharer.begun, t.sharer.last-int64(t.sharer.waiting))
-	return Turn{Ahead: int(max(0, t.round-before-1)), Keys: len(t.rotation.keys)}, true
-}
-
 // keyFunc is a function of a definition that computes a key from an input.
 type keyFunc func(input json.RawMessage) (string, error)

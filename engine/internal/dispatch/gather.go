@@ -3,7 +3,6 @@ package dispatch
 import (
 	"encoding/json"
 	"slices"
-	"time"
 
 	"github.com/tasq-dev/tasq/engine/internal/worker"
 	"github.com/tasq-dev/tasq/retry"
@@ -305,15 +304,4 @@ func (s *scheduler) form(q *jobQueue, line *batchLine, now int64, next []entry) 
 		s.begin(q)
 	}
 	return next, g.held > 0
-}
-
-// Gathered returns how many jobs are in the line of a job, and the latest time at which they start; 0 if it is in none.
-func (d *Dispatcher) Gathered(job workitem.JobID) (n int, due time.Time) {
-	d.sched.mu.Lock()
-	defer d.sched.mu.Unlock()
-	at, ok := d.sched.batches.positions[job]
-	if !ok {
-		return 0, time.Time{}
-	}
-	return at.line.len(), time.UnixMicro(at.line.due()).UTC()
 }

@@ -1,14 +1,9 @@
 package dispatch
 
 import (
-	"cmp"
-	"maps"
 	"math"
-	"slices"
-	"time"
 
 	"github.com/tasq-dev/tasq/engine/internal/commit"
-	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
@@ -147,60 +142,4 @@ func (d *Dispatcher) Settle(a *Admission) {
 		s.notifyRoom(q)
 	}
 	a.taken = nil
-}
-
-// Queues returns the queues that this engine knows, by name.
-// Waiting jobs are in several places: the queue, the lines of batches and limits, closed hours, faults of the store,
-// and the calendar, if they were not dispatched yet.
-func (d *Dispatcher) Queues() []workflow.QueueInfo {
-	s := &d.sched
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	now := d.o.Now().UnixMicro()
-	found := make(map[string]*workflow.QueueInfo)
-	of := func(name string) *workflow.QueueInfo {
-		if found[name] == nil {
-			found[name] = &workflow.QueueInfo{Queue: name, Workers: max(0, s.limitOf(name)), Defined: max(0, d.definedOf(name)), Set: s.workers[name], Paused: s.paused[name], PausedKeys: store.QueueValue{Keys: s.pausedKeys[name]}.PausedKeys(), MaxPending: d.o.MaxPending[name]}
-		}
-		return found[name]
-	}
-	waits := func(n *entry) {
-		if s.waiting.isGone(n) || n.queue == nil {
-			return
-		}
-		info := of(n.queue.name)
-		info.Waiting++
-		if due := time.UnixMicro(n.due).UTC(); info.Oldest.IsZero() || due.Before(info.Oldest) {
-			info.Oldest = due
-		}
-	}
-	for name := range d.o.Queues {
-		of(name)
-	}
-	for name := range s.paused { // or whose number of workers was set, or with keys that are paused
-		of(name)
-	}
-	for name, q := range s.queues {
-		of(name).Running, of(name).Keys = q.running, q.keys()
-		for i := range q.ready {
-			waits(&q.ready[i])
-		}
-		for i := range q.held {
-			waits(&q.held[i])
-		}
-		for _, g := range q.lines.all {
-			g.each(waits)
-		}
-	}
-	s.limits.Each(waits)
-	s.hours.each(waits)
-	s.waiting.until(now, waits)
-	s.retries.each(waits)
-	return slices.SortedFunc(func(yield func(workflow.QueueInfo) bool) {
-		for q := range maps.Values(found) {
-			if !yield(*q) {
-				return
-			}
-		}
-	}, func(a, b workflow.QueueInfo) int { return cmp.Compare(a.Queue, b.Queue) })
 }

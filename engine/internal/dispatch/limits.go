@@ -10,7 +10,6 @@ import (
 	"github.com/tasq-dev/tasq/schedule"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
-	"github.com/tasq-dev/tasq/workitem"
 )
 
 // A job whose function has limits acquires them when it is handed out to a free worker. A job without room leaves its
@@ -167,31 +166,6 @@ func (d *Dispatcher) takeNeeds(err error) bool {
 	d.sched.mu.Unlock()
 	d.sched.dispatch()
 	return true
-}
-
-// Limited returns what a job or one of its steps waits for; nothing if it waits for no limit.
-func (d *Dispatcher) Limited(job workitem.JobID, step string) []admission.Wait {
-	d.sched.mu.Lock()
-	defer d.sched.mu.Unlock()
-	return d.sched.limits.Why(job, step)
-}
-
-// LimitedOf calls f with what the jobs of a root case and their steps wait for.
-func (d *Dispatcher) LimitedOf(root workitem.CaseID, f func(job workitem.JobID, step string, waits []admission.Wait)) {
-	d.sched.mu.Lock()
-	defer d.sched.mu.Unlock()
-	d.sched.limits.EachWait(func(n *entry, t *ticket, waits func() []admission.Wait) {
-		if n.root == root {
-			f(t.Job, t.Step, waits())
-		}
-	})
-}
-
-// Limits returns the usage of the limits of the functions here, by name.
-func (d *Dispatcher) Limits() []admission.Usage {
-	d.sched.mu.Lock()
-	defer d.sched.mu.Unlock()
-	return d.sched.limits.Usage()
 }
 
 // SetLimit replaces the definition of a limit and of single keys of it. It ignores a limit that no function here uses.

@@ -59,8 +59,8 @@ func TestAPortionExpiresBeforeItsGoroutineRuns(t *testing.T) {
 		admit(0) // what was not used has been returned, and is granted once more
 		require.Len(t, acquired, 1)
 		require.Equal(t, 0, <-acquired, "the first in the line")
-		require.EqualValues(t, 1, d.Limits()[0].Used)
-		require.Equal(t, 1, d.Limits()[0].Waiting)
+		require.EqualValues(t, 1, d.Status().Limits()[0].Used)
+		require.Equal(t, 1, d.Status().Limits()[0].Waiting)
 		cancel()
 	})
 }

@@ -2,10 +2,8 @@ package dispatch
 
 import (
 	"maps"
-	"slices"
 
 	"github.com/tasq-dev/tasq/store"
-	"github.com/tasq-dev/tasq/workitem"
 )
 
 // Operators pause queues, and single keys of queues with fairness keys. Due jobs of these are held aside in jobQueue.held.
@@ -70,34 +68,4 @@ func (d *Dispatcher) SetQueues(set map[string]store.QueueValue) {
 	}
 	s.mu.Unlock()
 	s.dispatch()
-}
-
-// KeyPaused returns the fairness key of a due job that waits here because its key is paused; false if it does not.
-func (d *Dispatcher) KeyPaused(queue string, job workitem.JobID) (key string, paused bool) {
-	s := &d.sched
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	q := s.queues[queue]
-	if q == nil {
-		return "", false
-	}
-	i := slices.IndexFunc(q.held, func(n entry) bool { return n.job == job })
-	if i < 0 || !s.keyPaused(&q.held[i]) {
-		return "", false
-	}
-	return q.held[i].turn.key, true
-}
-
-// KeysPausedOf calls f with the due jobs of a root case whose keys are paused.
-func (d *Dispatcher) KeysPausedOf(root workitem.CaseID, f func(job workitem.JobID, key string)) {
-	s := &d.sched
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, q := range s.queues {
-		for i := range q.held {
-			if n := &q.held[i]; n.root == root && s.keyPaused(n) {
-				f(n.job, n.turn.key)
-			}
-		}
-	}
 }

@@ -1,13 +1,9 @@
 package dispatch
 
 import (
-	"cmp"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/tasq-dev/tasq/engine/internal/fault"
-	"github.com/tasq-dev/tasq/workitem"
 )
 
 // A job that could not start because the store failed stays with the scheduler. It is tried again after 50 ms at first,
@@ -98,83 +94,4 @@ func (s *scheduler) stopRetries() {
 	for level := range s.retries {
 		s.d.o.Active(-len(s.retries.take(level)))
 	}
-}
-
-// IsTriedAgain reports whether a job met a fault when it was to start, and waits to be tried again.
-func (d *Dispatcher) IsTriedAgain(job workitem.JobID) (found bool) {
-	s := &d.sched
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.retries.each(func(n *entry) { found = found || n.job == job })
-	return found
-}
-
-// runningOf returns how many jobs of a queue have workers.
-func (s *scheduler) runningOf(queue string) int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if q := s.queues[queue]; q != nil {
-		return q.running
-	}
-	return 0
-}
-
-// Backlog is due work of one kind that has not started; the fields are those of the engine's type of that name.
-type Backlog struct {
-	Queue        string // "" for the default queue, and for timers
-	Timers       bool
-	Due, Failing int
-	Oldest       time.Time
-}
-
-// Overdue returns the due work that has not started: timers first, then the queues by name.
-func (d *Dispatcher) Overdue() []Backlog { return d.sched.overdue(d.o.Now().UnixMicro()) }
-
-func (s *scheduler) overdue(now int64) []Backlog {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	found := make(map[*jobQueue]*Backlog)
-	count := func(n *entry, failing int) {
-		b := found[n.queue]
-		if b == nil {
-			b = &Backlog{Timers: n.queue == nil}
-			if n.queue != nil {
-				b.Queue = n.queue.name
-			}
-			found[n.queue] = b
-		}
-		b.Due++
-		b.Failing += failing
-		if due := time.UnixMicro(n.due).UTC(); b.Oldest.IsZero() || due.Before(b.Oldest) {
-			b.Oldest = due
-		}
-	}
-	for _, q := range s.queues {
-		for i := range q.ready {
-			if s.hours.isClosed(&q.ready[i], now) {
-				continue // it has not been looked at, since no worker is free
-			}
-			count(&q.ready[i], 0)
-		}
-		for _, g := range q.lines.all {
-			if g.mayBegin(now) {
-				g.each(func(n *entry) {
-					if !s.hours.isClosed(n, now) {
-						count(n, 0)
-					}
-				})
-			}
-		}
-	}
-	s.retries.each(func(n *entry) { count(n, 1) })
-	s.waiting.until(now, func(n *entry) { count(n, 0) }) // due, and not yet dispatched, for example after the clock was set
-	var list []Backlog
-	if b := found[nil]; b != nil {
-		list = append(list, *b)
-		delete(found, nil)
-	}
-	for _, b := range slices.SortedFunc(maps.Values(found), func(a, b *Backlog) int { return cmp.Compare(a.Queue, b.Queue) }) {
-		list = append(list, *b)
-	}
-	return list
 }

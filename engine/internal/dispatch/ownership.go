@@ -17,8 +17,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// This file is for stores that several engines have open. Each job belongs to one engine, which handles it as if it
-// were alone. The others see a job only when it is offered to all:
+// Ownership decides which jobs belong to this engine, where several engines have the store open. Each job belongs to one engine, which
+// handles it as if it were alone. The others see a job only when it is offered to all:
 //
 //	opened ──▶ kept by the engine whose command opened it
 //	  └──────▶ offered: that engine lacks a definition, does not work the queue, or has enough that waits (Offers)
@@ -26,6 +26,12 @@ import (
 //	its engine dies, or the database has lost its last commits ──▶ without an owner, taken by another engine
 //
 // An owner saves the engines from competing for each job: usually no other engine has read what a claim changes.
+//
+// Its methods are safe for concurrent use.
+type Ownership struct{ d *Dispatcher }
+
+// Ownership returns what decides which jobs belong to this engine.
+func (d *Dispatcher) Ownership() *Ownership { return &Ownership{d} }
 
 // backlog is the number of jobs per worker of a queue that wait here before further ones are offered to other engines.
 const backlog = 2
@@ -35,27 +41,27 @@ const soon = 30 * time.Second
 
 // Offers implements commit.Holder. A job that is due later is kept, however much waits here: which engine will have room
 // at that time cannot be known now.
-func (d *Dispatcher) Offers(t *state.Tree, c *state.Case, j *state.Job) bool {
-	if d.lacks(t, c) {
+func (o *Ownership) Offers(t *state.Tree, c *state.Case, j *state.Job) bool {
+	if o.d.lacks(t, c) {
 		return true
 	}
-	s := &d.sched
+	s := &o.d.sched
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if j.Kind != state.JobRun && j.Kind != state.JobCall {
-		return s.others && j.Kind == state.JobStart && d.lacksNeeded(c)
+		return s.others && j.Kind == state.JobStart && o.lacksNeeded(c)
 	}
 	q := s.queueOf(j.Queue)
 	if q.limit <= 0 {
 		return true
 	}
-	if j.Due.After(d.o.Now()) {
+	if j.Due.After(o.d.o.Now()) {
 		return false
 	}
 	if s.others && q.backlog()+q.promised >= backlog*q.limit && s.waitsHere(q, c, j) {
 		return true
 	}
-	if d.haveBatches && d.conditionsOf(c, j).batch != nil {
+	if o.d.haveBatches && o.d.conditionsOf(c, j).batch != nil {
 		return false // a worker processes many of them at once
 	}
 	q.promised++
@@ -63,18 +69,18 @@ func (d *Dispatcher) Offers(t *state.Tree, c *state.Case, j *state.Job) bool {
 }
 
 // lacksNeeded reports whether a case starts cases of a workflow that this engine was not opened with, as one of a schedule does.
-func (d *Dispatcher) lacksNeeded(c *state.Case) bool {
-	o, err := workflow.OptionsOf(activities.CaseInfo{ID: c.ID, Workflow: c.Workflow, Options: c.Options})
-	return err == nil && o.Needs != "" && d.o.Definitions.Named(o.Needs) == nil
+func (o *Ownership) lacksNeeded(c *state.Case) bool {
+	options, err := workflow.OptionsOf(activities.CaseInfo{ID: c.ID, Workflow: c.Workflow, Options: c.Options})
+	return err == nil && options.Needs != "" && o.d.o.Definitions.Named(options.Needs) == nil
 }
 
 // Offered implements commit.Holder.
-func (d *Dispatcher) Offered(ids []workitem.JobID) {
-	d.sched.mu.Lock()
-	defer d.sched.mu.Unlock()
-	clear(d.sched.offered)
+func (o *Ownership) Offered(ids []workitem.JobID) {
+	o.d.sched.mu.Lock()
+	defer o.d.sched.mu.Unlock()
+	clear(o.d.sched.offered)
 	for _, id := range ids {
-		d.sched.offered[id] = true
+		o.d.sched.offered[id] = true
 	}
 }
 
@@ -82,26 +88,26 @@ func (d *Dispatcher) Offered(ids []workitem.JobID) {
 func (s *scheduler) isOffered(id workitem.JobID) bool { return s.offered[id] }
 
 // Others sets whether there are other engines to which jobs can be offered.
-func (d *Dispatcher) Others(are bool) {
-	d.sched.mu.Lock()
-	defer d.sched.mu.Unlock()
-	d.sched.others = are
+func (o *Ownership) Others(are bool) {
+	o.d.sched.mu.Lock()
+	defer o.d.sched.mu.Unlock()
+	o.d.sched.others = are
 }
 
 // Filters returns which of the jobs without an owner this engine takes: as many of a queue as it has room for, since the
 // rest is for the other engines. A filter has the room of the fullest of its queues, so queues with far fewer workers than
 // the others have one of their own: otherwise a queue with one worker would make each take one of a single job. full
 // reports whether queues are left out because they have no room now.
-func (d *Dispatcher) Filters() (filters []store.TakeFilter, full bool) {
-	f := d.works()
-	s := &d.sched
+func (o *Ownership) Filters() (filters []store.TakeFilter, full bool) {
+	f := o.works()
+	s := &o.d.sched
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.others {
 		return []store.TakeFilter{f}, false
 	}
-	f.Workflows = d.o.Definitions.Names()
-	if d.haveBatches { // a worker processes many jobs at once
+	f.Workflows = o.d.o.Definitions.Names()
+	if o.d.haveBatches { // a worker processes many jobs at once
 		for _, q := range s.queues {
 			if q.backlog() >= q.limit {
 				f.Without, full = append(f.Without, q.name), true
@@ -109,10 +115,10 @@ func (d *Dispatcher) Filters() (filters []store.TakeFilter, full bool) {
 		}
 		return []store.TakeFilter{f}, full
 	}
-	for name := range d.o.Queues {
+	for name := range o.d.o.Queues {
 		s.queueOf(name)
 	}
-	if f.Max = d.o.Workers; f.Max <= 0 { // the room of a queue that is not known yet
+	if f.Max = o.d.o.Workers; f.Max <= 0 { // the room of a queue that is not known yet
 		f.Max = math.MaxInt
 	}
 	if bound := s.roomOfAll(); bound <= 0 {
@@ -127,7 +133,7 @@ func (d *Dispatcher) Filters() (filters []store.TakeFilter, full bool) {
 		case slices.Contains(f.Without, q.name) || f.Only != nil && !slices.Contains(f.Only, q.name):
 		case room <= 0:
 			f.Without, full = append(f.Without, q.name), true
-		case 4*q.limit < d.o.Workers:
+		case 4*q.limit < o.d.o.Workers:
 			f.Without, small.Only = append(f.Without, q.name), append(small.Only, q.name)
 			small.Max = min(small.Max, room)
 		default:
@@ -141,15 +147,15 @@ func (d *Dispatcher) Filters() (filters []store.TakeFilter, full bool) {
 }
 
 // works returns the filter of the queues that this engine works by its configuration.
-func (d *Dispatcher) works() (f store.TakeFilter) {
-	if d.o.Workers <= 0 {
+func (o *Ownership) works() (f store.TakeFilter) {
+	if o.d.o.Workers <= 0 {
 		f.Only = []string{}
 	}
-	for name, limit := range d.o.Queues {
+	for name, limit := range o.d.o.Queues {
 		switch {
 		case limit <= 0:
 			f.Without = append(f.Without, name)
-		case d.o.Workers <= 0:
+		case o.d.o.Workers <= 0:
 			f.Only = append(f.Only, name)
 		}
 	}
@@ -172,82 +178,82 @@ func (s *scheduler) roomOfAll() int {
 // Adopt schedules jobs that belong to this engine from now on. A running one belonged to an engine that died, unless it
 // runs here. Jobs that could not be scheduled because of the error are returned; they belong to this engine, and are
 // passed to Adopt again.
-func (d *Dispatcher) Adopt(ctx context.Context, jobs []*state.Job) (left []*state.Job, err error) {
+func (o *Ownership) Adopt(ctx context.Context, jobs []*state.Job) (left []*state.Job, err error) {
 	if slices.ContainsFunc(jobs, func(j *state.Job) bool { return j.State == state.JobRunning }) {
-		if err := d.awaitLosses(ctx); err != nil {
+		if err := o.awaitLosses(ctx); err != nil {
 			return jobs, err
 		}
 	}
 	for _, j := range jobs {
-		if j.State != state.JobRunning || d.runs(j) {
+		if j.State != state.JobRunning || o.runs(j) {
 			continue
 		}
-		if failed := d.takeOver(ctx, j); failed != nil {
+		if failed := o.takeOver(ctx, j); failed != nil {
 			left, err = append(left, j), fmt.Errorf("job %s: %w", j.ID, failed)
 		}
 	}
-	d.sched.mu.Lock()
+	o.d.sched.mu.Lock()
 	for _, j := range jobs {
-		d.sched.add(nil, j, true)
+		o.d.sched.add(nil, j, true)
 	}
-	d.sched.mu.Unlock()
-	d.sched.dispatch()
+	o.d.sched.mu.Unlock()
+	o.d.sched.dispatch()
 	return left, err
 }
 
 // takeOver makes a job pending whose worker is gone.
-func (d *Dispatcher) takeOver(ctx context.Context, j *state.Job) error {
-	crashed := !d.wasLost(j.ID) // a job that ran here was not interrupted by a crash
-	err := d.o.Writer.Submit(ctx, commit.OnTree(j.Root, "job release", func(_ *commit.Tx, m *kernel.Machine) error {
+func (o *Ownership) takeOver(ctx context.Context, j *state.Job) error {
+	crashed := !o.wasLost(j.ID) // a job that ran here was not interrupted by a crash
+	err := o.d.o.Writer.Submit(ctx, commit.OnTree(j.Root, "job release", func(_ *commit.Tx, m *kernel.Machine) error {
 		return m.Release(j.ID, j.Fence, crashed)
 	}))
 	if err != nil && !errors.Is(err, kernel.ErrLeaseLost) && !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
-	d.forgetLost(j.ID)
+	o.forgetLost(j.ID)
 	return nil
 }
 
 // awaitLosses waits until Lost has been called, if necessary. The store reports lost commits only at the next commit,
 // but may have released the jobs before. A job that counts as running here would then be left by its worker, and no
 // engine would own it.
-func (d *Dispatcher) awaitLosses(ctx context.Context) error {
-	return d.o.Writer.Submit(ctx, &commit.Request{Reads: true, Run: func(*commit.Tx) error { return nil }})
+func (o *Ownership) awaitLosses(ctx context.Context) error {
+	return o.d.o.Writer.Submit(ctx, &commit.Request{Reads: true, Run: func(*commit.Tx) error { return nil }})
 }
 
 // runs reports whether a worker here has the job.
-func (d *Dispatcher) runs(j *state.Job) bool {
-	d.sched.mu.Lock()
-	defer d.sched.mu.Unlock()
-	return d.sched.claims.of(j.ID).holds(j.Fence)
+func (o *Ownership) runs(j *state.Job) bool {
+	o.d.sched.mu.Lock()
+	defer o.d.sched.mu.Unlock()
+	return o.d.sched.claims.of(j.ID).holds(j.Fence)
 }
 
 // Lost takes all running jobs from their workers. The database lacks the last commits of this engine, so a function may
 // continue after a step that was never recorded, and the fence of its job may be used again by another claim. All
 // results of these workers are refused. The engine that owns the job next runs it again.
-func (d *Dispatcher) Lost() {
-	d.sched.mu.Lock()
-	defer d.sched.mu.Unlock()
-	d.sched.claims.lose()
+func (o *Ownership) Lost() {
+	o.d.sched.mu.Lock()
+	defer o.d.sched.mu.Unlock()
+	o.d.sched.claims.lose()
 }
 
 // wasLost reports whether a job was taken from a worker here by Lost.
-func (d *Dispatcher) wasLost(id workitem.JobID) bool {
-	d.sched.mu.Lock()
-	defer d.sched.mu.Unlock()
-	return d.sched.claims.wasLost(id)
+func (o *Ownership) wasLost(id workitem.JobID) bool {
+	o.d.sched.mu.Lock()
+	defer o.d.sched.mu.Unlock()
+	return o.d.sched.claims.wasLost(id)
 }
 
 // forgetLost drops a job that Lost took from its worker, after its release.
-func (d *Dispatcher) forgetLost(id workitem.JobID) {
-	d.sched.mu.Lock()
-	defer d.sched.mu.Unlock()
-	d.sched.claims.forget(id)
+func (o *Ownership) forgetLost(id workitem.JobID) {
+	o.d.sched.mu.Lock()
+	defer o.d.sched.mu.Unlock()
+	o.d.sched.claims.forget(id)
 }
 
 // Has reports whether a due job of a queue waits or runs in this engine.
-func (d *Dispatcher) Has(queue string, job workitem.JobID) (has bool) {
-	s := &d.sched
+func (o *Ownership) Has(queue string, job workitem.JobID) (has bool) {
+	s := &o.d.sched
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if q := s.queues[queue]; q != nil {
@@ -259,16 +265,16 @@ func (d *Dispatcher) Has(queue string, job workitem.JobID) (has bool) {
 	s.limits.Each(is)
 	s.hours.each(is)
 	s.retries.each(is)
-	s.waiting.until(d.o.Now().UnixMicro(), is)
+	s.waiting.until(o.d.o.Now().UnixMicro(), is)
 	return has || gathered || s.claims.of(job) != nil
 }
 
 // Busy reports whether a job runs here, or is due soon.
-func (d *Dispatcher) Busy() bool {
-	s := &d.sched
+func (o *Ownership) Busy() bool {
+	s := &o.d.sched
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := d.o.Now()
+	now := o.d.o.Now()
 	if then := now.Add(soon).UnixMicro(); !s.claims.idle() || s.waiting.next() <= then || s.hours.due(now.UnixMicro()) <= then || s.gathered(now.UnixMicro()) <= then {
 		return true
 	}
@@ -282,8 +288,8 @@ func (d *Dispatcher) Busy() bool {
 
 // Roots returns the root cases of running jobs, and those with jobs of suspended cases, which another engine may
 // resume.
-func (d *Dispatcher) Roots() []workitem.CaseID {
-	s := &d.sched
+func (o *Ownership) Roots() []workitem.CaseID {
+	s := &o.d.sched
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	roots := s.claims.roots(nil)
@@ -294,8 +300,8 @@ func (d *Dispatcher) Roots() []workitem.CaseID {
 }
 
 // Owners returns the running jobs of a root case, with the owners of their steps.
-func (d *Dispatcher) Owners(root workitem.CaseID) map[workitem.JobID][16]byte {
-	s := &d.sched
+func (o *Ownership) Owners(root workitem.CaseID) map[workitem.JobID][16]byte {
+	s := &o.d.sched
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.claims.owners(root)
@@ -304,9 +310,9 @@ func (d *Dispatcher) Owners(root workitem.CaseID) map[workitem.JobID][16]byte {
 // Compare updates the dispatcher after other engines have changed a root case; steps are those of its running jobs, and
 // tree is nil if the case was removed. The context of a job that was taken from its worker is canceled, and a run
 // receives the steps that have ended. Parked entries of cases that are no longer suspended are tried again.
-func (d *Dispatcher) Compare(root workitem.CaseID, tree *state.Tree, steps map[workitem.JobID][]*workitem.Step) {
-	if d.sched.compare(root, tree, steps) {
-		d.sched.dispatch()
+func (o *Ownership) Compare(root workitem.CaseID, tree *state.Tree, steps map[workitem.JobID][]*workitem.Step) {
+	if o.d.sched.compare(root, tree, steps) {
+		o.d.sched.dispatch()
 	}
 }
 
