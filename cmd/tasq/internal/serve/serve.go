@@ -47,7 +47,8 @@ const DefaultListen = "127.0.0.1:7070"
 // ErrAddress is for an address that cannot be served, or not without a sign-in.
 var ErrAddress = errors.New("the pages cannot be served there")
 
-// cookie holds the token once the address with it was opened.
+// cookie is the name of the cookie that programs send with the token. A browser has one for each port, with the port appended, as it sends the
+// cookies of a host to all ports of it.
 const cookie = "tasq-token"
 
 // Server is the pages at an address.
@@ -158,7 +159,7 @@ func (s *Server) entrance(pages http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		q := r.URL.Query()
 		if given := q.Get("token"); s.token != "" && r.Method == http.MethodGet && s.is(given) {
-			http.SetCookie(w, &http.Cookie{Name: cookie, Value: s.token, Path: "/", HttpOnly: true, Secure: s.tls != nil, SameSite: http.SameSiteStrictMode})
+			http.SetCookie(w, &http.Cookie{Name: s.cookie(), Value: s.token, Path: "/", HttpOnly: true, Secure: s.tls != nil, SameSite: http.SameSiteStrictMode})
 			q.Del("token")
 			r.URL.RawQuery = q.Encode()
 			w.Header().Set("Referrer-Policy", "no-referrer")
@@ -173,11 +174,19 @@ func (s *Server) is(token string) bool {
 	return subtle.ConstantTimeCompare([]byte(token), []byte(s.token)) == 1
 }
 
-// byToken gives access to the browser that has opened the address.
+// cookie is the name of the cookie of a browser.
+func (s *Server) cookie() string {
+	_, port, _ := net.SplitHostPort(s.listener.Addr().String())
+	return cookie + "-" + port
+}
+
+// byToken gives access to the browser that has opened the address, and to programs.
 func (s *Server) byToken(o Options) func(*http.Request) (admin.User, error) {
 	return func(r *http.Request) (admin.User, error) {
-		if c, err := r.Cookie(cookie); err == nil && s.is(c.Value) {
-			return o.user(o.Name), nil
+		for _, c := range r.Cookies() {
+			if (c.Name == cookie || c.Name == s.cookie()) && s.is(c.Value) {
+				return o.user(o.Name), nil
+			}
 		}
 		return admin.User{}, errors.New("open the address that tasq serve has printed: it has the token")
 	}

@@ -65,6 +65,27 @@ func TestTheTokenBecomesACookie(t *testing.T) {
 	require.Equal(t, http.StatusMisdirectedRequest, code)
 }
 
+// A browser that shows two databases at once has access to both: it sends the cookies of a host to all ports of it. Programs name no port.
+func TestTwoServersInOneBrowser(t *testing.T) {
+	jar, err := cookiejar.New(nil)
+	require.NoError(t, err)
+	browser := &http.Client{Jar: jar}
+	urls := []string{run(t, serve.Options{Listen: "127.0.0.1:0"}), run(t, serve.Options{Listen: "127.0.0.1:0"})}
+	for _, url := range urls {
+		code, _ := ask(t, browser, url)
+		require.Equal(t, http.StatusOK, code)
+	}
+	for i, url := range urls {
+		base, token, _ := strings.Cut(url, "?token=")
+		code, _ := ask(t, browser, base)
+		require.Equal(t, http.StatusOK, code, "server %d", i)
+		code, _ = ask(t, http.DefaultClient, base, "Cookie", "tasq-token="+token)
+		require.Equal(t, http.StatusOK, code, "server %d", i)
+		code, _ = ask(t, http.DefaultClient, base, "Cookie", "tasq-token=wrong")
+		require.Equal(t, http.StatusForbidden, code, "server %d", i)
+	}
+}
+
 // An address that other machines reach needs a proxy that says who signed in.
 func TestOtherMachinesNeedASignIn(t *testing.T) {
 	for _, listen := range []string{"0.0.0.0:0", ":0", "192.0.2.1:80", "nonsense"} {
