@@ -154,6 +154,56 @@ var strandings = map[string]func(t *testing.T) stranding{
 		}
 		return s
 	},
+	"a paused key of a queue": func(t *testing.T) stranding {
+		s := stranding{o: &office{Engine: enginetest.New(t, builder.MustFunc("posted", func(_ context.Context, n int) (int, error) { return n, nil },
+			builder.OnQueue("mail"), builder.FairBy(func(int) string { return "ada" })))}}
+		require.NoError(t, enginetest.Do(t.Context(), s.o, workflow.PauseKey("mail", "ada", workflow.By("ann"))))
+		s.begin(t, "posted")
+		s.o.Advance(time.Minute)
+		s.repair = func(v visitor) {
+			v.begin()
+			v.sees("queue mail is paused for 1 key")
+			s.examine(v)
+			v.sees("key ada of queue mail is paused")
+			v.follow("Resume key ada…")
+			v.send("Resume")
+		}
+		return s
+	},
+	"a limit at 0 for a key": func(t *testing.T) stranding {
+		s := stranding{o: &office{Engine: enginetest.New(t, builder.MustFunc("posted", func(_ context.Context, n int) (int, error) { return n, nil },
+			builder.Limits(builder.TakesBy(limit.Resource("postman", 2), 1, func(int) string { return "ada" }))))}}
+		require.NoError(t, enginetest.Do(t.Context(), s.o, workflow.SetLimitOf("postman", "ada", 0, workflow.By("ann"))))
+		s.begin(t, "posted")
+		s.o.Advance(time.Minute)
+		s.repair = func(v visitor) {
+			v.begin()
+			v.sees("limit postman is set to 0 for 1 key")
+			s.examine(v)
+			v.follow("Set limit postman for key ada, now 0…")
+			v.fill("number", "2")
+			v.send("Change it")
+		}
+		return s
+	},
+	"a topic that is never broadcast": func(t *testing.T) stranding {
+		s := strand(t, "awaits", builder.MustFunc("awaits", func(ctx context.Context, _ int) (int, error) {
+			return step.Await[int](ctx, "rates", step.Topic())
+		}))
+		s.forgotten = true
+		s.o.Advance(48 * time.Hour)
+		s.repair = func(v visitor) {
+			v.begin()
+			v.follow("Find stranded cases")
+			v.follow("Also show waits for events")
+			v.sees("who sends it may be gone")
+			v.follow(shortID(s.id))
+			v.follow("Broadcast…")
+			v.fill("payload", "7")
+			v.send("Broadcast")
+		}
+		return s
+	},
 	"an event that is never sent": func(t *testing.T) stranding {
 		s := strand(t, "awaits", builder.MustFunc("awaits", func(ctx context.Context, _ int) (int, error) { return step.Await[int](ctx, "paid") }))
 		s.forgotten = true

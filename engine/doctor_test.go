@@ -269,6 +269,17 @@ var strandings = map[string]func(t *testing.T) stranding{
 			return enginetest.Do(t.Context(), e, workflow.Send(id, "paid", 7))
 		}}
 	},
+	"a topic that is never broadcast": func(t *testing.T) stranding {
+		f := builder.MustFunc("awaits", func(ctx context.Context, _ int) (int, error) { return step.Await[int](ctx, "rates", step.Topic()) })
+		e := enginetest.New(t, f)
+		id := begun(t, e, "awaits")
+		e.Drain()
+		e.Advance(48 * time.Hour)
+		return stranding{e: e, id: id, cause: why.CauseForgotten, older: 24 * time.Hour, read: true, act: func(repair []string) error {
+			require.Equal(t, []string{"tasq", "event", "broadcast", "rates"}, repair)
+			return enginetest.Do(t.Context(), e, workflow.Broadcast("rates", 7))
+		}}
+	},
 }
 
 func begun(t *testing.T, e *enginetest.Engine, name string) workitem.CaseID {

@@ -28,7 +28,7 @@ const (
 	CauseNotLoaded Cause = "not-loaded" // no open engine has its definition
 	CauseNoWorkers Cause = "no-workers" // no process runs due work of its queue
 	CauseOverdue   Cause = "overdue"    // work of an engine itself is late: no engine is open, or none has the definition
-	CauseForgotten Cause = "forgotten"  // it has waited for an event, without a deadline, for longer than Search.Older
+	CauseForgotten Cause = "forgotten"  // it has waited for an event or a topic, without a deadline, for longer than Search.Older
 )
 
 // StrandedCase is a live case that does not end by itself, nor by the work that it offers.
@@ -53,7 +53,7 @@ type Search struct {
 	Now  time.Time     // the time of the search
 	Late time.Duration // the delay from which on due work counts as late; 0 is DefaultLate
 	// Older leaves out what has waited for less time. It also adds cases that have waited for so long for an event
-	// without a deadline, whose sender may be gone. 0 lists everything except these.
+	// or a topic without a deadline, whose sender may be gone. 0 lists everything except these.
 	Older time.Duration
 	// Most bounds the number of root cases that are examined, oldest first. If there are more, the search ends with
 	// [ErrMore]. 0 is no bound.

@@ -50,6 +50,7 @@ func (l *treeSearch) add(id workitem.CaseID, cause Cause, since time.Time, reaso
 //	which nothing runs
 //	a timer, a time, a lease that is late      an open engine
 //	an event without a deadline, for long      tasq event send
+//	a topic without a deadline, for long       tasq event broadcast
 //
 // A wait to which none applies is in progress.
 
@@ -85,11 +86,19 @@ func (l *treeSearch) wait(ctx context.Context, r store.Finder, w *Wait) error {
 		(w.Kind == Event || w.Kind == Topic) && !w.Until.IsZero() && w.Until.Before(late):
 		l.add(w.Case, CauseOverdue, w.Until, text+", for "+printable.Duration(l.Now.Sub(w.Until)),
 			"open an engine with workflow "+versioned(w.Workflow, w.Version))
-	case w.Kind == Event && w.Until.IsZero() && l.Older > 0:
-		l.add(w.Case, CauseForgotten, w.Since, text+", without a deadline, for "+printable.Duration(l.Now.Sub(w.Since))+
-			": who sends it may be gone", "tasq event send "+printable.Arguments(w.Case.String(), w.Name))
+	case (w.Kind == Event || w.Kind == Topic) && w.Until.IsZero() && l.Older > 0:
+		l.forgotten(w, text)
 	}
 	return nil
+}
+
+// forgotten adds a wait for an event, or for a topic, that nobody may send any more.
+func (l *treeSearch) forgotten(w *Wait, text string) {
+	repair := "tasq event send " + printable.Arguments(w.Case.String(), w.Name)
+	if w.Kind == Topic {
+		repair = "tasq event broadcast " + printable.Arguments(w.Name)
+	}
+	l.add(w.Case, CauseForgotten, w.Since, text+", without a deadline, for "+printable.Duration(l.Now.Sub(w.Since))+": who sends it may be gone", repair)
 }
 
 // repairOf returns the command that retries what an incident is about.

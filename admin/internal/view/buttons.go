@@ -10,7 +10,6 @@ import (
 	"github.com/tasq-dev/tasq/admin/internal/selection"
 	"github.com/tasq-dev/tasq/engine/bulk"
 	"github.com/tasq-dev/tasq/engine/why"
-	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
@@ -118,12 +117,10 @@ func (s *Site) blockButtons(r *Request, w *why.Wait) (all []Link) {
 	switch {
 	case w.Suspended != nil:
 		return s.button(r, all, "Resume the case…", "resume", w.Suspended.Case.String())
-	case w.Blocked == why.Paused:
-		return s.button(r, all, "Resume the queue…", "resume-queue", w.Queue)
-	case w.Blocked == why.Limited:
-		for _, l := range w.Limits {
-			all = s.button(r, all, "Set limit "+printable.Line(l.Limit)+"…", "set-limit", l.Limit)
-		}
+	case w.Blocked == why.Paused, len(w.MayBePausedKeys) > 0:
+		return s.pausedButtons(r, w)
+	case w.Blocked == why.Limited, len(w.Needs) > 0:
+		return s.limitButtons(r, w)
 	case w.Blocked == why.Lapsed:
 		return s.button(r, all, "Release…", "reclaim", w.Job.String())
 	}
@@ -176,18 +173,19 @@ func (s *Site) kindButtons(r *Request, w *why.Wait) (all []Link) {
 	case w.Kind == why.Person:
 		return s.button(r, all, "Start", "item-start", item)
 	}
-	if w.Kind == why.Event {
-		return s.eventButton(r, w)
-	}
-	return all
+	return append(all, s.eventButtons(r, w)...)
 }
 
-func (s *Site) eventButton(r *Request, w *why.Wait) []Link {
+// eventButtons returns the command that sends the event, or broadcasts the topic, that is waited for.
+func (s *Site) eventButtons(r *Request, w *why.Wait) []Link {
 	id := w.Case.String()
-	if !r.User.Allowed(string(workflow.KindSend), id) {
-		return nil
+	switch {
+	case w.Kind == why.Event && r.User.Allowed(string(workflow.KindSend), id):
+		return []Link{{Text: "Send it…", Href: s.Link("/act", "kind", "send", "case", id, "event", w.Name)}}
+	case w.Kind == why.Topic && r.User.Allowed(string(workflow.KindBroadcast), ""):
+		return []Link{{Text: "Broadcast…", Href: s.Link("/act", "kind", "broadcast", "event", w.Name)}}
 	}
-	return []Link{{Text: "Send it…", Href: s.Link("/act", "kind", "send", "case", id, "event", w.Name)}}
+	return nil
 }
 
 // words are those of the bulk actions on the incidents of the group.

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"fmt"
 	"html/template"
 	"maps"
 	"slices"
@@ -127,21 +128,32 @@ func (s *Site) needs(r *Request, counts []store.Count) ([]line, error) {
 	return append(lines, closed...), err
 }
 
-// closed lists the paused queues and the limits that are set to 0, which block what needs them.
+// closed lists the paused queues and the limits that are set to 0, with the keys of them, which block what needs them.
 func (s *Site) closed(r *Request) (lines []line, err error) {
-	settings, err := r.R.Settings(r)
-	if err != nil {
-		return nil, err
+	limits, queues, err := controls(r)
+	closes := func(n int, text string) {
+		lines = append(lines, line{N: fmt.Sprint(n), Text: text, Href: s.Link("/limits"), State: "paused"})
 	}
-	limits, queues, err := store.ReadControls(settings)
 	for _, name := range slices.Sorted(maps.Keys(queues)) {
 		if queues[name].Paused {
-			lines = append(lines, line{N: "1", Text: "queue " + queueName(name) + " is paused", Href: s.Link("/limits"), State: "paused"})
+			closes(1, "queue "+queueName(name)+" is paused")
+		}
+		if n := len(queues[name].Keys); n > 0 {
+			closes(n, "queue "+queueName(name)+" is paused for "+counted(n, "key"))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(limits)) {
 		if limits[name].Current().N == 0 {
-			lines = append(lines, line{N: "0", Text: "limit " + printable.Line(name) + " is set to 0", Href: s.Link("/limits"), State: "paused"})
+			closes(0, "limit "+printable.Line(name)+" is set to 0")
+		}
+		n := 0
+		for _, k := range limits[name].Keys {
+			if k.N == 0 {
+				n++
+			}
+		}
+		if n > 0 {
+			closes(n, "limit "+printable.Line(name)+" is set to 0 for "+counted(n, "key"))
 		}
 	}
 	return lines, err

@@ -19,7 +19,7 @@ const maxExamined = 200
 // maxStrands bounds the number of stranded cases that are listed.
 const maxStrands = 50
 
-// longWaited is the wait for an event without a deadline after which the page offers to list such cases.
+// longWaited is the wait for an event or a topic without a deadline after which the page offers to list such cases.
 const longWaited = "1d"
 
 // inTime is a viewer for an examination that stops after a time.

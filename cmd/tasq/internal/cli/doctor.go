@@ -40,7 +40,7 @@ func (a *app) doctor() *cobra.Command {
 			"suspended, its queue is paused or has no workers, a limit is set to 0, a person has to decide an incident. This does " +
 			"not see what only a running program knows: whether it has the definition of a case, and the free capacity of its " +
 			"limits; the page Doctor of the program does. With --older, only cases stranded for that long, and cases that have " +
-			"waited that long for an event without a deadline. Without DATABASE, --db names the database. Nothing is changed."),
+			"waited that long for an event or a topic without a deadline. Without DATABASE, --db names the database. Nothing is changed."),
 		Example: "  tasq doctor article.db",
 		Args:    cobra.MaximumNArgs(1),
 	}
