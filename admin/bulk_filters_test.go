@@ -2,6 +2,7 @@ package admin_test
 
 import (
 	"context"
+	"errors"
 	"html"
 	"maps"
 	"net/http"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/admin"
 	"github.com/tasq-dev/tasq/admin/internal/query"
 	"github.com/tasq-dev/tasq/admin/internal/selection"
@@ -309,4 +311,25 @@ func TestBulkActionsSelectTheGroupOfIncidents(t *testing.T) {
 		require.Equal(t, want, n, filter)
 	}
 	require.Contains(t, get(h, "/incidents?code=").Body.String(), "failure code: none")
+}
+
+// An item whose timer was given up has not failed: a bulk retry of items leaves it out, and one of incidents has its timer.
+func TestABulkRetryLeavesOutTheItemsOfTimers(t *testing.T) {
+	t.Parallel()
+	b := builder.New[string]("timed")
+	b.Path(b.Start(), builder.Task(b, "wait", builder.Work[string, string]{Input: builder.CaseInput(b), Timers: []activities.Timer{
+		{Name: "remind", After: time.Minute, Item: func(context.Context, *activities.Item) error { return errors.New("no connection") }}}}), b.End())
+	w := b.MustBuild()
+	o := &office{bulk: bulk.New(engine.Code)}
+	o.Engine = enginetest.New(t, w, o.bulk)
+	o.bulk.Serve(o.Engine)
+	_, err := w.Start(t.Context(), o.Engine, "x")
+	require.NoError(t, err)
+	o.Advance(24 * time.Hour)
+	h := o.handler(admin.Config{Access: mayNot()})
+	for kind, want := range map[string]string{"retry": `"targets":0`, "skip": `"targets":1`, "retry-incident": `"targets":1`} {
+		w := commandTo(h, "/api/v1/bulk", `{"kind":"`+kind+`","filter":{"workflow":["timed"]},"count":true}`)
+		require.Contains(t, w.Body.String(), want, kind)
+	}
+	o.Check()
 }

@@ -23,7 +23,7 @@ import (
 )
 
 // A run whose job has taken its process down too often says that it is stuck, with its incident and how to release it,
-// instead of being waited for without end. Reset, it continues.
+// instead of being waited for without end. Retried, it continues.
 func TestAStuckRunSaysSo(t *testing.T) {
 	ctx := t.Context()
 	begun := make(chan struct{}, 8)
@@ -67,10 +67,14 @@ func TestAStuckRunSaysSo(t *testing.T) {
 	require.Len(t, answer.Waits, 1)
 	require.Equal(t, why.Incident, answer.Waits[0].Kind)
 	require.Contains(t, answer.Waits[0].Text, "item run.1.1 was given up: crash: its worker died 4 times while it ran; "+
-		"a person decides: reset, complete, fail or cancel the item")
+		"a person decides: retry it, skip it or give it up")
+	for found, err := range why.Stranded(ctx, e, why.Search{Here: e.Here(), Now: e.Now()}) {
+		require.NoError(t, err)
+		require.Equal(t, "tasq item retry "+item.ID.String(), found.Repair)
+	}
 
 	mended.Store(true)
-	require.NoError(t, enginetest.Do(ctx, e, workflow.Act(item.ID, workitem.Reset, nil)))
+	require.NoError(t, enginetest.Do(ctx, e, workflow.Retry(item.ID, nil)))
 	got, err := run.Result(ctx, e)
 	require.NoError(t, err)
 	require.Equal(t, 2, got)

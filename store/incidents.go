@@ -85,6 +85,15 @@ func Incidents(ctx context.Context, v Viewer, f IncidentFilter) iter.Seq2[*Incid
 	}
 }
 
+// OpenIncident returns the stored incident with an id; nil if there is none that is open.
+func OpenIncident(ctx context.Context, r Finder, id workitem.JobID) (*Incident, error) {
+	jobs, err := r.Jobs(ctx, JobFilter{ID: id, Kind: state.JobIncident, States: []state.JobState{state.JobWaiting}})
+	if err != nil || len(jobs) == 0 {
+		return nil, err
+	}
+	return incidentOf(jobs[0]), nil
+}
+
 // matches tests what a filter of jobs cannot express. That includes the task: an empty name selects jobs of any task
 // there, and those without a task here.
 func (f *IncidentFilter) matches(j *state.Job) bool {

@@ -177,7 +177,7 @@ func TestIncidentNamesGivenUpJob(t *testing.T) {
 		want                 string
 		person               bool
 	}{
-		"the run of an item":     {state.JobRun, state.IncidentCrash, "a", 1, nil, "was given up: crash; a person decides: reset, complete", false},
+		"the run of an item":     {state.JobRun, state.IncidentCrash, "a", 1, nil, "was given up: crash; a person decides: retry it, skip it or give it up", false},
 		"a function of an item":  {state.JobCall, state.IncidentCrash, "a", 1, nil, "function x of a.1.1 was given up: crash; a person decides: once", true},
 		"a timer of an item":     {state.JobTimer, state.IncidentTimer, "a", 1, nil, "timer x of a.1.1 was given up", true},
 		"a timer of a task":      {state.JobTimer, state.IncidentTimer, "a", 0, nil, "timer x of a was given up", true},

@@ -56,8 +56,10 @@ func (l *treeSearch) add(id workitem.CaseID, cause Cause, since time.Time, reaso
 
 // wait adds the case of a wait that nothing will end.
 func (l *treeSearch) wait(ctx context.Context, r store.Finder, w *Wait) error {
-	words := w.Words(l.Now)
-	text, _, _ := strings.Cut(words, "; ")
+	words, text := w.Words(l.Now), what(w, time.Time{})
+	if w.Kind == Incident {
+		text = problem(w)
+	}
 	late := l.Now.Add(-l.Late)
 	switch {
 	case w.Suspended != nil:
@@ -106,10 +108,10 @@ func repairOf(w *Wait) string {
 	switch {
 	case !w.Child.IsZero():
 		return "tasq case resume " + w.Child.String()
-	case w.Work != state.JobIncident && w.Work != state.JobRun:
-		return "tasq incident retry " + w.Incident.String()
+	case w.ofItem():
+		return "tasq item retry " + w.Item.String()
 	}
-	return "tasq item retry " + w.Item.String()
+	return "tasq incident retry " + w.Incident.String()
 }
 
 // idle adds a case in which nothing is in progress. The incident of an or-join can be the reason.

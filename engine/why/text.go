@@ -255,19 +255,32 @@ func until(t, now time.Time) string {
 }
 
 // incident says what happened, and what a person can do: what is possible depends on what the incident is about.
-func incident(w *Wait) string {
+func incident(w *Wait) string { return problem(w) + "; a person decides: " + decision(w) }
+
+// problem says what happened.
+func problem(w *Wait) string {
 	switch {
 	case w.Work == state.JobIncident && w.Name == state.IncidentCase:
-		return fmt.Sprintf("%s holds a failed child case: %s; a person decides: resume it, or cancel this case", subject(w), w.Failure)
+		return fmt.Sprintf("%s holds a failed child case: %s", subject(w), w.Failure)
 	case w.Work == state.JobIncident:
-		return fmt.Sprintf("%s is an incident: %s; a person decides: retry it, skip it or give it up", subject(w), w.Failure)
+		return fmt.Sprintf("%s is an incident: %s", subject(w), w.Failure)
 	}
-	what := fmt.Sprintf("%s was given up: %s; ", subject(w), w.Failure)
-	if w.Work != state.JobRun {
-		return what + "a person decides: once its cause is gone, do it again with tasq incident retry " + w.Incident.String()
-	}
-	return what + "a person decides: reset, complete, fail or cancel the item"
+	return fmt.Sprintf("%s was given up: %s", subject(w), w.Failure)
 }
+
+// decision says what a person can do. It names the commands of [repairOf]; the id of an item follows the text.
+func decision(w *Wait) string {
+	switch {
+	case !w.Child.IsZero():
+		return "resume it with " + repairOf(w) + ", or cancel this case"
+	case w.ofItem():
+		return "retry it, skip it or give it up"
+	}
+	return "once its cause is gone, do it again with " + repairOf(w)
+}
+
+// ofItem reports whether an incident is about a work item, or about the job that runs it. Such an item is retried, skipped or given up.
+func (w *Wait) ofItem() bool { return w.Work == state.JobIncident || w.Work == state.JobRun }
 
 // stuck says where the tokens are: they show which task was not reached.
 func stuck(w *Wait) string {

@@ -151,7 +151,7 @@ func (c *Choice) incidents(ctx context.Context, v store.Viewer, filter url.Value
 			switch {
 			case c.Kind == workflow.KindRetryIncident && i.Again():
 				m.target = m.id
-			case c.Kind != workflow.KindRetryIncident && !i.Item.IsZero():
+			case c.Kind != workflow.KindRetryIncident && !i.Item.IsZero() && (c.Kind != workflow.KindRetry || !i.Again()): // the item itself did not fail
 				m.target = i.Item.String()
 			}
 			if !yield(m, nil) {

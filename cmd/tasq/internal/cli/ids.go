@@ -36,6 +36,10 @@ var (
 		all, err := r.Jobs(ctx, store.JobFilter{Page: p})
 		return candidates(all, func(j *state.Job) candidate { return candidate{j.ID.String(), j.Kind} }), err
 	}}
+	incidentIDs = idKind{what: "incident", lists: "tasq incidents", page: func(ctx context.Context, r store.Finder, p store.Page) ([]candidate, error) {
+		all, err := r.Jobs(ctx, store.JobFilter{Kind: state.JobIncident, Page: p})
+		return candidates(all, func(j *state.Job) candidate { return candidate{j.ID.String(), j.Name} }), err
+	}}
 	eventIDs = idKind{what: "event", lists: "tasq events", page: func(ctx context.Context, r store.Finder, p store.Page) ([]candidate, error) {
 		all, err := r.Messages(ctx, store.MessageFilter{Page: p})
 		return candidates(all, func(m *state.Message) candidate { return candidate{m.ID.String(), m.Name} }), err

@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tasq-dev/tasq/engine/bulk"
 	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
@@ -38,8 +37,8 @@ func (a *app) incidentAction(kind workflow.Kind, short, what, say string) *cobra
 	var s choosing
 	all := false
 	cmd := &cobra.Command{
-		Use: string(kind) + " [ITEM]", Short: short,
-		Long: paragraph("Act on one incident, by the id of its work item" + also[kind] + ", or on those that the flags select. " + say + " Without --all, the incidents are only " +
+		Use: string(kind) + " [INCIDENT | ITEM]", Short: short,
+		Long: paragraph("Act on one incident, by its id or that of its work item" + also[kind] + ", or on those that the flags select. " + say + " Without --all, the incidents are only " +
 			"counted." + alsoMany[kind] + " With --all, each gets its own command; a refusal is " +
 			"reported and does not affect the others. " + helpOfBulk),
 		Example: "  tasq incident " + string(kind) + " --code no-funds --older 1h\n  tasq incident " + string(kind) +
@@ -84,27 +83,36 @@ func (a *app) incidentAction(kind workflow.Kind, short, what, say string) *cobra
 	return cmd
 }
 
-// notOfItems are the kinds of incidents that are not about work items, and are retried themselves.
-var notOfItems = []string{state.IncidentTimer, state.IncidentFunction, state.IncidentHandler, state.IncidentCase}
-
 // incidents returns the targets of the command: work items, or for a retry of timers, functions, handlers or child cases the ids of
-// the incidents.
-func (q *asking) incidents(ctx context.Context, r store.Reader, f store.IncidentFilter) ([]string, error) {
-	v := store.ViewerOf(r)
-	if q.command.Kind == workflow.KindRetry && slices.Contains(notOfItems, f.Kind) {
-		q.command.Kind = workflow.KindRetryIncident
-		return bulk.OpenJobs(ctx, v, f)
+// the incidents. Those of a kind such as crash may be about either; of both, the work items are first.
+func (q *asking) incidents(ctx context.Context, r store.Reader, f store.IncidentFilter) (targets []string, err error) {
+	var jobs, kinds []string
+	for i, err := range store.Incidents(ctx, store.ViewerOf(r), f) {
+		switch {
+		case err != nil:
+			return nil, err
+		case q.command.Kind == workflow.KindRetry && i.Again():
+			if jobs = append(jobs, i.ID.String()); !slices.Contains(kinds, i.Kind) {
+				kinds = append(kinds, i.Kind)
+			}
+		case !i.Item.IsZero():
+			targets = append(targets, i.Item.String())
+		}
 	}
-	targets, err := bulk.Open(ctx, v, f)
-	if err != nil || q.command.Kind != workflow.KindRetry {
-		return targets, err
-	}
-	jobs, err := bulk.OpenJobs(ctx, v, f)
-	if len(jobs) > 0 {
+	switch {
+	case len(jobs) == 0:
+	case f.Kind == "":
+		slices.Sort(kinds)
 		q.a.remark("%s of timers, functions, handlers or child cases not counted here; act on them with --kind %s",
-			printable.Plural(len(jobs), "incident"), strings.Join(notOfItems, "|"))
+			printable.Plural(len(jobs), "incident"), strings.Join(kinds, "|"))
+	case len(targets) == 0:
+		q.command.Kind = workflow.KindRetryIncident
+		return jobs, nil
+	default:
+		q.a.remark("%s of timers, functions or handlers not counted here; repeat the command when those of work items are done",
+			printable.Plural(len(jobs), "incident"))
 	}
-	return targets, err
+	return targets, nil
 }
 
 func (a *app) oneIncident(ctx context.Context, q *asking, item string) error {
@@ -112,10 +120,8 @@ func (a *app) oneIncident(ctx context.Context, q *asking, item string) error {
 		return err
 	}
 	q.about = item
-	if q.command.Kind == workflow.KindRetry {
-		if err := a.view(ctx, func(r store.Reader) error { return q.ofJob(ctx, r) }); err != nil {
-			return err
-		}
+	if err := a.view(ctx, func(r store.Reader) error { return q.ofIncident(ctx, r) }); err != nil {
+		return err
 	}
 	o := owning{a: a}
 	result, err := o.do(ctx, q)
@@ -134,23 +140,54 @@ func (a *app) oneIncident(ctx context.Context, q *asking, item string) error {
 	})
 }
 
-// also is the help on other ways to name an incident than by its work item.
-var also = map[workflow.Kind]string{workflow.KindRetry: ", or by its own id if it is about a timer, a function, a completion handler or a child case"}
+// also is the help on what can be retried besides work items.
+var also = map[workflow.Kind]string{workflow.KindRetry: ", also if it is about a timer, a function, a completion handler or a child case"}
 
 // alsoMany is the help on further uses of a selection.
 var alsoMany = map[workflow.Kind]string{workflow.KindRetry: " " + helpOfPolicy + " With --kind timer, function or handler, these jobs are retried themselves; with --kind case, the child cases are resumed."}
 
-// ofJob makes the retry of an incident that is named by its own id that of its job.
-func (q *asking) ofJob(ctx context.Context, r store.Finder) error {
-	id, err := workitem.ParseID(q.about)
+// ofIncident makes a command that names an incident, by its id or the beginning of that, one on its job, its child case or its work item.
+func (q *asking) ofIncident(ctx context.Context, r store.Finder) error {
+	i, err := openIncident(ctx, r, q.about)
+	switch {
+	case err != nil || i == nil:
+		return err
+	case q.command.Kind == workflow.KindRetry && i.Again():
+		q.command.Kind, q.about = workflow.KindRetryIncident, i.ID.String()
+	case !i.Item.IsZero() && !i.Job.Again():
+		q.about = i.Item.String()
+	case i.Again():
+		return exit(ExitRefused, "incident %s (%s) is about no work item, which could be skipped or given up; tasq incident retry %[1]s retries it", i.ID, i.Kind)
+	default:
+		return exit(ExitRefused, "incident %s (%s) is about no work item; tasq why %s says what the case waits for", i.ID, i.Kind, i.Case)
+	}
+	return nil
+}
+
+// openIncident returns the stored incident that a word is the id of, or the beginning of one; nil if there is none, as when the word
+// is about a work item, which has precedence.
+func openIncident(ctx context.Context, r store.Finder, word string) (*store.Incident, error) {
+	word = strings.ToLower(word)
+	items, err := beginning(ctx, r, itemIDs, word)
+	if err != nil || len(items) > 0 {
+		return nil, err
+	}
+	found, err := beginning(ctx, r, incidentIDs, word)
+	if err != nil || len(found) == 0 {
+		return nil, err
+	}
+	if len(found) > 1 {
+		return nil, ambiguous(word, "the ids of several incidents begin so; give more of one", found)
+	}
+	id, err := workitem.ParseID(found[0].id)
 	if err != nil {
-		return nil // a prefix is always that of a work item
+		return nil, err
 	}
-	jobs, err := r.Jobs(ctx, store.JobFilter{ID: workitem.JobID(id), Kind: state.JobIncident})
-	if len(jobs) > 0 {
-		q.command.Kind = workflow.KindRetryIncident
+	i, err := store.OpenIncident(ctx, r, workitem.JobID(id))
+	if err == nil && i == nil {
+		err = exit(ExitNotFound, "incident %s (%s) has ended; tasq incidents lists those that are open", id, found[0].name)
 	}
-	return err
+	return i, err
 }
 
 // countFirst prints how many targets are selected or, with all, acts on them. what is the noun for one.
