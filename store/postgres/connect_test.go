@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"crypto/rand"
 	"net"
 	"net/url"
 	"strings"
@@ -23,9 +24,15 @@ func TestTheErrorOfAConnectionIsOneLine(t *testing.T) {
 	require.NoError(t, free.Close())
 	other := *there
 	other.Path = "/no_such_database"
+	limited := *there
+	role := "tasq_limited_" + strings.ToLower(rand.Text())
+	limited.User = url.UserPassword(role, "none")
+	execOn(t, there.String(), "CREATE ROLE "+role+" LOGIN PASSWORD 'none' CONNECTION LIMIT 0")
+	t.Cleanup(func() { execOn(t, there.String(), "DROP ROLE "+role) })
 	for dsn, says := range map[string]string{
-		"postgres://tasq@" + free.Addr().String() + "/orders": "connection refused",
-		other.String(): "create the database, or name another one",
+		"postgres://tasq@" + free.Addr().String() + "/orders": "the server cannot be reached; check that it runs, and its host and port: ",
+		other.String():   "create the database, or name another one",
+		limited.String(): "end sessions that nobody needs, or raise max_connections, or the limit of the role or the database: ",
 	} {
 		_, err := postgres.Open(dsn).Open(t.Context(), store.Options{})
 		require.ErrorIs(t, err, store.ErrUnavailable)

@@ -35,6 +35,8 @@ const (
 	failedTransaction    = "25P02"
 	idleTimeout          = "25P03"
 	diskFull             = "53100"
+	tooManyConnections   = "53300"
+	cannotConnectNow     = "57P03"
 )
 
 // errRight is the [store.ErrReadOnly] of a role that may not do what a statement does. Its text does not say that the
@@ -102,6 +104,11 @@ func (db database) explain(err error) error {
 			store.ErrUnavailable, err)
 	case diskFull:
 		return db.at("%w: the disk of the server is full, so nothing of this happened; free some space there and try again: %w", store.ErrUnavailable, err)
+	case tooManyConnections:
+		return db.at("%w: the server has no connection left for this role; end sessions that nobody needs, or raise max_connections, "+
+			"or the limit of the role or the database: %w", store.ErrUnavailable, inLine(err))
+	case cannotConnectNow:
+		return db.at("%w: the server is starting or stopping; try again when it runs: %w", store.ErrUnavailable, inLine(err))
 	case readOnlyTransaction:
 		return db.at("%w: if the server is a standby, name the primary, or both servers and target_session_attrs=read-write: %w", store.ErrReadOnly, err)
 	case insufficientRight:
@@ -125,6 +132,8 @@ func (db database) explain(err error) error {
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded) && !isNetwork(err):
 		return err
+	case errors.As(err, new(*pgconn.ConnectError)):
+		return db.at("%w: the server cannot be reached; check that it runs, and its host and port: %w", store.ErrUnavailable, inLine(err))
 	case isNetwork(err):
 		return db.at("%w: the connection failed: %w", store.ErrUnavailable, inLine(err))
 	case errors.Is(err, store.ErrCorrupt) && !errors.Is(err, sqlkit.ErrChanged):
