@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"github.com/tasq-dev/tasq/engine/internal/commit"
+	"github.com/tasq-dev/tasq/engine/internal/fault"
 	"github.com/tasq-dev/tasq/engine/internal/kernel"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
@@ -107,13 +108,20 @@ func (r *Runner) submitEnd(j *Journal, word string, end func(*kernel.Machine) er
 	})
 }
 
-// Release releases a job that this engine cannot end. If the engine is closing, the next process that opens the store
-// releases it instead.
+// Release releases a job that this engine cannot end. While the store fails, it is tried again: nothing else releases a
+// running job of an engine that is alive. If the engine is closing, the next process that opens the store releases it
+// instead.
 func (r *Runner) Release(j *Journal) {
-	err := r.o.Writer.Submit(context.Background(), j.request("job release", func(_ *commit.Tx, m *kernel.Machine) error {
-		return m.Release(j.w.Job, j.fence.Load(), false)
-	}))
-	if err != nil && !Unwanted(err) {
-		r.o.Log.Error("a job could not be given back; it is when the engine is opened next", "job", j.w.Job, "error", err)
+	for tries := 0; ; tries++ {
+		err := r.o.Writer.Submit(context.Background(), j.request("job release", func(_ *commit.Tx, m *kernel.Machine) error {
+			return m.Release(j.w.Job, j.fence.Load(), false)
+		}))
+		switch {
+		case err == nil, Unwanted(err):
+			return
+		case !fault.Is(err), !r.o.Retrier.Pause(r.o.Context, tries):
+			r.o.Log.Error("a job could not be given back; it is when the engine is opened next", "job", j.w.Job, "error", err)
+			return
+		}
 	}
 }
