@@ -115,8 +115,11 @@ func (m *Machine) replace(c *state.Case, it *workitem.Item, r *resumption) (work
 	t, _ := c.Net.TaskByName(it.Task)
 	failed := it.State == workitem.Failed || isLost(it.Failure) ||
 		it.State.Final() && slices.ContainsFunc(c.Jobs.Of(it.ID), isIncident)
+	abandoned, err := m.givenUp(c, it)
 	switch {
-	case it.State == workitem.Started && m.givenUp(c, it):
+	case err != nil:
+		return it.ID, err
+	case abandoned:
 		f := &workitem.Failure{Code: workitem.CodeError, Message: "its job was given up"}
 		if err := m.emit(&state.ItemMoved{Case: c.ID, Item: it.ID, Action: workitem.Fail, To: workitem.Failed, Failure: f, By: m.by,
 			At: m.now}); err != nil {
@@ -154,18 +157,16 @@ func (m *Machine) replace(c *state.Case, it *workitem.Item, r *resumption) (work
 
 // givenUp reports whether a started item is the work of a function and has no live job.
 // A started item of a function has the job that runs it, unless that was given up.
-func (m *Machine) givenUp(c *state.Case, it *workitem.Item) bool {
+func (m *Machine) givenUp(c *state.Case, it *workitem.Item) (bool, error) {
+	if it.State != workitem.Started {
+		return false, nil
+	}
 	t, _ := c.Net.TaskByName(it.Task)
 	spec, err := m.spec(c, t)
 	if err != nil || !spec.HasWorker() {
-		return false
+		return false, err
 	}
-	for _, j := range c.Jobs.Of(it.ID) {
-		if j.Kind == state.JobRun {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(c.Jobs.Of(it.ID), func(j *state.Job) bool { return j.Kind == state.JobRun }), nil
 }
 
 // successor returns the item that has replaced another one.
