@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"slices"
 
 	"github.com/tasq-dev/tasq/engine/internal/commit"
@@ -106,7 +105,7 @@ func (x executor) wrapped(ctx context.Context, left store.Request, c workflow.Co
 		asked, refused := false, errMiddlewareExited
 		defer func() {
 			if p := recover(); p != nil {
-				refused = fmt.Errorf("%w: a middleware of Config.Wrap panicked: %v\n%s", ErrCallback, p, debug.Stack())
+				refused = fmt.Errorf("%w: a middleware of Config.Wrap %w", ErrCallback, commit.NewPanic(p))
 			}
 			if !asked { // the middleware refused it
 				queued <- nil

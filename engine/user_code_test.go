@@ -121,6 +121,9 @@ func TestACommitOfTheMiddlewareThatDoesNotReturnIsLogged(t *testing.T) {
 			lines := log.lines(t, "a Commit of Config.Wrap failed; what was committed stands")
 			require.Len(t, lines, 1, "it is logged once while it lasts")
 			require.Contains(t, lines[0]["error"], way.says)
+			if name == "panic" {
+				require.Contains(t, lines[0]["stack"], "user_code_test.go")
+			}
 		})
 	}
 }

@@ -121,7 +121,11 @@ func (w *Writer) measure(batch []*Request) {
 		w.o.Committed(all)
 		return nil
 	})
-	w.o.Faults.Note("middleware", err, "a Commit of Config.Wrap failed; what was committed stands")
+	var stack []any
+	if p, ok := errors.AsType[*Panic](err); ok {
+		stack = []any{"stack", string(p.Stack)}
+	}
+	w.o.Faults.Note("middleware", err, "a Commit of Config.Wrap failed; what was committed stands", stack...)
 }
 
 // refusedBy returns the error of a command that succeeded, but was not committed.

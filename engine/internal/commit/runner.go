@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"runtime/debug"
 	"strings"
 	"time"
 
@@ -119,12 +118,12 @@ func (r *runner) call(ctx context.Context, f func(context.Context) error) error 
 var errExited = fmt.Errorf("%w: it ended its goroutine (%w), as runtime.Goexit and the FailNow of a test do; let it return "+
 	"an error", ErrCallback, kernel.ErrAbandoned)
 
-// safely converts a panic to an error with the stack. It also replaces an error whose own methods panic, which would
-// otherwise crash the writer when it is formatted.
+// safely converts a panic to an error. It also replaces an error whose own methods panic, which would otherwise crash the
+// writer when it is formatted.
 func safely(ctx context.Context, f func(context.Context) error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("%w: it panicked: %v\n%s", ErrCallback, p, debug.Stack())
+			err = fmt.Errorf("%w: it %w", ErrCallback, NewPanic(p))
 		}
 	}()
 	if err = f(ctx); err == nil {
