@@ -15,7 +15,9 @@ import (
 type Cases[C any] struct {
 	// Input is the input of the one child case.
 	Input Source[C]
-	// Items makes the inputs of several child cases, one each; it takes the place of Input. An empty list makes none.
+	// Items makes the inputs of several child cases, one each; it takes the place of Input. An empty list makes none: the task stays
+	// enabled, and the case waits until a callback adds a child case. If a list may be empty and no callback adds cases, let an
+	// xor-split before the task bypass it.
 	Items func(context.Context, *activities.Activation) ([]C, error)
 
 	OnEnabled              func(context.Context, *activities.Activation) error

@@ -22,7 +22,9 @@ import (
 type Work[In, Out any] struct {
 	// Input is the input of the task's one item. It may be left out if a missing payload is a valid In.
 	Input Source[In]
-	// Items computes the inputs of several items, instead of Input: one item for each. An empty list creates none.
+	// Items computes the inputs of several items, instead of Input: one item for each. An empty list creates none: the task stays
+	// enabled, and the case waits until a callback or workflow.AddItem adds an item. If a list may be empty and nothing adds items,
+	// let an xor-split before the task bypass it.
 	Items func(context.Context, *activities.Activation) ([]In, error)
 
 	// Run does the work in a worker, outside any transaction, at least once; nil leaves the work to a person or another program.

@@ -77,6 +77,7 @@ func (x *explainer) walk(c *state.Case, path string) {
 	if x.acting == before && !c.State.Final() {
 		w := v.wait(Stuck)
 		w.Since, w.Name = c.Created, tokens(c)
+		w.Task, w.composite = vacant(c)
 		x.add(w)
 	}
 }
@@ -331,6 +332,17 @@ func tokensOf(e net.Explanation) Tokens {
 		found.Runs = append(found.Runs, Run(w))
 	}
 	return found
+}
+
+// vacant returns the first enabled task of a case in which nothing is in progress: such a task has no work items or child cases, as
+// when its Items returned none. It returns "" if no task is enabled.
+func vacant(c *state.Case) (task string, composite bool) {
+	for t := range c.Tasks {
+		if id := net.TaskID(t); c.Tasks[t].State == state.TaskEnabled {
+			return c.Net.TaskName(id), c.Net.Task(id).Kind == net.Composite
+		}
+	}
+	return "", false
 }
 
 // tokens returns the marked conditions of a case.

@@ -124,7 +124,11 @@ func (l *treeSearch) idle(w *Wait) {
 			return
 		}
 	}
-	l.add(w.Case, CauseIdle, time.Time{}, "nothing is under way, and no task can start: there are tokens in "+tokens(c),
+	reason := "nothing is under way, and no task can start"
+	if task, composite := vacant(c); task != "" {
+		reason = empty(task, composite) + ", and nothing else is under way"
+	}
+	l.add(w.Case, CauseIdle, time.Time{}, reason+": there are tokens in "+tokens(c),
 		fmt.Sprintf("tasq case move %s FROM TO, or tasq case cancel %[1]s", w.Case))
 }
 

@@ -197,6 +197,8 @@ type Wait struct {
 
 	Tokens *Tokens `json:"tokens,omitempty"` // of a join
 	Text   string  `json:"text"`             // all of it, in words
+
+	composite bool // Task is a composite task without child cases
 }
 
 // Missing is another workflow than that of the case, which the engine was not opened with: that of a case above, which the end of the
