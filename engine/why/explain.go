@@ -1,6 +1,7 @@
 package why
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -343,6 +344,14 @@ func vacant(c *state.Case) (task string, composite bool) {
 		}
 	}
 	return "", false
+}
+
+// empty says that a task is enabled without work, and how a task that is not composite can get some.
+func empty(task string, composite bool) string {
+	if composite {
+		return fmt.Sprintf("composite task %s is enabled and has no child cases, so it cannot start", task)
+	}
+	return fmt.Sprintf("task %s is enabled and has no work items, so it cannot start (workflow.AddItem adds one)", task)
 }
 
 // tokens returns the marked conditions of a case.

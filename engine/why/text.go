@@ -294,14 +294,6 @@ func stuck(w *Wait) string {
 	return fmt.Sprintf("%s: there are tokens in %s; move one to where the case can continue with tasq case move %s FROM TO, or %s", line, w.Name, w.Case, cancel)
 }
 
-// empty says that a task is enabled without work, and how a task that is not composite can get some.
-func empty(task string, composite bool) string {
-	if composite {
-		return fmt.Sprintf("composite task %s is enabled and has no child cases, so it cannot start", task)
-	}
-	return fmt.Sprintf("task %s is enabled and has no work items, so it cannot start (workflow.AddItem adds one)", task)
-}
-
 // blocked describes what blocks a wait.
 func blocked(w *Wait, now time.Time) string {
 	switch w.Blocked {
