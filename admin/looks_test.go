@@ -97,7 +97,7 @@ func TestNoColumnIsCutOffOnATablet(t *testing.T) {
 			require.Empty(t, eval[[]string](b, `[...document.querySelectorAll("th:not(.wide)")].filter(th => getComputedStyle(th.parentElement.parentElement).position !== "absolute" && th.getClientRects().length && th.scrollWidth > th.clientWidth + 1).map(th => th.textContent)`), "%s at %d", page, width)
 		}
 	}
-	const failure = `document.querySelector("td[data-label='input or failure']:not(:empty)").getBoundingClientRect()`
+	const failure = `document.querySelector("td[data-label='input, output or failure']:not(:empty)").getBoundingClientRect()`
 	b.visit(base + "/items")
 	require.Greater(t, eval[float64](b, failure+".width"), 600.0)
 	b.width(1280)

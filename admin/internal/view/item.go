@@ -68,7 +68,7 @@ func (s *Site) item(r *Request) (*Page, error) {
 	b.Fields = slices.DeleteFunc(b.Fields, func(c Cell) bool { return c.Text == "" && c.Time.IsZero() })
 	page := []Part{{ID: "head", Template: "casehead", Data: top}, {ID: "body", Template: "itembody", Data: b}}
 	if len(chain) > 1 {
-		t := &Table{ID: "attempts", Title: "Attempts", Head: []string{"item", "state", "try", "queue", "by", "created", "took", "input or failure"}}
+		t := &Table{ID: "attempts", Title: "Attempts", Head: []string{"item", "state", "try", "queue", "by", "created", "took", "input, output or failure"}}
 		for _, a := range chain {
 			s.itemRow(t, r, r.Mask.Row(a), false)
 		}

@@ -107,7 +107,7 @@ func workflowNames(r *Request) ([]string, error) {
 }
 
 func (s *Site) items(r *Request) (*Page, error) {
-	l := s.listing(r, "/items", "Items", "item", "of", "workflow", "state", "try", "queue", "by", "created", "took", "input or failure")
+	l := s.listing(r, "/items", "Items", "item", "of", "workflow", "state", "try", "queue", "by", "created", "took", "input, output or failure")
 	q := query.Of(r.Form, r.Now)
 	f, of, search := q.Items(), q.Case(), q.Search()
 	counts, err := r.R.Counts(r)

@@ -118,8 +118,12 @@ func (s *Site) groupData(r *Request, g *group, i, most int, within url.Values) (
 			message = text(in.message())
 		}
 		if i := in.Definition; i != nil {
+			what := "definition"
+			if i.Version != "" {
+				what = "version " + i.Version
+			}
 			list := url.Values{"fingerprint": {i.Fingerprint}, "state": {state.CaseStarted.String()}}
-			d.Table.row(in.ID.String(), text(orElse(i.Version, "definition")), link(counted(int(i.Cases), "live case"), s.listLink("/cases", list)), text(""), message, at(in.Since), text(""))
+			d.Table.row(in.ID.String(), text(what), link(counted(int(i.Cases), "live case"), s.listLink("/cases", list)), text(""), message, at(in.Since), text(""))
 			continue
 		}
 		act := text("")

@@ -89,7 +89,7 @@ var unfinished = []workitem.State{workitem.Initialized, workitem.Started, workit
 
 // itemTab lists the items of the case; of a past state, those of its latest activations.
 func (s *Site) itemTab(r *Request, c *shown) ([]Part, error) {
-	t := &Table{ID: "items", Head: []string{"item", "state", "try", "queue", "by", "created", "took", "input or failure"},
+	t := &Table{ID: "items", Head: []string{"item", "state", "try", "queue", "by", "created", "took", "input, output or failure"},
 		Empty: &Empty{Text: "The case has no work items."}, Views: s.itemViews(r, c)}
 	f := store.ItemFilter{Case: c.c.ID, Page: store.Page{Limit: maxRows + 1, Desc: true}}
 	if r.Form.Get("hide") == "completed" {
