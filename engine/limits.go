@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tasq-dev/tasq/engine/internal/commit"
 	"github.com/tasq-dev/tasq/engine/internal/quota"
 	"github.com/tasq-dev/tasq/internal/argument"
 	"github.com/tasq-dev/tasq/limit"
@@ -100,7 +99,7 @@ func (l *limiter) Acquire(ctx context.Context, amounts ...limit.Amount) (limit.L
 	argument.Context(ctx, "Acquire of engine.Limits")
 	takes, err := l.amounts(amounts)
 	if err == nil {
-		err = commit.NotNested(ctx)
+		err = l.e.writer.NotNested(ctx)
 	}
 	if err != nil {
 		return nil, err

@@ -7,9 +7,11 @@ import (
 	"log/slog"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/tasq-dev/tasq/activities"
@@ -140,6 +142,46 @@ func TestACallbackThatCallsTheEngineIsRefused(t *testing.T) {
 	for _, err := range calls {
 		require.ErrorIs(t, err, engine.ErrCallback)
 		require.ErrorContains(t, err, "it called the engine, which waits for it")
+	}
+}
+
+// The function of an Update often has the context of its caller. It is recognised by its goroutine, and only it: other callers wait, and another
+// engine can be called.
+func TestAnUpdateThatCallsTheEngineInsteadOfItsTransactionIsRefused(t *testing.T) {
+	a := newArticle(t, builder.Work[prompt, draft]{})
+	e, other := opened(t, a), opened(t, a)
+	ctx := t.Context()
+	id, err := a.Start(ctx, e, prompt{Text: "first"})
+	require.NoError(t, err)
+	var beside sync.WaitGroup
+	require.NoError(t, e.Update(ctx, func(tx *engine.Tx) error {
+		began := make(chan struct{})
+		beside.Go(func() {
+			close(began)
+			_, err := a.Start(ctx, e, prompt{Text: "beside"})
+			assert.NoError(t, err)
+		})
+		<-began
+		_, started := a.Start(ctx, e, prompt{Text: "nested"})
+		_, waited := e.Wait(ctx, id)
+		_, acquired := engine.Limits(e).Acquire(ctx)
+		for _, err := range []error{started, waited, acquired, e.Update(ctx, func(*engine.Tx) error { return nil })} {
+			assert.ErrorIs(t, err, engine.ErrCallback)
+			assert.ErrorContains(t, err, "use what the callback was given, as the Tx of Update")
+		}
+		_, err := a.Start(ctx, other, prompt{Text: "elsewhere"})
+		assert.NoError(t, err)
+		_, err = a.Start(ctx, tx, prompt{Text: "in it"})
+		return err
+	}))
+	beside.Wait()
+	for of, want := range map[*engine.Engine]int{e: 3, other: 1} {
+		n := 0
+		for _, err := range store.AllCases(ctx, of, store.CaseFilter{}) {
+			require.NoError(t, err)
+			n++
+		}
+		require.Equal(t, want, n)
 	}
 }
 

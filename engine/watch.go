@@ -42,7 +42,7 @@ func look[T any](e *Engine, query func(*commit.Tx) (value T, done bool, err erro
 // A case that is cached in memory as running is not read from the store, although another engine may just have ended
 // it: that engine notifies this one, which otherwise notices the change at its next Tick.
 func (e *Engine) Wait(ctx context.Context, id workitem.CaseID) (*state.Case, error) {
-	if err := commit.NotNested(ctx); err != nil {
+	if err := e.writer.NotNested(ctx); err != nil {
 		return nil, err
 	}
 	return e.notifier.Wait(ctx, id, func(ctx context.Context) (*state.Case, bool, error) {

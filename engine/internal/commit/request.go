@@ -150,7 +150,7 @@ func (w *Writer) MakeUrgent(r *Request) {
 
 // ask queues a request whose outcome is sent to r.done.
 func (w *Writer) ask(ctx context.Context, r *Request) error {
-	if err := NotNested(ctx); err != nil {
+	if err := w.NotNested(ctx); err != nil {
 		return err
 	}
 	if err := ctx.Err(); err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/tasq-dev/tasq/engine/internal/kernel"
@@ -27,21 +28,52 @@ var ErrCallback = errors.New("callback failed")
 type runner struct {
 	limit time.Duration
 	timer *time.Timer
-	work  chan func()
+	work  chan func(goroutine uint64)
 	done  chan error
+
+	// inside is the number of the goroutine whose callback is in progress; 0 if there is none. Any goroutine may read it.
+	inside atomic.Uint64
 }
 
 // nestedKey marks the context of a callback.
 type nestedKey struct{}
 
-// NotNested returns an error if a callback calls the engine: the engine waits for the callback, so the call would
-// deadlock. It recognises the callback by its context; one that passes another context blocks until its time is over.
+// errNested is the error of a callback that calls the engine: the engine waits for the callback, so the call would deadlock.
+var errNested = fmt.Errorf("%w: it called the engine, which waits for it to return; use what the callback was given, as the Tx of Update, or do it "+
+	"in Run or in a job", ErrCallback)
+
+// NotNested returns an error if the context is that of a callback, which must not call an engine.
 func NotNested(ctx context.Context) error {
 	if ctx.Value(nestedKey{}) == nil {
 		return nil
 	}
-	return fmt.Errorf("%w: it called the engine, which waits for it to return; use what the callback was given, or do it "+
-		"in Run or in a job", ErrCallback)
+	return errNested
+}
+
+// NotNested is like the function, and recognises a callback of this engine also if it passes another context, as the function of an Update does
+// that uses the context of its caller. A goroutine that the callback has started is not recognised: it blocks until the time of the callback
+// is over.
+func (w *Writer) NotNested(ctx context.Context) error {
+	if err := NotNested(ctx); err != nil {
+		return err
+	}
+	// The number of a goroutine is expensive to get, so the cheaper tests are first.
+	if inside := w.runner.inside.Load(); inside != 0 && InCallback() && goroutine() == inside {
+		return errNested
+	}
+	return nil
+}
+
+// goroutine returns the number of the calling goroutine. The runtime gives it only as text: "goroutine 17 [running]:".
+func goroutine() (n uint64) {
+	var text [64]byte
+	for _, c := range text[len("goroutine "):runtime.Stack(text[:], false)] {
+		if c < '0' || c > '9' {
+			break
+		}
+		n = 10*n + uint64(c-'0')
+	}
+	return n
 }
 
 func newRunner(limit time.Duration) *runner {
@@ -53,15 +85,16 @@ func newRunner(limit time.Duration) *runner {
 
 // renew starts a new goroutine. The old one is stuck or has ended.
 func (r *runner) renew() {
-	work := make(chan func())
+	work := make(chan func(uint64))
 	r.work, r.done = work, make(chan error, 1)
 	go serveCallbacks(work)
 }
 
 // serveCallbacks is the outermost function of each goroutine that calls callbacks. [InCallback] looks for its name.
-func serveCallbacks(work <-chan func()) {
+func serveCallbacks(work <-chan func(goroutine uint64)) {
+	n := goroutine()
 	for f := range work {
-		f()
+		f(n)
 	}
 }
 
@@ -93,9 +126,13 @@ func (r *runner) call(ctx context.Context, f func(context.Context) error) error 
 	done := r.done
 	inner, cancel := context.WithCancel(context.WithValue(ctx, nestedKey{}, true))
 	defer cancel()
-	r.work <- func() {
+	r.work <- func(goroutine uint64) {
 		err := errExited
-		defer func() { done <- err }() // deferred, since runtime.Goexit runs nothing else
+		r.inside.Store(goroutine)
+		defer func() { // deferred, since runtime.Goexit runs nothing else
+			r.inside.CompareAndSwap(goroutine, 0) // unless it was left behind
+			done <- err
+		}()
 		err = safely(inner, f)
 	}
 	r.timer.Reset(r.limit)
@@ -108,6 +145,7 @@ func (r *runner) call(ctx context.Context, f func(context.Context) error) error 
 		return err
 	case <-r.timer.C:
 	}
+	r.inside.Store(0)
 	close(r.work)
 	r.renew()
 	return fmt.Errorf("%w: it did not return within %s and was left behind (%w); a callback runs inside a transaction that "+
