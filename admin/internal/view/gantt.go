@@ -40,15 +40,12 @@ func gantt(items []*store.ItemRow, from, ended, now time.Time) template.HTML {
 	high := 24 + chartRow*len(items)
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg width="%d" height="%d" viewBox="0 0 %[1]d %[2]d" role="img" aria-label="%s over time">`, chartWidth, high, counted(len(items), "work item"))
-	const parts = 5
-	for i := range parts + 1 {
-		at := chartLeft + (chartWidth-chartLeft-20)*i/parts
-		anchor := "middle"
-		if i == parts {
+	for step, at := stepOf(whole), time.Duration(0); at <= whole; at += step {
+		left, anchor := x(from.Add(at)), "middle"
+		if left > chartWidth-60 {
 			anchor = "end"
 		}
-		fmt.Fprintf(&b, `<path class="line" d="M%d 18V%d"/><text class="axis" x="%d" y="12" text-anchor="%s">+%s</text>`, at, high, at, anchor,
-			axisMark(whole, i, parts))
+		fmt.Fprintf(&b, `<path class="line" d="M%d 18V%d"/><text class="axis" x="%d" y="12" text-anchor="%s">+%s</text>`, left, high, left, anchor, axisTime(at))
 	}
 	for i, it := range items {
 		bar(&b, it, 24+chartRow*i, x, end)
@@ -57,24 +54,37 @@ func gantt(items []*store.ItemRow, from, ended, now time.Time) template.HTML {
 	return template.HTML(b.String()) // all texts are escaped
 }
 
-// axisMark returns the time of a mark, after a number of parts of the whole.
-func axisMark(whole time.Duration, i, parts int) time.Duration {
-	return (whole * time.Duration(i) / time.Duration(parts)).Round(grain(whole))
+// steps are round times between two marks.
+var steps = func() (all []time.Duration) {
+	for unit := 100 * time.Microsecond; unit < time.Second; unit *= 10 {
+		all = append(all, unit, 2*unit, 5*unit)
+	}
+	for _, unit := range []time.Duration{time.Second, time.Minute} {
+		all = append(all, unit, 2*unit, 5*unit, 10*unit, 15*unit, 30*unit)
+	}
+	all = append(all, time.Hour, 2*time.Hour, 3*time.Hour, 6*time.Hour, 12*time.Hour)
+	for day := 24 * time.Hour; day < 100*365*24*time.Hour; day *= 10 {
+		all = append(all, day, 2*day, 5*day)
+	}
+	return all
+}()
+
+// stepOf returns the shortest of the steps of which at most six fit into the whole.
+func stepOf(whole time.Duration) time.Duration {
+	for _, step := range steps {
+		if whole/step <= 6 {
+			return step
+		}
+	}
+	return max(whole, 1)
 }
 
-// grain returns the precision of the times at the marks.
-func grain(whole time.Duration) time.Duration {
-	switch {
-	case whole < 20*time.Millisecond:
-		return 100 * time.Microsecond
-	case whole < time.Second:
-		return time.Millisecond
-	case whole < time.Minute:
-		return 100 * time.Millisecond
-	case whole < 2*time.Hour:
-		return time.Second
+// axisTime writes the time at a mark, which is a multiple of a step, exactly.
+func axisTime(d time.Duration) string {
+	if d < time.Minute {
+		return d.String()
 	}
-	return time.Minute
+	return printable.Duration(d)
 }
 
 func bar(b *strings.Builder, it *store.ItemRow, y int, x func(time.Time) int, end time.Time) {
