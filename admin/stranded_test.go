@@ -66,6 +66,26 @@ func strand(t *testing.T, name string, flows ...engine.Workflow) stranding {
 	return s
 }
 
+// unsent is a case that has waited for two days for something that is not sent. The link leads to the form that sends it.
+func unsent(t *testing.T, link, button string, opts ...step.Option) stranding {
+	t.Helper()
+	s := strand(t, "awaits", builder.MustFunc("awaits", func(ctx context.Context, _ int) (int, error) { return step.Await[int](ctx, "paid", opts...) }))
+	s.forgotten = true
+	s.o.Advance(48 * time.Hour)
+	s.repair = func(v visitor) {
+		v.begin()
+		v.follow("Find stranded cases")
+		v.sees("Every live case is active, or waits for a person or an event.")
+		v.follow("Also show waits for events")
+		v.sees("who sends it may be gone")
+		v.follow(shortID(s.id))
+		v.follow(link)
+		v.fill("payload", "7")
+		v.send(button)
+	}
+	return s
+}
+
 func (s *stranding) begin(t *testing.T, name string) {
 	t.Helper()
 	id, err := enginetest.Start(t.Context(), s.o.Engine, name, json.RawMessage("1"))
@@ -187,39 +207,10 @@ var strandings = map[string]func(t *testing.T) stranding{
 		return s
 	},
 	"a topic that is never broadcast": func(t *testing.T) stranding {
-		s := strand(t, "awaits", builder.MustFunc("awaits", func(ctx context.Context, _ int) (int, error) {
-			return step.Await[int](ctx, "rates", step.Topic())
-		}))
-		s.forgotten = true
-		s.o.Advance(48 * time.Hour)
-		s.repair = func(v visitor) {
-			v.begin()
-			v.follow("Find stranded cases")
-			v.follow("Also show waits for events")
-			v.sees("who sends it may be gone")
-			v.follow(shortID(s.id))
-			v.follow("Broadcast…")
-			v.fill("payload", "7")
-			v.send("Broadcast")
-		}
-		return s
+		return unsent(t, "Broadcast…", "Broadcast", step.Topic())
 	},
 	"an event that is never sent": func(t *testing.T) stranding {
-		s := strand(t, "awaits", builder.MustFunc("awaits", func(ctx context.Context, _ int) (int, error) { return step.Await[int](ctx, "paid") }))
-		s.forgotten = true
-		s.o.Advance(48 * time.Hour)
-		s.repair = func(v visitor) {
-			v.begin()
-			v.follow("Find stranded cases")
-			v.sees("Every live case is active, or waits for a person or an event.")
-			v.follow("Also show waits for events")
-			v.sees("who sends it may be gone")
-			v.follow(shortID(s.id))
-			v.follow("Send it…")
-			v.fill("payload", "7")
-			v.send("Send the event")
-		}
-		return s
+		return unsent(t, "Send it…", "Send the event")
 	},
 	"a timer that gave up": func(t *testing.T) stranding {
 		var fixed atomic.Bool

@@ -94,7 +94,7 @@ func (l *treeSearch) wait(ctx context.Context, r store.Finder, w *Wait) error {
 	return nil
 }
 
-// forgotten adds a wait for an event, or for a topic, that nobody may send any more.
+// forgotten adds a wait for an event, or for a topic, whose sender may be gone.
 func (l *treeSearch) forgotten(w *Wait, text string) {
 	repair := "tasq event send " + printable.Arguments(w.Case.String(), w.Name)
 	if w.Kind == Topic {

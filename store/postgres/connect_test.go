@@ -32,7 +32,7 @@ func TestTheErrorOfAConnectionIsOneLine(t *testing.T) {
 	for dsn, says := range map[string]string{
 		"postgres://tasq@" + free.Addr().String() + "/orders": "the server cannot be reached; check that it runs, and its host and port: ",
 		other.String():   "create the database, or name another one",
-		limited.String(): "end sessions that nobody needs, or raise max_connections, or the limit of the role or the database: ",
+		limited.String(): "end sessions that are not needed, or raise max_connections, or the limit of the role or the database: ",
 	} {
 		_, err := postgres.Open(dsn).Open(t.Context(), store.Options{})
 		require.ErrorIs(t, err, store.ErrUnavailable)

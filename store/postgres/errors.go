@@ -105,7 +105,7 @@ func (db database) explain(err error) error {
 	case diskFull:
 		return db.at("%w: the disk of the server is full, so nothing of this happened; free some space there and try again: %w", store.ErrUnavailable, err)
 	case tooManyConnections:
-		return db.at("%w: the server has no connection left for this role; end sessions that nobody needs, or raise max_connections, "+
+		return db.at("%w: the server has no connection left for this role; end sessions that are not needed, or raise max_connections, "+
 			"or the limit of the role or the database: %w", store.ErrUnavailable, inLine(err))
 	case cannotConnectNow:
 		return db.at("%w: the server is starting or stopping; try again when it runs: %w", store.ErrUnavailable, inLine(err))

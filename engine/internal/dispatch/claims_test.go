@@ -19,8 +19,8 @@ func runOf(root workitem.CaseID, fence int64) (r *running, canceled *bool) {
 	return &running{root: root, steps: j, cancel: cancel}, canceled
 }
 
-// hears reports whether a run is told of the end of its steps.
-func hears(r *running) bool {
+// isNotified reports whether a run is notified of the end of its steps.
+func isNotified(r *running) bool {
 	s := &workitem.Step{ID: workitem.StepID{9}, Kind: workitem.StepCase, State: workitem.StepWaiting}
 	told := false
 	r.steps.Watch(func(*workitem.Step) { told = true })
@@ -61,7 +61,7 @@ func TestLostJobsAreHeldByNoFence(t *testing.T) {
 	c.begin(job, r)
 	c.lose()
 	require.True(t, *canceled)
-	require.False(t, hears(r), "it hears of nothing more")
+	require.False(t, isNotified(r), "it is not notified any more")
 	require.False(t, c.of(job).holds(7))
 	require.True(t, c.wasLost(job))
 	require.False(t, c.wasLost(old))
@@ -112,9 +112,9 @@ func TestARunIsInterruptedByTheChangeOfItsClaim(t *testing.T) {
 	r, canceled := runOf(workitem.CaseID{1}, 2)
 	c.begin(id, r)
 	c.interrupt(&state.JobMoved{Job: id, To: state.JobPending, Fence: 1})
-	require.True(t, hears(r))
+	require.True(t, isNotified(r))
 	c.interrupt(&state.JobMoved{Job: id, To: state.JobWaiting, Fence: 2})
-	require.False(t, hears(r), "what comes after this is for the next run")
+	require.False(t, isNotified(r), "what comes after this is for the next run")
 	require.False(t, *canceled, "its worker is returning by itself")
 	c.interrupt(&state.JobMoved{Job: id, To: state.JobPending, Fence: 2})
 	require.True(t, *canceled)
