@@ -115,8 +115,11 @@ func (q *asking) incidents(ctx context.Context, r store.Reader, f store.Incident
 	return targets, nil
 }
 
+// ofItemOrIncident describes, in errors, the ids that a command on one incident takes.
+var ofItemOrIncident = idKind{what: "work item or incident", lists: "tasq incidents"}
+
 func (a *app) oneIncident(ctx context.Context, q *asking, item string) error {
-	if err := checkID(itemIDs, item); err != nil {
+	if err := checkID(ofItemOrIncident, item); err != nil {
 		return err
 	}
 	q.about = item
@@ -164,8 +167,8 @@ func (q *asking) ofIncident(ctx context.Context, r store.Finder) error {
 	return nil
 }
 
-// openIncident returns the stored incident that a word is the id of, or the beginning of one; nil if there is none, as when the word
-// is about a work item, which has precedence.
+// openIncident returns the stored incident that a word is the id of, or the beginning of one; nil if it is that of a work item, which has
+// precedence, or a whole id of neither.
 func openIncident(ctx context.Context, r store.Finder, word string) (*store.Incident, error) {
 	word = strings.ToLower(word)
 	items, err := beginning(ctx, r, itemIDs, word)
@@ -173,10 +176,12 @@ func openIncident(ctx context.Context, r store.Finder, word string) (*store.Inci
 		return nil, err
 	}
 	found, err := beginning(ctx, r, incidentIDs, word)
-	if err != nil || len(found) == 0 {
+	switch {
+	case err != nil || len(found) == 0 && len(word) == idLength:
 		return nil, err
-	}
-	if len(found) > 1 {
+	case len(found) == 0:
+		return nil, noneBeginsWith(ctx, r, ofItemOrIncident, word)
+	case len(found) > 1:
 		return nil, ambiguous(word, "the ids of several incidents begin so; give more of one", found)
 	}
 	id, err := workitem.ParseID(found[0].id)
