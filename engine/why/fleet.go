@@ -36,6 +36,13 @@ func (h Here) WithFleet(ctx context.Context, r store.Reader) (Here, error) {
 // Unknown reports whether it is not known which definitions open engines have, so that missing ones cannot be computed.
 func (h *Here) Unknown() bool { return h.Definition == nil && h.Known == nil }
 
+// Lacks reports whether no open engine has the definition with a fingerprint, as far as that is known: commands that need it are rejected, and
+// the jobs of its cases do not run.
+func (h *Here) Lacks(fingerprint string) bool {
+	missing, _ := h.lacks(fingerprint)
+	return missing
+}
+
 // lacks reports whether no engine has a definition, as far as it is known; elsewhere, whether another engine has it and this
 // one does not.
 func (h *Here) lacks(fingerprint string) (missing, elsewhere bool) {

@@ -24,10 +24,10 @@ var posts = map[string]func(s *Site, w http.ResponseWriter, r *http.Request){
 	"/presets": (*Site).savePreset,
 }
 
-// button returns a link to the form of a command; none if the user may not send it.
+// button returns a link to the form of a command; none if the user may not send it, or if it is rejected for a missing definition.
 func (s *Site) button(r *Request, all []Link, text, word, id string) []Link {
 	a := actions[word]
-	if !r.User.Allowed(string(a.kind), id) {
+	if r.lack.rejects(word) || !r.User.Allowed(string(a.kind), id) {
 		return all
 	}
 	return append(all, Link{Text: text, Href: s.actLink(word, a.target, id), Danger: a.danger})
@@ -52,7 +52,7 @@ func (s *Site) caseButtons(r *Request, c *state.Case) (all []Link) {
 		}
 		all = s.button(r, all, "Move a token…", "move", id)
 		return s.button(r, all, "Cancel case…", "cancel", id)
-	case c.State == state.CaseFailed:
+	case c.State == state.CaseFailed && !r.lack.rejects(resumeFailed):
 		all = s.button(r, all, "Resume…", "resume", id)
 	}
 	if root {
@@ -66,7 +66,7 @@ func (s *Site) caseButtons(r *Request, c *state.Case) (all []Link) {
 // ended in that state can be forked.
 func (s *Site) forkButton(r *Request, c *shown) []Link {
 	id := c.c.ID.String()
-	if !c.c.Parent.IsZero() || c.c.State.Final() || !r.User.Allowed(string(workflow.KindFork), id) {
+	if !c.c.Parent.IsZero() || c.c.State.Final() || lackOf(&c.here, c.c, c.tree.Chain(c.c)).rejects("fork") || !r.User.Allowed(string(workflow.KindFork), id) {
 		return nil
 	}
 	return []Link{{Text: "Fork from here…", Href: s.Link("/act", "kind", "fork", "case", id, "seq", strconv.FormatInt(c.window.at().Seq, 10))}}
@@ -130,6 +130,8 @@ func (s *Site) blockButtons(r *Request, w *why.Wait) (all []Link) {
 // incidentButtons returns the commands that resolve an incident.
 func (s *Site) incidentButtons(r *Request, w *why.Wait) (all []Link) {
 	switch {
+	case !w.Child.IsZero() && r.lack.rejects("retry"):
+		return all
 	case !w.Child.IsZero():
 		return s.button(r, all, "Resume the child case…", "resume", w.Child.String())
 	case w.Work != state.JobIncident && w.Work != state.JobRun:
@@ -180,6 +182,7 @@ func (s *Site) kindButtons(r *Request, w *why.Wait) (all []Link) {
 func (s *Site) eventButtons(r *Request, w *why.Wait) []Link {
 	id := w.Case.String()
 	switch {
+	case r.lack.rejects("send"):
 	case w.Kind == why.Event && r.User.Allowed(string(workflow.KindSend), id):
 		return []Link{{Text: "Send it…", Href: s.Link("/act", "kind", "send", "case", id, "event", w.Name)}}
 	case w.Kind == why.Topic && r.User.Allowed(string(workflow.KindBroadcast), ""):

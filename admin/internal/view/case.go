@@ -26,6 +26,7 @@ type caseHead struct {
 	Meta    []Cell
 	Buttons []Link
 	Failure string
+	Lack    *lack
 	Past    *pastState
 }
 
@@ -46,6 +47,7 @@ type shown struct {
 	window *journalWindow
 	past   bool
 	answer *why.Answer
+	here   why.Here // which definitions open engines have
 }
 
 // oneCase is the page of a case.
@@ -62,8 +64,14 @@ func (s *Site) oneCase(r *Request) (*Page, error) {
 	if err != nil {
 		return nil, err
 	}
+	top := s.caseTop(r, c)
+	if !c.past {
+		if top.Buttons, top.Lack, err = s.presentButtons(r, c); err != nil {
+			return nil, err
+		}
+	}
 	p := &Page{Title: c.c.Workflow + " " + short(id.String()), Nav: "Cases", Past: c.past, Live: true, Parts: []Part{
-		{ID: "head", Template: "casehead", Data: s.caseTop(r, c)}, {ID: "picture", Template: "picture", Data: picture},
+		{ID: "head", Template: "casehead", Data: top}, {ID: "picture", Template: "picture", Data: picture},
 		{ID: "slider", Template: "slider", Data: s.slider(r, c)}, {ID: "why", Template: "why", Data: s.whyPart(r, c)}}}
 	tabs, err := s.caseTabs(r, c)
 	p.Parts = append(p.Parts, tabs...)
@@ -94,6 +102,9 @@ func (s *Site) show(r *Request, id workitem.CaseID) (*shown, error) {
 	}
 	if c.c = c.tree.Case(id); c.c == nil { // id is that of a work item, or of a child case that was created after the shown state
 		return nil, fmt.Errorf("case %s: %w", id, store.ErrNotFound)
+	}
+	if c.here, err = s.Backend.Here().WithFleet(r, r.R); err != nil {
+		return nil, err
 	}
 	c.answer, err = s.explain(r, c)
 	return c, err
@@ -167,7 +178,6 @@ func (s *Site) caseTop(r *Request, c *shown) caseHead {
 		h.Buttons = s.forkButton(r, c)
 		return h
 	}
-	h.Buttons = s.caseButtons(r, c.c)
 	return h
 }
 
@@ -290,7 +300,7 @@ func (s *Site) wait(r *Request, c *shown, w *why.Wait) waitData {
 	}
 	d.Holders = s.holders(w)
 	if !c.past {
-		d.Buttons = s.waitButtons(r, w)
+		d.Buttons = s.waitButtons(r.lacking(c.lack(c.tree.Case(w.Case))), w)
 	}
 	return d
 }

@@ -56,10 +56,17 @@ func (s *Site) item(r *Request) (*Page, error) {
 	if err != nil {
 		return nil, err
 	}
+	missing, err := s.itemLack(r, of)
+	if err != nil {
+		return nil, err
+	}
 	top := caseHead{Title: it.Label(), ID: id.String(), State: stateOf(it.State.String()), JSON: s.Link("/api/v1/items/" + id.String()),
 		Crumbs: []Link{{Text: "Cases", Href: s.Link("/cases")}, {Text: it.Workflow, Href: s.Link("/workflows/" + escapePath(it.Workflow))},
 			s.crumb(of), {Text: it.Label()}},
-		Buttons: s.itemButtons(r, it.Item, len(open) > 0)}
+		Buttons: s.itemButtons(r.lacking(missing), it.Item, len(open) > 0)}
+	if it.State.Live() || it.State == workitem.Failed && it.Successor.IsZero() {
+		top.Lack = missing
+	}
 	b := body{Failure: failureText(it.Failure), Fields: []Cell{labeled("case", idLink(it.Case.String(), s.Link("/cases/"+it.Case.String()))), labeled("key", text(printable.Line(of.Key))),
 		labeled("task", text(it.Task)), labeled("attempt", number(int64(it.Attempt))), labeled("retry policy changed by a repair", text(retryOf(it.Item))), labeled("queue", text(queueName(it.Queue))),
 		labeled("priority", number(int64(it.Priority))), labeled("by", text(it.By)), labeled("created", at(it.Created)), labeled("due", at(it.Due)),

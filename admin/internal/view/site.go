@@ -88,6 +88,15 @@ type Request struct {
 	User *access.User
 	Mask mask.Mask
 	Form url.Values
+
+	lack *lack // for the commands that are offered; nil if nothing is missing
+}
+
+// lacking returns a request whose buttons are those that work without what is missing.
+func (r *Request) lacking(l *lack) *Request {
+	within := *r
+	within.lack = l
+	return &within
 }
 
 // build returns the content of a page.
