@@ -37,8 +37,8 @@ func (c *controls) dryRun(tx *commit.Tx, cmd *workflow.Command) (*workflow.Previ
 	return w, nil
 }
 
-// ReadPreview decodes what the engine of another process has answered to [workflow.DryRun], with a reader of the same database. The error
-// wraps [store.ErrConflict] if a case has changed since.
+// ReadPreview decodes what the engine of another process has answered to [workflow.DryRun], with a reader of the same database. A case
+// that has changed since is shown as it was. The error wraps [store.ErrConflict] if the command was tried on a state that was not committed.
 func ReadPreview(ctx context.Context, r store.Reader, w *workflow.Preview) (Preview, error) {
 	if w == nil {
 		return Preview{}, errors.New("the answer of the other engine has no preview")
@@ -62,12 +62,9 @@ func ReadPreview(ctx context.Context, r store.Reader, w *workflow.Preview) (Prev
 func readTree(ctx context.Context, r store.Reader, w *workflow.PreviewTree, nets func(string) *net.Net) (t PreviewTree, err error) {
 	t.Tree, t.Before = state.NewTree(), state.NewTree()
 	if w.Seq > 0 {
-		stored, err := r.Tree(ctx, w.Root)
+		stored, err := treeAt(ctx, r, w.Root, w.Seq)
 		if err != nil {
 			return t, err
-		}
-		if seq := stored.Case(w.Root).LastSeq; seq != w.Seq {
-			return t, fmt.Errorf("it has changed while the command was tried; try it again: %w", store.ErrConflict)
 		}
 		t.Tree, t.Before = snapshot(stored), stored
 	}
@@ -87,6 +84,24 @@ func readTree(ctx context.Context, r store.Reader, w *workflow.PreviewTree, nets
 		}
 	}
 	t.Tree.End(w.Seq)
+	return t, nil
+}
+
+// treeAt reads the tree that the command was tried on. A case that is busy may have changed since: then its history has that tree.
+func treeAt(ctx context.Context, r store.Reader, root workitem.CaseID, seq int64) (*state.Tree, error) {
+	t, err := r.Tree(ctx, root)
+	if err != nil {
+		return nil, err
+	}
+	if t.Case(root).LastSeq > seq {
+		t = state.NewTree()
+		if err := store.Replay(ctx, r, root, t, store.Moment{Seq: seq}, nil); err != nil {
+			return nil, err
+		}
+	}
+	if c := t.Case(root); c == nil || c.LastSeq != seq {
+		return nil, fmt.Errorf("the command was tried on a state that is not stored; try it again: %w", store.ErrConflict)
+	}
 	return t, nil
 }
 

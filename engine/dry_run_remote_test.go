@@ -10,6 +10,7 @@ import (
 	"github.com/tasq-dev/tasq/engine/enginetest"
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 )
 
@@ -87,8 +88,8 @@ func TestADryRunWithinAnUpdate(t *testing.T) {
 	require.Nil(t, root.Suspended)
 }
 
-// A case that changes between the dry run and the reading is a conflict, and not a wrong preview.
-func TestAPreviewOfAnotherState(t *testing.T) {
+// A case that changes between the dry run and the reading, as a busy one always does, is shown as it was when the command was tried.
+func TestAPreviewOfACaseThatHasChanged(t *testing.T) {
 	t.Parallel()
 	s := newShipping(t, retry.Policy{})
 	e := enginetest.New(t, s)
@@ -97,13 +98,23 @@ func TestAPreviewOfAnotherState(t *testing.T) {
 	e.Drain()
 	result, err := e.Do(t.Context(), workflow.DryRun(workflow.Resume(id, nil)))
 	require.NoError(t, err)
+	seq := caseOf(t, e, id).LastSeq
 	_, err = e.Do(t.Context(), workflow.Resume(id, nil))
 	require.NoError(t, err)
+	require.Greater(t, caseOf(t, e, id).LastSeq, seq)
 	require.NoError(t, e.View(t.Context(), func(r store.Reader) error {
-		_, err := engine.ReadPreview(t.Context(), r, result.Preview)
-		require.ErrorIs(t, err, store.ErrConflict)
+		p, err := engine.ReadPreview(t.Context(), r, result.Preview)
+		require.NoError(t, err)
+		require.Len(t, p.Trees, 1)
+		before, after := p.Trees[0].Before.Case(id), p.Trees[0].Tree.Case(id)
+		require.Equal(t, state.CaseFailed, before.State)
+		require.Equal(t, seq, before.LastSeq)
+		require.Equal(t, state.CaseStarted, after.State)
 		_, err = engine.ReadPreview(t.Context(), r, nil)
 		require.Error(t, err)
+		result.Preview.Trees[0].Seq += 1 << 40
+		_, err = engine.ReadPreview(t.Context(), r, result.Preview)
+		require.ErrorIs(t, err, store.ErrConflict, "a state that is not stored")
 		return nil
 	}))
 }
