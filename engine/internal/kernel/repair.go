@@ -120,7 +120,7 @@ func (m *Machine) replace(c *state.Case, it *workitem.Item, r *resumption) (work
 	case err != nil:
 		return it.ID, err
 	case abandoned:
-		f := &workitem.Failure{Code: workitem.CodeError, Message: "its job was given up"}
+		f := abandonment(c, it.ID)
 		if err := m.emit(&state.ItemMoved{Case: c.ID, Item: it.ID, Action: workitem.Fail, To: workitem.Failed, Failure: f, By: m.by,
 			At: m.now}); err != nil {
 			return it.ID, err
@@ -153,6 +153,21 @@ func (m *Machine) replace(c *state.Case, it *workitem.Item, r *resumption) (work
 		return it.ID, err
 	}
 	return m.successor(it.ID)
+}
+
+// abandonment is the failure of an item whose job was given up: the incident has the cause, its code, and its details. A database
+// of an early version may have no incident.
+func abandonment(c *state.Case, id workitem.ID) *workitem.Failure {
+	f := &workitem.Failure{Code: workitem.CodeError, Message: "its job was given up"}
+	for _, j := range c.Jobs.Of(id) {
+		if !isIncident(j) || j.Failure == nil {
+			continue
+		}
+		if f.Code, f.Details = j.Failure.Code, j.Failure.Details; j.Failure.Message != "" {
+			f.Message += ": " + j.Failure.Message
+		}
+	}
+	return f
 }
 
 // givenUp reports whether a started item is the work of a function and has no live job.

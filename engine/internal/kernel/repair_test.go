@@ -113,7 +113,7 @@ func TestARetryOfAnItemWhoseJobWasGivenUp(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "a.1.2", tried)
 	require.Equal(t, "a.1.1=failed a.1.2=initialized +run incident:result=done", did)
-	require.Equal(t, "its job was given up", w.root().Items.Slice()[0].Failure.Message)
+	require.Equal(t, &workitem.Failure{Code: "bad", Message: "its job was given up: it is"}, w.root().Items.Slice()[0].Failure, "with the cause")
 }
 
 // A failed case continues where it failed: the failed activation and those started beside it get fresh items, what was
