@@ -20,7 +20,7 @@ type Failure struct {
 	Refused bool
 }
 
-// Filter reports whether a failure is retryable. A filter that panics accepts nothing.
+// Filter reports whether a failure is retryable. A filter that panics accepts nothing; see [Policy.Judge].
 type Filter func(Failure) bool
 
 // On accepts every error that is one of the targets, in the sense of errors.Is.
@@ -74,21 +74,38 @@ func (p Policy) Next(f Failure) (wait time.Duration, again bool) {
 // permanent, and a filter accepts it, unless the policy has no filters or a value was rejected. A durable engine
 // calls it while it has the error, and stores the result.
 func (p Policy) Accepts(f Failure) bool {
-	if IsPermanent(f.Err) {
-		return false
+	accepted, _ := p.Judge(f)
+	return accepted
+}
+
+// Judge is [Policy.Accepts], and also returns the first filter that panicked; nil if none did.
+func (p Policy) Judge(f Failure) (accepted bool, broken *FilterError) {
+	switch {
+	case IsPermanent(f.Err):
+		return false, nil
+	case f.Refused, len(p.Filters) == 0:
+		return true, nil
 	}
-	return f.Refused || len(p.Filters) == 0 ||
-		slices.ContainsFunc(p.Filters, func(match Filter) bool { return safely(match, f) })
+	for i, match := range p.Filters {
+		ok, panicked := safely(match, f)
+		if panicked != nil && broken == nil {
+			broken = &FilterError{Number: i + 1, Panic: panicked}
+		}
+		if ok {
+			return true, broken
+		}
+	}
+	return false, broken
 }
 
 // safely asks a filter. A panic is a bug in the filter, which must not hide the error that it was asked about.
-func safely(match Filter, f Failure) (ok bool) {
+func safely(match Filter, f Failure) (ok bool, panicked *PanicError) {
 	defer func() {
-		if recover() != nil {
-			ok = false
+		if p := recover(); p != nil {
+			ok, panicked = false, NewPanicError(p)
 		}
 	}()
-	return match(f)
+	return match(f), nil
 }
 
 // afford says whether attempts and time are left, and how long to wait.

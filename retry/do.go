@@ -150,19 +150,30 @@ func (c Call[T]) log(ctx context.Context, f Failure, wait time.Duration, last bo
 	c.Log.LogAttrs(ctx, slog.LevelDebug, "attempt failed", append(attrs, slog.Any("error", f.Err))...)
 }
 
+// logBroken writes one line for a filter that panicked.
+func (c Call[T]) logBroken(f Failure, broken *FilterError) {
+	if c.Log != nil && broken != nil {
+		c.Log.Error("a filter of a retry policy panicked, and accepts nothing", "function", f.Name, "attempt", f.Attempt, "error", broken,
+			"stack", string(broken.Panic.Stack))
+	}
+}
+
 // afterError returns the wait before another attempt, or the error that ends the call.
 func (c Call[T]) afterError(f Failure) (time.Duration, error) {
-	if !c.Policy.Accepts(f) {
-		return 0, f.Err
+	accepted, broken := c.Policy.Judge(f)
+	c.logBroken(f, broken)
+	err := broken.Beside(f.Err)
+	if !accepted {
+		return 0, err
 	}
 	wait, again := c.Policy.afford(f)
 	switch {
 	case again:
 		return wait, nil
 	case c.Policy.Attempts <= 1:
-		return 0, f.Err
+		return 0, err
 	}
-	return 0, &ExhaustedError{Name: f.Name, Attempts: f.Attempt, Elapsed: f.Elapsed, Err: f.Err}
+	return 0, &ExhaustedError{Name: f.Name, Attempts: f.Attempt, Elapsed: f.Elapsed, Err: err}
 }
 
 // afterRefusal is like afterError for a value that a check rejected. The filters speak of errors and aren't asked, and

@@ -4,7 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path"
+	"runtime"
 	"runtime/debug"
+	"strings"
 	"time"
 )
 
@@ -75,11 +78,41 @@ func (a *after) RetryAfter() time.Duration { return a.delay }
 type PanicError struct {
 	Value any    // what the work panicked with
 	Stack []byte // of the goroutine, as debug.Stack returns it
+
+	at string // "file.go:17"; "" if unknown
 }
 
 // NewPanicError returns the error for a panic. Call it in the deferred function, with the value of recover:
 // it captures the stack.
-func NewPanicError(value any) *PanicError { return &PanicError{Value: value, Stack: debug.Stack()} }
+func NewPanicError(value any) *PanicError {
+	return &PanicError{Value: value, Stack: debug.Stack(), at: panickedAt()}
+}
+
+// panickedAt returns the place of the panic that is being recovered: the first function below the runtime's panic.
+func panickedAt() string {
+	calls := make([]uintptr, 64)
+	n := runtime.Callers(1, calls)
+	panicking := false
+	for frames, more := runtime.CallersFrames(calls[:n]), n > 0; more; {
+		var frame runtime.Frame
+		frame, more = frames.Next()
+		switch inside := strings.HasPrefix(frame.Function, "runtime."); {
+		case frame.Function == "runtime.gopanic":
+			panicking = true
+		case panicking && !inside:
+			return fmt.Sprintf("%s:%d", path.Base(frame.File), frame.Line)
+		}
+	}
+	return ""
+}
+
+// Brief returns one line with the place of the panic: "panicked: runtime error: index out of range [3] with length 3 (file.go:17)".
+func (e *PanicError) Brief() string {
+	if e.at == "" {
+		return fmt.Sprintf("panicked: %v", e.Value)
+	}
+	return fmt.Sprintf("panicked: %v (%s)", e.Value, e.at)
+}
 
 // Error returns "panic: runtime error: index out of range [3] with length 3", without the stack.
 func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
@@ -97,6 +130,27 @@ func (e *PanicError) FailureCode() string { return "panic" }
 func (e *PanicError) FailureDetails() json.RawMessage {
 	stack, _ := json.Marshal(string(e.Stack)) // a string always has a JSON form
 	return stack
+}
+
+// FilterError says that a filter of a policy panicked when it was asked about an error. It does not wrap the panic, whose code and
+// details are not those of the error.
+type FilterError struct {
+	Number int         // of the filter in Policy.Filters, from 1
+	Panic  *PanicError // what it panicked with, and where
+}
+
+// Error returns "filter 1 of the retry policy panicked: index out of range (file.go:17)".
+func (e *FilterError) Error() string {
+	return fmt.Sprintf("filter %d of the retry policy %s", e.Number, e.Panic.Brief())
+}
+
+// Beside adds the FilterError to the error that the filter was asked about: "connection refused; filter 1 of the retry policy
+// panicked: ...". It returns err itself if e is nil.
+func (e *FilterError) Beside(err error) error {
+	if e == nil {
+		return err
+	}
+	return fmt.Errorf("%w; %w", err, e)
 }
 
 // ExhaustedError says that a policy gave up on a retryable error, because attempts or time had run out. It wraps that

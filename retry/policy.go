@@ -51,7 +51,8 @@ type Policy struct {
 	// Default: 0, which only the other jitters accept.
 	Spread float64
 
-	// Rand is the source of random numbers in [0, 1). Default: math/rand/v2.Float64.
+	// Rand is the source of random numbers in [0, 1). One that panics is replaced by the default. Default:
+	// math/rand/v2.Float64.
 	Rand func() float64
 
 	// Filters select the errors that are retried: those that any filter accepts. Default: none, which retries every

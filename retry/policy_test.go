@@ -1,10 +1,13 @@
 package retry_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -250,6 +253,42 @@ func TestFilters(t *testing.T) {
 		_, again := p.Next(c.failure)
 		require.Equal(t, c.again, again, c.name)
 	}
+}
+
+func TestAFilterThatPanicsIsNamed(t *testing.T) {
+	flaky, panics := retry.On(errFlaky), func(retry.Failure) bool { panic("a bug in the filter") }
+	p := retry.Exponential(5, time.Second)
+	p.Filters = []retry.Filter{retry.On(fs.ErrClosed), panics, flaky}
+	accepted, broken := p.Judge(retry.Failure{Err: errFlaky})
+	require.True(t, accepted)
+	require.Equal(t, 2, broken.Number)
+	require.Regexp(t, `^filter 2 of the retry policy panicked: a bug in the filter \(policy_test\.go:\d+\)$`, broken.Error())
+	require.Contains(t, string(broken.Panic.Stack), "policy_test.go")
+
+	accepted, broken = p.Judge(retry.Failure{Err: retry.Permanent(errFlaky)})
+	require.False(t, accepted)
+	require.Nil(t, broken, "it is not asked")
+	require.Equal(t, errFlaky, broken.Beside(errFlaky))
+
+	var log strings.Builder
+	p.Filters = p.Filters[:2]
+	call := retry.Call[int]{Policy: p, Log: slog.New(slog.NewTextHandler(&log, nil))}
+	_, err := call.Do(t.Context(), func(context.Context, int) (int, error) { return 0, errFlaky })
+	require.ErrorIs(t, err, errFlaky)
+	require.Regexp(t, `; filter 2 of the retry policy panicked: a bug in the filter \(policy_test\.go:\d+\)$`, err.Error())
+	broken, ok := errors.AsType[*retry.FilterError](err)
+	require.True(t, ok)
+	require.Equal(t, 2, broken.Number)
+	_, ok = errors.AsType[*retry.PanicError](err)
+	require.False(t, ok, "it is not the error of the attempt")
+	require.Contains(t, log.String(), `level=ERROR msg="a filter of a retry policy panicked`)
+}
+
+func TestARandThatPanicsIsReplaced(t *testing.T) {
+	p := retry.Policy{Attempts: 3, Initial: time.Second, Jitter: retry.JitterFull, Rand: func() float64 { panic("a bug") }}
+	wait, again := p.Next(retry.Failure{Attempt: 1, Err: errFlaky})
+	require.True(t, again)
+	require.LessOrEqual(t, wait, time.Second)
 }
 
 func TestValidateNamesEveryFault(t *testing.T) {

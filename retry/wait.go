@@ -68,15 +68,24 @@ func (p Policy) spread(d time.Duration) time.Duration {
 // chance draws a number from 0 to 1. An injected source that leaves this range, or returns no number, counts as its
 // nearest end, since a wait computed from it may be negative.
 func (p Policy) chance() float64 {
-	draw := rand.Float64
-	if p.Rand != nil {
-		draw = p.Rand
-	}
-	x := draw()
+	x := p.draw()
 	if !(x > 0) {
 		return 0
 	}
 	return min(x, 1)
+}
+
+// draw asks the injected source. The engine asks for a wait while it handles a command, where a panic would end the process.
+func (p Policy) draw() (x float64) {
+	if p.Rand == nil {
+		return rand.Float64()
+	}
+	defer func() {
+		if recover() != nil {
+			x = rand.Float64()
+		}
+	}()
+	return p.Rand()
 }
 
 // duration is the nearest duration to so many nanoseconds: what is too long is the longest, and so is what isn't a

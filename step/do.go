@@ -263,10 +263,22 @@ func (c *call) again(s *workitem.Step, f *workitem.Failure, err error, now time.
 		return 0, false
 	}
 	_, refused := errors.AsType[*refusedResult](err)
-	return c.opts.policy.Next(retry.Failure{
+	failure := retry.Failure{
 		Attempt: s.Attempt, Elapsed: max(now.Sub(s.Created), 0), Err: err, Name: s.Name, Input: c.opts.input,
 		Refused: refused,
-	})
+	}
+	policy := c.opts.policy
+	accepted, broken := policy.Judge(failure)
+	if broken != nil {
+		f.Message = workitem.FailureOf(broken.Beside(f)).Message
+		c.run.info.Log.Error("a filter of a retry policy panicked, and accepts nothing", append(c.run.who(), "step", s.Name, "attempt", s.Attempt,
+			"error", broken, "stack", string(broken.Panic.Stack))...)
+	}
+	if !accepted {
+		return 0, false
+	}
+	policy.Filters = nil // asked above
+	return policy.Next(failure)
 }
 
 // Tx calls fn in a transaction of the engine's database. What fn writes with db is committed together with

@@ -3,6 +3,7 @@ package step_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -187,6 +188,30 @@ func TestErrorsHaveASayInTheirRetry(t *testing.T) {
 			require.Equal(t, c.calls, job.Step("x").Attempt)
 		})
 	}
+}
+
+// A filter that panics does not hide the error that it was asked about.
+func TestAFilterThatPanicsIsSaidWithTheFailure(t *testing.T) {
+	job, count := steptest.New(), calls{}
+	var log strings.Builder
+	job.Info.Log = slog.New(slog.NewTextHandler(&log, nil))
+	p := retry.Constant(3, time.Minute)
+	p.Filters = []retry.Filter{func(retry.Failure) bool { panic("a bug") }}
+	out := job.Run(t.Context(), func(ctx context.Context) error { return count.fails(ctx, "x", errFlaky, step.Retry(p)) })
+	said := `connection refused; filter 1 of the retry policy panicked: a bug \(do_test\.go:\d+\)$`
+	require.Regexp(t, said, out.Err.Error())
+	require.Regexp(t, "^"+said, job.Step("x").Failure.Message)
+	require.Equal(t, workitem.CodeError, job.Step("x").Failure.Code)
+	require.Equal(t, calls{"x": 1}, count)
+	require.Contains(t, log.String(), `level=ERROR msg="a filter of a retry policy panicked`)
+
+	p.Filters = append(p.Filters, retry.On(errFlaky))
+	job, count = steptest.New(), calls{}
+	out = job.Drive(t.Context(), func(ctx context.Context) error {
+		return count.fails(ctx, "x", workitem.Failf("busy", "%s", errFlaky), step.Retry(p))
+	})
+	require.Error(t, out.Err)
+	require.Equal(t, "busy", job.Step("x").Failure.Code)
 }
 
 // What the policy's filters see is what they would see in package retry.

@@ -1,6 +1,7 @@
 package why
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -183,6 +184,7 @@ func (v *visit) ofJob(kind Kind, j *state.Job) Wait {
 	w := v.wait(kind)
 	if it := v.c.Item(j.Item); it != nil {
 		w = v.ofItem(kind, it)
+		w.Failure = cmp.Or(j.Failure, w.Failure) // a job has its own if the process refused to begin it
 	} else {
 		w.State, w.Attempt, w.Failure = j.State.String(), j.Attempt+1, j.Failure
 		w.Attempts = v.attempts("", j.Name)

@@ -49,12 +49,22 @@ func (r *Runner) failureOf(def *workflow.Definition, w *activities.Work, err err
 	if len(f.retry.Filters) == 0 {
 		return failure
 	}
-	_, refused := errors.AsType[*activities.OutputError](err)
 	failure.Filtered = true
-	failure.Retryable = failure.Retryable && f.retry.Accepts(retry.Failure{
+	if !failure.Retryable {
+		return failure
+	}
+	_, refused := errors.AsType[*activities.OutputError](err)
+	accepted, broken := f.retry.Judge(retry.Failure{
 		Attempt: w.Attempt, Elapsed: max(r.o.Now().Sub(w.Began), 0), Err: err, Name: f.Name, Input: f.Typed(w.Input),
 		Refused: refused,
 	})
+	if broken != nil {
+		r.o.Log.Error("a filter of a retry policy panicked, and accepts nothing", "job", w.Job, "case", w.Case.ID, "function", f.Name,
+			"error", broken, "stack", string(broken.Panic.Stack))
+		failure = workitem.FailureOf(broken.Beside(err))
+		failure.Filtered = true
+	}
+	failure.Retryable = accepted
 	return failure
 }
 
