@@ -192,6 +192,9 @@ func TestTheCaseInABrowser(t *testing.T) {
 	b.afterUpdate(`/<h1>[^]*s-completed[^]*<\/h1>/.test(p.head)`, `document.querySelector("h1 .state").textContent.includes("completed")`)
 
 	b.visit(base + "/cases/" + o.claim.String())
+	for _, text := range eval[[]string](b, `[...document.querySelectorAll(".why time")].map(t => t.previousSibling.textContent.trim().replace("· ", "") + " " + t.textContent)`) {
+		require.Regexp(t, `^(since|until) .*20\d\d.* \((in .+|.+ ago)\)$`, text, "a moment, and how far it is")
+	}
 	place := `JSON.stringify((r => ({x: r.x, w: r.width}))(document.querySelector('[data-name="decide"] rect').getBoundingClientRect()))`
 	now := eval[string](b, place)
 	eval[bool](b, `(() => { const s = document.querySelector("#entry"); s.value = 3; s.dispatchEvent(new Event("input")); return true; })()`)

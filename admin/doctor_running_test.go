@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -59,6 +60,7 @@ func TestTheDoctorAsksTheProgramWhatWaits(t *testing.T) {
 		require.NotContains(t, page, "no work waits for one")
 	}
 	require.Contains(t, text(asked), "2 due and not begun, the first since ")
+	require.Equal(t, 2, strings.Count(linked(t, asked, "queue models")[0], `<td data-label="job">`), "the due jobs")
 	require.Contains(t, text(asked), "; 1 of 4 workers run")
 	_, err = e.Do(t.Context(), workflow.PauseQueue("models"))
 	require.NoError(t, err)

@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"net/http"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -21,6 +23,48 @@ import (
 	"github.com/tasq-dev/tasq/store/sqlite"
 	"github.com/tasq-dev/tasq/workflow"
 )
+
+// linked checks that each check of the doctor has a link to what it is about, and returns the pages behind those whose name has a word.
+func linked(t *testing.T, h http.Handler, word string) (about []string) {
+	t.Helper()
+	page := get(h, "/doctor").Body.String()
+	_, list, _ := strings.Cut(page, `<table id="checks"`)
+	list, _, _ = strings.Cut(list, "</table>")
+	links := regexp.MustCompile(`data-label="check"><a href="([^"]+)"[^>]*>([^<]+)</a>`).FindAllStringSubmatch(list, -1)
+	require.Len(t, links, strings.Count(list, `data-label="check"`), list)
+	for _, l := range links {
+		to, name := strings.ReplaceAll(l[1], "&amp;", "&"), l[2]
+		if id, here := strings.CutPrefix(to, "#"); here {
+			require.Contains(t, page, `id="`+id+`"`)
+			continue
+		}
+		answer := get(h, to)
+		require.Equal(t, http.StatusOK, answer.Code, to)
+		if strings.Contains(name, word) {
+			about = append(about, answer.Body.String())
+		}
+	}
+	require.NotEmpty(t, about, list)
+	return about
+}
+
+// Each check leads to what it is about, whether it is well or not, and a stranded case is named by its business key.
+func TestTheChecksOfTheDoctorLead(t *testing.T) {
+	t.Parallel()
+	flows := compiled(t, line)
+	e := enginetest.New(t, flows...)
+	started, err := e.Do(t.Context(), workflow.Start("line", nil, workflow.BusinessKey("R-4711")))
+	require.NoError(t, err)
+	h := admin.Handler(e.Engine, admin.Config{Access: as("eve"), Clock: e.Clock(), Logger: slog.New(slog.DiscardHandler)})
+	for _, word := range []string{"due work", "incidents", "definitions", "cases"} {
+		linked(t, h, word)
+	}
+	e.Crash(inQueue())
+	h = admin.Handler(e.Engine, admin.Config{Access: as("eve"), Clock: e.Clock(), Logger: slog.New(slog.DiscardHandler)})
+	require.Contains(t, linked(t, h, "workflow line")[0], started.Case.String())
+	require.Contains(t, get(h, "/doctor").Body.String(), `<td data-label="key">R-4711</td>`)
+	e.Crash(flows...)
+}
 
 // The page of the doctor describes the database of each store, and checks it on demand, for those who may have that done.
 func TestTheDoctorDescribesTheDatabase(t *testing.T) {

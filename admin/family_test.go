@@ -74,6 +74,25 @@ func TestACaseWithManyChildren(t *testing.T) {
 	require.NotContains(t, page, "parts.1.1<")
 }
 
+// A case that has only child cases shows these in place of its work items, with a link to each.
+func TestACaseOfChildCasesOnly(t *testing.T) {
+	t.Parallel()
+	o, id := newFamily(t, 2)
+	h := o.handler(admin.Config{Access: admin.ReadOnly})
+	page := get(h, "/cases/"+id.String()).Body.String()
+	require.NotContains(t, page, "The case has no work items.")
+	require.Contains(t, page, "The case has no work items of its own. These are its child cases.")
+	c, err := o.Case(t.Context(), id)
+	require.NoError(t, err)
+	require.Len(t, c.Children, 2)
+	for _, child := range c.Children {
+		require.Regexp(t, `<td[^>]*><a class="id" href="/cases/`+child.String(), page)
+		own := get(h, "/cases/"+child.String()).Body.String()
+		require.Contains(t, own, ">ask.1.1<")
+		require.NotContains(t, own, "These are its child cases.")
+	}
+}
+
 func BenchmarkACaseWithManyChildren(b *testing.B) {
 	o, id := newFamily(b, 2000)
 	h := o.handler(admin.Config{Access: admin.ReadOnly})

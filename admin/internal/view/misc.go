@@ -150,20 +150,22 @@ func (s *Site) doctor(r *Request) (*Page, error) {
 		t.Note = "Possible causes: no program with its workflow is running, its queue has no free worker, or the store fails."
 	}
 	checks := &Table{ID: "checks", Title: "Checks", Head: []string{"state", "check", "found"}}
-	add := func(name, word, found string) { checks.row("", checkState(word), s.checkName(name, word), text(found)) }
+	add := func(name, word, found, about string) {
+		checks.row("", checkState(word), link(name, about), text(found))
+	}
 	if len(overdue) == 0 {
-		add("due work", "good", "all of it has begun")
+		add("due work", "good", "all of it has begun", s.Link("/jobs"))
 	} else {
-		add("due work", "warn", counted(len(overdue), "job")+" overdue")
+		add("due work", "warn", counted(len(overdue), "job")+" overdue", "#part-overdue")
 	}
 	open, err := s.openIncidents(r)
 	if err != nil {
 		return nil, err
 	}
 	if open == 0 {
-		add("incidents", "good", "none")
+		add("incidents", "good", "none", s.Link("/incidents"))
 	} else {
-		add("incidents", "bad", counted(open, "incident")+" open")
+		add("incidents", "bad", counted(open, "incident")+" open", s.Link("/incidents"))
 	}
 	if err := s.definitions(r, add); err != nil {
 		return nil, err
@@ -178,12 +180,12 @@ func (s *Site) doctor(r *Request) (*Page, error) {
 	}
 	switch {
 	case len(stranded.Rows) > 0:
-		add("cases", "bad", counted(len(stranded.Rows), "cause")+" why a case does not go on")
+		add("cases", "bad", counted(len(stranded.Rows), "cause")+" why a case does not go on", "#part-stranded")
 	case stranded.Note == "":
-		add("cases", "good", "each goes on")
+		add("cases", "good", "each goes on", s.Link("/cases"))
 	}
 	word, found := s.checked.words(r.Now)
-	add("integrity", word, found)
+	add("integrity", word, found, "#part-database")
 	facts, err := s.database(r)
 	if err != nil {
 		return nil, err
@@ -204,24 +206,19 @@ func checkState(class string) Cell {
 	return Cell{Kind: "state", Text: class, Title: words[class]}
 }
 
-// checkName is the name of a check, with a link to what it found.
-func (s *Site) checkName(name, class string) Cell {
-	to := map[string]string{"due work": "#part-overdue", "incidents": s.Link("/incidents"), "cases": "#part-stranded"}[name]
-	if to == "" || class == "good" {
-		return text(name)
-	}
-	return link(name, to)
-}
+// addCheck adds the result of a check: its name, its class, what it found, and the address of what it is about.
+type addCheck func(name, class, text, about string)
 
 // definitions lists the live cases whose definition the engine was not opened with, so that nothing happens in them. A
 // process that only reads has no definitions.
-func (s *Site) definitions(r *Request, add func(name, word, found string)) error {
+func (s *Site) definitions(r *Request, add addCheck) error {
+	all := s.Link("/workflows")
 	here, err := s.Backend.Here().WithFleet(r, r.R)
 	if err != nil {
 		return err
 	}
 	if here.Unknown() {
-		add("definitions", "pending", "not known: no program that has the database open has answered")
+		add("definitions", "pending", "not known: no program that has the database open has answered", all)
 		return nil
 	}
 	where, lacks, do := "this program", "this program does not have", "start a program with it too"
@@ -233,14 +230,15 @@ func (s *Site) definitions(r *Request, add func(name, word, found string)) error
 		return err
 	}
 	if len(list) == 0 {
-		add("definitions", "good", "each live case has its own in "+where)
+		add("definitions", "good", "each live case has its own in "+where, all)
 	}
 	for _, u := range list {
 		name := "workflow " + u.Workflow
 		if u.Version != "" {
 			name += " " + u.Version
 		}
-		add(name, "bad", counted(int(u.Cases), "live case")+" of a definition that "+lacks+"; "+do)
+		add(name, "bad", counted(int(u.Cases), "live case")+" of a definition that "+lacks+"; "+do,
+			s.listLink("/cases", url.Values{"fingerprint": {u.Fingerprint}, "state": {state.CaseStarted.String()}}))
 	}
 	return nil
 }

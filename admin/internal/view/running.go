@@ -3,6 +3,7 @@ package view
 import (
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"time"
 
@@ -29,17 +30,17 @@ func (s *Site) overdue(r *Request) ([]*state.Job, error) {
 }
 
 // ownWork lists late work as the program that runs the functions knows it.
-func (s *Site) ownWork(r *Request, add func(name, word, found string)) {
-	late := func(name string, n int, oldest time.Time, more string) {
-		add(name, "warn", fmt.Sprintf("%d due and not begun, the first since %s%s", n, printable.Time(oldest), more))
+func (s *Site) ownWork(r *Request, add addCheck) {
+	late := func(name string, n int, oldest time.Time, more, about string) {
+		add(name, "warn", fmt.Sprintf("%d due and not begun, the first since %s%s", n, printable.Time(oldest), more), about)
 	}
 	if b, ok := s.Backend.(source.Inspector); ok {
 		for _, o := range b.Overdue() {
-			name := "queue " + queueName(o.Queue)
+			name, about := "queue "+queueName(o.Queue), s.dueIn(o.Queue)
 			if o.Timers {
-				name = "timers"
+				name, about = "timers", s.Link("/jobs", "kind", state.JobTimer, "due", "0s")
 			}
-			late(name, o.Due, o.Oldest, "")
+			late(name, o.Due, o.Oldest, "", about)
 		}
 		return
 	}
@@ -50,16 +51,22 @@ func (s *Site) ownWork(r *Request, add func(name, word, found string)) {
 			more = "; it is paused"
 		}
 		if q.Waiting > 0 {
-			late("queue "+queueName(q.Queue), q.Waiting, q.Oldest, more)
+			late("queue "+queueName(q.Queue), q.Waiting, q.Oldest, more, s.dueIn(q.Queue))
 		}
 	}
 }
 
+// dueIn returns the address of the due jobs of a queue.
+func (s *Site) dueIn(queue string) string {
+	return s.listLink("/jobs", url.Values{"queue": {queue}, "state": {state.JobPending.String()}, "due": {"0s"}})
+}
+
 // limitsInUse lists the limits of functions for which work waits.
-func (s *Site) limitsInUse(r *Request, add func(name, word, found string)) error {
+func (s *Site) limitsInUse(r *Request, add addCheck) error {
+	page := s.Link("/limits")
 	known, _ := r.Context.Value(limitsKey{}).(limitsAnswer)
 	if errors.Is(known.err, store.ErrReadOnly) || errors.Is(known.err, store.ErrUnavailable) {
-		add("limits", "pending", "not known: only the program that runs the functions knows their usage; start it, and tasq serve with --act")
+		add("limits", "pending", "not known: only the program that runs the functions knows their usage; start it, and tasq serve with --act", page)
 		return nil
 	}
 	if known.err != nil || len(known.all) == 0 {
@@ -73,11 +80,11 @@ func (s *Site) limitsInUse(r *Request, add func(name, word, found string)) error
 	for i := range all {
 		if l := &all[i]; l.Waiting > 0 {
 			waits = true
-			add("limit "+l.Limit.Name, "warn", waitingFor(l))
+			add("limit "+l.Limit.Name, "warn", waitingFor(l), page)
 		}
 	}
 	if !waits {
-		add("limits", "good", "no work waits for one")
+		add("limits", "good", "no work waits for one", page)
 	}
 	return nil
 }

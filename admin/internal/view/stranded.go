@@ -10,6 +10,8 @@ import (
 	"github.com/tasq-dev/tasq/engine/why"
 	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workitem"
 )
 
 // maxExamined is the number of live root cases that the page examines, oldest first, since stranded cases grow old.
@@ -38,7 +40,7 @@ func (v *inTime) View(ctx context.Context, f func(store.Reader) error) error {
 
 // stranded lists the stranded live cases, with what repairs each.
 func (s *Site) stranded(r *Request) (*Table, error) {
-	t := &Table{ID: "stranded", Title: "Stranded cases", Head: []string{"case", "workflow", "cause", "since", "why", "at the command line"},
+	t := &Table{ID: "stranded", Title: "Stranded cases", Head: []string{"case", "key", "workflow", "cause", "since", "why", "at the command line"},
 		Empty: &Empty{Text: "Every live case is active, or waits for a person or an event."}}
 	q := query.Of(r.Form, r.Now)
 	before := q.Bound("older")
@@ -53,6 +55,7 @@ func (s *Site) stranded(r *Request) (*Table, error) {
 	}
 	half, cancel := context.WithTimeout(r, s.Timeout/2) // the rest of the time is for the page
 	defer cancel()
+	known := make(map[workitem.CaseID]*state.Case) // by more than one cause
 	for found, err := range why.Stranded(r, &inTime{store.ViewerOf(r.R), half}, search) {
 		if errors.Is(err, why.ErrMore) {
 			t.Note = fmt.Sprintf("Only the oldest live cases were examined, at most %d and within the time limit of a page; tasq doctor --live examines all.", maxExamined)
@@ -65,18 +68,22 @@ func (s *Site) stranded(r *Request) (*Table, error) {
 			t.Note = fmt.Sprintf("The first %d are listed; /api/v1/doctor has all.", maxStrands)
 			break
 		}
-		s.strandRow(t, &found)
+		of, err := caseOf(r, known, found.Case)
+		if err != nil {
+			return nil, err
+		}
+		s.strandRow(t, &found, of)
 	}
 	return t, nil
 }
 
 // strandRow adds a stranded case; its page has the forms that repair it.
-func (s *Site) strandRow(t *Table, found *why.StrandedCase) {
+func (s *Site) strandRow(t *Table, found *why.StrandedCase, of *state.Case) {
 	id := found.Case.String()
 	since := text("")
 	if !found.Since.IsZero() {
 		since = at(found.Since.Truncate(time.Millisecond))
 	}
-	t.row("", idLink(id, s.Link("/cases/"+id)), text(found.Workflow+version(found.Version)), text(string(found.Cause)), since,
+	t.row("", idLink(id, s.Link("/cases/"+id)), text(printable.Line(of.Key)), text(found.Workflow+version(found.Version)), text(string(found.Cause)), since,
 		text(printable.Line(found.Reason)), Cell{Kind: "code", Text: printable.Line(found.Repair)})
 }

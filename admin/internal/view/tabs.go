@@ -122,6 +122,11 @@ func (s *Site) itemTab(r *Request, c *shown) ([]Part, error) {
 		s.itemRow(t, r, r.Mask.Row(it), false)
 	}
 	parts := []Part{{ID: "tab", Template: "tablepart", Data: t}}
+	if len(items) == 0 && len(f.States) == 0 && len(c.c.Children) > 0 {
+		t = s.children(c)
+		t.Note = "The case has no work items of its own. These are its child cases."
+		parts = []Part{{ID: "tab", Template: "tablepart", Data: t}}
+	}
 	if len(items) > 0 && r.Form.Get("chart") != "off" {
 		parts = slices.Insert(parts, 0, Part{ID: "chart", Template: "chart", Data: gantt(items, c.c.Created, c.c.Ended, c.now(r))})
 	}

@@ -14,11 +14,10 @@
   const units = [["d", 86400, "day"], ["h", 3600, "hour"], ["m", 60, "minute"], ["s", 1, "second"]];
   let skew = 0; // how far the clock of this machine is behind that of the server
   function tell(t) {
-    const then = new Date(t.dateTime), s = Math.round((then - Date.now() - skew) / 1000);
-    const [, size, unit] = units.find(u => Math.abs(s) >= u[1]) || units[3];
-    if (t.className === "sofar") t.textContent = Math.trunc(Math.max(0, -s) / size) + units.find(u => u[1] === size)[0] + " so far";
-    else t.textContent = store.get("times") === "local" ? local.format(then) : relative.format(Math.trunc(s / size), unit);
-    t.title = local.format(then) + " · " + t.dateTime;
+    const then = new Date(t.dateTime), s = Math.round((then - Date.now() - skew) / 1000), at = local.format(then);
+    const [short, size, unit] = units.find(u => Math.abs(s) >= u[1]) || units[3], ago = relative.format(Math.trunc(s / size), unit);
+    t.textContent = t.className === "sofar" ? Math.trunc(Math.max(0, -s) / size) + short + " so far" : t.className === "dated" ? `${at} (${ago})` : store.get("times") === "local" ? at : ago;
+    t.title = at + " · " + t.dateTime;
   }
   const times = within => within.querySelectorAll("time").forEach(tell);
 
