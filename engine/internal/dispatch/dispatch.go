@@ -10,9 +10,13 @@
 //
 //	due        calendar.go, due.go     waits in a heap for its time
 //	ready      job_queue.go, fair.go   waits in its queue for a worker; hours.go, limits.go and gather.go can delay it
+//	           queues.go, hand_out.go  gets a worker, as far as the numbers of workers and pauses admit
 //	claimed    claim.go, extend.go     a command gives it to this engine, with a fence
 //	running    package worker          its function runs; heartbeat.go renews its lease
 //	settled    package worker          a command records the result
+//
+// The scheduler connects the parts of these stages, and has their lock. max_pending.go bounds what waits; limit_gate.go,
+// exchange.go and holds.go are the limits.
 //
 // Where several engines have the store open, ownership.go decides which jobs belong to this one. status.go answers what waits, and why.
 //
@@ -90,15 +94,11 @@ type Dispatcher struct {
 
 	haveHours   bool // some functions are restricted to time windows
 	haveBatches bool // some tasks process their jobs in batches
-
-	haveKeys   bool            // some functions have fairness keys
-	fairQueues map[string]bool // the queues of these functions, as far as they are known
 }
 
 // New returns a dispatcher. Register it as an observer of the writer.
 func New(o Options) *Dispatcher {
-	d := &Dispatcher{o: o, haveHours: o.Definitions.HaveHours(), haveBatches: o.Definitions.HaveBatches(), fairQueues: o.Definitions.FairQueues()}
-	d.haveKeys = len(d.fairQueues) > 0
+	d := &Dispatcher{o: o, haveHours: o.Definitions.HaveHours(), haveBatches: o.Definitions.HaveBatches()}
 	d.runner = worker.New(worker.Options{Context: o.Context, Writer: o.Writer, Definitions: o.Definitions, Now: o.Now, Alarms: o.Alarms, Log: o.Log,
 		Faults: o.Faults, Retrier: o.Retrier, Limited: len(o.Limits) > 0, Steps: o.Steps, MaxPayload: o.MaxPayload,
 		AroundJob: o.AroundJob, AroundStep: o.AroundStep, CheckPayload: o.CheckPayload})
@@ -157,24 +157,6 @@ func (d *Dispatcher) NextDue() (time.Time, bool) { return d.sched.nextDue() }
 
 // Runaway returns an error that describes a loop which takes no time; nil if there is none. See loopGuard.
 func (d *Dispatcher) Runaway() error { return d.sched.runaway() }
-
-// limitOf returns the number that was set for a queue, up to the largest number in the configuration, or the configured
-// one. The lock is held.
-func (s *scheduler) limitOf(queue string) int {
-	defined := s.d.definedOf(queue)
-	if n, set := s.workers[queue]; set && defined > 0 {
-		return min(n, max(defined, s.d.o.Workers))
-	}
-	return defined
-}
-
-// definedOf returns the configured number for a queue: 0 if the queue is paused here, negative if this engine runs no jobs.
-func (d *Dispatcher) definedOf(queue string) int {
-	if limit, listed := d.o.Queues[queue]; listed {
-		return max(limit, 0)
-	}
-	return d.o.Workers
-}
 
 // onLoadedJob returns a request that runs a command on the tree of a job. It fails for a job for which this engine lacks a definition.
 func (d *Dispatcher) onLoadedJob(n entry, command string, f func(*kernel.Machine) error) *commit.Request {

@@ -2,7 +2,7 @@ package dispatch
 
 // setAlarm sets the time of the next dispatch.
 func (s *scheduler) setAlarm(now int64) {
-	due := min(s.hours.due(now), s.waiting.next(), s.gathered(now))
+	due := min(s.hours.due(now), s.waiting.next(), s.queues.lineDue(now))
 	if due == never || s.alarm.isSetTo(due) {
 		return
 	}

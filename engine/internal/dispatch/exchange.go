@@ -1,89 +1,96 @@
 package dispatch
 
 import (
+	"sync"
+
 	"github.com/tasq-dev/tasq/engine/internal/admission"
 	"github.com/tasq-dev/tasq/engine/internal/commit"
 	"github.com/tasq-dev/tasq/engine/internal/quota"
-	"github.com/tasq-dev/tasq/limit"
 )
-
-// Limits that engines share are rows of the store. One goroutine sends the orders of all lines to the store; it runs
-// only while there are orders.
 
 // maxOrders is the maximum number of rows in one transaction.
 const maxOrders = 500
 
-// exchange is the state of the goroutine that sends orders.
+// exchange sends the orders of all lines of limits that engines share to the store, which has a row for each of these
+// limits. One goroutine does so; it runs only while there are orders.
 type exchange struct {
-	rows       sharedRows
-	inProgress bool
-}
+	o        *Options
+	rows     sharedRows
+	lock     sync.Locker // guards the fields below, and the gate
+	gate     *limitGate
+	answered func() // called without the lock when limits may have room
 
-// isShared reports whether the store grants a limit. An engine that is alone counts slots itself, except for limits
-// that cases hold.
-func (s *scheduler) isShared(l limit.Limit) bool {
-	return s.held[l.Name] || l.InStore && (s.d.o.Fleet || l.Algorithm != limit.Slots)
+	inProgress bool
+	stopped    bool
 }
 
 // ask starts the goroutine if it does not run. The lock is held. The engine is not idle until it has ended.
-func (s *scheduler) ask() {
-	if s.shared.inProgress || s.stopping {
+func (x *exchange) ask() {
+	if x.inProgress || x.stopped {
 		return
 	}
-	s.shared.inProgress = true
-	s.d.o.Active(1)
-	go s.exchange()
+	x.inProgress = true
+	x.o.Active(1)
+	go x.run()
 }
 
-// exchange sends orders until there are none left. Orders that are made while the store answers are sent with the next
+// stop makes ask do nothing. The lock is held. A goroutine that runs ends with the context of the engine.
+func (x *exchange) stop() { x.stopped = true }
+
+// run sends orders until there are none left. Orders that are made while the store answers are sent with the next
 // transaction, all together: the busier the limits are, the more orders share one.
-func (s *scheduler) exchange() {
-	defer s.d.o.Active(-1)
-	failed := 0
-	for {
-		s.mu.Lock()
-		orders := s.limits.Orders(maxOrders)
+func (x *exchange) run() {
+	defer x.o.Active(-1)
+	for failed := 0; ; {
+		orders := x.next()
 		if len(orders) == 0 {
-			s.shared.inProgress = false
-			s.mu.Unlock()
 			return
 		}
-		s.mu.Unlock()
-		answers, err := s.d.answer(orders)
-		s.mu.Lock()
+		answers, err := x.answer(orders)
+		x.lock.Lock()
 		for i := range orders {
-			s.limits.Settle(orders[i], answers[i], err)
+			x.gate.Settle(orders[i], answers[i], err)
 		}
-		s.mu.Unlock()
-		s.dispatch()
+		x.lock.Unlock()
+		x.answered()
+		x.o.Faults.Note("limits", err, "a limit that engines share could not be asked for; it is tried again")
 		if err == nil {
 			failed = 0
 			continue
 		}
-		s.d.o.Faults.Note("limits", err, "a limit that engines share could not be asked for; it is tried again")
-		if !s.d.o.Retrier.Pause(s.d.o.Context, failed) { // false if the engine closes
-			s.mu.Lock()
-			s.shared.inProgress = false
-			s.mu.Unlock()
+		if !x.o.Retrier.Pause(x.o.Context, failed) { // false if the engine closes
+			x.lock.Lock()
+			x.inProgress = false
+			x.lock.Unlock()
 			return
 		}
 		failed++
 	}
 }
 
+// next returns the orders of the next transaction. If there are none, the goroutine is to end: the next call of ask
+// starts another one.
+func (x *exchange) next() []admission.Order[entry] {
+	x.lock.Lock()
+	defer x.lock.Unlock()
+	orders := x.gate.Orders(maxOrders)
+	x.inProgress = len(orders) > 0
+	return orders
+}
+
 // answer executes orders, by index. An engine that is alone does so in a request to its writer, since a second
 // transaction would have to wait for that of the writer.
-func (d *Dispatcher) answer(orders []admission.Order[entry]) (answers []quota.Answer, err error) {
-	if d.o.Fleet {
-		return d.sched.shared.rows.decide(d.o.Context, orders)
+func (x *exchange) answer(orders []admission.Order[entry]) (answers []quota.Answer, err error) {
+	if x.o.Fleet {
+		return x.rows.decide(x.o.Context, orders)
 	}
 	done := make(chan struct{})
-	sent := d.o.Writer.Send(&commit.Request{Reads: true, Run: func(*commit.Tx) error { return nil }, Ended: func(error) {
-		answers, err = d.sched.shared.rows.decide(d.o.Context, orders)
+	sent := x.o.Writer.Send(&commit.Request{Reads: true, Run: func(*commit.Tx) error { return nil }, Ended: func(error) {
+		answers, err = x.rows.decide(x.o.Context, orders)
 		close(done)
 	}})
 	if !sent {
-		return make([]quota.Answer, len(orders)), d.o.Retrier.Closed()
+		return make([]quota.Answer, len(orders)), x.o.Retrier.Closed()
 	}
 	<-done
 	return answers, err

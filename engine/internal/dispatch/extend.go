@@ -141,8 +141,8 @@ func (s *scheduler) reserve(c *state.Case, j *state.Job, now int64) (entry, bool
 	if !s.on || s.stopping || j.Kind != state.JobRun && j.Kind != state.JobCall || j.Generation >= firstCheck {
 		return entry{}, false
 	}
-	q := s.queueOf(j.Queue)
-	if s.paused[q.name] || q.running >= q.limit || s.full() || len(q.ready) > 0 || s.waiting.next() <= now {
+	q := s.queues.of(j.Queue)
+	if s.queues.paused[q.name] || q.running >= q.limit || s.queues.full() || len(q.ready) > 0 || s.waiting.next() <= now {
 		return entry{}, false
 	}
 	n := entry{due: j.Due.UnixMicro(), job: j.ID, root: j.Root, queue: q, priority: shortPriority(j.Priority), durableClaim: true,
@@ -150,11 +150,11 @@ func (s *scheduler) reserve(c *state.Case, j *state.Job, now int64) (entry, bool
 	if s.hours.isClosed(&n, now) || s.batchOf(c, j) != nil {
 		return entry{}, false
 	}
-	n.ticket, n.turn = s.ticketOf(c, j), s.turnOf(c, j, q)
-	if s.keyPaused(&n) || n.ticket != nil && !s.limits.Try(n.ticket) {
+	n.ticket, n.turn = s.ticketOf(c, j), s.fair.turnOf(c, j, q)
+	if s.queues.keyPaused(&n) || n.ticket != nil && !s.limits.Try(n.ticket) {
 		return entry{}, false
 	}
-	s.begin(q)
+	s.queues.occupy(q)
 	s.d.jobs.Add(1)
 	s.d.o.Active(1)
 	s.claims.reserve(j.ID)

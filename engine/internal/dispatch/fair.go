@@ -142,35 +142,133 @@ func (t *turn) leave() {
 	}
 }
 
-// rotationOf returns the rotation of a queue for a priority, and creates it if necessary. The lock is held.
-func (s *scheduler) rotationOf(q *jobQueue, priority int32) *rotation {
+// recordStepStart records that a step has acquired its limits.
+func (t *turn) recordStepStart() {
+	t.recordStart()
+	t.leave()
+}
+
+// fairness assigns turns to the jobs of queues with fairness keys. The lock of the scheduler guards it.
+type fairness struct {
+	keyOf     func(*state.Case, *state.Job) (key string, ok bool) // the key of a job; nil if no function has keys
+	ages      bool                                                // jobs become more urgent as they wait
+	rotations int64                                               // the number of rotations so far, for their ids
+	turns     map[workitem.JobID]*turn                            // of due, waiting jobs
+}
+
+// hasKeys reports whether some functions have fairness keys.
+func (f *fairness) hasKeys() bool { return f.keyOf != nil }
+
+// rotationOf returns the rotation of a queue for a priority, and creates it if necessary.
+func (f *fairness) rotationOf(q *jobQueue, priority int32) *rotation {
 	r := q.rotations[priority]
 	if r == nil {
 		if q.rotations == nil {
 			q.rotations = make(map[int32]*rotation)
 		}
-		s.rotations++
-		r = &rotation{id: s.rotations, keys: make(map[string]*sharer)}
+		f.rotations++
+		r = &rotation{id: f.rotations, keys: make(map[string]*sharer)}
 		q.rotations[priority] = r
 	}
 	return r
 }
 
-// turnOf returns a turn for a job without a round; nil if its queue has no keys. The lock is held.
-func (s *scheduler) turnOf(c *state.Case, j *state.Job, q *jobQueue) *turn {
-	if !s.d.haveKeys || q == nil {
+// turnOf returns a turn for a job without a round; nil if its queue has no keys.
+func (f *fairness) turnOf(c *state.Case, j *state.Job, q *jobQueue) *turn {
+	if !f.hasKeys() || q == nil {
 		return nil
 	}
-	if old := s.turns[j.ID]; old != nil && !old.gone && j.State == state.JobWaiting { // that of a step, which continues to wait
+	if old := f.turns[j.ID]; old != nil && !old.gone && j.State == state.JobWaiting { // that of a step, which continues to wait
 		t := *old
-		old.gone, s.turns[j.ID] = true, &t
+		old.gone, f.turns[j.ID] = true, &t
 		return &t
 	}
-	key, ok := s.d.fairKeyOf(c, j)
+	key, ok := f.keyOf(c, j)
 	if q.fair = q.fair || ok; !q.fair {
 		return nil
 	}
 	return &turn{key: key}
+}
+
+// assign assigns a due job to a round, unless it has one or its queue has no keys.
+func (f *fairness) assign(n *entry) {
+	switch {
+	case n.turn != nil && n.turn.rotation != nil:
+		return
+	case n.turn != nil:
+		f.rotationOf(n.queue, n.priority).join(n.turn, n.due)
+		f.turns[n.job] = n.turn
+	case n.unread && n.queue.fair:
+		n.turn = new(turn)
+		f.rotationOf(n.queue, n.priority).joinUnread(n.turn, n.due)
+	default:
+		return
+	}
+	if f.ages {
+		n.urgent += n.turn.since - n.due // its age is that of its round
+	}
+}
+
+// turnOfStep returns the turn of a step that waits for a limit; nil if the queue of its job has no keys.
+func (f *fairness) turnOfStep(job *entry, due int64) *turn {
+	if job.turn == nil {
+		return nil
+	}
+	t := &turn{key: job.turn.key}
+	f.rotationOf(job.queue, job.priority).join(t, due)
+	if old := f.turns[job.job]; old == nil || old.gone {
+		f.turns[job.job] = t // if the job is suspended, it keeps that
+	}
+	return t
+}
+
+// leave records that a job starts, or no longer waits.
+func (f *fairness) leave(job workitem.JobID) {
+	if t := f.turns[job]; t != nil {
+		delete(f.turns, job)
+		t.leave()
+	}
+}
+
+// leaveIf is leave for a job that still has the given turn: it may have got another one, see readNeeds.
+func (f *fairness) leaveIf(job workitem.JobID, has *turn) {
+	if f.turns[job] == has {
+		f.leave(job)
+	}
+}
+
+// leaveRound removes a job of a paused key from its round: it joins a later one when the key is resumed. Otherwise all
+// jobs of the key would start before those of the others, whose rounds have gone on.
+func (f *fairness) leaveRound(n *entry) {
+	t := n.turn
+	if t == nil || t.rotation == nil {
+		return
+	}
+	if f.ages {
+		n.urgent -= t.since - n.due // see assign
+	}
+	f.leave(n.job)
+	n.turn = &turn{key: t.key}
+}
+
+// waitsHere reports whether a job of the key of another one waits in its queue here, or is left here by the command
+// that is reported; if not, that one is. A queue without keys has no such jobs to keep.
+func (f *fairness) waitsHere(q *jobQueue, c *state.Case, j *state.Job) bool {
+	if !f.hasKeys() {
+		return true
+	}
+	key, ok := f.keyOf(c, j)
+	if _, promised := q.promisedTo[key]; !ok || promised {
+		return true
+	}
+	if r := q.rotations[shortPriority(j.Priority)]; r != nil && r.keys[key] != nil {
+		return true
+	}
+	if q.promisedTo == nil {
+		q.promisedTo = make(map[string]struct{})
+	}
+	q.promisedTo[key] = struct{}{}
+	return false
 }
 
 // fairKeyOf computes the fairness key of a job from its input; false if its function has none.
@@ -184,73 +282,6 @@ func (d *Dispatcher) fairKeyOf(c *state.Case, j *state.Job) (key string, ok bool
 		key = ""
 	}
 	return key, true
-}
-
-// assignTurn assigns a due job to a round, unless it has one or its queue has no keys. The lock is held.
-func (s *scheduler) assignTurn(n *entry) {
-	switch {
-	case n.turn != nil && n.turn.rotation != nil:
-		return
-	case n.turn != nil:
-		s.rotationOf(n.queue, n.priority).join(n.turn, n.due)
-		s.turns[n.job] = n.turn
-	case n.unread && n.queue.fair:
-		n.turn = new(turn)
-		s.rotationOf(n.queue, n.priority).joinUnread(n.turn, n.due)
-	default:
-		return
-	}
-	if s.d.o.Aging > 0 {
-		n.urgent += n.turn.since - n.due // its age is that of its round
-	}
-}
-
-// turnOfStep returns the turn of a step that waits for a limit; nil if the queue of its job has no keys. The lock is
-// held.
-func (s *scheduler) turnOfStep(job *entry, due int64) *turn {
-	if job.turn == nil {
-		return nil
-	}
-	t := &turn{key: job.turn.key}
-	s.rotationOf(job.queue, job.priority).join(t, due)
-	if old := s.turns[job.job]; old == nil || old.gone {
-		s.turns[job.job] = t // if the job is suspended, it keeps that
-	}
-	return t
-}
-
-// recordStepStart records that a step has acquired its limits.
-func (t *turn) recordStepStart() {
-	t.recordStart()
-	t.leave()
-}
-
-// leaveTurn records that a job starts, or no longer waits. The lock is held.
-func (s *scheduler) leaveTurn(job workitem.JobID) {
-	if t := s.turns[job]; t != nil {
-		delete(s.turns, job)
-		t.leave()
-	}
-}
-
-// waitsHere reports whether a job of the key of another one waits in its queue here, or is left here by the command
-// that is reported; if not, that one is. A queue without keys has no such jobs to keep. The lock is held.
-func (s *scheduler) waitsHere(q *jobQueue, c *state.Case, j *state.Job) bool {
-	if !s.d.haveKeys {
-		return true
-	}
-	key, ok := s.d.fairKeyOf(c, j)
-	if _, promised := q.promisedTo[key]; !ok || promised {
-		return true
-	}
-	if r := q.rotations[shortPriority(j.Priority)]; r != nil && r.keys[key] != nil {
-		return true
-	}
-	if q.promisedTo == nil {
-		q.promisedTo = make(map[string]struct{})
-	}
-	q.promisedTo[key] = struct{}{}
-	return false
 }
 
 // keys returns the number of keys with waiting jobs in a queue.

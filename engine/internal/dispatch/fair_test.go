@@ -128,12 +128,12 @@ func TestUnreadJobsShareRounds(t *testing.T) {
 
 // A queue without keys pays nothing for them.
 func TestFairnessCostsNothingWithoutKeys(t *testing.T) {
-	s := &scheduler{d: &Dispatcher{}}
+	s := new(scheduler)
 	n := entry{queue: &jobQueue{}, job: workitem.JobID{1}, unread: true}
 	require.Zero(t, testing.AllocsPerRun(100, func() {
-		n.turn = s.turnOf(nil, nil, n.queue) // reads no case
-		s.assignTurn(&n)
-		s.leaveTurn(n.job)
+		n.turn = s.fair.turnOf(nil, nil, n.queue) // reads no case
+		s.fair.assign(&n)
+		s.fair.leave(n.job)
 		n.turn.recordStart()
 	}))
 	require.Nil(t, n.turn)

@@ -21,7 +21,7 @@ import (
 // The wait counts from the time at which the first job was due, so a line stores nothing, and a restart does not change
 // it. A job that waits in a line uses no worker and no limits, and does not count as work in progress.
 
-// batches has the keys of the lines of jobs that are processed together.
+// batches has the lines of jobs that are processed together. The lock of the scheduler guards it.
 type batches struct {
 	keyless   map[*workflow.Batch]*lineKey // by batch: the line of its jobs, if the batch has no key
 	positions map[workitem.JobID]linePosition
@@ -106,19 +106,45 @@ func (s *scheduler) batchOf(c *state.Case, j *state.Job) *lineKey {
 	return s.batches.lineOf(f.batch, f.input)
 }
 
-// gather adds a due job to its line. The lock is held.
-func (s *scheduler) gather(n entry) {
+// gather adds a due job to its line.
+func (b *batches) gather(n entry) {
 	g := n.queue.lines.find(n.queue, *n.batch)
-	s.batches.positions[n.job] = linePosition{g, n.due}
+	b.positions[n.job] = linePosition{g, n.due}
 	g.add(n)
 	n.queue.lines.place(g)
 }
 
-// leaveLine removes a job from its line, if it is in one. The lock is held.
-func (s *scheduler) leaveLine(job workitem.JobID) {
-	if at, ok := s.batches.positions[job]; ok {
-		delete(s.batches.positions, job)
+// leave removes a job from its line, if it is in one.
+func (b *batches) leave(job workitem.JobID) {
+	if at, ok := b.positions[job]; ok {
+		delete(b.positions, job)
 		at.line.drop(dueJob{job, at.due})
+		at.line.queue.lines.place(at.line)
+	}
+}
+
+// pop removes and returns the most urgent job of a line that is not empty.
+func (b *batches) pop(g *batchLine) entry {
+	n := g.pop()
+	delete(b.positions, n.job)
+	return n
+}
+
+// empty removes and returns all jobs from the lines of a queue.
+func (b *batches) empty(q *jobQueue) (list []entry) {
+	for _, g := range q.lines.all {
+		for g.len() > 0 {
+			list = append(list, b.pop(g))
+		}
+	}
+	q.lines = lines{}
+	return list
+}
+
+// stopWaiting records that a job has been in a group: the others of its line start as soon as they can.
+func (b *batches) stopWaiting(job workitem.JobID) {
+	if at, ok := b.positions[job]; ok {
+		at.line.noWait = true
 		at.line.queue.lines.place(at.line)
 	}
 }
@@ -137,24 +163,11 @@ func (s *scheduler) parkSuspended(tree *state.Tree) {
 			}
 			if _, by := tree.SuspendedBy(c); by != nil {
 				n := at.line.entry(j.ID)
-				s.leaveLine(j.ID)
+				s.batches.leave(j.ID)
 				s.parked.put(n)
 			}
 		}
 	})
-}
-
-// takeLines removes all jobs from the lines of a queue. The lock is held.
-func (s *scheduler) takeLines(q *jobQueue) (list []entry) {
-	for _, g := range q.lines.all {
-		for g.len() > 0 {
-			n := g.pop()
-			delete(s.batches.positions, n.job)
-			list = append(list, n)
-		}
-	}
-	q.lines = lines{}
-	return list
 }
 
 // readAhead is the number of the most urgent jobs of a queue among which unread ones are looked for.
@@ -178,16 +191,6 @@ func (q *jobQueue) choose(now int64) (line *batchLine, at int) {
 // backlog returns how many workers the waiting jobs of a queue would occupy.
 func (q *jobQueue) backlog() int {
 	return len(q.ready) + q.lines.batches
-}
-
-// gathered returns when the next line has waited long enough whose jobs cannot start yet; never if there is none. The
-// lock is held.
-func (s *scheduler) gathered(now int64) (due int64) {
-	due = never
-	for _, q := range s.queues {
-		due = min(due, q.lines.due(now))
-	}
-	return due
 }
 
 func (g *batchLine) len() int { return len(g.ready) - len(g.gone) }
@@ -279,8 +282,7 @@ func (s *scheduler) form(q *jobQueue, line *batchLine, now int64, next []entry) 
 	q.lines.remove(line)
 	line.forming = true
 	for g.held < line.Most && line.len() > 0 {
-		n := line.pop()
-		delete(s.batches.positions, n.job)
+		n := s.batches.pop(line)
 		if s.hours.isClosed(&n, now) {
 			s.hours.wait(n)
 			s.limits.Pass(n.ticket)
@@ -301,7 +303,7 @@ func (s *scheduler) form(q *jobQueue, line *batchLine, now int64, next []entry) 
 	line.forming = false
 	q.lines.place(line)
 	if g.undecided = g.held; g.held > 0 {
-		s.begin(q)
+		s.queues.occupy(q)
 	}
 	return next, g.held > 0
 }

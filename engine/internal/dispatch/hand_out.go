@@ -5,8 +5,8 @@ package dispatch
 // queue that is looked at first would use up the bound. The lock is held.
 func (s *scheduler) handOut(now int64, next []entry) []entry {
 	var begun bool
-	if s.d.o.MaxRunning <= 0 {
-		for _, q := range s.queues {
+	if s.queues.most <= 0 {
+		for _, q := range s.queues.byName {
 			for begun = true; begun; {
 				next, begun = s.handOutOne(q, now, next)
 			}
@@ -14,19 +14,16 @@ func (s *scheduler) handOut(now int64, next []entry) []entry {
 		return next
 	}
 	done := make(map[*jobQueue]bool) // queues of which nothing more can start now
-	for q := s.mostUrgent(done, now); q != nil && !s.full(); q = s.mostUrgent(done, now) {
+	for q := s.queues.mostUrgent(done, now); q != nil && !s.queues.full(); q = s.queues.mostUrgent(done, now) {
 		next, begun = s.handOutOne(q, now, next)
 		done[q] = !begun
 	}
 	return next
 }
 
-// A worker is counted as occupied (begin) when a job is handed out, not when its claim is accepted: until then the next
-// job of the queue would find the same worker free. A claim that fails gives it back (endClaim).
-
 // handOutOne appends the next job of a queue, or the jobs of its next batch; false if none can start.
 func (s *scheduler) handOutOne(q *jobQueue, now int64, next []entry) (_ []entry, begun bool) {
-	for q.running < q.limit && !s.full() {
+	for q.running < q.limit && !s.queues.full() {
 		line, at := q.choose(now)
 		switch {
 		case line == nil && len(q.ready) == 0:
@@ -51,37 +48,11 @@ func (s *scheduler) handOutOne(q *jobQueue, now int64, next []entry) (_ []entry,
 		if n.unread {
 			q.reading++
 		}
-		s.begin(q)
+		s.queues.occupy(q)
 		s.d.jobs.Add(1)
 		return append(next, n), true
 	}
 	return next, false
-}
-
-// full reports whether MaxRunning is reached. The lock is held.
-func (s *scheduler) full() bool {
-	return s.d.o.MaxRunning > 0 && s.running >= s.d.o.MaxRunning
-}
-
-// begin records that a job or a batch of a queue has a worker. The lock is held.
-func (s *scheduler) begin(q *jobQueue) {
-	q.running++
-	s.running++
-}
-
-// mostUrgent returns the queue with a free worker whose first job is the most urgent, except for the given ones; nil if
-// there is none.
-func (s *scheduler) mostUrgent(but map[*jobQueue]bool, now int64) (best *jobQueue) {
-	var first *entry
-	for _, q := range s.queues {
-		if but[q] || q.running >= q.limit {
-			continue
-		}
-		if n := q.first(now); n != nil && (first == nil || byPriority(n, first)) {
-			best, first = q, n
-		}
-	}
-	return best
 }
 
 // first returns the most urgent of the jobs of a queue that can start; nil if there is none.

@@ -3,11 +3,10 @@ package dispatch
 import (
 	"errors"
 	"math"
-	"time"
 
 	"github.com/tasq-dev/tasq/engine/internal/commit"
 	"github.com/tasq-dev/tasq/engine/internal/quota"
-	"github.com/tasq-dev/tasq/limit"
+	"github.com/tasq-dev/tasq/engine/internal/registry"
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
@@ -26,14 +25,6 @@ import (
 type caseHold struct {
 	quota.Hold
 	use *workflow.Use
-}
-
-// holdsAgain returns the interval at which slots are ordered again that cases of other engines hold.
-func (s *scheduler) holdsAgain() time.Duration {
-	if s.d.o.Fleet {
-		return quota.Again
-	}
-	return limit.Unknown
 }
 
 // holdsOf returns what a case has to hold before a job of a task can start.
@@ -58,73 +49,80 @@ func activationsOver(t *state.Task) int {
 	return t.Generation
 }
 
-// caseWithHolds returns a case and its definition if the definition has holds; nil otherwise.
-func (s *scheduler) caseWithHolds(tree *state.Tree, id workitem.CaseID) (*state.Case, *workflow.Definition) {
-	if len(s.held) == 0 {
+// caseHolds ends the holds of cases as their tasks and cases end. The lock of the scheduler guards it.
+type caseHolds struct {
+	names       map[string]bool // the limits that cases hold
+	limits      *limitGate
+	definitions *registry.Registry
+}
+
+// holder returns a case and its definition if the definition has holds; nil otherwise.
+func (l *caseHolds) holder(tree *state.Tree, id workitem.CaseID) (*state.Case, *workflow.Definition) {
+	if len(l.names) == 0 {
 		return nil, nil
 	}
 	c := tree.Case(id)
 	if c == nil {
 		return nil, nil
 	}
-	def := s.d.o.Definitions.Definition(c.Fingerprint)
+	def := l.definitions.Definition(c.Fingerprint)
 	if def == nil || len(def.Holds) == 0 {
 		return nil, nil
 	}
 	return c, def
 }
 
-// taskMoved ends the holds that end with an activation. The lock is held.
-func (s *scheduler) taskMoved(tree *state.Tree, e *state.TaskMoved) {
+// taskMoved ends the holds that end with an activation.
+func (l *caseHolds) taskMoved(tree *state.Tree, e *state.TaskMoved) {
 	if e.To == state.TaskEnabled || e.To == state.TaskStarted {
 		return
 	}
-	c, def := s.caseWithHolds(tree, e.Case)
+	c, def := l.holder(tree, e.Case)
 	if c == nil {
 		return
 	}
 	for i := range def.Holds {
 		h := &def.Holds[i]
 		task := def.Net.TaskName(h.From)
-		known, have := s.limits.HoldOf(h.Limit.Name, c.ID, task)
+		known, have := l.limits.HoldOf(h.Limit.Name, c.ID, task)
 		switch {
 		case h.To == e.Task && e.To != state.TaskDisabled:
 			if !have {
 				known = quota.Hold{Root: c.Root, Case: c.ID, Task: task, Activation: activationsOver(&c.Tasks[h.From])}
 			}
-			s.endHold(c, h, quota.End{Hold: known})
+			l.end(c, h, quota.End{Hold: known})
 		case h.From == e.Task && e.To != state.TaskCompleted:
 			of := quota.Hold{Root: c.Root, Case: c.ID, Task: task, Activation: e.Generation}
-			s.endHold(c, h, quota.End{Hold: of, Only: true})
+			l.end(c, h, quota.End{Hold: of, Only: true})
 		}
 	}
 }
 
-// caseEnded ends all holds of a case. The lock is held.
-func (s *scheduler) caseEnded(tree *state.Tree, id workitem.CaseID) {
-	c, def := s.caseWithHolds(tree, id)
+// caseEnded ends all holds of a case.
+func (l *caseHolds) caseEnded(tree *state.Tree, id workitem.CaseID) {
+	c, def := l.holder(tree, id)
 	if c == nil {
 		return
 	}
 	for i := range def.Holds {
 		h := &def.Holds[i]
 		of := quota.Hold{Root: c.Root, Case: c.ID, Task: def.Net.TaskName(h.From), Activation: math.MaxInt}
-		s.endHold(c, h, quota.End{Hold: of})
+		l.end(c, h, quota.End{Hold: of})
 	}
 }
 
-// endHold ends a hold. The row of the limit changes later, by an order to the store; until then the slots are not free.
-func (s *scheduler) endHold(c *state.Case, h *workflow.Hold, e quota.End) {
-	if key, ok := s.keyOfHold(c, h, e.Task); ok {
-		s.limits.End(h.Limit.Name, key, e)
+// end ends a hold. The row of the limit changes later, by an order to the store; until then the slots are not free.
+func (l *caseHolds) end(c *state.Case, h *workflow.Hold, e quota.End) {
+	if key, ok := l.keyOf(c, h, e.Task); ok {
+		l.limits.End(h.Limit.Name, key, e)
 	}
 }
 
-// keyOfHold returns the key of the limit that a case holds, if the limit has keys. For a hold that another engine
-// began, it is computed from the input of the first task. If that no longer exists, the hold stays in the row until a
-// waiting engine checks it.
-func (s *scheduler) keyOfHold(c *state.Case, h *workflow.Hold, task string) (key string, ok bool) {
-	if _, known := s.limits.HoldOf(h.Limit.Name, c.ID, task); known {
+// keyOf returns the key of the limit that a case holds, if the limit has keys. For a hold that another engine began, it
+// is computed from the input of the first task. If that no longer exists, the hold stays in the row until a waiting
+// engine checks it.
+func (l *caseHolds) keyOf(c *state.Case, h *workflow.Hold, task string) (key string, ok bool) {
+	if _, known := l.limits.HoldOf(h.Limit.Name, c.ID, task); known {
 		return "", true
 	}
 	if c.Tasks[h.From].Generation == 0 || h.Key == nil {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tasq-dev/tasq/engine/internal/admission"
 	"github.com/tasq-dev/tasq/engine/internal/commit"
+	"github.com/tasq-dev/tasq/engine/internal/quota"
 	"github.com/tasq-dev/tasq/limit"
 	"github.com/tasq-dev/tasq/schedule"
 	"github.com/tasq-dev/tasq/store/state"
@@ -17,13 +18,24 @@ import (
 // behind it.
 
 func (s *scheduler) initLimits() {
+	again := limit.Unknown
+	if s.d.o.Fleet {
+		again = quota.Again // slots that cases of other engines hold are ordered again
+	}
 	gate := admission.New(admission.Options[entry]{
 		Lock: &s.mu, Clock: s.d.o.Clock, Limits: s.d.o.Limits, Before: byPriority, Wake: s.dispatch,
-		Ready: s.hasRoom, Free: s.hasWorker, Shared: s.isShared, Ask: s.ask, Again: s.holdsAgain(), Check: s.checkHolds,
+		Ready: s.hasRoom, Free: s.hasWorker, Shared: s.isShared, Ask: s.shared.ask, Again: again, Check: s.checkHolds,
 	})
-	s.held = s.d.o.Definitions.HeldLimits()
 	s.limits = limitGate{Gate: gate, defined: s.d.o.Limits}
-	s.shared.rows = sharedRows{rows: s.d.o.Rows, clock: s.d.o.Clock, started: s.d.o.Clock.Now()}
+	s.holds = caseHolds{names: s.d.o.Definitions.HeldLimits(), limits: &s.limits, definitions: s.d.o.Definitions}
+	s.shared = exchange{o: &s.d.o, lock: &s.mu, gate: &s.limits, answered: s.dispatch,
+		rows: sharedRows{rows: s.d.o.Rows, clock: s.d.o.Clock, started: s.d.o.Clock.Now()}}
+}
+
+// isShared reports whether the store grants a limit. An engine that is alone counts slots itself, except for limits
+// that cases hold.
+func (s *scheduler) isShared(l limit.Limit) bool {
+	return s.holds.names[l.Name] || l.InStore && (s.d.o.Fleet || l.Algorithm != limit.Slots)
 }
 
 // hasRoom is called when a line has room: a step or code outside of jobs continues, or a job returns to its queue. The lock is held.
@@ -35,16 +47,13 @@ func (s *scheduler) hasRoom(n entry) {
 		return
 	}
 	s.enqueue(n)
-	if at, ok := s.batches.positions[n.job]; ok {
-		at.line.noWait = true
-		n.queue.lines.place(at.line)
-	}
+	s.batches.stopWaiting(n.job)
 }
 
 // hasWorker reports whether a job can be handed out now, if its limits have room. A step, and code outside of jobs, need no worker. The lock
 // is held.
 func (s *scheduler) hasWorker(n *entry) bool {
-	return n.lease != nil || n.queue == nil || n.queue.running < n.queue.limit && !s.full() && !s.isPaused(n)
+	return n.lease != nil || n.queue == nil || n.queue.running < n.queue.limit && !s.queues.full() && !s.queues.isPaused(n)
 }
 
 // enter acquires what a job needs, or makes it wait. The lock is held.
@@ -183,8 +192,10 @@ func (d *Dispatcher) SetLimit(l limit.Limit, keys map[string]limit.Limit) {
 // enqueue puts a due job into its queue or the line of its batch, or aside if the queue or its key is paused. The lock
 // is held.
 func (s *scheduler) enqueue(n entry) {
-	if s.isPaused(&n) {
-		s.leaveRound(&n)
+	if s.queues.isPaused(&n) {
+		if !s.queues.paused[n.queue.name] { // a paused queue keeps its rounds
+			s.fair.leaveRound(&n)
+		}
 		n.queue.held = append(n.queue.held, n)
 		// It may have been made ready, and holds back the tickets behind it, which can continue.
 		if n.ticket != nil {
@@ -192,9 +203,9 @@ func (s *scheduler) enqueue(n entry) {
 		}
 		return
 	}
-	s.assignTurn(&n)
+	s.fair.assign(&n)
 	if n.batch != nil {
-		s.gather(n)
+		s.batches.gather(n)
 		return
 	}
 	s.d.o.Active(1)

@@ -17,8 +17,8 @@ import (
 func TestLinesAnswerAsALookAtAllOfThem(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		spec := &workflow.Batch{Batching: workflow.Batching{Most: rapid.IntRange(1, 4).Draw(t, "most"), Wait: time.Duration(rapid.IntRange(0, 9).Draw(t, "wait")) * time.Microsecond}}
-		s, q := new(scheduler), new(jobQueue)
-		s.batches.lineOf(spec, nil)
+		b, q := new(batches), new(jobQueue)
+		b.lineOf(spec, nil)
 		var waiting []entry
 		now, id := int64(100), byte(0)
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
@@ -27,20 +27,19 @@ func TestLinesAnswerAsALookAtAllOfThem(t *testing.T) {
 				id++
 				key := lineKey{spec, fmt.Sprint(rapid.IntRange(0, 5).Draw(t, "key"))}
 				n := entry{job: workitem.JobID{id}, due: now - rapid.Int64Range(0, 5).Draw(t, "overdue"), priority: rapid.Int32Range(0, 2).Draw(t, "priority"), queue: q, batch: &key}
-				s.gather(n)
+				b.gather(n)
 				waiting = append(waiting, n)
 			case 3:
 				if len(waiting) > 0 {
 					i := rapid.IntRange(0, len(waiting)-1).Draw(t, "canceled")
-					s.leaveLine(waiting[i].job)
+					b.leave(waiting[i].job)
 					waiting = append(waiting[:i], waiting[i+1:]...)
 				}
 			case 4:
 				now += rapid.Int64Range(-12, 12).Draw(t, "clock")
 			default:
 				if line := q.lines.next(now); line != nil {
-					n := line.pop()
-					delete(s.batches.positions, n.job)
+					n := b.pop(line)
 					q.lines.place(line)
 					waiting = without(waiting, n.job)
 				}
@@ -100,18 +99,18 @@ func BenchmarkLinesOfManyKeys(b *testing.B) {
 	for _, keys := range []int{10, 10_000} {
 		b.Run(fmt.Sprint(keys), func(b *testing.B) {
 			spec := &workflow.Batch{Batching: workflow.Batching{Most: 100, Wait: time.Hour}}
-			s, q := new(scheduler), new(jobQueue)
-			s.batches.lineOf(spec, nil)
+			l, q := new(batches), new(jobQueue)
+			l.lineOf(spec, nil)
 			for k := range keys {
-				s.gather(entry{job: workitem.JobID{1, byte(k >> 8), byte(k)}, due: 1, queue: q, batch: &lineKey{spec, fmt.Sprint(k)}})
+				l.gather(entry{job: workitem.JobID{1, byte(k >> 8), byte(k)}, due: 1, queue: q, batch: &lineKey{spec, fmt.Sprint(k)}})
 			}
 			n := entry{job: workitem.JobID{2}, due: 2, queue: q, batch: &lineKey{spec, "0"}}
 			b.ResetTimer()
 			for range b.N {
-				s.gather(n)
+				l.gather(n)
 				q.lines.next(3)
 				q.lines.due(3)
-				s.leaveLine(n.job)
+				l.leave(n.job)
 			}
 		})
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tasq-dev/tasq/engine/internal/fault"
 	"github.com/tasq-dev/tasq/engine/internal/registry"
 	"github.com/tasq-dev/tasq/limit"
 	"github.com/tasq-dev/tasq/store"
@@ -33,7 +34,7 @@ func TestAPortionExpiresBeforeItsGoroutineRuns(t *testing.T) {
 		none, err := registry.New(slog.New(slog.DiscardHandler), nil)
 		require.NoError(t, err)
 		d := New(Options{Context: ctx, Definitions: none, Clock: clock, Now: clock.Now, Limits: []limit.Limit{calls}, Rows: table, Fleet: true,
-			Active: func(int) {}})
+			Faults: fault.NewLog(slog.New(slog.DiscardHandler), clock.Now), Active: func(int) {}})
 		admit := func(meanwhile time.Duration) { // leases are admitted, and their goroutines run after the time
 			d.sched.mu.Lock()
 			d.sched.limits.admitLeases()

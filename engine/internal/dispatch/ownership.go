@@ -51,14 +51,14 @@ func (o *Ownership) Offers(t *state.Tree, c *state.Case, j *state.Job) bool {
 	if j.Kind != state.JobRun && j.Kind != state.JobCall {
 		return s.others && j.Kind == state.JobStart && o.lacksNeeded(c)
 	}
-	q := s.queueOf(j.Queue)
+	q := s.queues.of(j.Queue)
 	if q.limit <= 0 {
 		return true
 	}
 	if j.Due.After(o.d.o.Now()) {
 		return false
 	}
-	if s.others && q.backlog()+q.promised >= backlog*q.limit && s.waitsHere(q, c, j) {
+	if s.others && q.backlog()+q.promised >= backlog*q.limit && s.fair.waitsHere(q, c, j) {
 		return true
 	}
 	if o.d.haveBatches && o.d.conditionsOf(c, j).batch != nil {
@@ -108,7 +108,7 @@ func (o *Ownership) Filters() (filters []store.TakeFilter, full bool) {
 	}
 	f.Workflows = o.d.o.Definitions.Names()
 	if o.d.haveBatches { // a worker processes many jobs at once
-		for _, q := range s.queues {
+		for _, q := range s.queues.byName {
 			if q.backlog() >= q.limit {
 				f.Without, full = append(f.Without, q.name), true
 			}
@@ -116,7 +116,7 @@ func (o *Ownership) Filters() (filters []store.TakeFilter, full bool) {
 		return []store.TakeFilter{f}, full
 	}
 	for name := range o.d.o.Queues {
-		s.queueOf(name)
+		s.queues.of(name)
 	}
 	if f.Max = o.d.o.Workers; f.Max <= 0 { // the room of a queue that is not known yet
 		f.Max = math.MaxInt
@@ -128,7 +128,7 @@ func (o *Ownership) Filters() (filters []store.TakeFilter, full bool) {
 		f.Max = bound
 	}
 	small := store.TakeFilter{Max: f.Max, Workflows: f.Workflows}
-	for _, q := range s.queues {
+	for _, q := range s.queues.byName {
 		switch room := q.limit - q.backlog(); {
 		case slices.Contains(f.Without, q.name) || f.Only != nil && !slices.Contains(f.Only, q.name):
 		case room <= 0:
@@ -169,7 +169,7 @@ func (s *scheduler) roomOfAll() int {
 		return math.MaxInt
 	}
 	room := s.d.o.MaxRunning
-	for _, q := range s.queues {
+	for _, q := range s.queues.byName {
 		room -= min(q.backlog(), max(q.limit-q.running, 0))
 	}
 	return room
@@ -256,7 +256,7 @@ func (o *Ownership) Has(queue string, job workitem.JobID) (has bool) {
 	s := &o.d.sched
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if q := s.queues[queue]; q != nil {
+	if q := s.queues.byName[queue]; q != nil {
 		is := func(n entry) bool { return n.job == job }
 		has = slices.ContainsFunc(q.ready, is) || slices.ContainsFunc(q.held, is)
 	}
@@ -275,10 +275,10 @@ func (o *Ownership) Busy() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := o.d.o.Now()
-	if then := now.Add(soon).UnixMicro(); !s.claims.idle() || s.waiting.next() <= then || s.hours.due(now.UnixMicro()) <= then || s.gathered(now.UnixMicro()) <= then {
+	if then := now.Add(soon).UnixMicro(); !s.claims.idle() || s.waiting.next() <= then || s.hours.due(now.UnixMicro()) <= then || s.queues.lineDue(now.UnixMicro()) <= then {
 		return true
 	}
-	for _, q := range s.queues {
+	for _, q := range s.queues.byName {
 		if q.running > 0 || len(q.ready) > 0 || q.lines.next(now.UnixMicro()) != nil {
 			return true
 		}

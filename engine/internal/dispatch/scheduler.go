@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/tasq-dev/tasq/engine/internal/worker"
-	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -25,8 +24,9 @@ type scheduler struct {
 	d        *Dispatcher
 	mu       sync.Mutex
 	waiting  calendar
-	queues   map[string]*jobQueue
-	running  int // jobs with workers, of all queues
+	queues   queues
+	bounds   pendingBounds
+	fair     fairness
 	claims   claims
 	parked   parking
 	hours    hours
@@ -44,17 +44,9 @@ type scheduler struct {
 	others   bool                    // there are other engines
 	next     []entry                 // reused memory for the entries of a dispatch
 	limits   limitGate
-	paused   map[string]bool // paused queues
-	workers  map[string]int  // the number of workers that was set for a queue
 
-	pausedKeys map[string]map[string]store.Decision // by queue: its paused fairness keys
-
-	shared  exchange                     // exchange of shared limits with the store
-	held    map[string]bool              // limits that cases hold over several tasks
-	counted map[workitem.JobID]*jobQueue // waiting jobs, if queues are bounded
-
-	rotations int64                    // the number of rotations so far, for their ids
-	turns     map[workitem.JobID]*turn // the positions of due, waiting jobs in fair queues
+	shared exchange  // exchange of shared limits with the store
+	holds  caseHolds // what cases hold over several tasks
 }
 
 // entry is a pending job, or a suspended job that a timer wakes.
@@ -77,16 +69,18 @@ type entry struct {
 
 func (s *scheduler) init(d *Dispatcher) {
 	s.d = d
+	fair := d.o.Definitions.FairQueues()
 	s.waiting = newCalendar()
 	s.parked = make(parking)
-	s.queues = make(map[string]*jobQueue)
+	s.queues = newQueues(&d.o, fair)
+	s.bounds = newPendingBounds(d.o.MaxPending)
 	s.claims = newClaims()
 	s.stopped = make(chan struct{})
 	s.groups = make(map[workitem.JobID]*group)
 	s.offered = make(map[workitem.JobID]bool)
-	s.turns = make(map[workitem.JobID]*turn)
-	if len(d.o.MaxPending) > 0 {
-		s.counted = make(map[workitem.JobID]*jobQueue)
+	s.fair = fairness{ages: d.o.Aging > 0, turns: make(map[workitem.JobID]*turn)}
+	if len(fair) > 0 {
+		s.fair.keyOf = d.fairKeyOf
 	}
 	s.initLimits()
 }
@@ -113,7 +107,8 @@ func (s *scheduler) stop() {
 	}
 	s.pool.close()
 	s.limits.Stop()
-	for _, q := range s.queues {
+	s.shared.stop()
+	for _, q := range s.queues.byName {
 		// Each ready job is counted as activity until its claim has ended; these are not claimed any more.
 		s.d.o.Active(-len(q.ready))
 		q.ready = nil
@@ -129,9 +124,9 @@ func (s *scheduler) committed(tree *state.Tree, changes []state.Change) {
 	for _, e := range changes {
 		switch e := e.(type) {
 		case *state.TaskMoved:
-			s.taskMoved(tree, e)
+			s.holds.taskMoved(tree, e)
 		case *state.CaseEnded:
-			s.caseEnded(tree, e.Case)
+			s.holds.caseEnded(tree, e.Case)
 		case *state.JobOpened:
 			changed = s.opened(tree, e.Job) || changed
 		case *state.CaseSuspended:
@@ -170,10 +165,10 @@ func (s *scheduler) opened(tree *state.Tree, j *state.Job) bool {
 func (s *scheduler) moved(tree *state.Tree, e *state.JobMoved) bool {
 	s.parked.drop(tree.Root, e.Job)
 	s.hours.drop(e.Job)
-	s.leaveLine(e.Job)
-	s.uncountWaiting(e.Job)
+	s.batches.leave(e.Job)
+	s.bounds.uncount(e.Job)
 	if e.To != state.JobWaiting {
-		s.leaveTurn(e.Job)
+		s.fair.leave(e.Job)
 	}
 	s.waiting.wake(e.Job, s.d.o.Now().UnixMicro())
 	// The worker of this engine continues if the change is its own claim or heartbeat. Any other change means that the
@@ -208,20 +203,20 @@ func (s *scheduler) add(c *state.Case, j *state.Job, cautious bool) bool {
 		n.durableClaim = true // the job waits for its time anyway, and each of its runs should be counted
 	}
 	if j.Kind == state.JobRun || j.Kind == state.JobCall {
-		n.queue = s.queueOf(j.Queue)
+		n.queue = s.queues.of(j.Queue)
 		// This engine does not work the queue; another program does.
 		if n.queue.limit <= 0 {
 			return false
 		}
 		n.urgent = s.d.urgency(j)
-		s.countWaiting(j, n.queue)
+		s.bounds.count(j, n.queue)
 		if c != nil {
 			for _, m := range s.entriesOf(c, j, n) {
 				s.put(m, j)
 			}
 			return true
 		}
-		n.unread = len(s.d.o.Limits) > 0 || s.d.haveHours || s.d.haveBatches || s.d.haveKeys
+		n.unread = len(s.d.o.Limits) > 0 || s.d.haveHours || s.d.haveBatches || s.fair.hasKeys()
 	}
 	s.put(n, j)
 	return true
@@ -290,7 +285,7 @@ func (s *scheduler) dispatch() {
 		s.limits.readied = false
 		s.limits.passOn()
 		s.limits.admitLeases()
-		for _, q := range s.queues {
+		for _, q := range s.queues.byName {
 			q.promised = 0
 			clear(q.promisedTo)
 		}
@@ -336,7 +331,7 @@ func (s *scheduler) mustRelease(n entry) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := s.claims.of(n.job)
-	return s.stopping || s.hours.isClosed(&n, now) || n.queue != nil && s.isPaused(&n) || r != nil && r.held
+	return s.stopping || s.hours.isClosed(&n, now) || n.queue != nil && s.queues.isPaused(&n) || r != nil && r.held
 }
 
 // hold records that a worker runs a job, before its function is called: from then on, changes of its steps are reported
@@ -354,21 +349,20 @@ func (s *scheduler) endClaim(n entry, g *group, steps *worker.Journal, how outco
 	s.mu.Lock()
 	s.claims.end(n.job, steps)
 	if g == nil || g.claimEnded() {
-		n.queue.running--
-		s.running--
+		s.queues.free(n.queue)
 	}
 	if n.unread {
 		n.queue.reading--
 	}
-	if how == notStarted && s.turns[n.job] == n.turn { // the job may have got another turn, see readNeeds
-		s.leaveTurn(n.job)
+	if how == notStarted {
+		s.fair.leaveIf(n.job, n.turn)
 	}
 	s.limits.leave(n.ticket, how)
 	if how == notStarted {
 		s.checkHoldsOf(n.ticket)
 	}
 	more := len(n.queue.ready) > 0 || s.limits.readied || s.limits.IsPassed() || n.queue.lines.next(s.d.o.Now().UnixMicro()) != nil ||
-		s.d.o.MaxRunning > 0 && s.mostUrgent(nil, s.d.o.Now().UnixMicro()) != nil
+		s.queues.most > 0 && s.queues.mostUrgent(nil, s.d.o.Now().UnixMicro()) != nil
 	s.mu.Unlock()
 	if more {
 		s.dispatch() // before Active(-1): jobs in lines are counted only when they start, and the engine must not look idle in between
@@ -386,7 +380,7 @@ func (s *scheduler) nextDue() (at time.Time, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.d.o.Now()
-	due := min(s.hours.due(now.UnixMicro()), s.waiting.next(), s.gathered(now.UnixMicro()))
+	due := min(s.hours.due(now.UnixMicro()), s.waiting.next(), s.queues.lineDue(now.UnixMicro()))
 	if wait, limited := s.limits.NextDue(); limited {
 		due = min(due, now.Add(max(wait, 0)+time.Microsecond-1).UnixMicro()) // rounded up: the room may come at any nanosecond
 	}

@@ -30,7 +30,7 @@ func (st *Status) Queues() []workflow.QueueInfo {
 	found := make(map[string]*workflow.QueueInfo)
 	of := func(name string) *workflow.QueueInfo {
 		if found[name] == nil {
-			found[name] = &workflow.QueueInfo{Queue: name, Workers: max(0, s.limitOf(name)), Defined: max(0, s.d.definedOf(name)), Set: s.workers[name], Paused: s.paused[name], PausedKeys: store.QueueValue{Keys: s.pausedKeys[name]}.PausedKeys(), MaxPending: s.d.o.MaxPending[name]}
+			found[name] = &workflow.QueueInfo{Queue: name, Workers: max(0, s.queues.limit(name)), Defined: max(0, s.queues.configured(name)), Set: s.queues.workers[name], Paused: s.queues.paused[name], PausedKeys: store.QueueValue{Keys: s.queues.pausedKeys[name]}.PausedKeys(), MaxPending: s.bounds.most[name]}
 		}
 		return found[name]
 	}
@@ -47,10 +47,10 @@ func (st *Status) Queues() []workflow.QueueInfo {
 	for name := range s.d.o.Queues {
 		of(name)
 	}
-	for name := range s.paused { // or whose number of workers was set, or with keys that are paused
+	for name := range s.queues.paused { // or whose number of workers was set, or with keys that are paused
 		of(name)
 	}
-	for name, q := range s.queues {
+	for name, q := range s.queues.byName {
 		of(name).Running, of(name).Keys = q.running, q.keys()
 		for i := range q.ready {
 			waits(&q.ready[i])
@@ -80,7 +80,7 @@ func (st *Status) Running(queue string) int {
 	s := st.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if q := s.queues[queue]; q != nil {
+	if q := s.queues.byName[queue]; q != nil {
 		return q.running
 	}
 	return 0
@@ -91,17 +91,17 @@ func (st *Status) Running(queue string) int {
 func (st *Status) LimitOf(queue string) int {
 	st.s.mu.Lock()
 	defer st.s.mu.Unlock()
-	return st.s.limitOf(queue)
+	return st.s.queues.limit(queue)
 }
 
 // Full returns the bound of running jobs of all queues if it is reached; 0 if it is not, or if there is none.
 func (st *Status) Full() int {
 	st.s.mu.Lock()
 	defer st.s.mu.Unlock()
-	if !st.s.full() {
+	if !st.s.queues.full() {
 		return 0
 	}
-	return st.s.d.o.MaxRunning
+	return st.s.queues.most
 }
 
 // Backlog is due work of one kind that has not started; the fields are those of the engine's type of that name.
@@ -134,7 +134,7 @@ func (st *Status) Overdue() []Backlog {
 			b.Oldest = due
 		}
 	}
-	for _, q := range s.queues {
+	for _, q := range s.queues.byName {
 		for i := range q.ready {
 			if s.hours.isClosed(&q.ready[i], now) {
 				continue // it has not been looked at, since no worker is free
@@ -203,12 +203,12 @@ func (st *Status) KeyPaused(queue string, job workitem.JobID) (key string, pause
 	s := st.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	q := s.queues[queue]
+	q := s.queues.byName[queue]
 	if q == nil {
 		return "", false
 	}
 	i := slices.IndexFunc(q.held, func(n entry) bool { return n.job == job })
-	if i < 0 || !s.keyPaused(&q.held[i]) {
+	if i < 0 || !s.queues.keyPaused(&q.held[i]) {
 		return "", false
 	}
 	return q.held[i].turn.key, true
@@ -219,9 +219,9 @@ func (st *Status) KeysPausedOf(root workitem.CaseID, f func(job workitem.JobID, 
 	s := st.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, q := range s.queues {
+	for _, q := range s.queues.byName {
 		for i := range q.held {
-			if n := &q.held[i]; n.root == root && s.keyPaused(n) {
+			if n := &q.held[i]; n.root == root && s.queues.keyPaused(n) {
 				f(n.job, n.turn.key)
 			}
 		}
@@ -250,7 +250,7 @@ func (st *Status) InTurn(job workitem.JobID) (Turn, bool) {
 	s := st.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t := s.turns[job]
+	t := s.fair.turns[job]
 	if t == nil {
 		return Turn{}, false
 	}

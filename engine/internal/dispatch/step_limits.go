@@ -80,7 +80,7 @@ func (g *stepLimits) take(name string, takes []workitem.Take, since time.Time, r
 		n.urgent = g.of.urgent + n.due - g.of.due
 	}
 	if room != nil {
-		n.turn = s.turnOfStep(g.of, n.due)
+		n.turn = s.fair.turnOfStep(g.of, n.due)
 	}
 	l.t = &ticket{Job: g.of.job, Step: name, Takes: takes, Value: n}
 	switch {
@@ -217,7 +217,7 @@ func (l jobLease) Commit(name string, used int64) error { return l.d.commitUsed(
 // entriesOf returns the entries of a pending or suspended job. It is one, except for a job with steps that wait for
 // limits: that has one for each different set of limits, and one for the time of its other steps. The lock is held.
 func (s *scheduler) entriesOf(c *state.Case, j *state.Job, n entry) []entry {
-	n.ticket, n.hours, n.batch, n.turn = s.ticketOf(c, j), s.hoursOf(c, j), s.batchOf(c, j), s.turnOf(c, j, n.queue)
+	n.ticket, n.hours, n.batch, n.turn = s.ticketOf(c, j), s.hoursOf(c, j), s.batchOf(c, j), s.fair.turnOf(c, j, n.queue)
 	if n.turn != nil {
 		n.urgent = s.d.urgency(j) // by the due time alone, since the entry has no round
 	}
