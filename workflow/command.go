@@ -26,31 +26,32 @@ type Kind string
 
 // The kinds of commands.
 const (
-	KindStart         Kind = "start"          // start a case of Workflow with Payload as its input
-	KindAct           Kind = "item"           // do Action on Item
-	KindAddItem       Kind = "add-item"       // create one more work item in Task of Case, with Payload as its input
-	KindCancel        Kind = "cancel"         // cancel Case
-	KindSend          Kind = "send"           // send Event to Case, with Payload as its value
-	KindToken         Kind = "token"          // send the event that Token stands for, with Payload as its value
-	KindBroadcast     Kind = "broadcast"      // publish Payload to everything that waits for the topic Event or subscribes to it
-	KindRestart       Kind = "restart"        // start Case, which has ended, again as a fresh case
-	KindRemove        Kind = "remove"         // remove Case, which has ended, with all that it had
-	KindReclaim       Kind = "reclaim"        // take Job, which runs, from its worker
-	KindSuspend       Kind = "suspend"        // have nothing of Case begin until it is resumed
-	KindResume        Kind = "resume"         // have Case, which is suspended, or has failed, continue where it was
-	KindMove          Kind = "move"           // take the tokens of From in Case, and put tokens into To
-	KindRetry         Kind = "retry"          // try the work of Item again, now
-	KindGiveUp        Kind = "give-up"        // fail the task, and the case, of Item, which is an incident
-	KindRetryIncident Kind = "retry-incident" // do the job of the incident Job again, now
-	KindFork          Kind = "fork"           // start a fresh case from what Case was at the entry Seq of its journal
-	KindSetLimit      Kind = "set-limit"      // set the number of Limit to N
-	KindForgetLimit   Kind = "forget-limit"   // forget what was set of Limit
-	KindLimits        Kind = "limits"         // list the limits
-	KindLimitWaits    Kind = "limit-waits"    // list what jobs of the root case Case wait for, of limits
-	KindQueues        Kind = "queues"         // list the queues
-	KindDefinitions   Kind = "definitions"    // list the definitions of the engine
-	KindPause         Kind = "pause-queue"    // have no job of Queue begin
-	KindUnpause       Kind = "resume-queue"   // have the jobs of Queue begin again
+	KindStart          Kind = "start"            // start a case of Workflow with Payload as its input
+	KindAct            Kind = "item"             // do Action on Item
+	KindAddItem        Kind = "add-item"         // create one more work item in Task of Case, with Payload as its input
+	KindCancel         Kind = "cancel"           // cancel Case
+	KindSend           Kind = "send"             // send Event to Case, with Payload as its value
+	KindToken          Kind = "token"            // send the event that Token stands for, with Payload as its value
+	KindBroadcast      Kind = "broadcast"        // publish Payload to everything that waits for the topic Event or subscribes to it
+	KindRestart        Kind = "restart"          // start Case, which has ended, again as a fresh case
+	KindRemove         Kind = "remove"           // remove Case, which has ended, with all that it had
+	KindReclaim        Kind = "reclaim"          // take Job, which runs, from its worker
+	KindSuspend        Kind = "suspend"          // have nothing of Case begin until it is resumed
+	KindResume         Kind = "resume"           // have Case, which is suspended, or has failed, continue where it was
+	KindMove           Kind = "move"             // take the tokens of From in Case, and put tokens into To
+	KindRetry          Kind = "retry"            // try the work of Item again, now
+	KindGiveUp         Kind = "give-up"          // fail the task, and the case, of Item, which is an incident
+	KindRetryIncident  Kind = "retry-incident"   // do the job of the incident Job again, now
+	KindGiveUpIncident Kind = "give-up-incident" // fail the task, and the case, of the incident Job, which is about a child case
+	KindFork           Kind = "fork"             // start a fresh case from what Case was at the entry Seq of its journal
+	KindSetLimit       Kind = "set-limit"        // set the number of Limit to N
+	KindForgetLimit    Kind = "forget-limit"     // forget what was set of Limit
+	KindLimits         Kind = "limits"           // list the limits
+	KindLimitWaits     Kind = "limit-waits"      // list what jobs of the root case Case wait for, of limits
+	KindQueues         Kind = "queues"           // list the queues
+	KindDefinitions    Kind = "definitions"      // list the definitions of the engine
+	KindPause          Kind = "pause-queue"      // have no job of Queue begin
+	KindUnpause        Kind = "resume-queue"     // have the jobs of Queue begin again
 
 	KindSuspendWorkflow Kind = "suspend-workflow" // have new cases of Workflow begin suspended
 	KindResumeWorkflow  Kind = "resume-workflow"  // have new cases of Workflow begin as usual
@@ -275,12 +276,6 @@ func Skip(item workitem.ID, output json.RawMessage, opts ...Option) Command {
 	return With(Command{Kind: KindSkip, Item: item, Payload: output}, opts...)
 }
 
-// GiveUp fails the task of a work item that is an incident (see workitem.Incident), and its case with it. The error wraps
-// [ErrNotFound] if the item is no incident.
-func GiveUp(item workitem.ID, opts ...Option) Command {
-	return With(Command{Kind: KindGiveUp, Item: item}, opts...)
-}
-
 // SetLimit changes the number of a limit, the N of limit.Limit: more or fewer slots, another rate. What is held or was admitted
 // still counts. 0 pauses the limit. The number is stored, and survives restarts. The error wraps ErrNotFound if no workflow of the
 // engine has the limit.
@@ -378,6 +373,8 @@ func (c *Command) String() string {
 		return "job reclaim"
 	case KindRetryIncident:
 		return "incident retry " + c.Job.String()
+	case KindGiveUpIncident:
+		return "incident give-up " + c.Job.String()
 	case KindSetLimit:
 		if c.LimitKey != "" {
 			return fmt.Sprintf("limit set %s %d of %s", c.Limit, c.N, c.LimitKey)

@@ -41,7 +41,7 @@ const (
 
 // Action is the command that is sent for each target.
 type Action struct {
-	Kind    workflow.Kind   `json:"kind"`              // resume, cancel or redrive, for cases; retry, skip or give-up, for work items
+	Kind    workflow.Kind   `json:"kind"`              // resume, cancel or redrive, for cases; retry, skip or give-up, for work items; retry-incident or give-up-incident
 	Payload json.RawMessage `json:"payload,omitempty"` // a new input for a retry or resume, the output for a skip; nil if none
 	Reason  string          `json:"reason,omitempty"`  // recorded in the history
 	Actor   string          `json:"actor,omitempty"`   // who sends the action
@@ -148,7 +148,7 @@ func (a *Action) Command(target, key string) (workflow.Command, error) {
 	switch a.Kind {
 	case workflow.KindResume, workflow.KindSuspend, workflow.KindCancel, workflow.KindRedrive:
 		c.Case = workitem.CaseID(id)
-	case workflow.KindRetryIncident:
+	case workflow.KindRetryIncident, workflow.KindGiveUpIncident:
 		c.Job = workitem.JobID(id)
 	default:
 		c.Item = id
@@ -268,7 +268,7 @@ func Open(ctx context.Context, v store.Viewer, f store.IncidentFilter) ([]string
 }
 
 // OpenJobs returns the matching incidents of timers, scheduled functions, completion handlers and child cases by their own ids, as
-// targets of an action of the kind [workflow.KindRetryIncident]. Other incidents are about a work item, which is retried itself.
+// targets of an action of the kind [workflow.KindRetryIncident]; those of child cases also of [workflow.KindGiveUpIncident]. Other incidents are about a work item, which is retried itself.
 func OpenJobs(ctx context.Context, v store.Viewer, f store.IncidentFilter) ([]string, error) {
 	var targets []string
 	for i, err := range store.Incidents(ctx, v, f) {

@@ -272,7 +272,7 @@ func problem(w *Wait) string {
 func decision(w *Wait) string {
 	switch {
 	case !w.Child.IsZero():
-		return "resume it with " + repairOf(w) + ", or cancel this case"
+		return fmt.Sprintf("resume it with %s, or fail the task with tasq incident give-up %s", repairOf(w), w.Incident)
 	case w.ofItem():
 		return "retry it, skip it or give it up"
 	}

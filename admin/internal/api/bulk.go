@@ -22,8 +22,8 @@ import (
 
 // bulkStart is the body of the start of a bulk action. It has Targets or Filter.
 type bulkStart struct {
-	Kind    workflow.Kind       `json:"kind"`              // resume, suspend, cancel or redrive, for cases; retry, retry-incident, skip or give-up, for incidents
-	Targets []string            `json:"targets,omitempty"` // ids of cases, of work items, or of incidents for retry-incident
+	Kind    workflow.Kind       `json:"kind"`              // resume, suspend, cancel or redrive, for cases; retry, retry-incident, skip, give-up or give-up-incident, for incidents
+	Targets []string            `json:"targets,omitempty"` // ids of cases, of work items, or of incidents for retry-incident and give-up-incident
 	Filter  map[string][]string `json:"filter,omitempty"`  // parameters of the list of cases or incidents, or ids
 	Until   string              `json:"until,omitempty"`   // the newest id of the filter that counts, as a count answers it
 	Payload json.RawMessage     `json:"payload,omitempty"`

@@ -52,7 +52,7 @@ const IDs = "ids"
 // Bulk reports whether there are bulk actions of a kind.
 func Bulk(kind workflow.Kind) bool {
 	switch kind {
-	case workflow.KindRetry, workflow.KindRetryIncident, workflow.KindSkip, workflow.KindGiveUp:
+	case workflow.KindRetry, workflow.KindRetryIncident, workflow.KindSkip, workflow.KindGiveUp, workflow.KindGiveUpIncident:
 		return true
 	}
 	return OfCases(kind)
@@ -149,9 +149,9 @@ func (c *Choice) incidents(ctx context.Context, v store.Viewer, filter url.Value
 			}
 			m := match{id: i.ID.String()}
 			switch {
-			case c.Kind == workflow.KindRetryIncident && i.Again():
+			case c.Kind == workflow.KindRetryIncident && i.Again(), c.Kind == workflow.KindGiveUpIncident && !i.Child.IsZero():
 				m.target = m.id
-			case c.Kind != workflow.KindRetryIncident && !i.Item.IsZero() && (c.Kind != workflow.KindRetry || !i.Again()): // the item itself did not fail
+			case c.Kind != workflow.KindRetryIncident && c.Kind != workflow.KindGiveUpIncident && !i.Item.IsZero() && (c.Kind != workflow.KindRetry || !i.Again()): // the item itself did not fail
 				m.target = i.Item.String()
 			}
 			if !yield(m, nil) {

@@ -82,6 +82,8 @@ var actions = map[string]action{
 		about: "Completes the item with this output, as if its work had returned it.", fields: []field{outputField, routeField, reasonField}},
 	"give-up": {kind: workflow.KindGiveUp, target: "item", title: "Give up", do: "Give up", danger: true, shows: true,
 		about: "Fails the task, and its case with it.", fields: []field{reasonField}},
+	"give-up-incident": {kind: workflow.KindGiveUpIncident, target: "incident", title: "Give up", do: "Give up", danger: true, shows: true,
+		about: "Fails the task that holds the failed child case, and its case with it.", fields: []field{reasonField}},
 	"item-start":    {kind: workflow.KindAct, act: workitem.Start, target: "item", title: "Start the item", do: "Start it", fields: []field{reasonField}},
 	"item-complete": {kind: workflow.KindAct, act: workitem.Complete, target: "item", title: "Complete the item", do: "Complete it", fields: []field{outputField, routeField, reasonField}},
 	"item-fail":     {kind: workflow.KindAct, act: workitem.Fail, target: "item", title: "Fail the item", do: "Fail it", danger: true, fields: []field{codeField, messageField}},

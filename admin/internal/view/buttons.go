@@ -133,7 +133,8 @@ func (s *Site) incidentButtons(r *Request, w *why.Wait) (all []Link) {
 	case !w.Child.IsZero() && r.lack.rejects("retry"):
 		return all
 	case !w.Child.IsZero():
-		return s.button(r, all, "Resume the child case…", "resume", w.Child.String())
+		all = s.button(r, all, "Resume the child case…", "resume", w.Child.String())
+		return s.button(r, all, "Give up…", "give-up-incident", w.Incident.String())
 	case w.Work != state.JobIncident && w.Work != state.JobRun:
 		return s.button(r, all, "Retry…", "retry-incident", w.Incident.String())
 	case w.Item.IsZero():
@@ -196,6 +197,8 @@ func (g *group) words() []string {
 	switch first := g.All[0]; {
 	case g.Workflow == "":
 		return nil
+	case !first.Child.IsZero():
+		return []string{"retry-incident", "give-up-incident"}
 	case first.Again():
 		return []string{"retry-incident"}
 	case first.Item.IsZero():
@@ -218,7 +221,7 @@ func (s *Site) groupButtons(r *Request, g *group, within url.Values) (all []Link
 	if s.Bulk == nil {
 		return nil
 	}
-	names := map[string]string{"retry": "Retry all…", "retry-incident": "Retry all…", "skip": "Skip all…", "give-up": "Give up all…"}
+	names := map[string]string{"retry": "Retry all…", "retry-incident": "Retry all…", "skip": "Skip all…", "give-up": "Give up all…", "give-up-incident": "Give up all…"}
 	for _, word := range words {
 		a := actions[word]
 		if r.User.Allowed(string(a.kind), "") {

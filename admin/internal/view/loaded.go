@@ -17,7 +17,7 @@ type lack struct {
 
 // needDefinition are the commands on a case, its items and jobs for which the engine needs the definition of the case. To resume a failed case
 // it needs it, too; see [Site.caseButtons].
-var needDefinition = map[string]bool{"cancel": true, "move": true, "fork": true, "retry": true, "retry-incident": true, "skip": true, "give-up": true,
+var needDefinition = map[string]bool{"cancel": true, "move": true, "fork": true, "retry": true, "retry-incident": true, "skip": true, "give-up": true, "give-up-incident": true,
 	"item-start": true, "item-complete": true, "item-fail": true, "item-cancel": true, "item-reset": true}
 
 // resumeFailed is the word of the resume of a failed case in the sets of a lack: that of a suspended case needs no definition.

@@ -122,8 +122,8 @@ func (x *Executor) execute(tx *commit.Tx, c *workflow.Command, o commit.Operatio
 		return x.reclaim(tx, c, o)
 	case workflow.KindCancel:
 		return x.cancel(tx, c, o)
-	case workflow.KindRetryIncident:
-		return x.retryIncident(tx, c, o)
+	case workflow.KindRetryIncident, workflow.KindGiveUpIncident:
+		return x.repairIncident(tx, c, o)
 	case workflow.KindFork:
 		return x.fork(tx, c, o)
 	case workflow.KindSuspend:

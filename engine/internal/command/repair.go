@@ -81,9 +81,9 @@ func (x *Executor) repairItem(tx *commit.Tx, c *workflow.Command, o commit.Opera
 	})
 }
 
-// retryIncident runs the job of an incident again. The command names the job, which the store maps to its tree; the case
+// repairIncident runs the job of an incident again, or fails the task of one. The command names the job, which the store maps to its tree; the case
 // below the root is known only once the tree is open.
-func (x *Executor) retryIncident(tx *commit.Tx, c *workflow.Command, o commit.Operation) (workflow.Result, error) {
+func (x *Executor) repairIncident(tx *commit.Tx, c *workflow.Command, o commit.Operation) (workflow.Result, error) {
 	root, err := tx.Store().Root(tx.Context(), c.Job)
 	if err != nil {
 		return workflow.Result{}, fmt.Errorf("incident %s: %w", c.Job, err)
@@ -96,7 +96,11 @@ func (x *Executor) retryIncident(tx *commit.Tx, c *workflow.Command, o commit.Op
 		if at, _ := u.Tree.Job(c.Job); at != nil {
 			r.Case = at.ID
 		}
-		if err := m.RetryIncident(c.Job); err != nil {
+		repair := m.RetryIncident
+		if c.Kind == workflow.KindGiveUpIncident {
+			repair = m.GiveUpIncident
+		}
+		if err := repair(c.Job); err != nil {
 			return r, err
 		}
 		return r, m.NoteReason(r.Case, c.Reason)

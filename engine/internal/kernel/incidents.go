@@ -199,3 +199,18 @@ func (m *Machine) GiveUpItem(id workitem.ID) error {
 	}
 	return fmt.Errorf("work item %s (%s/%s) is no incident, so there is nothing to give up: %w", id, c.Workflow, it.Label(), ErrNotFound)
 }
+
+// GiveUpIncident fails the task of an incident that is about a child case, and its case with it, as its policy would have without
+// [workitem.Incident]. The error wraps [ErrNotFound] if there is no such incident, and [workflow.ErrBadCommand] if it is about something else.
+func (m *Machine) GiveUpIncident(id workitem.JobID) error {
+	c, j := m.tree.Job(id)
+	if j == nil || !isIncident(j) {
+		return fmt.Errorf("incident %s: %w", id, ErrNotFound)
+	}
+	if ofCase(j).IsZero() {
+		return fmt.Errorf("%w: incident %s (%s) is about no child case: retry it, or give up its work item", workflow.ErrBadCommand, id, j.Name)
+	}
+	t, _ := c.Net.TaskByName(j.Task)
+	m.push(m.ensureStarted(c.ID, t, j.Generation), m.fail(c.ID, t, j.Generation, j.Failure))
+	return m.run(0)
+}

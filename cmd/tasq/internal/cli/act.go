@@ -59,7 +59,7 @@ func (q *asking) find(ctx context.Context, r store.Finder) error {
 	switch q.command.Kind {
 	case workflow.KindAct, workflow.KindRetry, workflow.KindSkip, workflow.KindGiveUp:
 		return resolve(ctx, r, itemIDs, q.about, &q.command.Item)
-	case workflow.KindRetryIncident, workflow.KindReclaim:
+	case workflow.KindRetryIncident, workflow.KindGiveUpIncident, workflow.KindReclaim:
 		return resolve(ctx, r, jobIDs, q.about, &q.command.Job)
 	}
 	return resolve(ctx, r, caseIDs, q.about, &q.command.Case)

@@ -91,7 +91,7 @@ func (q *asking) incidents(ctx context.Context, r store.Reader, f store.Incident
 		switch {
 		case err != nil:
 			return nil, err
-		case q.command.Kind == workflow.KindRetry && i.Again():
+		case q.byIncident(i) != "":
 			if jobs = append(jobs, i.ID.String()); !slices.Contains(kinds, i.Kind) {
 				kinds = append(kinds, i.Kind)
 			}
@@ -106,13 +106,24 @@ func (q *asking) incidents(ctx context.Context, r store.Reader, f store.Incident
 		q.a.remark("%s of timers, functions, handlers or child cases not counted here; act on them with --kind %s",
 			printable.Plural(len(jobs), "incident"), strings.Join(kinds, "|"))
 	case len(targets) == 0:
-		q.command.Kind = workflow.KindRetryIncident
+		q.command.Kind = incidentKinds[q.command.Kind]
 		return jobs, nil
 	default:
 		q.a.remark("%s of timers, functions or handlers not counted here; repeat the command when those of work items are done",
 			printable.Plural(len(jobs), "incident"))
 	}
 	return targets, nil
+}
+
+// incidentKinds are the kinds of commands on an incident instead of its work item.
+var incidentKinds = map[workflow.Kind]workflow.Kind{workflow.KindRetry: workflow.KindRetryIncident, workflow.KindGiveUp: workflow.KindGiveUpIncident}
+
+// byIncident returns the kind of command for an incident that is named by its own id; "" if its work item is named, or nothing can be done.
+func (q *asking) byIncident(i *store.Incident) workflow.Kind {
+	if q.command.Kind == workflow.KindRetry && i.Again() || q.command.Kind == workflow.KindGiveUp && !i.Child.IsZero() {
+		return incidentKinds[q.command.Kind]
+	}
+	return ""
 }
 
 // ofItemOrIncident describes, in errors, the ids that a command on one incident takes.
@@ -131,8 +142,11 @@ func (a *app) oneIncident(ctx context.Context, q *asking, item string) error {
 	if err != nil || q.left() {
 		return err
 	}
-	if q.command.Kind == workflow.KindRetryIncident {
+	switch q.command.Kind {
+	case workflow.KindRetryIncident:
 		return a.say("incident %s of case %s is tried again", q.command.Job, result.Case)
+	case workflow.KindGiveUpIncident:
+		return a.say("incident %s of case %s is given up", q.command.Job, result.Case)
 	}
 	return a.view(ctx, func(r store.Reader) error {
 		it, err := findItem(ctx, r, result.Item)
@@ -144,10 +158,16 @@ func (a *app) oneIncident(ctx context.Context, q *asking, item string) error {
 }
 
 // also is the help on what can be retried besides work items.
-var also = map[workflow.Kind]string{workflow.KindRetry: ", also if it is about a timer, a function, a completion handler or a child case"}
+var also = map[workflow.Kind]string{
+	workflow.KindRetry:  ", also if it is about a timer, a function, a completion handler or a child case",
+	workflow.KindGiveUp: ", also if it is about a child case",
+}
 
 // alsoMany is the help on further uses of a selection.
-var alsoMany = map[workflow.Kind]string{workflow.KindRetry: " " + helpOfPolicy + " With --kind timer, function or handler, these jobs are retried themselves; with --kind case, the child cases are resumed."}
+var alsoMany = map[workflow.Kind]string{
+	workflow.KindRetry:  " " + helpOfPolicy + " With --kind timer, function or handler, these jobs are retried themselves; with --kind case, the child cases are resumed.",
+	workflow.KindGiveUp: " With --kind case, the tasks that hold failed child cases fail.",
+}
 
 // ofIncident makes a command that names an incident, by its id or the beginning of that, one on its job, its child case or its work item.
 func (q *asking) ofIncident(ctx context.Context, r store.Finder) error {
@@ -155,8 +175,8 @@ func (q *asking) ofIncident(ctx context.Context, r store.Finder) error {
 	switch {
 	case err != nil || i == nil:
 		return err
-	case q.command.Kind == workflow.KindRetry && i.Again():
-		q.command.Kind, q.about = workflow.KindRetryIncident, i.ID.String()
+	case q.byIncident(i) != "":
+		q.command.Kind, q.about = q.byIncident(i), i.ID.String()
 	case !i.Item.IsZero() && !i.Job.Again():
 		q.about = i.Item.String()
 	case i.Again():

@@ -98,7 +98,7 @@ func caseOf(ctx context.Context, r store.Finder, c workflow.Command) (*state.Cas
 			return nil, err
 		}
 		id = it.Case
-	case workflow.KindRetryIncident, workflow.KindReclaim:
+	case workflow.KindRetryIncident, workflow.KindGiveUpIncident, workflow.KindReclaim:
 		jobs, err := r.Jobs(ctx, store.JobFilter{ID: c.Job})
 		if err != nil {
 			return nil, err
