@@ -1,6 +1,7 @@
 package admin_test
 
 import (
+	"encoding/json"
 	"maps"
 	"net/http"
 	"net/url"
@@ -11,7 +12,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tasq-dev/tasq/admin"
+	"github.com/tasq-dev/tasq/engine/enginetest"
 	"github.com/tasq-dev/tasq/internal/testsize"
+	"github.com/tasq-dev/tasq/workflow"
+	"github.com/tasq-dev/tasq/workitem"
 )
 
 // only is an Access for a user who has one right; "" is none.
@@ -101,4 +105,27 @@ func (c crawled) lead(t testing.TB, h http.Handler) {
 			require.Less(t, w.Code, 400, "%s: %s", to, w.Body)
 		}
 	}
+}
+
+// Started items are listed by who holds them, in the pages as in the API; other items have no holder.
+func TestItemsOfAHolder(t *testing.T) {
+	t.Parallel()
+	o := newOfficeOf(t, likely)
+	h := o.handler(admin.Config{Access: admin.ReadOnly})
+	page := get(h, "/items?holder=ann").Body.String()
+	require.Contains(t, page, "Remove the filter </span>holder: ann")
+	require.Contains(t, page, ">assess.1.2<")
+	require.NotContains(t, page, ">assess.1.3<", "nobody has started it")
+	require.NotContains(t, page, ">police.1.1<", "ann has completed it")
+	var list struct {
+		Rows []struct{ Label, State, By string }
+	}
+	require.NoError(t, json.Unmarshal(get(h, "/api/v1/items?holder=ann").Body.Bytes(), &list))
+	require.Len(t, list.Rows, 1)
+	require.Equal(t, "assess.1.2", list.Rows[0].Label)
+	require.Equal(t, "started", list.Rows[0].State)
+	require.NotContains(t, get(h, "/items?holder=bob").Body.String(), ">assess.1.2<")
+	require.NotContains(t, get(h, "/items?holder=ann&state=completed").Body.String(), ">police.1.1<")
+	require.NoError(t, enginetest.Do(t.Context(), o, workflow.Act(o.Item(o.claim, "assess.1.2").ID, workitem.Reset, nil, workflow.By("ann"))))
+	require.NotContains(t, get(h, "/items?holder=ann").Body.String(), ">assess.1.2<", "ann has put it back")
 }

@@ -60,6 +60,7 @@ type ItemFilter struct {
 	Task     string
 	Queue    *string // "" is the default queue, nil any
 	States   []workitem.State
+	Holder   string    // started items that this actor holds: the items that they started, and have neither ended nor reset
 	Attempt  int       // at least this attempt; 0 selects all
 	Code     *string   // of the failure; "" is a failure without a code, nil any item
 	Before   time.Time // created before; see [CaseFilter]

@@ -101,7 +101,7 @@ func TestAPageReadsNoWholeTable(t *testing.T) {
 			store.ItemFilter{Page: page, States: live}, store.ItemFilter{Page: page, States: failed}, store.ItemFilter{Case: copied},
 			store.ItemFilter{Page: page, States: live, Queue: &queue}, store.ItemFilter{Root: copied}, store.ItemFilter{Roots: []workitem.CaseID{copied}},
 			store.ItemFilter{Page: page, Workflow: "another"}, store.ItemFilter{Page: page, Queue: &empty},
-			store.ItemFilter{Page: page, Queue: &unnamed}, store.ItemFilter{Page: page, Code: new("none")}, store.ItemFilter{Page: page, Code: new("")}, store.ItemFilter{Page: page, Attempt: 2},
+			store.ItemFilter{Page: page, Queue: &unnamed}, store.ItemFilter{Page: page, Code: new("none")}, store.ItemFilter{Page: page, Code: new("")}, store.ItemFilter{Page: page, Attempt: 2}, store.ItemFilter{Page: page, Holder: "ann"},
 			store.ItemFilter{Page: page, States: []workitem.State{workitem.Canceled}},
 			store.ItemFilter{Page: page, Task: "none", States: live}, store.ItemFilter{Page: page, Task: "none", States: failed},
 			store.ItemFilter{Page: page, States: live, Queue: &empty},

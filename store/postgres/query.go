@@ -225,6 +225,11 @@ func queryItems(c *conn, f store.ItemFilter) ([]*store.ItemRow, error) {
 			w.Plain("i.queue <> ''") // the condition of the partial index
 		}
 	}
+	if f.Holder != "" {
+		w.Plain("i.state = 'started'")
+		w.Plain("i." + liveItem) // the condition of the partial index
+		w.Add("i.actor = ?", f.Holder)
+	}
 	if f.Attempt > 1 {
 		w.Plain("i.attempt > 1") // the condition of the partial index
 	}

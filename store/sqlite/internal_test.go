@@ -186,7 +186,7 @@ func TestQueriesUseTheirIndexes(t *testing.T) {
 		"cases_workflow_live": {store.CaseFilter{Page: page, Workflow: "x", States: []state.CaseState{state.CaseStarted}},
 			store.CaseFilter{Page: store.Page{Desc: true}, Workflow: "x", States: []state.CaseState{state.CaseStarted}}},
 		"cases_workflow_failed": {store.CaseFilter{Page: page, Workflow: "x", States: []state.CaseState{state.CaseFailed}}},
-		"work_items_live":       {store.ItemFilter{Page: store.Page{Desc: true}, States: live}},
+		"work_items_live":       {store.ItemFilter{Page: page, Holder: "ann"}, store.ItemFilter{Page: store.Page{Desc: true}, States: live}},
 		"work_items_queue":      {store.ItemFilter{Page: page, Queue: &queue, States: []workitem.State{workitem.Initialized}}},
 		"work_items_failed":     {store.ItemFilter{Page: page, States: failed}},
 		"work_items_retried":    {store.ItemFilter{Page: page, Attempt: 3}},

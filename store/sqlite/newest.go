@@ -43,6 +43,6 @@ func (w *conditions) newestOfQueue(c *conn, f store.ItemFilter, live bool) error
 
 // onlyQueue reports whether the filter selects by the queue alone.
 func onlyQueue(f store.ItemFilter) bool {
-	return f.ID.IsZero() && f.Case.IsZero() && f.Root.IsZero() && f.Roots == nil && f.Workflow == "" && f.Task == "" && len(f.States) == 0 && f.Attempt == 0 &&
+	return f.ID.IsZero() && f.Case.IsZero() && f.Root.IsZero() && f.Roots == nil && f.Workflow == "" && f.Task == "" && len(f.States) == 0 && f.Holder == "" && f.Attempt == 0 &&
 		f.Code == nil && f.Before.IsZero() && f.Since.IsZero()
 }

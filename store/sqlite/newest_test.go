@@ -46,6 +46,11 @@ func TestNewestItemsOfAQueue(t *testing.T) {
 		require.Equal(t, queue == "few", len(w.Args) == 3, "ids alone are sorted in %q", queue)
 		require.Equal(t, queue == "many" || queue == "live", w.Where() == " WHERE +i.queue = ?", "all items are read in %q", queue)
 	}
+	few := "few"
+	require.NoError(t, c.run("UPDATE work_items SET state = 'started', actor = 'ann' WHERE id = printf('00000000-0000-7000-8000-%012x', 100000)"))
+	held, err := queryItems(c, store.ItemFilter{Queue: &few, Holder: "ann", Page: store.Page{Desc: true, Limit: 7}})
+	require.NoError(t, err)
+	require.Len(t, held, 1, "the oldest item of the queue")
 	require.NoError(t, c.run("DELETE FROM work_items"))
 	require.NoError(t, c.run("DELETE FROM cases"))
 }

@@ -84,6 +84,7 @@ func itemFilter(w *World) {
 	all := byID(w.Want.Items)
 	sample := all[len(all)/2]
 	rootOf := func(it *workitem.Item) workitem.CaseID { return w.Want.Cases[it.Case].Root }
+	held := func(it *workitem.Item) bool { return it.State == workitem.Started && it.By == "worker/1" }
 	none, editors, two := "", "editors", w.twoRoots()
 	for _, q := range []struct {
 		name   string
@@ -107,6 +108,11 @@ func itemFilter(w *World) {
 			func(it *workitem.Item) bool { return it.State.Live() }},
 		{"mixed states", store.ItemFilter{States: []workitem.State{workitem.Started, workitem.Failed}},
 			func(it *workitem.Item) bool { return it.State == workitem.Started || it.State == workitem.Failed }},
+		{"holder", store.ItemFilter{Holder: "worker/1"}, held},
+		{"holder of a queue", store.ItemFilter{Holder: "worker/1", Queue: &editors}, func(it *workitem.Item) bool { return held(it) && it.Queue == "editors" }},
+		{"holder, newest first", store.ItemFilter{Holder: "worker/1", Queue: &editors, Page: store.Page{Desc: true}}, func(it *workitem.Item) bool { return held(it) && it.Queue == "editors" }},
+		{"holder of what failed", store.ItemFilter{Holder: "worker/1", States: []workitem.State{workitem.Failed}}, func(*workitem.Item) bool { return false }},
+		{"somebody who holds nothing", store.ItemFilter{Holder: "worker"}, func(*workitem.Item) bool { return false }},
 		{"attempt", store.ItemFilter{Attempt: 2}, func(it *workitem.Item) bool { return it.Attempt >= 2 }},
 		{"an attempt that no item has", store.ItemFilter{Attempt: math.MaxInt}, func(*workitem.Item) bool { return false }},
 		{"code", store.ItemFilter{Code: new("io")},

@@ -72,7 +72,7 @@ func (a *API) Routes() map[string]Route {
 		"GET /api/v1/cases/{id}/way":         route(a.way, "", "The tasks of the shortest run that completes a case, in order, and who or what must act."),
 		"GET /api/v1/cases/{id}/why":         route(a.why, "", "What a case waits for, and who or what moves it."),
 		"GET /api/v1/cases/{id}/history":     route(a.history, "after until by command older newer newest limit", "The changes of a case, oldest first."),
-		"GET /api/v1/items":                  route(a.items, "case workflow task queue state attempt code payload older newer"+paging, "Work items, newest first."),
+		"GET /api/v1/items":                  route(a.items, "case workflow task queue state holder attempt code payload older newer"+paging, "Work items, newest first."),
 		"GET /api/v1/items/{id}":             route(a.oneItem, "", "A work item."),
 		"GET /api/v1/jobs":                   route(a.jobs, "case item workflow task queue state kind due"+paging, "Jobs, newest first."),
 		"GET /api/v1/jobs/{id}":              route(a.oneJob, "", "A job."),

@@ -130,6 +130,7 @@ const exportPath = "/api/v1/export"
 // params are the parameters of queries, with what they take.
 var params = map[string]struct{ kind, takes string }{
 	"after": {"integer", "a position of the journal; what comes after it is answered"}, "at": {"integer", "a position of the journal: the state there"},
+	"holder":  {"string", "started work items that this actor holds"},
 	"attempt": {"integer", "work items of this attempt, or of a later one"}, "case": {"uuid", "a root case with all below it, or one child case"},
 	"before": {"integer", "a position of the journal; what comes before it is answered"}, "by": {"string", "the actor; of failures, by what they are grouped: code, task or workflow; of statistics, too: workflow (cases), task or hour"},
 	"command": {"string", "the first words of a command, as in start, item or item complete"}, "until": {"integer", "a position of the journal; what comes up to it is answered"},

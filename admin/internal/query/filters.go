@@ -88,7 +88,7 @@ func (q *Query) labels() map[string]string {
 // Items reads a filter of work items.
 func (q *Query) Items() store.ItemFilter {
 	return store.ItemFilter{Workflow: q.Text("workflow"), Task: q.Text("task"), Queue: q.optional("queue"),
-		States: words(q, "state", workitem.ParseState), Attempt: int(min(q.Number("attempt"), 1<<30)), Code: q.optional("code"),
+		States: words(q, "state", workitem.ParseState), Holder: q.Text("holder"), Attempt: int(min(q.Number("attempt"), 1<<30)), Code: q.optional("code"),
 		Before: q.Bound("older"), Since: q.Bound("newer")}
 }
 

@@ -122,7 +122,7 @@ func (s *Site) items(r *Request) (*Page, error) {
 	}
 	l.filters("state", field{Name: "workflow", Label: "workflow", Options: names}, field{Name: "task", Label: "task", Hint: "name"},
 		field{Name: "queue", Label: "queue", Hint: "name", None: queueName("")}, field{Name: "code", Label: "failure code", Hint: "timeout", None: "none"},
-		field{Name: "attempt", Label: "attempt, at least", Hint: "2"}, field{Name: "older", Label: "older than", Hint: "2h, 3d, or a time"},
+		field{Name: "holder", Label: "holder", Hint: "name"}, field{Name: "attempt", Label: "attempt, at least", Hint: "2"}, field{Name: "older", Label: "older than", Hint: "2h, 3d, or a time"},
 		field{Name: "newer", Label: "newer than", Hint: "2h, 3d, or a time"}, field{Name: "payload", Label: "payload has", Hint: "text"}, field{Name: "case", Label: "case", Hint: "id"})
 	err = rows(l, q, func(p store.Page) (_ []*store.ItemRow, err error) {
 		if f.Root, f.Case, err = query.Within(r, r.R, of); err != nil {

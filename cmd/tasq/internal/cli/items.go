@@ -35,6 +35,7 @@ func (a *app) items() *cobra.Command {
 		"only those in these states: initialized, started, completed, failed, canceled")
 	flags.StringVar(&l.task, "task", "", "only those of the task with this `name`")
 	flags.StringVar(&queue, "queue", "", "only those of the queue with this `name`; \"\" is the default queue")
+	flags.StringVar(&f.Holder, "holder", "", "only started ones that the actor with this `name` holds")
 	flags.IntVar(&f.Attempt, "attempt", 0, "only those of this attempt or a later one: a `number` from 1")
 	codeFlags(cmd, &f.Code, "only those whose failure has this `code`", "only those whose failure, or reason of a cancellation, has no code")
 	l.caseFlag(cmd, ofCase)
