@@ -170,10 +170,10 @@ func abandonment(c *state.Case, id workitem.ID) *workitem.Failure {
 	return f
 }
 
-// givenUp reports whether a started item is the work of a function and has no live job.
-// A started item of a function has the job that runs it, unless that was given up.
+// givenUp reports whether a live item is the work of a function and has no live job: that was given up. The job of an item that has not
+// started is given up if a callback refuses each start; the incident tells such an item from one that is due later.
 func (m *Machine) givenUp(c *state.Case, it *workitem.Item) (bool, error) {
-	if it.State != workitem.Started {
+	if !it.State.Live() || it.State != workitem.Started && !slices.ContainsFunc(c.Jobs.Of(it.ID), isIncident) {
 		return false, nil
 	}
 	t, _ := c.Net.TaskByName(it.Task)
