@@ -37,6 +37,10 @@ const (
 	// replaces them.
 	CodeCaseFailed = "case-failed"
 
+	// CodePolicy is the failure of a task whose policy is not met, if the last of its work items or child cases was canceled, or completed
+	// as one of too few. If it has failed, its code is that of the task. The message counts them in both cases.
+	CodePolicy = "policy"
+
 	CodeTooLarge = "too-large" // the output of the work is too large to be stored; the message has both sizes
 )
 

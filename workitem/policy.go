@@ -82,6 +82,7 @@ type Policy struct {
 	name    string
 	decide  func(Outcome) (Verdict, error)
 	builtIn bool
+	demand  string // what a task needs that is not failed: "2 are needed"; "" if unknown
 	wrong   string // why it cannot be used; "" if it can
 }
 
@@ -107,6 +108,10 @@ func (p Policy) Name() string {
 
 // BuiltIn reports whether the policy is one of this package, which cannot fail or block.
 func (p Policy) BuiltIn() bool { return p.decide == nil || p.builtIn }
+
+// Demand returns what the items of a task have to reach, in words: "2 are needed". It is "" for the default policy, which fails a task with
+// its first failed item, and for policies with a function.
+func (p Policy) Demand() string { return p.demand }
 
 // Decide returns the verdict on an outcome.
 func (p Policy) Decide(o Outcome) (Verdict, error) {
@@ -152,6 +157,10 @@ func Quorum(k int) Policy {
 		}
 		return Continue
 	})
+	p.demand = fmt.Sprintf("%d are needed", k)
+	if k == 1 {
+		p.demand = "1 is needed"
+	}
 	if k < 1 {
 		p.wrong = "use a quorum of 1 or more"
 	}
@@ -170,6 +179,7 @@ func Threshold(failures int) Policy {
 		}
 		return Continue
 	})
+	p.demand = fmt.Sprintf("at most %d may fail", failures)
 	if failures < 0 {
 		p.wrong = "bear 0 failures or more"
 	}
@@ -179,7 +189,7 @@ func Threshold(failures int) Policy {
 // All requires that every item completes: an item that fails or is canceled without a successor fails the
 // task.
 func All() Policy {
-	return pure("all", func(o Outcome) Verdict {
+	p := pure("all", func(o Outcome) Verdict {
 		switch {
 		case o.Tally.Failed+o.Tally.Canceled > 0:
 			return FailTask
@@ -188,6 +198,8 @@ func All() Policy {
 		}
 		return Continue
 	})
+	p.demand = "all are needed"
+	return p
 }
 
 func pure(name string, decide func(Outcome) Verdict) Policy {
@@ -201,7 +213,7 @@ func Incident(p Policy) Policy {
 	if p.decide != nil {
 		name += ":" + p.name
 	}
-	return Policy{name: name, builtIn: p.BuiltIn(), wrong: p.wrong, decide: func(o Outcome) (Verdict, error) {
+	return Policy{name: name, builtIn: p.BuiltIn(), demand: p.demand, wrong: p.wrong, decide: func(o Outcome) (Verdict, error) {
 		v, err := p.Decide(o)
 		if v == FailTask {
 			v = HoldTask

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
+	"slices"
+	"strings"
 
 	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/net"
@@ -43,14 +46,77 @@ func (m *Machine) judge(
 		case verdict == workitem.CompleteTask:
 			m.push(m.ensureStarted(id, t, generation), m.complete(id, t, generation))
 		case verdict == workitem.FailTask:
-			m.push(m.ensureStarted(id, t, generation), m.fail(id, t, generation, failure))
+			m.push(m.ensureStarted(id, t, generation), m.fail(id, t, generation, m.unmet(c, t, generation, spec.Policy, o.Tally, failure)))
 		case verdict == workitem.HoldTask:
+			if failure == nil {
+				failure = m.unmet(c, t, generation, spec.Policy, o.Tally, nil)
+			}
 			return m.hold(c, t, generation, o, failure)
 		case verdict != workitem.Continue:
 			return fmt.Errorf("policy %s of task %s: %w", spec.Policy.Name(), c.Net.TaskName(t),
 				errors.New("returned no verdict"))
 		}
 		return nil
+	}
+}
+
+// maxTold is how many errors the failure of a policy has.
+const maxTold = 3
+
+// unmet returns the failure of a task that its policy fails. If the task has several items or child cases, one of their failures does
+// not say why: the message counts them, and has the first failures. The code and the details are those of the latest failure.
+//
+//	1 of 3 work items of task vote completed, and 2 are needed: vote.1.2: no-funds: the account is empty
+func (m *Machine) unmet(c *state.Case, t net.TaskID, generation int, p workitem.Policy, tally workitem.Tally, latest *workitem.Failure) *workitem.Failure {
+	demand := p.Demand()
+	if demand == "" && (p.BuiltIn() || latest != nil) || latest != nil && tally.Total() == 1 {
+		return latest
+	}
+	if demand == "" {
+		demand = "its policy " + p.Name() + " fails it"
+	}
+	what := "work items"
+	if c.Net.Task(t).Kind == net.Composite {
+		what = "child cases"
+	}
+	text := fmt.Sprintf("%d of %d %s of task %s completed, and %s", tally.Completed, tally.Total(), what, c.Net.TaskName(t), demand)
+	var told []string
+	for label, f := range m.failures(c, t, generation) {
+		if len(told) == maxTold {
+			told = append(told, fmt.Sprintf("and %d more", tally.Failed-maxTold))
+			break
+		}
+		told = append(told, label+": "+f.String())
+	}
+	if told != nil {
+		text += ": " + strings.Join(told, "; ")
+	}
+	failure := workitem.Failure{Code: workitem.CodePolicy}
+	if latest != nil {
+		failure = *latest
+	}
+	failure.Message = text
+	return workitem.FailureOf(&failure) // bounded
+}
+
+// failures yields the failed items or child cases of an activation by label, oldest first, without those that have been replaced.
+func (m *Machine) failures(c *state.Case, t net.TaskID, generation int) iter.Seq2[string, *workitem.Failure] {
+	name := c.Net.TaskName(t)
+	return func(yield func(string, *workitem.Failure) bool) {
+		if c.Net.Task(t).Kind == net.Composite {
+			children := slices.Collect(m.tree.Children(c.ID, name, generation))
+			for _, child := range slices.Backward(children) {
+				if child.ItemState() == workitem.Failed && !yield(child.Label(), child.Failure) {
+					return
+				}
+			}
+			return
+		}
+		for it := range c.Items.All() {
+			if it.Task == name && it.Generation == generation && it.State == workitem.Failed && it.Successor.IsZero() && !yield(it.Label(), it.Failure) {
+				return
+			}
+		}
 	}
 }
 
