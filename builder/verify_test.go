@@ -51,7 +51,7 @@ func TestBuildRefusesWhatIsUnsound(t *testing.T) {
 	require.Equal(t, fmt.Sprintf(`claims: 1 problem
 verify_test.go:%d: improper-completion: a case can complete while work is left over: "register->damage"; run: register; police; `+
 		`settle; then end 1, register->damage 1
-	let the branches meet in an and-join before the end, or let only one of them run (an xor-split),
+	let the branches meet in an and-join before the end, let only one of them run (an xor-split), or let the last task cancel the others (a cancellation region),
 	or allow it with builder.AllowUnsound("improper-completion")
 warning: verify_test.go:%d: and-split-xor-join: the xor-join of "settle" does not wait for all the branches that "register" `+
 		`starts together (and) (verify_test.go:%d)

@@ -112,7 +112,8 @@ func (f *findings) improper(w *Witness, state []uint8) {
 	f.add(Finding{
 		Code: ImproperCompletion, Witness: w, Elements: f.elements(f.sys.End, left),
 		Text: fmt.Sprintf("a %s can complete while %s", f.words().run, what),
-		Fix:  "let the branches meet in an and-join before the end, or let only one of them run (an xor-split)",
+		Fix: "let the branches meet in an and-join before the end, let only one of them run (an xor-split), or let the last task cancel the others " +
+			"(a cancellation region)",
 	})
 }
 

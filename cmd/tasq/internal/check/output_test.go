@@ -27,7 +27,7 @@ func TestJSONForm(t *testing.T) {
 	require.JSONEq(t, `{"file": "claims.net", "format": "net notation", "net": "claims", "line": 1, "verdict": "unsound",
 		"findings": [{"code": "improper-completion",
 			"text": "a case can complete while work is left over: \"register->damage\"",
-			"fix": "let the branches meet in an and-join before the end, or let only one of them run (an xor-split)",
+			"fix": "let the branches meet in an and-join before the end, let only one of them run (an xor-split), or let the last task cancel the others (a cancellation region)",
 			"elements": [{"name": "settled", "line": 3}, {"name": "register->damage", "line": 9}],
 			"witness": {"text": "register; police; settle; then settled 1, register->damage 1",
 				"steps": [{"task": "register"}, {"task": "police"}, {"task": "settle", "input": "police->settle"}],
@@ -153,8 +153,8 @@ func TestSARIFResult(t *testing.T) {
 	}
 	require.JSONEq(t, `{"ruleId": "improper-completion", "ruleIndex": 1, "level": "error",
 		"message": {"text": "a case can complete while work is left over: \"register->damage\"; run: register; police; settle; `+
-		`then settled 1, register->damage 1. To fix it: let the branches meet in an and-join before the end, or let only one of them run `+
-		`(an xor-split)"},
+		`then settled 1, register->damage 1. To fix it: let the branches meet in an and-join before the end, let only one of them run `+
+		`(an xor-split), or let the last task cancel the others (a cancellation region)"},
 		"locations": [{"physicalLocation": `+place("9")+`,
 			"logicalLocations": [{"name": "claims", "fullyQualifiedName": "claims", "kind": "module"}]}],
 		"relatedLocations": [{"id": 1, "physicalLocation": `+place("3")+`, "message": {"text": "settled"}}],
