@@ -86,7 +86,7 @@ func batchKeyOf[In any](d *draft, pos net.Pos, spec *funcSpec, batch bool) func(
 	case !batch:
 		d.problem(BadBatch, d.name, pos, "function %q is given builder.BatchBy, and is no batch; define it with builder.Batch", d.name)
 	case !ok:
-		d.problem(BadBatch, d.name, pos, "the key of the batch of function %q takes a %s, and the input is a %s; let it take that", d.name, spec.batchIn, reflect.TypeFor[In]())
+		d.problem(BadBatch, d.name, pos, "the key of the batch of function %q takes %s, and the input is %s; let it take that", d.name, spec.batchIn, reflect.TypeFor[In]())
 	case key == nil:
 		d.problem(BadBatch, d.name, pos, "the key of the batch of function %q is nil; give one, or leave builder.BatchBy out", d.name)
 	}

@@ -16,7 +16,7 @@ func TestTheKeyOfABatch(t *testing.T) {
 		require.ErrorContains(t, err, text)
 	}
 	_, err := builder.Batch("f", 2, 0, run, builder.BatchBy(func(s string) string { return s }))
-	refused("the key of the batch of function \"f\" takes a string, and the input is a int; let it take that", err)
+	refused("the key of the batch of function \"f\" takes string, and the input is int; let it take that", err)
 	_, err = builder.Batch("f", 2, 0, run, builder.BatchBy[int](nil))
 	refused("the key of the batch of function \"f\" is nil", err)
 	_, err = builder.Func("f", func(context.Context, int) (int, error) { return 0, nil }, builder.BatchBy(func(int) string { return "" }))

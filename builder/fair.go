@@ -44,7 +44,7 @@ func fairOf[In any](d *draft, what, subject string, pos net.Pos, k FairKey) func
 	key, ok := k.key.(func(In) string)
 	switch {
 	case !ok:
-		d.problem(BadFairKey, subject, pos, "the key of FairBy of %s takes a %s, and the input is a %s; let it take that", what, k.in, reflect.TypeFor[In]())
+		d.problem(BadFairKey, subject, pos, "the key of FairBy of %s takes %s, and the input is %s; let it take that", what, k.in, reflect.TypeFor[In]())
 	case k.none:
 		d.problem(BadFairKey, subject, pos, "the key of FairBy of %s is nil; give one, or leave it out", what)
 	}

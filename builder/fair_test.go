@@ -13,7 +13,7 @@ import (
 func TestAFairKeyIsOfTheInput(t *testing.T) {
 	run := func(_ context.Context, in string) (string, error) { return in, nil }
 	_, err := builder.Func("f", run, builder.FairBy(func(n int) string { return "" }))
-	require.ErrorContains(t, err, `the key of FairBy of function "f" takes a int, and the input is a string; let it take that`)
+	require.ErrorContains(t, err, `the key of FairBy of function "f" takes int, and the input is string; let it take that`)
 	_, err = builder.Func("f", run, builder.FairBy[string](nil))
 	require.ErrorContains(t, err, `the key of FairBy of function "f" is nil; give one, or leave it out`)
 	f, err := builder.Func("f", run, builder.FairBy(func(in string) string { return in }))

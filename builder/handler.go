@@ -194,7 +194,7 @@ func (d *draft) checkHandlers() []net.Problem {
 	var c problems
 	for _, h := range d.handlers {
 		if d.out != nil && !untyped(h.out) && h.out != d.out {
-			c.problem(BadType, h.name, h.pos, "completion handler %q takes a %s, and workflow %q gives a %s",
+			c.problem(BadType, h.name, h.pos, "completion handler %q takes %s, and workflow %q gives %s",
 				h.name, h.out, d.name, d.out)
 			c.other(d.pos)
 		}

@@ -82,7 +82,7 @@ func TestWrongHolds(t *testing.T) {
 		{"2 of 1 slots of x are more than it admits", func(b *builder.Builder[int], run, person *builder.TaskRef[int, int]) {
 			b.Hold(builder.Takes(limit.Resource("x", 1), 2), run, person)
 		}},
-		{"the input is a int", func(b *builder.Builder[int], run, person *builder.TaskRef[int, int]) {
+		{"the input is int", func(b *builder.Builder[int], run, person *builder.TaskRef[int, int]) {
 			b.Hold(builder.TakesBy(limit.Resource("x", 1), 1, func(string) string { return "" }), run, person)
 		}},
 		{"is nil", func(b *builder.Builder[int], run, person *builder.TaskRef[int, int]) {

@@ -68,7 +68,7 @@ func (i identifier) String() string {
 func (d *draft) checkIdentity(in reflect.Type, pos net.Pos) {
 	for _, i := range d.identity {
 		if i.in != in {
-			d.problem(BadIdentity, d.name, pos, "the function for %s of workflow %q takes a %s, and the input is a %s; let it take that",
+			d.problem(BadIdentity, d.name, pos, "the function for %s of workflow %q takes %s, and the input is %s; let it take that",
 				i, d.name, i.in, in)
 		}
 	}

@@ -98,7 +98,7 @@ func (d *draft) checkNeeds(what, subject string, pos net.Pos, in reflect.Type, n
 			wrong("%q is taken twice; take the sum of both", n.use.Limit.Name)
 		}
 		if n.in != nil && n.in != in {
-			wrong("the function for %q takes a %s, and the input is a %s; let it take that", n.use.Limit.Name, n.in, in)
+			wrong("the function for %q takes %s, and the input is %s; let it take that", n.use.Limit.Name, n.in, in)
 		}
 		seen[n.use.Limit.Name] = true
 	}

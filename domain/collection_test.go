@@ -135,7 +135,7 @@ func TestInvalidRecordIsNotWritten(t *testing.T) {
 	texts := domain.Collection[int, string]{Name: "texts"}
 	err = texts.Put(ctx, db, 1, strings.Repeat("x", domain.MaxSize))
 	require.ErrorIs(t, err, domain.ErrTooLarge)
-	require.ErrorContains(t, err, `put texts "1": a string is too large: 1048578 bytes`)
+	require.ErrorContains(t, err, `put texts "1": a value of type string is too large: 1048578 bytes`)
 	fits := strings.Repeat("ü", domain.MaxSize/2-1)
 	require.NoError(t, texts.Put(ctx, db, 1, fits))
 	back, err := texts.Get(ctx, db, 1)

@@ -43,7 +43,7 @@ func write(v any) ([]byte, error) {
 		return nil, &InvalidError{Type: fmt.Sprintf("%T", v), Err: fmt.Errorf("%w, at byte %d of its JSON", errNotText, at)}
 	}
 	if len(data) > MaxSize {
-		return data, tooLarge(fmt.Sprintf("a %T", v), len(data))
+		return data, tooLarge(fmt.Sprintf("a value of type %T", v), len(data))
 	}
 	if t := reflect.TypeOf(v); t != nil && mayLackForm(t) {
 		if err := checkForm(t, data); err != nil {

@@ -195,7 +195,7 @@ func TestSizeIsLimited(t *testing.T) {
 
 	_, err = domain.Encode(fits + "x")
 	require.ErrorIs(t, err, domain.ErrTooLarge)
-	require.ErrorContains(t, err, "a string is too large: 1048577 bytes, and the limit is 1048576")
+	require.ErrorContains(t, err, "a value of type string is too large: 1048577 bytes, and the limit is 1048576")
 	_, err = domain.Decode[Prompt]([]byte(`"` + fits + `x"`))
 	require.ErrorIs(t, err, domain.ErrTooLarge)
 }

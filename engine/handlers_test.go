@@ -208,7 +208,7 @@ func TestHandlersThatGoOnWithoutEnd(t *testing.T) {
 func TestHandlersThatDoNotFit(t *testing.T) {
 	run := func(_ context.Context, n int) (int, error) { return n, nil }
 	for want, h := range map[string]builder.AnyHandler{
-		"takes a string, and workflow \"a\" gives a int": builder.Handler("h",
+		"takes string, and workflow \"a\" gives int": builder.Handler("h",
 			func(context.Context, *builder.Completion[string], int) error { return nil }),
 		"has no function":       builder.Handler[int, int]("h", nil),
 		"cannot be a payload":   builder.Handler("h", func(context.Context, *builder.Completion[int], chan int) error { return nil }),

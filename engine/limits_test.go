@@ -241,7 +241,7 @@ func TestLimitsThatCannotBe(t *testing.T) {
 		builder.TakesBy(limit.Resource("y", 1), 0, func(s string) string { return s })))
 	require.ErrorContains(t, err, "3 of 2 slots of db are more than it admits at once: take at most 2, or raise it")
 	require.ErrorContains(t, err, "N is -1")
-	require.ErrorContains(t, err, `the function for "y" takes a string, and the input is a int`)
+	require.ErrorContains(t, err, `the function for "y" takes string, and the input is int`)
 
 	one := builder.MustFunc("one", echo, builder.Limits(builder.Takes(limit.Resource("db", 2), 0)))
 	two := builder.MustFunc("two", echo, builder.Limits(builder.Takes(limit.Resource("db", 3), 0)))

@@ -122,7 +122,7 @@ func (x *pipeline) read() error {
 		}
 		rows, ok := answer.(*pgconn.ResultReader)
 		if !ok {
-			return fmt.Errorf("the result of a statement is a %T", answer)
+			return fmt.Errorf("the result of a statement has the type %T", answer)
 		}
 		x.done.last = nil
 		for rows.NextRow() {

@@ -22,6 +22,14 @@ type idKind struct {
 	keyed func(ctx context.Context, r store.Finder, key string) ([]candidate, error)
 }
 
+// one returns the kind with its article: "an event".
+func (k idKind) one() string {
+	if strings.ContainsRune("aeiou", rune(k.what[0])) {
+		return "an " + k.what
+	}
+	return "a " + k.what
+}
+
 var (
 	caseIDs = idKind{what: "case", lists: "tasq cases", page: func(ctx context.Context, r store.Finder, p store.Page) ([]candidate, error) {
 		return cases(ctx, r, store.CaseFilter{Page: p})
@@ -85,8 +93,8 @@ func notAnID(kind idKind, word string) error {
 	if kind.keyed != nil {
 		or = ", nor the business key of one"
 	}
-	return usagef("%q is not the id of a %s, nor the beginning of one%s; ids have %d characters, as in "+
-		"0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071, and %d are the least to give", printable.Brief([]byte(word), 40), kind.what, or, idLength, leastID)
+	return usagef("%q is not the id of %s, nor the beginning of one%s; ids have %d characters, as in "+
+		"0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071, and %d are the least to give", printable.Brief([]byte(word), 40), kind.one(), or, idLength, leastID)
 }
 
 // resolve sets id to the id that a word is or abbreviates; an empty word leaves it unchanged. A case is also found by
@@ -100,7 +108,7 @@ func resolve[T any](ctx context.Context, r store.Finder, kind idKind, word strin
 		return err
 	}
 	if err := id.UnmarshalText([]byte(whole)); err != nil {
-		return usagef("%q is not the id of a %s: %w", word, kind.what, err)
+		return usagef("%q is not the id of %s: %w", word, kind.one(), err)
 	}
 	if id.IsZero() { // a filter would ignore it
 		return exit(ExitNotFound, "%s is the zero id, which no %s has; %s lists them", word, kind.what, kind.lists)
@@ -154,8 +162,8 @@ func noneBeginsWith(ctx context.Context, r store.Finder, kind idKind, word strin
 			return err
 		}
 		if len(found) == 1 && other.what != kind.what {
-			return exit(ExitNotFound, "%s is %s %s (%s), and the id of a %s is needed; %s lists them", word, other.what, found[0].id,
-				found[0].name, kind.what, kind.lists)
+			return exit(ExitNotFound, "%s is %s %s (%s), and the id of %s is needed; %s lists them", word, other.what, found[0].id,
+				found[0].name, kind.one(), kind.lists)
 		}
 	}
 	if kind.keyed != nil {
