@@ -147,25 +147,41 @@ func TestCommandForAnotherProgramStays(t *testing.T) {
 
 // A command that is not to stay is refused at once by an owner that lacks the case's version, with what to do.
 func TestCommandForUnloadedVersionIsRefusedAtOnce(t *testing.T) {
-	a := newArticle(t, builder.Work[prompt, draft]{Run: write})
+	a := newArticle(t, builder.Work[prompt, draft]{Policy: workitem.Incident(workitem.Default())})
 	path := filepath.Join(t.TempDir(), "article.db")
-	e, err := engine.Config{Workers: -1}.Open(t.Context(), sqlite.File(path), a)
+	e, err := engine.Open(t.Context(), sqlite.File(path), a)
 	require.NoError(t, err)
 	id, err := a.Start(t.Context(), e, prompt{Text: "nets"})
 	require.NoError(t, err)
+	for it, err := range store.AllItems(t.Context(), e, store.ItemFilter{}) {
+		require.NoError(t, err)
+		for _, do := range []workitem.Action{workitem.Start, workitem.Fail} {
+			_, err := e.Do(t.Context(), workflow.Command{Kind: workflow.KindAct, Item: it.ID, Action: do})
+			require.NoError(t, err)
+		}
+	}
+	var incidents []*store.Incident
+	for i, err := range store.Incidents(t.Context(), e, store.IncidentFilter{}) {
+		require.NoError(t, err)
+		incidents = append(incidents, i)
+	}
+	require.Len(t, incidents, 1)
 	require.NoError(t, e.Close())
 	stranger, err := engine.Open(t.Context(), sqlite.File(path))
 	require.NoError(t, err)
 	defer stranger.Close()
-	command, err := json.Marshal(workflow.Command{Kind: workflow.KindCancel, Case: id})
-	require.NoError(t, err)
-	answer, err := sqlite.Post(t.Context(), path, command)
-	require.NoError(t, err)
-	_, err = engine.RemoteAnswer(answer)
-	require.ErrorIs(t, err, engine.ErrUnknown)
-	require.Equal(t, "not-loaded", engine.Code(err))
-	require.ErrorContains(t, err, "case "+id.String()+" runs on workflow article, which the engine was not opened with: open it with "+
-		"that too, or act through the program that has it")
+	for _, c := range []workflow.Command{
+		{Kind: workflow.KindCancel, Case: id},
+		{Kind: workflow.KindRetry, Item: incidents[0].Item},
+		{Kind: workflow.KindRetryIncident, Job: incidents[0].ID},
+		{Kind: workflow.KindGiveUpIncident, Job: incidents[0].ID},
+	} {
+		_, err := post(t, path, c)
+		require.ErrorIs(t, err, engine.ErrUnknown, c.Kind)
+		require.Equal(t, "not-loaded", engine.Code(err))
+		require.ErrorContains(t, err, "case "+id.String()+" runs on workflow article, which the engine was not opened with: open it with "+
+			"that too, or act through the program that has it")
+	}
 }
 
 func TestExecuteDoesWhatTheTypedHandlesDo(t *testing.T) {

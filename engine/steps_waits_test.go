@@ -154,11 +154,11 @@ func TestAChildThatCannotBeStartedIsAnError(t *testing.T) {
 		if !errors.As(err, &failed) {
 			return "", fmt.Errorf("want a failed child, and got %w", err)
 		}
-		return failed.Failure.Message, nil
+		return failed.Failure.String(), nil
 	})
 	e := enginetest.New(t, child, parent)
-	require.Contains(t, outcome(t, e, start(t, e, parent, "child")), "n: gt=0")
-	require.Contains(t, outcome(t, e, start(t, e, parent, "chld")), `unknown workflow: \"chld\"`)
+	require.Contains(t, outcome(t, e, start(t, e, parent, "child")), "invalid: start workflow child: invalid engine_test.order: n: gt=0")
+	require.Contains(t, outcome(t, e, start(t, e, parent, "chld")), `unknown-workflow: unknown workflow: \"chld\"; pass it to the engine`)
 }
 
 // Events are refused where no one can ever take them, and an event is no other case's.

@@ -24,6 +24,8 @@ func (x *Executor) NotLoaded(tx *commit.Tx, c *workflow.Command) error {
 		root, err = TokenCase(c.Token)
 	case workflow.KindAct, workflow.KindRetry, workflow.KindSkip, workflow.KindGiveUp:
 		root, err = tx.RootOfItem(c.Item)
+	case workflow.KindRetryIncident, workflow.KindGiveUpIncident:
+		root, err = tx.Store().Root(tx.Context(), c.Job)
 	default:
 		root, err = tx.RootOfCase(c.Case)
 	}

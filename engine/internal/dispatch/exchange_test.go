@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,8 +24,8 @@ type sharedExchange struct {
 	exchange
 	table  *limitTable
 	ready  []workitem.JobID
-	active int
-	woken  int // how often limits may have had room
+	active atomic.Int32
+	woken  atomic.Int32 // how often limits may have had room
 	log    bytes.Buffer
 }
 
@@ -39,17 +40,24 @@ func newSharedExchange(t *testing.T) *sharedExchange {
 		Free:   func(*entry) bool { return true },
 		Shared: func(limit.Limit) bool { return true }, Ask: x.ask, Check: nil,
 	})}
-	x.exchange = exchange{lock: lock, gate: gate, answered: func() { x.woken++ }, rows: sharedRows{rows: x.table, clock: new(lateClock)},
-		o: &Options{Context: t.Context(), Fleet: true, Retrier: fault.Retrier{Closing: closing}, Active: func(n int) { x.active += n },
+	x.exchange = exchange{lock: lock, gate: gate, answered: func() { x.woken.Add(1) }, rows: sharedRows{rows: x.table, clock: new(lateClock)},
+		o: &Options{Context: t.Context(), Fleet: true, Retrier: fault.Retrier{Closing: closing}, Active: func(n int) { x.active.Add(int32(n)) },
 			Faults: fault.NewLog(slog.New(slog.NewTextHandler(&x.log, nil)), time.Now)}}
 	return x
 }
 
-// enter makes a job wait for a limit.
-func (x *sharedExchange) enter(id byte, name string) {
+// locked calls f while the exchange is not in the lock.
+func (x *sharedExchange) locked(f func()) {
 	x.lock.Lock()
 	defer x.lock.Unlock()
-	x.gate.Enter(&ticket{Job: workitem.JobID{id}, Takes: []workitem.Take{{Limit: name, N: 1}}, Value: entry{job: workitem.JobID{id}}})
+	f()
+}
+
+// enter makes a job wait for a limit.
+func (x *sharedExchange) enter(id byte, name string) {
+	x.locked(func() {
+		x.gate.Enter(&ticket{Job: workitem.JobID{id}, Takes: []workitem.Take{{Limit: name, N: 1}}, Value: entry{job: workitem.JobID{id}}})
+	})
 }
 
 // While the store fails, the orders are tried again; jobs have what they wait for when it works again.
@@ -60,16 +68,17 @@ func TestOrdersAreSentAgainWhileTheStoreFails(t *testing.T) {
 		x.enter(1, "a")
 		<-time.After(time.Minute)
 		synctest.Wait()
-		require.Empty(t, x.ready)
-		require.Greater(t, x.table.reads, 10)
-		require.Contains(t, x.log.String(), "no connection")
-
-		x.table.failed = nil
+		x.locked(func() {
+			require.Empty(t, x.ready)
+			require.Greater(t, x.table.reads, 10)
+			require.Contains(t, x.log.String(), "no connection")
+			x.table.failed = nil
+		})
 		<-time.After(fault.Wait(fault.Levels))
 		synctest.Wait()
 		require.Equal(t, []workitem.JobID{{1}}, x.ready)
-		require.Zero(t, x.active)
-		require.GreaterOrEqual(t, x.woken, 3)
+		require.Zero(t, x.active.Load())
+		require.GreaterOrEqual(t, x.woken.Load(), int32(3))
 		require.Contains(t, x.log.String(), "a fault is over")
 	})
 }
@@ -82,27 +91,25 @@ func TestOrdersShareATransaction(t *testing.T) {
 		x.table.read = func() { <-answer }
 		x.enter(1, "a")
 		synctest.Wait()
-		require.Equal(t, 1, x.active, "the engine is not idle while the store answers")
+		require.EqualValues(t, 1, x.active.Load(), "the engine is not idle while the store answers")
 		x.enter(2, "b")
 		x.enter(3, "c")
-		require.Equal(t, 1, x.table.reads)
+		x.locked(func() { require.Equal(t, 1, x.table.reads) })
 		close(answer)
 		synctest.Wait()
 		require.Equal(t, 2, x.table.reads)
 		require.ElementsMatch(t, []workitem.JobID{{1}, {2}, {3}}, x.ready)
-		require.Zero(t, x.active)
+		require.Zero(t, x.active.Load())
 	})
 }
 
 func TestAnExchangeThatWasStoppedSendsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := newSharedExchange(t)
-		x.lock.Lock()
-		x.stop()
-		x.lock.Unlock()
+		x.locked(x.stop)
 		x.enter(1, "a")
 		synctest.Wait()
 		require.Zero(t, x.table.reads)
-		require.Zero(t, x.active)
+		require.Zero(t, x.active.Load())
 	})
 }

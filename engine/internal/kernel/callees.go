@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -29,11 +30,11 @@ func (m *Machine) openCallee(id workitem.CaseID, j *state.Job, s *workitem.Step)
 	}
 	d := m.host.Named(s.Target)
 	if d == nil {
-		return m.refuseCallee(s, fmt.Errorf("%w: %q; pass it to the engine when it is opened", ErrUnknown, s.Target))
+		return m.refuseCallee(s, &refusal{fmt.Errorf("%w: %q; pass it to the engine when it is opened", ErrUnknown, s.Target), "unknown-workflow"})
 	}
 	if d.Accept != nil {
 		if _, err := m.accept(d.AcceptIsPlain, func() (json.RawMessage, error) { return d.Accept(s.Input) }); err != nil {
-			return m.refuseCallee(s, fmt.Errorf("start %s: %w", versioned(d.Name, d.Version), err))
+			return m.refuseCallee(s, &refusal{fmt.Errorf("start %s: %w", versioned(d.Name, d.Version), err), "invalid-payload"})
 		}
 	}
 	child := &state.Case{
@@ -58,6 +59,31 @@ func (m *Machine) openCallee(id workitem.CaseID, j *state.Job, s *workitem.Step)
 func (m *Machine) refuseCallee(s *workitem.Step, why error) (*workitem.Step, error) {
 	s.State, s.Due, s.Ended, s.Failure = workitem.StepFailed, time.Time{}, m.now, workitem.FailureOf(workitem.Fatal(why))
 	return s, m.emit(&state.StepOpened{Step: s})
+}
+
+// refusal says why a child case could not be started. It has the code that a start of the workflow has, unless its error has one of its own.
+type refusal struct {
+	error
+	code string
+}
+
+// Unwrap returns the error.
+func (r *refusal) Unwrap() error { return r.error }
+
+// FailureCode implements [workitem.Coded].
+func (r *refusal) FailureCode() string {
+	if of, ok := errors.AsType[workitem.Coded](r.error); ok {
+		return of.FailureCode()
+	}
+	return r.code
+}
+
+// FailureDetails implements [workitem.Coded].
+func (r *refusal) FailureDetails() json.RawMessage {
+	if of, ok := errors.AsType[workitem.Coded](r.error); ok {
+		return of.FailureDetails()
+	}
+	return nil
 }
 
 // calleeEnded ends the step of a child case that has ended. If the case was canceled, the step is canceled too: the
