@@ -115,7 +115,7 @@ func TestItemsOfAHolder(t *testing.T) {
 	page := get(h, "/items?holder=ann").Body.String()
 	require.Contains(t, page, "Remove the filter </span>holder: ann")
 	require.Contains(t, page, ">assess.1.2<")
-	require.NotContains(t, page, ">assess.1.3<", "nobody has started it")
+	require.NotContains(t, page, ">assess.1.3<", "it has not been started")
 	require.NotContains(t, page, ">police.1.1<", "ann has completed it")
 	var list struct {
 		Rows []struct{ Label, State, By string }

@@ -60,8 +60,8 @@ func (m *Machine) judge(
 	}
 }
 
-// maxTold is how many errors the failure of a policy has.
-const maxTold = 3
+// maxCauses is the maximum number of failures in the message of a policy that is not met.
+const maxCauses = 3
 
 // unmet returns the failure of a task that its policy fails. If the task has several items or child cases, one of their failures does
 // not say why: the message counts them, and has the first failures. The code and the details are those of the latest failure.
@@ -80,16 +80,16 @@ func (m *Machine) unmet(c *state.Case, t net.TaskID, generation int, p workitem.
 		what = "child cases"
 	}
 	text := fmt.Sprintf("%d of %d %s of task %s completed, and %s", tally.Completed, tally.Total(), what, c.Net.TaskName(t), demand)
-	var told []string
+	var causes []string
 	for label, f := range m.failures(c, t, generation) {
-		if len(told) == maxTold {
-			told = append(told, fmt.Sprintf("and %d more", tally.Failed-maxTold))
+		if len(causes) == maxCauses {
+			causes = append(causes, fmt.Sprintf("and %d more", tally.Failed-maxCauses))
 			break
 		}
-		told = append(told, label+": "+f.String())
+		causes = append(causes, label+": "+f.String())
 	}
-	if told != nil {
-		text += ": " + strings.Join(told, "; ")
+	if causes != nil {
+		text += ": " + strings.Join(causes, "; ")
 	}
 	failure := workitem.Failure{Code: workitem.CodePolicy}
 	if latest != nil {
