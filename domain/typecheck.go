@@ -8,6 +8,8 @@ import (
 	"reflect"
 	"strings"
 	"sync"
+
+	"github.com/tasq-dev/tasq/internal/printable"
 )
 
 // TypeError says that a type cannot be a payload or a record as it is declared. It is an error of the program, not of the
@@ -150,7 +152,7 @@ func checkTag(t reflect.Type, tag string, report func(string, ...any)) {
 			case reflect.Interface:
 				return // what it holds isn't known before
 			default:
-				report("dive needs a list or a map, not %s", article(t))
+				report("dive needs a list or a map, not %s", printable.WithArticle(t.String()))
 				return
 			}
 		case "keys":
@@ -172,13 +174,6 @@ func checkTag(t reflect.Type, tag string, report func(string, ...any)) {
 		}
 		before = rule
 	}
-}
-
-func article(t reflect.Type) string {
-	if strings.ContainsRune("aeiou", rune(t.String()[0])) {
-		return "an " + t.String()
-	}
-	return "a " + t.String()
 }
 
 // try applies one rule to a sample, and returns the complaint of the validator about the rule, if it has one. Whether

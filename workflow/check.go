@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/tasq-dev/tasq/domain"
+	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -109,13 +110,6 @@ var forms = map[Kind]form{
 	KindResumeWorkflow:  {[]*field{workflowField}, []*field{reasonField}},
 }
 
-func (k Kind) withArticle() string {
-	if strings.ContainsAny(string(k[:1]), "aeiou") {
-		return "an " + string(k)
-	}
-	return "a " + string(k)
-}
-
 // Kinds lists the kinds of commands, sorted.
 func Kinds() []Kind {
 	all := make([]Kind, 0, len(forms))
@@ -138,12 +132,12 @@ func (c *Command) Check() error {
 	}
 	for _, need := range f.needs {
 		if !need.given(c) {
-			return fmt.Errorf("%w: %s command needs %s", ErrBadCommand, c.Kind.withArticle(), need.name)
+			return fmt.Errorf("%w: %s command needs %s", ErrBadCommand, printable.WithArticle(string(c.Kind)), need.name)
 		}
 	}
 	for _, other := range fields {
 		if other.given(c) && !slices.Contains(f.needs, other) && !slices.Contains(f.takes, other) {
-			return fmt.Errorf("%w: %s command takes no %s; leave it out", ErrBadCommand, c.Kind.withArticle(), other.name)
+			return fmt.Errorf("%w: %s command takes no %s; leave it out", ErrBadCommand, printable.WithArticle(string(c.Kind)), other.name)
 		}
 	}
 	return errors.Join(c.checkBounds(), c.checkWorkers(), c.checkTexts(), c.checkAction(), c.checkAgain(), Identity{c.BusinessKey, c.Labels}.Check())

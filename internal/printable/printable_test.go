@@ -65,3 +65,9 @@ func TestTook(t *testing.T) {
 		require.Equal(t, want, strings.TrimPrefix(printable.Took(d), "-"), d)
 	}
 }
+
+func TestWithArticle(t *testing.T) {
+	for word, want := range map[string]string{"event": "an event", "case": "a case", "int": "an int"} {
+		require.Equal(t, want, printable.WithArticle(word))
+	}
+}

@@ -35,3 +35,11 @@ func Choice(of []string) string {
 	}
 	return strings.Join(of[:len(of)-1], ", ") + " or " + of[len(of)-1]
 }
+
+// WithArticle returns a word with its indefinite article: "an event", "a case". It goes by the first letter.
+func WithArticle(word string) string {
+	if word != "" && strings.IndexByte("aeiou", word[0]) >= 0 {
+		return "an " + word
+	}
+	return "a " + word
+}

@@ -22,14 +22,6 @@ type idKind struct {
 	keyed func(ctx context.Context, r store.Finder, key string) ([]candidate, error)
 }
 
-// one returns the kind with its article: "an event".
-func (k idKind) one() string {
-	if strings.ContainsRune("aeiou", rune(k.what[0])) {
-		return "an " + k.what
-	}
-	return "a " + k.what
-}
-
 var (
 	caseIDs = idKind{what: "case", lists: "tasq cases", page: func(ctx context.Context, r store.Finder, p store.Page) ([]candidate, error) {
 		return cases(ctx, r, store.CaseFilter{Page: p})
@@ -94,7 +86,7 @@ func notAnID(kind idKind, word string) error {
 		or = ", nor the business key of one"
 	}
 	return usagef("%q is not the id of %s, nor the beginning of one%s; ids have %d characters, as in "+
-		"0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071, and %d are the least to give", printable.Brief([]byte(word), 40), kind.one(), or, idLength, leastID)
+		"0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071, and %d are the least to give", printable.Brief([]byte(word), 40), printable.WithArticle(kind.what), or, idLength, leastID)
 }
 
 // resolve sets id to the id that a word is or abbreviates; an empty word leaves it unchanged. A case is also found by
@@ -108,7 +100,7 @@ func resolve[T any](ctx context.Context, r store.Finder, kind idKind, word strin
 		return err
 	}
 	if err := id.UnmarshalText([]byte(whole)); err != nil {
-		return usagef("%q is not the id of %s: %w", word, kind.one(), err)
+		return usagef("%q is not the id of %s: %w", word, printable.WithArticle(kind.what), err)
 	}
 	if id.IsZero() { // a filter would ignore it
 		return exit(ExitNotFound, "%s is the zero id, which no %s has; %s lists them", word, kind.what, kind.lists)
@@ -163,7 +155,7 @@ func noneBeginsWith(ctx context.Context, r store.Finder, kind idKind, word strin
 		}
 		if len(found) == 1 && other.what != kind.what {
 			return exit(ExitNotFound, "%s is %s %s (%s), and the id of %s is needed; %s lists them", word, other.what, found[0].id,
-				found[0].name, kind.one(), kind.lists)
+				found[0].name, printable.WithArticle(kind.what), kind.lists)
 		}
 	}
 	if kind.keyed != nil {
