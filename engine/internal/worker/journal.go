@@ -90,6 +90,9 @@ func (j *Journal) Fence() int64 { return j.fence.Load() }
 // Lose takes the job from the run: what it records, and its result, are refused from now on.
 func (j *Journal) Lose() { j.fence.Store(noFence) }
 
+// IsLost reports whether the job was taken from the run by Lose.
+func (j *Journal) IsLost() bool { return j.Fence() == noFence }
+
 // Owner returns the id of the owner of the steps: the item of the job, or the job itself if it has none.
 func (j *Journal) Owner() [16]byte {
 	if j.w.Item != nil && j.w.Name == "" {
