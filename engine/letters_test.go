@@ -318,3 +318,48 @@ func TestALetterIsRedrivenOnce(t *testing.T) {
 	}
 	require.Equal(t, 1, runs, "the one that was redriven")
 }
+
+// The workflow of the letters completes each by itself, so a redrive cannot cancel the letter: the second one is refused all the same, also
+// with an idempotency key, after the original is removed, and after a crash.
+func TestAnEndedLetterIsRedrivenOnce(t *testing.T) {
+	for name, first := range map[string][]workflow.Option{"without a key": nil, "with a key": {workflow.Key("ann's"), workflow.By("ann")}} {
+		t.Run(name, func(t *testing.T) {
+			var b supplier
+			noted := builder.MustFunc("noted", func(context.Context, workflow.Letter) (int, error) { return 0, nil })
+			charge := builder.MustFunc("charge", b.run, builder.DeadLetter(noted), builder.Retry(func(p *retry.Policy) { p.Attempts = 1 }))
+			e := enginetest.New(t, charge, noted)
+			run, err := charge.Run(t.Context(), e, 7)
+			require.NoError(t, err)
+			e.Drain()
+			letters, _ := lettersOf(t, e, store.CaseFilter{})
+			require.Len(t, letters, 1)
+			require.Equal(t, state.CaseCompleted, letters[0].State)
+			b.fixed.Store(true)
+			result, err := e.Do(t.Context(), workflow.Redrive(letters[0].ID, first...))
+			require.NoError(t, err)
+			if first != nil {
+				again, err := e.Do(t.Context(), workflow.Redrive(letters[0].ID, first...))
+				require.NoError(t, err)
+				require.Equal(t, result, again, "the same command is answered again")
+			}
+			refused := func() {
+				t.Helper()
+				_, err := e.Do(t.Context(), workflow.Redrive(letters[0].ID, workflow.Key("bob's")))
+				require.ErrorIs(t, err, workflow.ErrInactive)
+				require.ErrorContains(t, err, "is redriven already")
+				require.ErrorContains(t, err, result.Case.String()+" goes on")
+			}
+			refused()
+			require.NoError(t, enginetest.Do(t.Context(), e, workflow.Remove(run.ID)))
+			e.Crash()
+			refused()
+			e.Drain()
+			runs := 0
+			for _, err := range store.AllCases(t.Context(), e, store.CaseFilter{Workflow: "charge"}) {
+				require.NoError(t, err)
+				runs++
+			}
+			require.Equal(t, 1, runs, "the one that was redriven")
+		})
+	}
+}

@@ -26,17 +26,20 @@ func (m Moment) passed(e *Entry) bool {
 func At(ctx context.Context, v Viewer, id workitem.CaseID, m Moment) (*state.Tree, error) {
 	tree := state.NewTree()
 	err := v.View(ctx, func(r Reader) error {
-		root, err := r.Root(ctx, id)
+		root, err := RootOfCase(ctx, r, id)
 		if err != nil {
 			return err
 		}
-		return Replay(ctx, r, root, tree, m, nil)
+		if err = Replay(ctx, r, root, tree, m, nil); err == nil && tree.Case(id) == nil {
+			err = fmt.Errorf("it did not exist at that time: %w", ErrNotFound)
+		}
+		if err != nil {
+			err = fmt.Errorf("case %s: %w", id, err)
+		}
+		return err
 	})
-	if err == nil && tree.Case(id) == nil {
-		err = fmt.Errorf("it did not exist at that time: %w", ErrNotFound)
-	}
 	if err != nil {
-		return nil, fmt.Errorf("case %s: %w", id, err)
+		return nil, err
 	}
 	return tree, nil
 }

@@ -25,7 +25,7 @@ var errFilmed = errors.New("the part is filmed")
 // It begins with the state of the tree, and leaves the tree in the state of the last frame; with an empty tree the first frame is the case as it was
 // created. The error wraps [ErrNotFound] if there is no such case. next is the position after which the next part begins, 0 if there is none.
 func Film(ctx context.Context, r Reader, id workitem.CaseID, tree *state.Tree, limit int) (frames []Frame, next int64, err error) {
-	root, err := r.Root(ctx, id)
+	root, err := RootOfCase(ctx, r, id)
 	if err != nil {
 		return nil, 0, err
 	}

@@ -89,23 +89,39 @@ func AllEntries(ctx context.Context, v Viewer, f JournalFilter) iter.Seq2[*Entry
 	}
 }
 
+// RootOfCase returns the root case of a case. The error names the case; it wraps [ErrNotFound] if there is none with the id.
+func RootOfCase(ctx context.Context, r interface {
+	Root(ctx context.Context, id [16]byte) (workitem.CaseID, error)
+}, id workitem.CaseID) (workitem.CaseID, error) {
+	root, err := r.Root(ctx, id)
+	switch {
+	case errors.Is(err, ErrNotFound) && !id.IsZero():
+		return root, fmt.Errorf("case %s: %w", id, ErrNotFound)
+	case err != nil:
+		return root, fmt.Errorf("case %s: %w", printable.ID(id), err)
+	}
+	return root, nil
+}
+
 // TreeOf returns the current tree that a case belongs to. The caller may change it. The error wraps ErrNotFound if there is no
 // such case.
 func TreeOf(ctx context.Context, v Viewer, id workitem.CaseID) (*state.Tree, error) {
 	var tree *state.Tree
 	err := v.View(ctx, func(r Reader) error {
-		root, err := r.Root(ctx, id)
+		root, err := RootOfCase(ctx, r, id)
 		if err != nil {
 			return err
 		}
-		tree, err = r.Tree(ctx, root)
+		if tree, err = r.Tree(ctx, root); err == nil && tree.Case(id) == nil { // the id of a work item has a root, too
+			err = ErrNotFound
+		}
+		if err != nil {
+			err = fmt.Errorf("case %s: %w", id, err)
+		}
 		return err
 	})
-	if err == nil && tree.Case(id) == nil { // the id of a work item has a root, too
-		err = ErrNotFound
-	}
 	if err != nil {
-		return nil, fmt.Errorf("case %s: %w", printable.ID(id), err)
+		return nil, err
 	}
 	return tree, nil
 }

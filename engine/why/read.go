@@ -91,9 +91,9 @@ type Input struct {
 
 // Read reads the state of a case and explains it. The error wraps [store.ErrNotFound] if there is no such case.
 func Read(ctx context.Context, r store.Reader, id workitem.CaseID, now time.Time, here Here) (*Answer, error) {
-	root, err := r.Root(ctx, id)
+	root, err := store.RootOfCase(ctx, r, id)
 	if err != nil {
-		return nil, fmt.Errorf("case %s: %w", printable.ID(id), err)
+		return nil, err
 	}
 	tree, err := r.Tree(ctx, root)
 	if err != nil {

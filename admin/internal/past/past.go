@@ -60,9 +60,9 @@ type mark struct {
 
 // At returns the tree of a case after the entry at a position, as [store.At] does. The caller may modify it.
 func (m *Memory) At(ctx context.Context, r store.Reader, id workitem.CaseID, seq int64) (*state.Tree, error) {
-	root, err := r.Root(ctx, id)
+	root, err := store.RootOfCase(ctx, r, id)
 	if err != nil {
-		return nil, fmt.Errorf("case %s: %w", id, err)
+		return nil, err
 	}
 	tree := state.NewTree(m.before(root, seq)...)
 	since := 0

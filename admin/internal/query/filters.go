@@ -37,11 +37,7 @@ func RootOf(ctx context.Context, r store.Finder, id workitem.CaseID) (workitem.C
 	if id.IsZero() {
 		return id, nil
 	}
-	root, err := r.Root(ctx, id)
-	if err != nil {
-		err = fmt.Errorf("case %s: %w", id, err)
-	}
-	return root, err
+	return store.RootOfCase(ctx, r, id)
 }
 
 // Case reads the case to which a list is restricted.

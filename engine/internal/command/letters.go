@@ -75,8 +75,8 @@ func (x *Executor) startLetter(tx *commit.Tx, u *commit.TreeWrite, l workflow.Le
 	return tx.Run(u, "", func(m *kernel.Machine) error { return m.DeadLetter(l.Case, l.Task, text) })
 }
 
-// redrive repeats the work of a dead letter, and cancels the case of the letter. It is refused for a letter that was redriven before:
-// of two people, or actions, that redrive one letter at the same time, the second one would start a run beside that of the first.
+// redrive repeats the work of a dead letter, and cancels the case of the letter unless that has ended by itself. It is refused for a letter
+// that was redriven before: of two people, or actions, that redrive one letter, the second one would start a run beside that of the first.
 func (x *Executor) redrive(tx *commit.Tx, c *workflow.Command, o commit.Operation) (workflow.Result, error) {
 	var none workflow.Result
 	u, err := x.openRoot(tx, c)
@@ -88,8 +88,8 @@ func (x *Executor) redrive(tx *commit.Tx, c *workflow.Command, o commit.Operatio
 	if err != nil {
 		return none, err
 	}
-	if at.State == state.CaseCanceled && at.Failure != nil && at.Failure.Code == workflow.CodeRedriven {
-		return none, fmt.Errorf("the dead letter of %s is redriven already: case %s %w; %s", l.Workflow, c.Case, activities.ErrInactive, at.Failure.Message)
+	if err := redrivenBefore(tx, at, l); err != nil {
+		return none, err
 	}
 	result, err := x.redriven(tx, l, c)
 	if err != nil {
@@ -103,8 +103,33 @@ func (x *Executor) redrive(tx *commit.Tx, c *workflow.Command, o commit.Operatio
 		if _, err = tx.On(u, o.Unkeyed(), result, func(m *kernel.Machine) error { return m.Cancel(c.Case, reason) }); err != nil {
 			return none, err
 		}
+	} else if err := tx.Remember(u, redriveOf(at, o), result); err != nil {
+		return none, err
 	}
 	return result, tx.Remember(u, o, result)
+}
+
+// redrivenBefore returns an error if a letter was redriven before. The reason for which its case was canceled says so. The case of a letter
+// that had ended until then cannot be changed anymore: there the journal has the command, see [redriveOf].
+func redrivenBefore(tx *commit.Tx, letter *state.Case, l workflow.Letter) error {
+	goesOn := ""
+	switch first, done, err := tx.Answered(redriveOf(letter, commit.Operation{})); {
+	case err != nil:
+		return err
+	case done:
+		goesOn = fmt.Sprintf("case %s goes on", first.Case)
+	case letter.State == state.CaseCanceled && letter.Failure != nil && letter.Failure.Code == workflow.CodeRedriven:
+		goesOn = letter.Failure.Message
+	default:
+		return nil
+	}
+	return fmt.Errorf("the dead letter of %s is redriven already: case %s %w; %s", l.Workflow, letter.ID, activities.ErrInactive, goesOn)
+}
+
+// redriveOf returns the operation that redrives a letter whose case has ended. It has an idempotency key of the letter, so the store finds it.
+func redriveOf(letter *state.Case, o commit.Operation) commit.Operation {
+	o.Key, o.Hash = "redrive "+letter.ID.String(), ""
+	return o
 }
 
 // redriven repeats the original work of a letter. What it does depends on what failed, and on whether the original case
@@ -122,7 +147,7 @@ func (x *Executor) redriven(tx *commit.Tx, l workflow.Letter, c *workflow.Comman
 		again.Kind, again.Workflow, again.Payload = workflow.KindStart, l.Workflow, l.Input
 		return x.startAgain(tx, l, &again, operationOf(&again))
 	case err != nil:
-		return workflow.Result{}, fmt.Errorf("case %s, in which it failed: %w", l.Case, err)
+		return workflow.Result{}, fmt.Errorf("the case in which it failed: %w", err)
 	case !l.Item.IsZero():
 		again.Kind, again.Item, again.Reason = workflow.KindRetry, l.Item, c.Reason
 		return x.repairItem(tx, &again, operationOf(&again))

@@ -264,7 +264,7 @@ func (tx *Tx) OpenCase(id workitem.CaseID) (*TreeWrite, error) {
 	}
 	root, err := tx.RootOfCase(id)
 	if err != nil {
-		return nil, fmt.Errorf("case %s: %w", printable.ID(id), err)
+		return nil, err
 	}
 	u, err := tx.Open(root)
 	if err == nil && u.Tree.Case(id) == nil {
@@ -287,12 +287,12 @@ func (tx *Tx) RootOfItem(item workitem.ID) (workitem.CaseID, error) {
 	return tx.s.Root(tx.ctx, item)
 }
 
-// RootOfCase finds the root case of a case.
+// RootOfCase finds the root case of a case. The error names the case.
 func (tx *Tx) RootOfCase(id workitem.CaseID) (workitem.CaseID, error) {
 	if tx.w.trees.has(id) {
 		return id, nil
 	}
-	return tx.s.Root(tx.ctx, id)
+	return store.RootOfCase(tx.ctx, tx.s, id)
 }
 
 // Changed lists the trees that the transaction has changed, and what happened to each so far, in order.
