@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
@@ -18,7 +19,8 @@ type Difference struct {
 }
 
 // Differences returns what differs in a case between two moments: its state, its tokens, and its tasks, items of the latest activation
-// and child cases. A zero moment is the present. The error wraps [ErrNotFound] if the case was not there at one of them.
+// and child cases. A child case in the same state counts if something differs in it: To says how much. A zero moment is the present. The error wraps
+// [ErrNotFound] if the case was not there at one of them.
 func Differences(ctx context.Context, v Viewer, id workitem.CaseID, from, to Moment) ([]Difference, error) {
 	before, err := At(ctx, v, id, from)
 	if err != nil {
@@ -28,7 +30,22 @@ func Differences(ctx context.Context, v Viewer, id workitem.CaseID, from, to Mom
 	if err != nil {
 		return nil, err
 	}
-	return compare(partsOf(before, before.Case(id)), partsOf(after, after.Case(id))), nil
+	return differences(before, after, id), nil
+}
+
+// differences compares a case of two trees, and its child cases.
+func differences(before, after *state.Tree, id workitem.CaseID) []Difference {
+	all := compare(partsOf(before, before.Case(id)), partsOf(after, after.Case(id)))
+	for _, child := range after.Case(id).Children {
+		was, is := before.Case(child), after.Case(child)
+		if was == nil || is == nil || was.State != is.State {
+			continue // its state differs, so it is listed already
+		}
+		if n := len(differences(before, after, child)); n > 0 {
+			all = append(all, Difference{"child case", child.String(), was.State.String(), fmt.Sprintf("%s, with %s inside", is.State, printable.Plural(n, "difference"))})
+		}
+	}
+	return all
 }
 
 // part is a part of a case, with its state.
