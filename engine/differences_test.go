@@ -9,6 +9,7 @@ import (
 	"github.com/tasq-dev/tasq/builder"
 	"github.com/tasq-dev/tasq/engine/enginetest"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -28,16 +29,17 @@ func TestDifferencesInsideAChildCase(t *testing.T) {
 	require.NoError(t, err)
 	child := caseOf(t, e, id).Children[0]
 	grandchild := caseOf(t, e, child).Children[0]
+	it := e.StartItem(grandchild, "first.1.1")
 	before := slices.Max(positions(t, e, id))
-	e.StartItem(grandchild, "first.1.1")
+	require.NoError(t, enginetest.Do(t.Context(), e, workflow.Act(it.ID, workitem.Complete, nil)))
 
 	from := func(of workitem.CaseID) []store.Difference {
 		all, err := store.Differences(t.Context(), e, of, store.Moment{Seq: before}, store.Moment{})
 		require.NoError(t, err)
 		return all
 	}
-	require.Len(t, from(grandchild), 3, "the token, the task and its item")
-	require.Equal(t, []store.Difference{{What: "child case", Name: grandchild.String(), From: "started", To: "started, with 3 differences inside"}}, from(child))
+	require.Len(t, from(grandchild), 5, "a token, the tasks and their items")
+	require.Equal(t, []store.Difference{{What: "child case", Name: grandchild.String(), From: "started", To: "started, with 5 differences inside"}}, from(child))
 	require.Equal(t, []store.Difference{{What: "child case", Name: child.String(), From: "started", To: "started, with 1 difference inside"}}, from(id))
 	before = slices.Max(positions(t, e, id))
 	require.Empty(t, from(id))

@@ -90,8 +90,8 @@ func (m *Machine) Remove() error {
 		}
 	})
 	if left != nil {
-		return fmt.Errorf("case %s cannot be removed: it %w; job %s (%s %s) is %s",
-			root.ID, ErrUnfinished, left.ID, left.Kind, left.Name, left.State)
+		return fmt.Errorf("case %s cannot be removed: its job %s (%s %s) %w; it is %s",
+			root.ID, left.ID, left.Kind, left.Name, ErrUnfinished, left.State)
 	}
 	var open []*state.Job
 	m.tree.Each(func(c *state.Case) { open = append(open, c.Jobs.Slice()...) })

@@ -139,7 +139,7 @@ func TestACaseIsRemoved(t *testing.T) {
 	w.must("cancel")
 	require.Equal(t, w.now.Add(time.Hour), w.root().KeepUntil)
 	require.ErrorIs(t, remove(), kernel.ErrUnfinished)
-	require.ErrorContains(t, remove(), "(call f) is pending")
+	require.ErrorContains(t, remove(), "(call f) has not ended; it is pending")
 	work, _ := w.claim()
 	_, err := w.settle(work, nil)
 	require.NoError(t, err)
