@@ -58,7 +58,7 @@ func TestPagesShowWhatTheUserMayDo(t *testing.T) {
 	}
 	accesses := map[string]func(*http.Request) (admin.User, error){"none": only(""), "none at all": admin.ReadOnly}
 	for i, right := range slices.Sorted(maps.Keys(all)) {
-		if i%testsize.Pick(12, 4, 1) == 0 {
+		if i%testsize.Pick(12, 8, 1) == 0 {
 			accesses[right] = only(right)
 		}
 	}

@@ -46,11 +46,15 @@ var visitors = map[string]func(t *testing.T, h http.Handler) visitor{
 }
 
 // visit runs a test as each visitor; the tests in a browser are left out with -short. In the usual form a part of the tests is in a browser, which
-// runs scripts: what a browser does without a script is much like the text.
+// runs scripts: what a browser does without a script is much like the text. The long form has each test in one browser, and the nightly one in both.
 func visit(t *testing.T, f func(t *testing.T, as func(*testing.T, http.Handler) visitor)) {
 	for name, of := range visitors {
-		usual := name == "without a browser" || name == "with a script" && len(t.Name())%2 == 1
-		if !usual && !testsize.Long() {
+		in := "without a script"
+		if len(t.Name())%2 == 1 {
+			in = "with a script"
+		}
+		usual := name == "without a browser" || name == in && in == "with a script"
+		if !usual && !testsize.Nightly() && (name != in || !testsize.Long()) {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
@@ -68,15 +72,16 @@ func mayBrowse(t *testing.T, visitor string) {
 }
 
 // visitEach runs each of many tests of one kind as each visitor. A visit in a browser takes thirty times as long as one by text, so the usual
-// form has every fourth test in a browser, by turns in the one and in the other, in the order of their names.
+// form has every fourth test in a browser, by turns in the one and in the other, in the order of their names, and the long form every test in one.
 func visitEach(t *testing.T, names []string, f func(t *testing.T, name string, as func(*testing.T, http.Handler) visitor)) {
-	turn := map[string]int{"without a script": 0, "with a script": 4}
+	turn := map[string]int{"without a script": 0, "with a script": 5}
 	slices.Sort(names)
 	for who, of := range visitors {
 		t.Run(who, func(t *testing.T) {
 			mayBrowse(t, who)
 			for i, name := range names {
-				if turn, browses := turn[who]; browses && i%8 != turn && !testsize.Long() {
+				every := testsize.Pick(8, 2, 1)
+				if turn, browses := turn[who]; browses && i%every != turn%every {
 					continue
 				}
 				t.Run(name, func(t *testing.T) { f(t, name, of) })
