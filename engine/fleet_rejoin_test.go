@@ -3,10 +3,12 @@ package engine_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/step"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -29,4 +31,25 @@ func TestAnIdleEngineThatRejoinsRunsTheJobsThatItTakes(t *testing.T) {
 	for _, id := range ids {
 		require.Equal(t, "completed: 42", ends(t, starts, id))
 	}
+}
+
+// The server ends the sessions of an engine while a caller begins to wait: the wait goes on with a new connection.
+func TestAWaitOutlivesItsConnection(t *testing.T) {
+	f := newFleet(t)
+	hold, _ := function(t, "hold", func(ctx context.Context, n int) (int, error) { return step.Await[int](ctx, "go") })
+	e := f.open(engine.Config{Workers: 1}, hold)
+	waits := f.open(engine.Config{Workers: -1}, hold)
+	r, err := e.Do(t.Context(), workflow.Start("hold", []byte("0")))
+	require.NoError(t, err)
+	f.sql("SELECT count(pg_terminate_backend(pid)) FROM tasq.processes")
+	ended := make(chan error, 1)
+	go func() {
+		_, err := waits.Wait(t.Context(), r.Case) // the case is not in its memory, so it is read
+		ended <- err
+	}()
+	require.Eventually(t, func() bool {
+		_, err := e.Do(t.Context(), workflow.Send(r.Case, "go", []byte("1"), workflow.Key("once")))
+		return err == nil
+	}, time.Minute, 10*time.Millisecond)
+	require.NoError(t, <-ended)
 }

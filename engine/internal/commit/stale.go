@@ -23,7 +23,7 @@ const (
 	// maxTries is the number of runs after which a caller gets the conflict as its error.
 	maxTries = 10
 
-	// maxDisconnects is how often the connection may end while the SQL of a request runs.
+	// maxDisconnects is how often the connection may end while a request runs.
 	maxDisconnects = 3
 
 	// conflictWindow is the time after a conflict on a root case in which another conflict on it makes requests lock
@@ -97,6 +97,11 @@ func (w *Writer) mayRepeat(failed *Request) bool {
 			return true
 		}
 		failed.err = fmt.Errorf("%w, %d times: %w", fault.ErrOwnSQL, maxDisconnects, failed.err)
+	// The connection ended while a query ran, as that of a caller who waits for a run. The next transaction makes a new one; if it cannot, it
+	// fails before the query runs.
+	case failed.Reads && errors.Is(failed.err, store.ErrUnavailable):
+		failed.disconnects++
+		return failed.disconnects < maxDisconnects
 	case errors.Is(failed.err, store.ErrConflict):
 		failed.tries++
 		return failed.tries < maxTries
