@@ -159,6 +159,11 @@ func (a *Action) Command(target, key string) (workflow.Command, error) {
 	return c, c.Check()
 }
 
+// keyOf returns the idempotency key of the command that an action sends for a target.
+func keyOf(action workitem.CaseID, target string) string {
+	return fmt.Sprintf("%s %s %s", Name, action, target)
+}
+
 // outcome is the recorded result of the step for a target.
 type outcome struct {
 	Code  string `json:"code,omitempty"` // "" if the command succeeded
@@ -183,7 +188,7 @@ func (b *Bulk) run(ctx context.Context, in Input) (Result, error) {
 			return result, err
 		}
 		o, err := step.Do(ctx, target, func(ctx context.Context) (outcome, error) {
-			c, err := in.Command(target, fmt.Sprintf("%s %s %s", Name, w.Case.ID, target))
+			c, err := in.Command(target, keyOf(w.Case.ID, target))
 			if err == nil {
 				_, err = b.doer.Do(ctx, c)
 			}

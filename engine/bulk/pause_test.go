@@ -14,6 +14,7 @@ import (
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/postgres"
 	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -109,4 +110,52 @@ func pauseAndResume(t *testing.T, opener store.Opener) {
 	require.Equal(t, "completed", list[0].State)
 	require.Equal(t, 1, list[0].Refused)
 	require.Empty(t, list[0].Refusals)
+}
+
+// An action is canceled while the command of a target is under way. The step of that target has no result, but its command has had its effect.
+func TestACanceledActionCountsTheCommandThatWasUnderWay(t *testing.T) {
+	t.Parallel()
+	for _, refused := range []bool{false, true} {
+		o, repairs := newOrders(t, workitem.Policy{}), bulk.New(engine.Code)
+		e := enginetest.New(t, o, repairs)
+		ids := startOrders(t, e, o, 5)
+		targets, err := bulk.Failed(t.Context(), e, store.CaseFilter{Workflow: "order"}, "supplier-down")
+		require.NoError(t, err)
+		require.Len(t, targets, 5)
+		if refused {
+			require.NoError(t, enginetest.Do(t.Context(), e, workflow.Remove(ids[2])))
+		}
+		o.down.Store(false)
+		var run workitem.CaseID
+		started, sent := make(chan struct{}), 0
+		repairs.Serve(doer(func(_ context.Context, c workflow.Command) (workflow.Result, error) {
+			<-started
+			if sent++; sent < 3 {
+				return e.Do(t.Context(), c)
+			}
+			r, err := e.Do(t.Context(), c)
+			require.NoError(t, enginetest.Do(t.Context(), e, workflow.Cancel(run, nil)))
+			return r, err
+		}))
+		handle, err := repairs.Start(t.Context(), e, bulk.Action{Kind: workflow.KindResume}, targets)
+		require.NoError(t, err)
+		run = handle.ID
+		close(started)
+		e.Drain()
+		want := 3
+		if refused {
+			want = 2
+		}
+		i, err := bulk.InfoOf(t.Context(), e, run)
+		require.NoError(t, err)
+		require.Equal(t, "canceled", i.State)
+		require.Equal(t, want, i.Done)
+		resumed := 0
+		for _, id := range ids {
+			if c, err := e.Case(t.Context(), id); err == nil && c.State != state.CaseFailed {
+				resumed++
+			}
+		}
+		require.Equal(t, want, resumed, "what the action says is what it did")
+	}
 }

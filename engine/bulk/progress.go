@@ -3,6 +3,7 @@ package bulk
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -95,8 +96,18 @@ func infoOf(ctx context.Context, r store.Reader, c *state.Case, refusals bool) (
 	if err != nil {
 		return nil, err
 	}
+	cut := c.State.Final() // the command of the first target without an answer may have succeeded as the action was canceled
 	for _, target := range in.Targets {
 		switch o, answered := answers[target]; {
+		case !answered && cut:
+			cut = false
+			done, err := succeeded(ctx, r, keyOf(c.ID, target))
+			if err != nil {
+				return nil, err
+			}
+			if done {
+				i.Done++
+			}
 		case !answered:
 		case o.Code == "":
 			i.Done++
@@ -106,6 +117,15 @@ func infoOf(ctx context.Context, r store.Reader, c *state.Case, refusals bool) (
 	}
 	i.Refused = len(i.Refusals)
 	return i, nil
+}
+
+// succeeded reports whether a command with an idempotency key has been executed. One that was refused leaves no trace.
+func succeeded(ctx context.Context, r store.Reader, key string) (bool, error) {
+	_, err := r.Answered(ctx, key)
+	if errors.Is(err, store.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // answersOf returns the recorded outcome of each target, by its id. The next attempt of the job takes over the steps of the one before,
