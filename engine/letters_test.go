@@ -267,6 +267,16 @@ func TestDeadLettersAreRedrivenTogether(t *testing.T) {
 	require.Empty(t, left)
 }
 
+// countCases counts the cases of a workflow.
+func countCases(t *testing.T, e *enginetest.Engine, workflow string) (n int) {
+	t.Helper()
+	for _, err := range store.AllCases(t.Context(), e, store.CaseFilter{Workflow: workflow}) {
+		require.NoError(t, err)
+		n++
+	}
+	return n
+}
+
 // Two people, or a person and a bulk action, redrive one letter: the second one starts nothing, also if the original is removed meanwhile.
 func TestALetterIsRedrivenOnce(t *testing.T) {
 	var b supplier
@@ -311,12 +321,7 @@ func TestALetterIsRedrivenOnce(t *testing.T) {
 	require.NoError(t, enginetest.Do(t.Context(), e, workflow.Remove(run.ID)))
 	refused()
 	e.Drain()
-	runs := 0
-	for _, err := range store.AllCases(t.Context(), e, store.CaseFilter{Workflow: "charge"}) {
-		require.NoError(t, err)
-		runs++
-	}
-	require.Equal(t, 1, runs, "the one that was redriven")
+	require.Equal(t, 1, countCases(t, e, "charge"), "the one that was redriven")
 }
 
 // The workflow of the letters completes each by itself, so a redrive cannot cancel the letter: the second one is refused all the same, also
@@ -354,12 +359,7 @@ func TestAnEndedLetterIsRedrivenOnce(t *testing.T) {
 			e.Crash()
 			refused()
 			e.Drain()
-			runs := 0
-			for _, err := range store.AllCases(t.Context(), e, store.CaseFilter{Workflow: "charge"}) {
-				require.NoError(t, err)
-				runs++
-			}
-			require.Equal(t, 1, runs, "the one that was redriven")
+			require.Equal(t, 1, countCases(t, e, "charge"), "the one that was redriven")
 		})
 	}
 }
