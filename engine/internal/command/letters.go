@@ -126,9 +126,10 @@ func redrivenBefore(tx *commit.Tx, letter *state.Case, l workflow.Letter) error 
 	return fmt.Errorf("the dead letter of %s is redriven already: case %s %w; %s", l.Workflow, letter.ID, activities.ErrInactive, goesOn)
 }
 
-// redriveOf returns the operation that redrives a letter whose case has ended. It has an idempotency key of the letter, so the store finds it.
+// redriveOf returns the operation that redrives a letter whose case has ended. It has an idempotency key of the letter, so the store finds it; the
+// prefix keeps it apart from the keys of callers.
 func redriveOf(letter *state.Case, o commit.Operation) commit.Operation {
-	o.Key, o.Hash = "redrive "+letter.ID.String(), ""
+	o.Key, o.Hash = "tasq-redrive "+letter.ID.String(), ""
 	return o
 }
 

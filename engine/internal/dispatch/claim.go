@@ -121,16 +121,14 @@ func (c *claim) ended(err error) {
 	case c.steps != nil && !c.durableClaim:
 		c.lost.Store(true)
 		c.cancel(nil) // without a claim the engine must not use the result
-	// The engine was declared dead before this claim was committed. The job may have been taken since then, under the number with
-	// which the engine has joined anew, so no other engine has it: it is claimed again.
-	case c.steps != nil && c.steps.IsLost():
-		c.lost.Store(true)
-		if c.group != nil {
-			c.group.decided(c, false)
-		}
-		c.free()
 	default: // no worker has started
-		c.d.startFailed(c.entry, err)
+		// If the engine was declared dead before this claim was committed, the job may have been taken since then, under the number with
+		// which the engine has joined anew. No other engine has it, so it is claimed again.
+		if c.steps != nil && c.steps.IsLost() {
+			c.lost.Store(true)
+		} else {
+			c.d.startFailed(c.entry, err)
+		}
 		if c.group != nil {
 			c.group.decided(c, false)
 		}
