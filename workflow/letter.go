@@ -62,8 +62,8 @@ func LetterLabels(workflow, code string) map[string]string {
 func LetterOf(c activities.CaseInfo) (Letter, error) {
 	var l Letter
 	if c.Labels[LabelLetter] == "" {
-		return l, fmt.Errorf("dead letter: case %s of %s is %w as one; tasq cases --label %s=yes lists them", c.ID, c.Workflow,
-			ErrNotFound, LabelLetter)
+		return l, fmt.Errorf("dead letter %w: case %s of %s is none; tasq cases --label %s=yes lists them", ErrNotFound, c.ID,
+			c.Workflow, LabelLetter)
 	}
 	if err := json.Unmarshal(c.Input, &l); err != nil {
 		return l, fmt.Errorf("the dead letter of case %s (%s) cannot be read: %w", c.ID, c.Workflow, err)
