@@ -75,7 +75,7 @@ func (e *Engine) Here() why.Here {
 		Opened:     e.opened,
 	}
 	if e.isShared() {
-		here.Elsewhere = func(queue string, job workitem.JobID) bool { return !e.dispatch.Ownership().Has(queue, job) }
+		here.Elsewhere = func(job workitem.JobID) bool { return !e.dispatch.Ownership().Has(job) }
 		here.Others = e.othersHave()
 	}
 	return here

@@ -33,6 +33,22 @@ func TestAnIdleEngineThatRejoinsRunsTheJobsThatItTakes(t *testing.T) {
 	}
 }
 
+// A job becomes one of an engine that is not told of it, as no statement of Tasq does it: the engine finds it, and runs it.
+func TestAnEngineFindsJobsThatItOwnsAndDoesNotKnow(t *testing.T) {
+	f := newFleet(t)
+	polls := fleetOf{t, f.dsn + "&tasq_poll=20ms"} // so that heartbeats follow each other quickly
+	double, _ := function(t, "double", func(_ context.Context, n int) (int, error) { return 2 * n, nil })
+	polls.open(engine.Config{Workers: 4}, double)
+	starts := polls.open(engine.Config{Workers: -1}, double)
+	f.sql("CREATE FUNCTION give() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN " +
+		"SELECT min(id) INTO NEW.holder FROM tasq.processes; NEW.due := NEW.due - 60000000; RETURN NEW; END $$")
+	f.sql("CREATE TRIGGER give BEFORE INSERT ON tasq.jobs FOR EACH ROW EXECUTE FUNCTION give()")
+	r, err := starts.Do(t.Context(), workflow.Start("double", []byte("21")))
+	require.NoError(t, err)
+	require.Equal(t, "completed: 42", ends(t, starts, r.Case))
+	f.sql("DROP TRIGGER give ON tasq.jobs")
+}
+
 // The server ends the sessions of an engine while a caller begins to wait: the wait goes on with a new connection.
 func TestAWaitOutlivesItsConnection(t *testing.T) {
 	f := newFleet(t)

@@ -83,6 +83,10 @@ type Fleet interface {
 	// belonged to an engine that died. If Take fails, some jobs may have been assigned nevertheless: the next call returns them.
 	Take(ctx context.Context, f TakeFilter) ([]*state.Job, error)
 
+	// Overdue returns jobs that this engine holds and that were due before a time, the earliest first, at most most. The engine compares
+	// them with those that it knows.
+	Overdue(ctx context.Context, due time.Time, most int) ([]*state.Job, error)
+
 	// Tick sends a heartbeat, releases the jobs of engines that have died, and returns what has changed. The error wraps
 	// ErrFenced, once, if this engine was declared dead since the previous call.
 	Tick(ctx context.Context, s EngineState) (News, error)

@@ -50,7 +50,7 @@ func (v *visit) needs(w *Wait, j *state.Job) {
 		case paused:
 			need.Text += ", which is paused"
 			w.Limits = append(w.Limits, need)
-		case v.in.Limits == nil || v.in.Elsewhere != nil && v.in.Elsewhere(j.Queue, j.ID):
+		case v.in.Limits == nil || v.in.Elsewhere != nil && v.in.Elsewhere(j.ID):
 			w.Needs = append(w.Needs, need)
 		}
 	}

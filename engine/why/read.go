@@ -38,7 +38,7 @@ type Here struct {
 	// wait for one. If the function is nil, that is not known.
 	Limits func(job workitem.JobID, step string) []Limit
 	// Elsewhere reports whether another engine has a due job. If the function is nil, there is no other engine.
-	Elsewhere func(queue string, job workitem.JobID) bool
+	Elsewhere func(job workitem.JobID) bool
 	// Gathered returns how many jobs are in the line of the batch of a due job, and the latest time at which they
 	// start; 0 if it is in none. If the function is nil, that is not known.
 	Gathered func(job workitem.JobID) (there int, due time.Time)

@@ -167,6 +167,21 @@ func (d *fleetConn) confirm(c *conn, self int64) ([]*state.Job, error) {
 	return jobs, err
 }
 
+// dueOf finds the due jobs of an engine, by the index jobs_held. A job that waits for an event has the zero time.
+const dueOf = " FROM @.jobs WHERE holder = $1 AND holder > 0 AND " + liveJob + " AND due > $2 AND due < $3 ORDER BY due, id LIMIT $4"
+
+// Overdue implements [store.Fleet].
+func (s *Store) Overdue(ctx context.Context, due time.Time, most int) (jobs []*state.Job, err error) {
+	if err := s.window.flush(); err != nil {
+		return nil, err
+	}
+	err = s.onFleetConn(ctx, func(c *conn, self int64) error {
+		jobs, err = readJobs(c, "SELECT "+tables.Jobs.List("")+dueOf, self, state.Micros(time.Time{}), state.Micros(due), most)
+		return err
+	})
+	return jobs, err
+}
+
 func readJobs(c *conn, query string, args ...any) (jobs []*state.Job, err error) {
 	err = c.each(query, args, func(r *tables.Row) error {
 		j, err := tables.ReadJob(r)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -65,6 +66,7 @@ type sharing struct {
 	view    func(store.Reader) store.Reader
 	outcome func(error) error
 	take    func([]*state.Job) []*state.Job
+	overdue func([]*state.Job) []*state.Job
 	tick    func(store.News, error) (store.News, error)
 	close   func(store.Store) error
 }
@@ -84,6 +86,15 @@ func (s *sharing) Take(ctx context.Context, f store.TakeFilter) ([]*state.Job, e
 	jobs, err := s.Fleet.Take(ctx, f)
 	if s.take != nil {
 		jobs = s.take(jobs)
+	}
+	return jobs, err
+}
+
+// Overdue implements store.Fleet.
+func (s *sharing) Overdue(ctx context.Context, due time.Time, most int) ([]*state.Job, error) {
+	jobs, err := s.Fleet.Overdue(ctx, due, most)
+	if s.overdue != nil {
+		jobs = s.overdue(jobs)
 	}
 	return jobs, err
 }
@@ -195,6 +206,15 @@ var fleetFaults = []struct {
 		s.take = func(jobs []*state.Job) []*state.Job {
 			all = append(all, jobs...)
 			return all
+		}
+	}},
+	{"names no job that it holds", "overdue", func(s *sharing) {
+		s.overdue = func([]*state.Job) []*state.Job { return nil }
+	}},
+	{"names the latest first", "overdue", func(s *sharing) {
+		s.overdue = func(jobs []*state.Job) []*state.Job {
+			slices.Reverse(jobs)
+			return jobs
 		}
 	}},
 	{"ends as if it were killed", "leave", func(s *sharing) {

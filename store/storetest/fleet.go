@@ -57,6 +57,7 @@ var fleetRules = []fleetRule{
 	{"take", "A job that a store offers is taken by one store, once, of the definitions and queues that it names, the most urgent first; " +
 		"other jobs stay with the store that made them.", takeOnce},
 	{"leave", "What a store holds is free when it is closed.", leaveFree},
+	{"overdue", "A store names the live jobs that it holds and that were due before a time, the earliest first, and no others.", overdueJobs},
 	{"fenced", "A store that was declared dead commits nothing; it gets that error once, and goes on under a fresh number.", fencedStore},
 	{"adopt", "What a store held that was killed is free after others have looked for it, and is taken with the state that it had. " +
 		"The next look is soon if it held what is due.", adoptDead},

@@ -82,6 +82,42 @@ func leaveFree(a, b *World) {
 	agree(a, b)
 }
 
+func overdueJobs(a, b *World) {
+	announce(a, b)
+	var mine []workitem.JobID
+	for range 3 {
+		mine = append(mine, a.startJob(false).ID)
+		a.startJob(true)
+	}
+	b.startJob(false)
+	ended := a.startJob(false)
+	a.Update(func(b *Batch) {
+		b.Claim(ended.Root, ended.Root)
+		b.Complete(ended.Root, ended.Root, `1`, false)
+		for j := range b.tree(ended.Root).Case(ended.Root).Jobs.All() {
+			if j.State.Live() {
+				mine = append(mine, j.ID) // that of the task that follows
+			}
+		}
+	})
+	overdue := func(due time.Time, most int) (ids []workitem.JobID) {
+		jobs, err := a.fleet().Overdue(context.Background(), due, most)
+		require.NoError(a.T, err)
+		for _, j := range jobs {
+			require.True(a.T, j.Due.Before(due))
+			ids = append(ids, j.ID)
+		}
+		return ids
+	}
+	later := a.clock.Add(time.Hour)
+	require.Equal(a.T, mine, overdue(later, 100))
+	require.Equal(a.T, mine[:2], overdue(later, 2))
+	first, err := a.fleet().Overdue(context.Background(), later, 1)
+	require.NoError(a.T, err)
+	require.Empty(a.T, overdue(first[0].Due, 100))
+	agree(a, b)
+}
+
 // awaitNews ticks until news are as they are awaited to be.
 func (w *World) awaitNews(done func(store.News) bool) {
 	w.T.Helper()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -251,22 +252,44 @@ func (o *Ownership) forgetLost(id workitem.JobID) {
 	o.d.sched.claims.forget(id)
 }
 
-// Has reports whether a due job of a queue waits or runs in this engine.
-func (o *Ownership) Has(queue string, job workitem.JobID) (has bool) {
-	s := &o.d.sched
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if q := s.queues.byName[queue]; q != nil {
-		is := func(n entry) bool { return n.job == job }
-		has = slices.ContainsFunc(q.ready, is) || slices.ContainsFunc(q.held, is)
+// Has reports whether a job that is due waits or runs in this engine.
+func (o *Ownership) Has(job workitem.JobID) bool {
+	o.d.sched.mu.Lock()
+	defer o.d.sched.mu.Unlock()
+	_, has := o.d.sched.knownDue()[job]
+	return has
+}
+
+// Unknown returns those of some due jobs that neither wait nor run in this engine. A job that is just passed to the writer, as for its
+// claim, may be among them.
+func (o *Ownership) Unknown(jobs []*state.Job) []*state.Job {
+	o.d.sched.mu.Lock()
+	defer o.d.sched.mu.Unlock()
+	known := o.d.sched.knownDue()
+	return slices.DeleteFunc(slices.Clone(jobs), func(j *state.Job) bool {
+		_, is := known[j.ID]
+		worked := j.Kind != state.JobRun && j.Kind != state.JobCall || o.d.sched.queues.of(j.Queue).limit > 0
+		return is || !worked
+	})
+}
+
+// knownDue returns the due jobs that wait or run here. The lock is held.
+func (s *scheduler) knownDue() map[workitem.JobID]struct{} {
+	known := maps.Clone(s.claims.reserved)
+	add := func(n *entry) { known[n.job] = struct{}{} }
+	s.eachDue(s.d.o.Now().UnixMicro(), add)
+	for id := range s.claims.running {
+		known[id] = struct{}{}
 	}
-	_, gathered := s.batches.positions[job]
-	is := func(n *entry) { has = has || n.job == job }
-	s.limits.Each(is)
-	s.hours.each(is)
-	s.retries.each(is)
-	s.waiting.until(o.d.o.Now().UnixMicro(), is)
-	return has || gathered || s.claims.of(job) != nil
+	for _, entries := range s.parked {
+		for id := range entries {
+			known[id] = struct{}{}
+		}
+	}
+	for _, j := range s.loops.held {
+		known[j.ID] = struct{}{}
+	}
+	return known
 }
 
 // Busy reports whether a job runs here, or is due soon.

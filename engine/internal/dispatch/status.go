@@ -20,8 +20,6 @@ type Status struct{ s *scheduler }
 func (d *Dispatcher) Status() *Status { return &Status{&d.sched} }
 
 // Queues returns the queues that this engine knows, by name.
-// Waiting jobs are in several places: the queue, the lines of batches and limits, closed hours, faults of the store,
-// and the calendar, if they were not dispatched yet.
 func (st *Status) Queues() []workflow.QueueInfo {
 	s := st.s
 	s.mu.Lock()
@@ -52,20 +50,8 @@ func (st *Status) Queues() []workflow.QueueInfo {
 	}
 	for name, q := range s.queues.byName {
 		of(name).Running, of(name).Keys = q.running, q.keys()
-		for i := range q.ready {
-			waits(&q.ready[i])
-		}
-		for i := range q.held {
-			waits(&q.held[i])
-		}
-		for _, g := range q.lines.all {
-			g.each(waits)
-		}
 	}
-	s.limits.Each(waits)
-	s.hours.each(waits)
-	s.waiting.until(now, waits)
-	s.retries.each(waits)
+	s.eachDue(now, waits)
 	return slices.SortedFunc(func(yield func(workflow.QueueInfo) bool) {
 		for q := range maps.Values(found) {
 			if !yield(*q) {
@@ -73,6 +59,26 @@ func (st *Status) Queues() []workflow.QueueInfo {
 			}
 		}
 	}, func(a, b workflow.QueueInfo) int { return cmp.Compare(a.Queue, b.Queue) })
+}
+
+// eachDue calls f with the entries that are due and wait. They are in several places: the queues, the lines of batches and limits, closed
+// hours, faults of the store, and the calendar, if they were not dispatched yet. The lock is held.
+func (s *scheduler) eachDue(now int64, f func(*entry)) {
+	for _, q := range s.queues.byName {
+		for i := range q.ready {
+			f(&q.ready[i])
+		}
+		for i := range q.held {
+			f(&q.held[i])
+		}
+		for _, g := range q.lines.all {
+			g.each(f)
+		}
+	}
+	s.limits.Each(f)
+	s.hours.each(f)
+	s.waiting.until(now, f)
+	s.retries.each(f)
 }
 
 // Running returns how many jobs of a queue have workers.

@@ -43,6 +43,8 @@ type Work interface {
 	Filters() (filters []store.TakeFilter, full bool)
 	// Adopt schedules jobs that this engine has taken. It returns those that it could not schedule, with the reason.
 	Adopt(ctx context.Context, jobs []*state.Job) (left []*state.Job, err error)
+	// Unknown returns those of some due jobs that neither wait nor run here.
+	Unknown(jobs []*state.Job) []*state.Job
 	// Others sets whether there are other engines.
 	Others(are bool)
 }
@@ -89,7 +91,8 @@ type Member struct {
 	others     int                       // the number of other engines
 	skewed     bool                      // the skew of the clocks was logged
 
-	wanted bool // a commit or a wait has begun here since the last Tick
+	audit  audit // used by the goroutine of Start only
+	wanted bool  // a commit or a wait has begun here since the last Tick
 	pause  pause
 
 	ticked    bool  // a Tick has succeeded
@@ -174,17 +177,6 @@ func (m *Member) began() {
 	}
 }
 
-// Refreshed records that a Refresh has loaded a root case up to a position; 0 if it has failed, so that the next Tick
-// finds it changed again.
-func (m *Member) Refreshed(root workitem.CaseID, last int64) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.refreshing, root)
-	if _, watched := m.seen[root]; watched {
-		m.seen[root] = last
-	}
-}
-
 // await waits for the next signal and handles it. It reports false if the member has to stop.
 func (m *Member) await(ctx context.Context, timer *time.Timer) bool {
 	select {
@@ -205,7 +197,7 @@ func (m *Member) await(ctx context.Context, timer *time.Timer) bool {
 		}
 		next, err := m.tick(ctx)
 		if errors.Is(err, store.ErrFenced) || err == nil {
-			err = errors.Join(err, m.take(ctx))
+			err = errors.Join(err, m.take(ctx), m.findUnknown(ctx))
 		}
 		m.report(err)
 		m.pause.start(timer, next)
@@ -262,31 +254,6 @@ func (m *Member) setFree(free bool) {
 	m.free = free
 }
 
-// watched returns the root cases that this engine has to follow, with their last known positions, and drops the others.
-func (m *Member) watched() map[workitem.CaseID]int64 {
-	roots := append(m.o.Work.Roots(), m.o.Awaited()...)
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	seen := make(map[workitem.CaseID]int64, len(roots))
-	known := make(map[workitem.CaseID]int64, len(roots))
-	for _, root := range roots {
-		seen[root], known[root] = m.seen[root], m.seen[root]
-	}
-	m.seen = seen
-	return known
-}
-
-// refresh starts a Refresh of a root case, unless one is in progress.
-func (m *Member) refresh(root workitem.CaseID) {
-	m.mu.Lock()
-	asked := m.refreshing[root]
-	m.refreshing[root] = true
-	m.mu.Unlock()
-	if !asked {
-		m.o.Refresh(root)
-	}
-}
-
 // tick sends a heartbeat and handles what the store returns. It returns the time until the next heartbeat. An engine
 // that was fenced, because the others took it for dead, has lost its jobs and takes new ones.
 func (m *Member) tick(ctx context.Context) (time.Duration, error) {
@@ -328,21 +295,6 @@ func (m *Member) tick(ctx context.Context) (time.Duration, error) {
 		m.o.Died()
 	}
 	return news.Next, nil
-}
-
-// compare refreshes the root cases whose positions in the store differ from the known ones. It skips those that this
-// engine has changed itself during the Tick, since its commit has loaded what others did before, and those that it no
-// longer follows. Most are skipped: they belong to short jobs.
-func (m *Member) compare(known map[workitem.CaseID]int64, changed []workitem.CaseID) {
-	if len(changed) == 0 {
-		return
-	}
-	now := m.watched()
-	for _, root := range changed {
-		if last, watched := now[root]; watched && last == known[root] {
-			m.refresh(root)
-		}
-	}
 }
 
 // take takes jobs without an owner while this engine has room for more. If the store fails after a job was taken, the

@@ -37,7 +37,10 @@ type world struct {
 	roots     []workitem.CaseID
 	filter    store.TakeFilter
 	adopted   []*state.Job
-	refuses   bool // it adopts only the first one of each call, unnoted
+	overdue   []*state.Job // jobs that the store says are this engine's
+	unknown   []*state.Job // those of them that it does not know
+	asked     []time.Time  // the times that Overdue was given
+	refuses   bool         // it adopts only the first one of each call, unnoted
 	others    bool
 	refreshed []workitem.CaseID
 	forgotten []workitem.CaseID
@@ -99,6 +102,19 @@ func (w *world) Take(_ context.Context, f store.TakeFilter) ([]*state.Job, error
 	jobs := w.free[:n]
 	w.free = w.free[n:]
 	return jobs, nil
+}
+
+func (w *world) Overdue(_ context.Context, due time.Time, most int) ([]*state.Job, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.asked = append(w.asked, due)
+	return w.overdue[:min(most, len(w.overdue))], nil
+}
+
+func (w *world) Unknown(jobs []*state.Job) []*state.Job {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(jobs), func(j *state.Job) bool { return !slices.Contains(w.unknown, j) })
 }
 
 func (w *world) Adopt(_ context.Context, jobs []*state.Job) (left []*state.Job, err error) {
