@@ -3,6 +3,8 @@ package why
 import (
 	"fmt"
 	"strings"
+
+	"github.com/tasq-dev/tasq/internal/printable"
 )
 
 // MaxAlike is how many waits of the same kind and task the text of an answer lists.
@@ -76,4 +78,24 @@ func (a *Answer) writeWaits(b *strings.Builder) {
 			fmt.Fprintf(b, ", up to %d", MaxWaits)
 		}
 	}
+}
+
+// String returns the answer as text: a line for the case, and one for each wait, at most [MaxAlike] of the same kind and task.
+func (a *Answer) String() string {
+	var b strings.Builder
+	b.WriteString(printable.Line(a.head()))
+	a.writeWaits(&b)
+	for i := range a.Holds {
+		b.WriteString("\n" + printable.Line(a.Holds[i].Text))
+	}
+	return b.String()
+}
+
+// inLine is a text without line breaks, which would read as the lines of other waits. That of a join has lines of its own, and only names
+// of the net.
+func (w *Wait) inLine(text string) string {
+	if w.Kind == Join {
+		return text
+	}
+	return printable.Line(text)
 }

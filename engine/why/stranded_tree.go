@@ -34,7 +34,7 @@ func (l *treeSearch) add(id workitem.CaseID, cause Cause, since time.Time, reaso
 	}
 	c := l.tree.Case(id)
 	l.found = append(l.found, StrandedCase{Case: id, Root: l.tree.Root, Workflow: c.Workflow, Version: c.Version, Cause: cause, Since: since,
-		Reason: reason, Repair: repair})
+		Reason: printable.Line(reason), Repair: repair})
 }
 
 // Each wait is tested against these conditions, and reported with the repair of the first that applies:

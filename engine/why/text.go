@@ -11,8 +11,8 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// String returns the answer as text: a line for the case, and one for each wait, at most [MaxAlike] of the same kind and task.
-func (a *Answer) String() string {
+// head says what the case is.
+func (a *Answer) head() string {
 	var b strings.Builder
 	b.WriteString("case " + a.Case.String() + " of " + versioned(a.Workflow, a.Version) + " is " + a.Word)
 	if a.Failure != nil {
@@ -37,10 +37,6 @@ func (a *Answer) String() string {
 	}
 	if a.DeadLetter != "" {
 		b.WriteString("; " + a.DeadLetter)
-	}
-	a.writeWaits(&b)
-	for i := range a.Holds {
-		b.WriteString("\n" + a.Holds[i].Text)
 	}
 	return b.String()
 }
@@ -76,6 +72,7 @@ func text(w *Wait, now time.Time) string {
 	if reason := blocked(w, now); reason != "" {
 		line += "; " + reason
 	}
+	line = w.inLine(line)
 	if !w.Item.IsZero() {
 		line += "\n  " + w.Item.String()
 	}
@@ -89,7 +86,7 @@ func (w *Wait) Words(now time.Time) string {
 	if reason := blocked(w, now); reason != "" {
 		line += "; " + reason
 	}
-	return line
+	return w.inLine(line)
 }
 
 // what describes what must happen, without times if now is zero.
