@@ -37,21 +37,30 @@ const (
 
 // Find lists what a word names: the case, work item or job with that id, and nothing else then; or the newest cases with that business key, or with a
 // label as in "customer=ada"; the command with that idempotency key; the workflows whose names begin with it; and the newest cases and items
-// whose ids end or begin with it. What shown hides of a case is not found; nil shows all.
+// whose ids end or begin with it. What shown hides of a case is not found; nil shows all. Spaces around the word
+// count if something has a name with them, and else do not.
 func Find(ctx context.Context, r Reader, word string, shown func(*state.Case) *state.Case) ([]Match, error) {
-	word = strings.TrimSpace(word)
-	if word == "" || !utf8.ValidString(word) || strings.ContainsRune(word, 0) {
+	if strings.TrimSpace(word) == "" || !utf8.ValidString(word) || strings.ContainsRune(word, 0) {
 		return nil, nil
 	}
 	f := &finding{ctx: ctx, r: r, shown: shown}
+	if err := f.all(word); err != nil || len(f.found) > 0 {
+		return f.found, err
+	}
+	err := f.all(strings.TrimSpace(word))
+	return f.found, err
+}
+
+// all finds what a word names, spaces included.
+func (f *finding) all(word string) error {
 	// From the surest match to the vaguest. Only an id ends the search: a word may be the business key of a case and
 	// the beginning of the name of a workflow.
 	for _, find := range []func(string) error{f.id, f.key, f.label, f.command, f.workflow, f.part} {
 		if err := find(word); err != nil || f.whole {
-			return f.found, err
+			return err
 		}
 	}
-	return f.found, nil
+	return nil
 }
 
 // finding is one search.

@@ -303,7 +303,7 @@ func (s *Site) commandCell(r *Request, command string) Cell {
 
 // search redirects to the one thing that a word identifies, or lists what it may mean.
 func (s *Site) search(r *Request) (*Page, error) {
-	word := strings.TrimSpace(r.Form.Get("q"))
+	word := r.Form.Get("q")
 	l := s.listing(r, "/search", "Search", "kind", "what", "state", "created")
 	l.head.Title = "Search"
 	if strings.ContainsRune(word, 0) {
@@ -321,7 +321,7 @@ func (s *Site) search(r *Request) (*Page, error) {
 	}
 	p := l.page("Enter the id of a case, a work item or a job, its last characters, a business key, a label as in customer=ada, the idempotency key of a command, or the name of a workflow.", "")
 	p.Search, p.Live = word, false
-	if len(found) == 0 && word != "" {
+	if len(found) == 0 && strings.TrimSpace(word) != "" {
 		l.table.Empty = &Empty{Text: fmt.Sprintf("Nothing found for %q: it is no id, no suffix of an id of the newest %d cases and items, no business key, no label, no idempotency key and no workflow.", word, store.MaxSuffixes)}
 		p.Parts[1].Data = l.table
 	}
