@@ -82,7 +82,7 @@ func (l *listing) cases(ctx context.Context, r store.Reader, f store.CaseFilter)
 		if !c.Parent.IsZero() {
 			parent, as = names.of(c.Parent), c.Label()
 		}
-		cells := []string{names.of(c.ID), c.Workflow, c.State.String(), printable.Duration(at.Sub(c.Created)), parent, as, failed(c.Failure)}
+		cells := []string{names.of(c.ID), c.Workflow, c.State.String(), printable.Duration(at.Sub(c.Created)), parent, as, l.a.failed(c.Failure)}
 		return cells, names.err
 	})
 }

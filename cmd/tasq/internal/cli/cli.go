@@ -195,7 +195,7 @@ func (a *app) run(body func(ctx context.Context, args []string) error) func(*cob
 		if err := cmp.Or(noneEmpty(cmd), allText(cmd)); err != nil {
 			return err
 		}
-		if err := a.checkOutput(); err != nil {
+		if err := a.checkOutput(cmd); err != nil {
 			return err
 		}
 		a.ran = true

@@ -50,7 +50,7 @@ func (l *listing) events(ctx context.Context, r store.Reader, f store.MessageFil
 	}
 	id := func(m *state.Message) string { return m.ID.String() }
 	return rows(l, t, read, id, record.OfEvent, func(m *state.Message) ([]string, error) {
-		cells := []string{names.event(m.ID), m.Name, names.of(m.Case), since(m.Sent), m.By, since(m.Taken), printable.Brief(m.Value, 40)}
+		cells := []string{names.event(m.ID), m.Name, names.of(m.Case), since(m.Sent), m.By, since(m.Taken), l.a.brief(m.Value, 40)}
 		return cells, names.err
 	})
 }

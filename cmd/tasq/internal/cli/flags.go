@@ -123,12 +123,18 @@ func wanted(invalid *pflag.InvalidValueError) error {
 	return err
 }
 
-func (a *app) checkOutput() error {
+func (a *app) checkOutput(cmd *cobra.Command) error {
 	if forms := []string{"table", "csv", "json"}; !slices.Contains(forms, a.output) {
 		return usagef("-o %q: %s", a.output, spelling.Hint(a.output, forms))
 	}
+	if a.output == "csv" && slices.Contains(withoutTable, cmd.Name()) && cmd.Parent() == cmd.Root() {
+		return usagef("%s prints a text without columns, so -o csv does not apply; -o json is for programs", cmd.CommandPath())
+	}
 	return nil
 }
+
+// withoutTable are the commands that read and print a text, or objects with -o json.
+var withoutTable = []string{"show", "history", "why", "way", "doctor"}
 
 // exactly is like cobra.ExactArgs, but the error names the missing argument.
 func exactly(names ...string) cobra.PositionalArgs { return between(len(names), names...) }

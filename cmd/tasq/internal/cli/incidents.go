@@ -116,14 +116,14 @@ func (a *app) listIncidents(ctx context.Context, r store.Reader, s *choosing) er
 			continue
 		}
 		if d := i.Definition; d != nil {
-			t.add(i.ID.String(), i.Kind, "", strings.TrimSpace(d.Workflow+" "+d.Version), "", printable.Duration(now().Sub(i.Since)), failed(i.Failure))
+			t.add(i.ID.String(), i.Kind, "", strings.TrimSpace(d.Workflow+" "+d.Version), "", printable.Duration(now().Sub(i.Since)), a.failed(i.Failure))
 			continue
 		}
 		owner, err := ownerOf(ctx, r, &state.Job{Item: i.Item, Task: i.Task})
 		if err != nil {
 			return err
 		}
-		t.add(names.job(i.ID), i.Kind, names.of(i.Case), owner, names.item(i.Item), printable.Duration(now().Sub(i.Since)), failed(i.Failure))
+		t.add(names.job(i.ID), i.Kind, names.of(i.Case), owner, names.item(i.Item), printable.Duration(now().Sub(i.Since)), a.failed(i.Failure))
 		if names.err != nil {
 			return names.err
 		}

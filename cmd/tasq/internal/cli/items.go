@@ -73,7 +73,7 @@ func (l *listing) items(ctx context.Context, r store.Reader, f store.ItemFilter)
 	id := func(it *store.ItemRow) string { return it.ID.String() }
 	return rows(l, t, read, id, record.OfItem, func(it *store.ItemRow) ([]string, error) {
 		cells := []string{names.item(it.ID), names.of(it.Case), names.path(it), it.State.String(),
-			number(int64(it.Attempt)), it.Queue, printable.Duration(at.Sub(it.Created)), it.By, failed(it.Failure)}
+			number(int64(it.Attempt)), it.Queue, printable.Duration(at.Sub(it.Created)), it.By, l.a.failed(it.Failure)}
 		return cells, names.err
 	})
 }

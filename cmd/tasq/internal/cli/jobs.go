@@ -98,7 +98,7 @@ func (l *listing) jobs(ctx context.Context, r store.Reader, f store.JobFilter) (
 			kind += " " + j.Name
 		}
 		cells := []string{names.job(j.ID), names.of(j.Case), owner, kind, j.State.String(), in, number(int64(j.Attempt)), j.Queue,
-			j.Owner, failed(j.Failure)}
+			j.Owner, l.a.failed(j.Failure)}
 		return cells, names.err
 	})
 }

@@ -97,7 +97,7 @@ func (a *app) showSchedule(ctx context.Context, r store.Reader, i *schedules.Inf
 		return err
 	}
 	if l := row.Latest; l != nil {
-		if err := a.say("latest: tick %s %s %s", l.Tick.In(zoneOf(i)).Format(time.RFC3339), row.Outcome, failed(row.Failure)); err != nil {
+		if err := a.say("latest: tick %s %s %s", l.Tick.In(zoneOf(i)).Format(time.RFC3339), row.Outcome, a.failed(row.Failure)); err != nil {
 			return err
 		}
 	}

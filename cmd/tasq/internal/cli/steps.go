@@ -95,12 +95,12 @@ func (l *listing) steps(ctx context.Context, r store.Finder, f store.StepFilter)
 		if s.State == workitem.StepWaiting && !s.Due.IsZero() && !s.Limited() {
 			in = printable.Duration(s.Due.Sub(at))
 		}
-		result := printable.Brief(record.WithoutSecret(s).Result, 40)
+		result := l.a.brief(record.WithoutSecret(s).Result, 40)
 		switch {
 		case s.Limited():
 			result = "waits for " + s.Needs()
 		case s.Failure != nil:
-			result = failed(s.Failure)
+			result = l.a.failed(s.Failure)
 		}
 		return []string{of, s.Name, string(s.Kind), state, number(int64(s.Attempt)), s.Target, in, result}, nil
 	})

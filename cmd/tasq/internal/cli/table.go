@@ -96,10 +96,10 @@ func (t *table) flushCSV() error {
 const tableWidth = 100 // maximum length of a line
 
 // leastWidth is the least width to which a column can be cut. Other columns are not cut: ids are copied, and states
-// must be readable.
+// must be readable. A command that names an id is shorter than the least width of its column.
 var leastWidth = map[string]int{
 	"NAME": 10, "OF": 10, "KIND": 10, "STEP": 10, "AS": 10, "WORKFLOW": 8, "TASK": 8, "QUEUE": 6, "OWNER": 6, "BY": 6, "FOR": 6,
-	"VERSION": 7, "FAILURE": 10, "RESULT": 12, "VALUE": 12, "ALLOWS": 12,
+	"VERSION": 7, "FAILURE": 10, "RESULT": 12, "VALUE": 12, "ALLOWS": 12, "SET BY": 6, "COMMAND": 56, "REASON": 60,
 }
 
 // fit cuts columns until a line fits: the last one first, which has messages, and then the widest.
@@ -193,9 +193,14 @@ func (t *table) colored(i int, cell string) string {
 }
 
 // failed formats a failure for a table.
-func failed(f *workitem.Failure) string {
-	const most = 100
-	return printable.Brief([]byte(f.String()), most)
+func (a *app) failed(f *workitem.Failure) string { return a.brief([]byte(f.String()), 100) }
+
+// brief is the beginning of a text for a table, and all of it for CSV.
+func (a *app) brief(text []byte, most int) string {
+	if a.output == "csv" {
+		return string(text)
+	}
+	return printable.Brief(text, most)
 }
 
 // object prints one JSON object on a line.

@@ -1,0 +1,66 @@
+package cli
+
+import (
+	"encoding/csv"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tasq-dev/tasq/builder"
+	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/store/sqlite"
+	"github.com/tasq-dev/tasq/workflow"
+	"github.com/tasq-dev/tasq/workitem"
+)
+
+// long has a word that no other text has at its end.
+var long = strings.Repeat("so long ", 20) + "END"
+
+// CSV has texts as they are, for other programs; the lines of a table stay short, whatever people have written.
+func TestLongTexts(t *testing.T) {
+	t.Parallel()
+	db := filepath.Join(t.TempDir(), "long.db")
+	b := builder.New[any]("desk")
+	b.Path(b.Start(), builder.Task(b, "check", builder.Work[any, any]{Policy: workitem.Incident(workitem.Policy{})}), b.End())
+	w := b.MustBuild()
+	e, err := engine.Open(t.Context(), sqlite.File(db), w)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, e.Close()) }()
+	id, err := w.Start(t.Context(), e, nil, workflow.By(long))
+	require.NoError(t, err)
+	item := strings.Split(ran(t, db, "items", "-o", "csv"), "\n")[1][:36]
+	for _, c := range []workflow.Command{
+		workflow.Send(id, "said", "value "+long, workflow.By(long)),
+		workflow.PauseQueue("slow", workflow.By(long), workflow.Because("reason "+long)),
+	} {
+		_, err = e.Do(t.Context(), c)
+		require.NoError(t, err)
+	}
+	ran(t, db, "item", "start", item)
+	ran(t, db, "item", "fail", item, "--data", `{"code":"busy","message":"message `+long+`"}`)
+	ran(t, db, "case", "suspend", id.String(), "--by", long, "--reason", "reason "+long)
+	for list, want := range map[string]string{
+		"items": "busy: message " + long, "incidents": "busy: message " + long, "events": `"value ` + long + `"`, "queues": "reason " + long, "audit": "reason " + long,
+	} {
+		rows, err := csv.NewReader(strings.NewReader(ran(t, db, list, "-o", "csv"))).ReadAll()
+		require.NoError(t, err, list)
+		require.Contains(t, strings.Join(rows[1], ";"), want, list)
+		for line := range strings.Lines(ran(t, db, list)) {
+			require.Less(t, len([]rune(line)), 180, list)
+		}
+	}
+}
+
+// A command that prints a text does not print it when a table for programs is asked for.
+func TestTextIsNoCSV(t *testing.T) {
+	t.Parallel()
+	db := filepath.Join(t.TempDir(), "none.db")
+	for _, args := range [][]string{{"why", "C-1"}, {"show", "C-1"}, {"history", "C-1"}, {"way", "C-1"}, {"doctor", db}} {
+		code, out, errs := tasq(t, db, append(args, "-o", "csv")...)
+		require.Equal(t, ExitUsage, code, args)
+		require.Empty(t, out)
+		require.Contains(t, errs, "tasq "+args[0]+" prints a text without columns, so -o csv does not apply; -o json is for programs")
+	}
+}
