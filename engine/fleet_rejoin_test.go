@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/internal/pgtest/pgproxy"
 	"github.com/tasq-dev/tasq/step"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
@@ -30,6 +31,31 @@ func TestAnIdleEngineThatRejoinsRunsTheJobsThatItTakes(t *testing.T) {
 	}
 	for _, id := range ids {
 		require.Equal(t, "completed: 42", ends(t, starts, id))
+	}
+}
+
+// The connection is lost in a commit, or before it: the command is executed again with a new one, once.
+func TestACommandOutlivesItsConnection(t *testing.T) {
+	f := newFleet(t)
+	p, dsn := pgproxy.New(t, f.dsn)
+	hold, _ := function(t, "hold", func(ctx context.Context, n int) (int, error) { return step.Await[int](ctx, "go") })
+	e := fleetOf{t, dsn}.open(engine.Config{Workers: -1}, hold)
+	starts := f.open(engine.Config{Workers: -1}, hold)
+	for n, at := range []struct {
+		statement string
+		fault     pgproxy.Fault
+	}{
+		{"COMMIT", pgproxy.Request}, {"COMMIT", pgproxy.Reply}, {"INSERT INTO tasq.journal", pgproxy.Request},
+		{"FROM tasq.messages WHERE root", pgproxy.Request}, // the case is read
+	} {
+		r, err := starts.Do(t.Context(), workflow.Start("hold", []byte("0")))
+		require.NoError(t, err)
+		met := p.Met()
+		p.Break(at.fault, at.statement)
+		_, err = e.Do(t.Context(), workflow.Send(r.Case, "go", []byte("1")))
+		require.NoError(t, err, at.statement)
+		require.Equal(t, met+1, p.Met(), "no statement has %q", at.statement)
+		require.Equal(t, n+1, f.sql("SELECT count(*) FROM tasq.messages"))
 	}
 }
 

@@ -48,6 +48,10 @@ var (
 	// pg_terminate_backend: then it ends the next connection as well.
 	ErrDisconnected = errors.New("the connection ended while an SQL statement of the command ran")
 
+	// ErrNotCommitted says that the connection to the server ended, and that nothing of the transaction happened. SQL of the user is not the
+	// cause. The same transaction may succeed, as its Update makes a new connection.
+	ErrNotCommitted = errors.New("the connection ended, and nothing of the transaction happened")
+
 	// ErrRefused says that the database rejects what a transaction wrote: a text or a number that it cannot represent, or a violation of
 	// a deferred constraint of the user. The transaction was rolled back. One of its commands is the cause; the others may succeed in
 	// another transaction.

@@ -3,6 +3,7 @@ package postgres_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -95,7 +96,9 @@ func TestTheOutcomeOfALostCommitIsFoundOut(t *testing.T) {
 			w.Check()
 			require.NoError(t, step(w, id, sql))
 			p.Break(pgproxy.Request, from)
-			require.ErrorIs(t, step(w, id, sql), store.ErrUnavailable, "it did not happen")
+			err := step(w, id, sql)
+			require.ErrorIs(t, err, store.ErrUnavailable, "it did not happen")
+			require.True(t, errors.Is(err, store.ErrNotCommitted) || sql && errors.Is(err, store.ErrDisconnected), "%v", err)
 			w.Check()
 			if sql {
 				done += 3
@@ -105,6 +108,45 @@ func TestTheOutcomeOfALostCommitIsFoundOut(t *testing.T) {
 	require.Equal(t, done, effects(t, w))
 	w.Reopen()
 	w.Check()
+}
+
+// The connection on which the outcome is looked up is lost, too. What happened is not said to have failed.
+func TestTheOutcomeIsFoundOutThoughTheNewConnectionIsLost(t *testing.T) {
+	t.Parallel()
+	const asks = "SELECT 1 FROM tasq.journal WHERE root = $1 AND seq = $2 AND process = $3"
+	p, dsn := pgproxy.New(t, prepared.Database(t))
+	w := storetest.NewWorld(t, postgres.Open(dsn), 1)
+	var id workitem.CaseID
+	w.Update(func(b *storetest.Batch) { id = b.Start(`1`) })
+	for losses := 1; losses <= 3; losses++ {
+		require.NoError(t, step(w, id, false))
+		lost, left := false, losses
+		p.Decide(func(statement string) pgproxy.Fault {
+			switch {
+			case !lost && strings.HasPrefix(statement, "COMMIT"):
+				lost = true
+				return pgproxy.Reply
+			case lost && left > 0 && strings.HasPrefix(statement, asks):
+				left--
+				return pgproxy.Request
+			}
+			return ""
+		})
+		err := w.TryUpdate(func(b *storetest.Batch) error {
+			b.Send(id, id, `1`, nil)
+			return nil
+		})
+		p.Decide(func(string) pgproxy.Fault { return "" })
+		require.True(t, lost)
+		require.Zero(t, left, "the statement that asks is another one now")
+		if losses < 3 {
+			require.NoError(t, err)
+			w.Check()
+			continue
+		}
+		require.ErrorContains(t, err, "could not be found out")
+		w.Resume()
+	}
 }
 
 // The server ends the connections, at any moment: what was acknowledged is there, and what failed is not.

@@ -6,25 +6,39 @@ import "github.com/tasq-dev/tasq/store"
 func (tx *transaction) lost(err error, own bool) error {
 	// resolve may give this engine another number, but the entry carries the one that it was written with.
 	before := tx.s.self
-	if again := tx.s.resolve(); again != nil {
-		tx.s.doubt = true
-		return tx.s.db.at("%w: the connection was lost in the commit, and whether that happened could not be found out, so look before you "+
-			"repeat it, or repeat it with an idempotency key: %w (%w)", store.ErrUnavailable, err, again)
-	}
-	happened, failed := tx.happened(before)
+	happened, failed := tx.findOut(before)
 	switch {
 	case failed != nil:
-		return tx.s.db.at("%w: the connection was lost, and nothing of this happened: %w", store.ErrUnavailable, failed)
+		tx.s.doubt = true
+		return tx.s.db.at("%w: the connection was lost in the commit, and whether that happened could not be found out, so look before you "+
+			"repeat it, or repeat it with an idempotency key: %w (%w)", store.ErrUnavailable, err, failed)
 	case !happened && own:
 		return tx.s.db.at("%w: nothing of this happened: %w: %w", store.ErrUnavailable, store.ErrDisconnected, err)
 	case !happened:
-		return tx.s.db.at("%w: the connection was lost, and nothing of this happened: %w", store.ErrUnavailable, err)
+		tx.s.log.Warn("the connection was lost in a commit, which did not happen", "database", tx.s.db.name, "error", err)
+		return tx.s.db.at("%w: %w: %w", store.ErrUnavailable, store.ErrNotCommitted, err)
 	}
 	if tx.deferred && tx.s.shared && tx.s.self == before {
 		tx.s.window.add(tx)
 	}
 	tx.s.log.Warn("the connection was lost in a commit, which happened", "database", tx.s.db.name, "error", err)
 	return nil
+}
+
+// maxResolves is how often the new connection may be lost, too, before the answer is here.
+const maxResolves = 3
+
+// findOut reports whether a commit whose connection was lost is in the database, on a new connection.
+func (tx *transaction) findOut(process int64) (happened bool, err error) {
+	for range maxResolves {
+		if err = tx.s.resolve(); err != nil {
+			return false, err
+		}
+		if happened, err = tx.happened(process); err == nil {
+			return happened, nil
+		}
+	}
+	return false, err
 }
 
 // ownOutcome is outcome for a COMMIT that runs deferred triggers and constraints of the user. They were checked at the end of each command, but

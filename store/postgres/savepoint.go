@@ -113,9 +113,13 @@ func (tx *transaction) leave(level int, user *sqlkit.UserDB, keep bool) error {
 
 // failLocked records that the transaction can only be rolled back.
 func (tx *transaction) failLocked(err error) error {
-	if tx.broken == nil {
-		tx.broken = fmt.Errorf("%w: %w", store.ErrUndone, tx.s.db.explain(err))
+	if tx.broken != nil {
+		return tx.broken
 	}
+	if err = tx.s.db.explain(err); tx.w.gone() && !errors.Is(err, store.ErrDisconnected) {
+		err = fmt.Errorf("%w: %w", store.ErrNotCommitted, err)
+	}
+	tx.broken = fmt.Errorf("%w: %w", store.ErrUndone, err)
 	return tx.broken
 }
 

@@ -59,9 +59,9 @@ func (w *Writer) settle(batch []*Request, err error) (separate []*Request) {
 			err = nil
 		// A stale commit is a conflict as well, but with a list of the cases that have changed, so only their trees
 		// are read again.
-		case isStale(err):
+		case isStale(err), errors.Is(err, store.ErrNotCommitted):
 			var locks []*Request
-			batch, locks = w.splitStale(batch, err)
+			batch, locks = w.splitRolledBack(batch, err)
 			separate, err = append(separate, locks...), nil
 		case isOfOneRequest(err) && len(batch) > 1:
 			return append(separate, w.isolate(batch, err)...)

@@ -39,11 +39,11 @@ func isStale(err error) bool {
 	return errors.As(err, &stale)
 }
 
-// splitStale handles the requests of a transaction that was refused because another engine has changed a case. It
-// returns the requests to run again together, and those to run again each in its own transaction. A request that must
+// splitRolledBack handles the requests of a transaction that was refused because another engine has changed a case, or that did not happen because
+// its connection was lost. It returns the requests to run again together, and those to run again each in its own transaction. A request that must
 // not run twice gets the error.
-func (w *Writer) splitStale(batch []*Request, err error) (again, separate []*Request) {
-	var stale *store.StaleError
+func (w *Writer) splitRolledBack(batch []*Request, err error) (again, separate []*Request) {
+	stale := &store.StaleError{}
 	errors.As(err, &stale)
 	// It is called before any request runs again: they would find jobs that this engine no longer has.
 	if errors.Is(err, store.ErrFenced) {
@@ -63,7 +63,7 @@ func (w *Writer) splitStale(batch []*Request, err error) (again, separate []*Req
 		w.trees.forget(r.tx)
 		r.endExtension(err)
 		r.tries++
-		unconfirmed := r.isUnconfirmed(undone) && (undone || r.tx.openedAny(changed))
+		unconfirmed := r.isUnconfirmed(undone) && (undone || !isStale(err) || r.tx.openedAny(changed))
 		undone = undone || r.err == nil && !r.Reads
 		switch {
 		case r.Once && unconfirmed:
@@ -71,10 +71,10 @@ func (w *Writer) splitStale(batch []*Request, err error) (again, separate []*Req
 			w.deliver(r)
 		case r.Once && r.err != nil:
 			w.deliver(r)
-		case r.Once:
+		case r.Once && isStale(err):
 			r.err = conflict(err)
 			w.deliver(r)
-		case r.tries >= maxTries:
+		case r.Once || r.tries >= maxTries:
 			r.err = refusedBy(err)
 			w.deliver(r)
 		default:
@@ -97,9 +97,8 @@ func (w *Writer) mayRepeat(failed *Request) bool {
 			return true
 		}
 		failed.err = fmt.Errorf("%w, %d times: %w", fault.ErrOwnSQL, maxDisconnects, failed.err)
-	// The connection ended while a query ran, as that of a caller who waits for a run. The next transaction makes a new one; if it cannot, it
-	// fails before the query runs.
-	case failed.Reads && errors.Is(failed.err, store.ErrUnavailable):
+	// The connection ended while the request read something. The next transaction makes a new one; if it cannot, it fails before the request runs.
+	case errors.Is(failed.err, store.ErrNotCommitted):
 		failed.disconnects++
 		return failed.disconnects < maxDisconnects
 	case errors.Is(failed.err, store.ErrConflict):

@@ -2,6 +2,8 @@ package commit_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -27,6 +29,7 @@ type fleetStore struct {
 	store.Store
 	newest     map[workitem.CaseID]int64
 	before     func(update int) // is called before each commit, as another engine that is faster
+	lost       int              // how many commits do not happen, as their connection is lost
 	updates    int
 	loads      int
 	locks      int
@@ -48,6 +51,10 @@ func (s *fleetStore) Update(_ context.Context, f func(store.Tx) error) error {
 	}
 	if s.before != nil {
 		s.before(s.updates)
+	}
+	if s.lost > 0 {
+		s.lost--
+		return fmt.Errorf("%w: %w", store.ErrUnavailable, store.ErrNotCommitted)
 	}
 	var stale []workitem.CaseID
 	for root, last := range tx.expected {
@@ -169,6 +176,51 @@ func TestUpdateIsNotRunTwiceAfterConflict(t *testing.T) {
 	require.ErrorIs(t, err, store.ErrConflict)
 	require.NotErrorIs(t, err, fault.ErrCommit)
 	require.Equal(t, []int64{1, 2, 2}, seen)
+}
+
+// A commit that did not happen, as its connection was lost, is made again; a request that must not run twice fails.
+func TestALostCommitIsMadeAgain(t *testing.T) {
+	s := &fleetStore{newest: map[workitem.CaseID]int64{one: 1}}
+	w := writer(t, s, new(int))
+	w.Start()
+	var seen []int64
+	s.lost = 9
+	require.NoError(t, w.Submit(t.Context(), looks(one, &seen)))
+	require.Len(t, seen, 10)
+	s.lost = 1
+	r := looks(one, &seen)
+	r.Once = true
+	err := w.Submit(t.Context(), r)
+	require.ErrorIs(t, err, fault.ErrCommit)
+	require.ErrorIs(t, err, store.ErrNotCommitted)
+	require.NotErrorIs(t, err, store.ErrConflict)
+	require.Len(t, seen, 11)
+	s.lost = 100
+	err = w.Submit(t.Context(), looks(one, &seen))
+	require.ErrorIs(t, err, fault.ErrCommit)
+	require.Len(t, seen, 21)
+	require.Equal(t, 90, s.lost)
+}
+
+// The refusal of a request says nothing if it worked on a tree that the store did not compare, as its commit was lost.
+func TestARefusalOfALostCommitIsMadeAgain(t *testing.T) {
+	s := &fleetStore{newest: map[workitem.CaseID]int64{one: 1}, lost: 1}
+	w := writer(t, s, new(int))
+	w.Start()
+	refused, runs := errors.New("refused"), 0
+	r := &commit.Request{Run: func(tx *commit.Tx) error {
+		runs++
+		if _, err := tx.Open(one); err != nil || s.lost == 0 {
+			return err
+		}
+		return refused
+	}}
+	require.NoError(t, w.Submit(t.Context(), r))
+	require.Equal(t, 2, runs)
+	s.lost, r.Once = 1, true
+	err := w.Submit(t.Context(), r)
+	require.ErrorIs(t, err, store.ErrConflict)
+	require.NotErrorIs(t, err, refused)
 }
 
 // A request of a batch that is done again may undo the transaction, too. Those behind it are done nevertheless.
