@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/tasq-dev/tasq/activities"
+	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
@@ -309,7 +310,7 @@ func (v *visit) joins() {
 		}
 		w := v.wait(Join)
 		found := tokensOf(e)
-		w.Task, w.Tokens, w.Name = e.Task, &found, e.String()
+		w.Task, w.Tokens, w.Name = e.Task, &found, inputs(v.c, e)
 		v.add(w)
 	}
 }
@@ -319,7 +320,7 @@ func (v *visit) joins() {
 func taskOf(c *state.Case, t net.TaskID) Task {
 	e := c.Net.Explain(t, c.Marking, c.Busy())
 	task := Task{Task: e.Task, State: c.Tasks[t].State.String(), Generation: c.Tasks[t].Generation, Tokens: tokensOf(e),
-		Text: e.String()}
+		Text: inputs(c, e)}
 	switch {
 	case c.State.Final():
 		task.Text = "the case is " + c.State.String()
@@ -327,6 +328,21 @@ func taskOf(c *state.Case, t net.TaskID) Task {
 		task.Text = "it is under way"
 	}
 	return task
+}
+
+// inputs says what the inputs of a task lack, and how a person decides an or-join that its search does not.
+func inputs(c *state.Case, e net.Explanation) string {
+	text := e.String()
+	if !e.Undecided || len(e.Empty) == 0 {
+		return text
+	}
+	first, runs, several := strings.Cut(text, "\n")
+	first += fmt.Sprintf(": its search ran out of its budget; it is decided anew when the case goes on, or by a person who moves a token, as with tasq case move %s FROM %s",
+		c.ID, printable.Arguments(e.Empty[0]))
+	if several {
+		return first + "\n" + runs
+	}
+	return first
 }
 
 func tokensOf(e net.Explanation) Tokens {

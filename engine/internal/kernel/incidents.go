@@ -155,7 +155,9 @@ func (m *Machine) orJoinIncident(c *state.Case, t net.TaskID, undecided bool) er
 			return nil
 		}
 	}
-	return m.openIncident(c.ID, t, &state.Job{Name: state.IncidentOrJoin, Task: name, Generation: c.Tasks[t].Generation}, "")
+	failure := workitem.Failf(state.IncidentOrJoin, "or-join %s waits: its search ran out of its budget", name)
+	failure.Retryable = false
+	return m.openIncident(c.ID, t, &state.Job{Name: state.IncidentOrJoin, Task: name, Generation: c.Tasks[t].Generation, Failure: failure}, "")
 }
 
 // resolve ends the matching incidents of a case, because what they are about continues. A case that does not exist has

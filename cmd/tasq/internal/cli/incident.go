@@ -64,8 +64,8 @@ func (a *app) incidentAction(kind workflow.Kind, short, what, say string) *cobra
 		var targets []string
 		err := a.view(ctx, func(r store.Reader) error {
 			f, err := s.filter(ctx, r)
-			if f.Kind == state.IncidentDefinition {
-				return usagef("an incident of --kind %s ends when a program with the definition is opened; tasq incidents says which", f.Kind)
+			if err == nil {
+				err = decidedOtherwise(f.Kind)
 			}
 			if err == nil {
 				targets, err = q.incidents(ctx, r, f)
@@ -81,6 +81,17 @@ func (a *app) incidentAction(kind workflow.Kind, short, what, say string) *cobra
 		q.policyFlags(cmd)
 	}
 	return cmd
+}
+
+// decidedOtherwise returns an error for a kind of incidents that no command on an incident ends.
+func decidedOtherwise(kind string) error {
+	switch kind {
+	case state.IncidentDefinition:
+		return usagef("an incident of --kind %s ends when a program with the definition is opened; tasq incidents says which", kind)
+	case state.IncidentOrJoin:
+		return usagef("an incident of --kind %s ends when its case goes on and the or-join is decided, or when a token is moved; tasq why CASE names the command", kind)
+	}
+	return nil
 }
 
 // incidents returns the targets of the command: work items, or for a retry of timers, functions, handlers or child cases the ids of

@@ -118,6 +118,14 @@ func TestTheDoctorFindsStrandedCasesWithoutAProgram(t *testing.T) {
 			lacks("no-workers", out)
 			require.NotContains(t, out, started.Case.String(), "users can go on")
 			require.Regexp(t, "undecided .*J", says(cli.ExitOK, "incidents"))
+			require.Contains(t, says(cli.ExitOK, "incidents", "--code", "undecided", "-o", "csv"), "undecided: or-join J waits: its search ran out of its budget")
+			byHand := "its search ran out of its budget; it is decided anew when the case goes on, or by a person who moves a token, as with tasq case move " +
+				started.Case.String() + " FROM 'W->J'"
+			require.Contains(t, says(cli.ExitOK, "why", started.Case.String()), byHand)
+			require.Contains(t, says(cli.ExitOK, "why", started.Case.String(), "J"), byHand)
+			_, _, errs := call(t.Context(), "incident", "retry", "--kind", "undecided", "--db", db)
+			require.Contains(t, errs, "tasq why CASE names the command")
+			require.Contains(t, says(cli.ExitOK, "case", "move", started.Case.String(), "z", "W->J", "--dry-run"), "J")
 
 			disable(t, o, started.Case)
 			out = says(cli.ExitNo, "doctor", "--live")
