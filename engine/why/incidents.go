@@ -82,10 +82,18 @@ func storedIncidents(ctx context.Context, v store.Viewer, f store.IncidentFilter
 // them, and a page ends and begins at these as at any other.
 const noTime = "00000000-0000-"
 
+// Unanswered says why a list of incidents may lack those of definitions: [Here.Unknown].
+const Unanswered = "no program that has the database open has answered, so it is not known which definitions are missing"
+
+// SelectsDefinitions reports whether a filter can select incidents of the kind [state.IncidentDefinition], which have no task and no item.
+func SelectsDefinitions(f store.IncidentFilter) bool {
+	return (f.Kind == "" || f.Kind == state.IncidentDefinition) && f.Item.IsZero() && (f.Task == nil || *f.Task == "") &&
+		(f.Code == nil || *f.Code == CodeNotLoaded)
+}
+
 // missingDefinitions returns the incidents of definitions, in the order of the filter.
 func missingDefinitions(ctx context.Context, r store.Reader, f store.IncidentFilter, here Here, now time.Time) ([]*store.Incident, error) {
-	if f.Kind != "" && f.Kind != state.IncidentDefinition || !f.Item.IsZero() || f.Task != nil && *f.Task != "" ||
-		f.Code != nil && *f.Code != CodeNotLoaded {
+	if !SelectsDefinitions(f) {
 		return nil, nil
 	}
 	here, err := here.WithFleet(ctx, r)
@@ -119,6 +127,12 @@ func missingDefinitions(ctx context.Context, r store.Reader, f store.IncidentFil
 		slices.Reverse(found)
 	}
 	return found, nil
+}
+
+// NamesDefinition reports whether a text is the id of an incident of the kind [state.IncidentDefinition], or can be the beginning of one. No job has such an
+// id.
+func NamesDefinition(id string) bool {
+	return id != "" && (strings.HasPrefix(id, noTime) || strings.HasPrefix(noTime, id))
 }
 
 // follows reports whether an id is behind the cursor of a page.

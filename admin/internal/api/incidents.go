@@ -23,8 +23,8 @@ func (a *API) incidents(w http.ResponseWriter, r *http.Request) {
 		if err != nil {
 			return nil, err
 		}
-		if here.Unknown() {
-			note = "no program that has the database open has answered, so it is not known which definitions are missing"
+		if here.Unknown() && why.SelectsDefinitions(f) {
+			note = why.Unanswered
 		}
 		rows, err := a.incidentRows(r.Context(), v, f, of, here)
 		return rows, orUnknown(r, v, len(rows), err, f.Workflow, r.URL.Query().Get("task"))

@@ -40,7 +40,7 @@ func (s *Site) incidents(r *Request) (*Page, error) {
 	if err != nil {
 		return nil, err
 	}
-	if here.Unknown() {
+	if here.Unknown() && why.SelectsDefinitions(f) {
 		l.head.About += " " + noProgram
 	}
 	groups, err := incidentGroups(r, f, here)

@@ -54,9 +54,17 @@ func TestIncidentsNameDefinitionsThatNoProgramHas(t *testing.T) {
 		require.NoError(t, err)
 		require.Empty(t, incidents())
 		require.NoError(t, e.Close())
-		require.Empty(t, incidents(), "no engine is open")
+		const unknown = "no program that has the database open has answered, so it is not known which definitions are missing"
+		require.Equal(t, `{"note":"`+unknown+`"}`+"\n", incidents())
+		code, out, errs := tasq(t, at, "incidents", "-o", "csv")
+		require.Zero(t, code)
+		require.Equal(t, "INCIDENT,KIND,CASE,OF,ITEM,SINCE,FAILURE\n", out)
+		require.Contains(t, errs, unknown)
+		for _, filter := range [][]string{{"--kind", "attempts"}, {"--code", "busy"}, {"--task", "check"}} {
+			require.Empty(t, ran(t, at, append([]string{"incidents", "-o", "json"}, filter...)...), "definitions are not selected")
+		}
 		if strings.HasPrefix(at, "postgres") {
-			code, out, errs := tasq(t, at, "processes")
+			code, out, errs = tasq(t, at, "processes")
 			require.Zero(t, code, errs)
 			require.Empty(t, out)
 			require.Equal(t, "no engine has the database open\n", errs)
@@ -73,7 +81,7 @@ func TestIncidentsNameDefinitionsThatNoProgramHas(t *testing.T) {
 		require.NotContains(t, got, "case")
 		require.Contains(t, got["failure"], "message")
 		require.Equal(t, "no open engine has workflow desk version 1, which 1 live case needs; open a program with it", got["failure"].(map[string]any)["message"])
-		code, out, errs := tasq(t, at, "incidents")
+		code, out, errs = tasq(t, at, "incidents")
 		require.Zero(t, code, errs)
 		require.Contains(t, out, "desk 1")
 		require.Contains(t, out, "not-loaded: no open en")
@@ -86,6 +94,11 @@ func TestIncidentsNameDefinitionsThatNoProgramHas(t *testing.T) {
 		code, _, errs = tasq(t, at, "incident", "retry", "--kind", "definition", "--all")
 		require.Equal(t, ExitUsage, code)
 		require.Contains(t, errs, "ends when a program with the definition is opened")
+		for _, id := range []string{got["id"].(string), "00000000-0"} {
+			code, _, errs = tasq(t, at, "incident", "retry", id)
+			require.Equal(t, ExitRefused, code)
+			require.Contains(t, errs, "incident "+id+" is about a definition: it ends when a program with that is opened")
+		}
 		require.NoError(t, e.Close())
 
 		e = open(one)

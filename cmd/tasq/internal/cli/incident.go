@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tasq-dev/tasq/engine/why"
 	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
@@ -202,6 +203,9 @@ func (q *asking) ofIncident(ctx context.Context, r store.Finder) error {
 // precedence, or a whole id of neither.
 func openIncident(ctx context.Context, r store.Finder, word string) (*store.Incident, error) {
 	word = strings.ToLower(word)
+	if why.NamesDefinition(word) {
+		return nil, exit(ExitRefused, "incident %s is about a definition: it ends when a program with that is opened; tasq incidents says which", word)
+	}
 	items, err := beginning(ctx, r, itemIDs, word)
 	if err != nil || len(items) > 0 {
 		return nil, err

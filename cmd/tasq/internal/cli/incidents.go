@@ -73,14 +73,15 @@ func (a *app) incidents() *cobra.Command {
 		Use: "incidents", Short: "list incidents: work that waits for a person's decision",
 		Long: paragraph("List incidents: work items without further attempts whose policy keeps their task open, child cases likewise, " +
 			"abandoned jobs, undecided or-joins; and definitions that live cases need and that no open program has had for a minute. An incident ends when its work is retried, skipped, given up or canceled (see tasq " +
-			"incident), that of a definition when a program with it is opened."),
+			"incident), that of a definition when a program with it is opened. If no program answers which definitions it has, a last line says so: as JSON " +
+			"{\"note\":\"...\"}, which is no incident."),
 		Example: `  tasq incidents --code no-funds --older 1h
   tasq incidents --workflow order -o json`,
 		Args: exactly(),
 	}
 	s.flags(cmd)
 	cmd.Flags().IntVar(&s.f.Limit, "limit", 100, "at most `n`; 0 for all")
-	w := watch{a: a}
+	w := watch{a: a, poll: watchRefresh}
 	w.flag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := w.check(cmd, &s.f.Limit, nil); err != nil {
@@ -100,9 +101,13 @@ func (a *app) listIncidents(ctx context.Context, r store.Reader, s *choosing) er
 	}
 	names, none := a.namer(ctx, r), true
 	t := a.table("INCIDENT", "KIND", "CASE", "OF", "ITEM", "SINCE", "FAILURE")
-	here, err := a.here(ctx, r)
-	if err != nil {
-		return err
+	var here why.Here
+	unknown := false
+	if why.SelectsDefinitions(f) {
+		if here, err = a.here(ctx, r); err != nil {
+			return err
+		}
+		unknown = here.Unknown()
 	}
 	for i, err := range why.Incidents(ctx, store.ViewerOf(r), f, here, now()) {
 		if err != nil {
@@ -129,13 +134,16 @@ func (a *app) listIncidents(ctx context.Context, r store.Reader, s *choosing) er
 		}
 	}
 	if a.output == "json" {
+		if unknown {
+			return a.object(noteRow{why.Unanswered})
+		}
 		return nil
 	}
 	if none {
 		a.remark("no incidents")
 	}
-	if here.Unknown() && (s.f.Kind == "" || s.f.Kind == state.IncidentDefinition) {
-		a.remark("no program that has the database open has answered, so it is not known which definitions are missing")
+	if unknown {
+		a.remark(why.Unanswered)
 	}
 	return t.flush()
 }
