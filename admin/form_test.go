@@ -12,6 +12,7 @@ import (
 	"github.com/tasq-dev/tasq/admin"
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/engine/bulk"
+	"github.com/tasq-dev/tasq/engine/why"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
@@ -26,6 +27,8 @@ func (slow) View(ctx context.Context, _ func(store.Reader) error) error {
 }
 
 func (slow) Now() time.Time { return time.Now() }
+
+func (slow) Here() why.Here { return why.Here{} }
 
 func (slow) DryRun(ctx context.Context, _ workflow.Command) (engine.Preview, error) {
 	<-ctx.Done()

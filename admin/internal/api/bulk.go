@@ -34,9 +34,10 @@ type bulkStart struct {
 
 // bulkStarted is the answer to it.
 type bulkStarted struct {
-	ID      string `json:"id,omitempty"`     // of the case of the action; "" if it was only counted
-	Targets int    `json:"targets"`          // how many it has
-	Denied  int    `json:"denied,omitempty"` // how many more were left out, since the user does not have the right
+	ID      string `json:"id,omitempty"`      // of the case of the action; "" if it was only counted
+	Targets int    `json:"targets"`           // how many it has
+	Denied  int    `json:"denied,omitempty"`  // how many more were left out, since the user does not have the right
+	Missing int    `json:"missing,omitempty"` // how many more were left out, since no open engine has their workflow
 	Until   string `json:"until,omitempty"`
 }
 
@@ -93,7 +94,8 @@ func (a *API) targets(r *http.Request, b *bulkStart) (*selection.Selection, erro
 	case (b.Targets == nil) == (b.Filter == nil):
 		return nil, fmt.Errorf("a bulk action has either targets or a filter, which may be empty: %w", workflow.ErrBadCommand)
 	case b.Filter != nil:
-		return selection.Find(r.Context(), a.Backend, &selection.Choice{Kind: b.Kind, Filter: url.Values(b.Filter), Until: b.Until, Now: a.Backend.Now(), User: u, Mask: a.mask(r)})
+		return selection.Find(r.Context(), a.Backend, &selection.Choice{Kind: b.Kind, Filter: url.Values(b.Filter), Until: b.Until, Now: a.Backend.Now(), User: u, Mask: a.mask(r),
+			Here: a.Backend.Here()})
 	}
 	sel := new(selection.Selection)
 	slices.Sort(b.Targets)
@@ -155,11 +157,14 @@ func (a *API) startBulk(w http.ResponseWriter, r *http.Request) {
 		Problem(w, err)
 		return
 	}
-	out := bulkStarted{Targets: len(sel.Targets), Denied: sel.Denied, Until: sel.Until}
+	out := bulkStarted{Targets: len(sel.Targets), Denied: sel.Denied, Missing: sel.Lacking.N, Until: sel.Until}
 	switch {
 	case b.Count:
 	case out.Targets == 0 && out.Denied > 0:
 		Refuse(w, http.StatusForbidden, "not-allowed", fmt.Sprintf("%s may not have %q done on any of the %d targets", access.Named(u), b.Kind, out.Denied))
+		return
+	case out.Targets == 0 && out.Missing > 0:
+		Problem(w, fmt.Errorf("no open engine has workflow %s, which all that match need: %w", sel.Lacking.Names(), workflow.ErrUnknown))
 		return
 	case out.Targets == 0:
 		Problem(w, fmt.Errorf("nothing matches: %w", workflow.ErrBadCommand))

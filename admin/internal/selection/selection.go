@@ -15,6 +15,7 @@ import (
 	"github.com/tasq-dev/tasq/admin/internal/mask"
 	"github.com/tasq-dev/tasq/admin/internal/query"
 	"github.com/tasq-dev/tasq/engine/bulk"
+	"github.com/tasq-dev/tasq/engine/why"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
@@ -31,9 +32,10 @@ var ErrTooLarge = errors.New("there are more; set a filter that selects less")
 // matches later is not included.
 type Selection struct {
 	Targets []string
-	Denied  int    // how many more match, for which the user does not have the right
-	Until   string // the newest id of those that match, for Choice.Until
-	What    string // the noun for one: "case" or "incident"
+	Denied  int     // how many more match, for which the user does not have the right
+	Lacking Lacking // how many more match, for which no open engine has the definition
+	Until   string  // the newest id of those that match, for Choice.Until
+	What    string  // the noun for one: "case" or "incident"
 }
 
 // Choice says what to select.
@@ -44,6 +46,7 @@ type Choice struct {
 	Now    time.Time
 	User   *access.User
 	Mask   mask.Mask
+	Here   why.Here // which definitions open engines have
 }
 
 // IDs is the parameter with the ids of single rows of the list: of cases, or of incidents. It may be repeated.
@@ -97,13 +100,23 @@ func Find(ctx context.Context, v store.Viewer, c *Choice) (*Selection, error) {
 			return c.named(ctx, v, ids)
 		}
 	}
+	missing, err := c.missing(ctx, v)
+	if err != nil {
+		return nil, err
+	}
 	for one, err := range matching(ctx, v, filter) {
+		if err != nil {
+			return nil, err
+		}
+		lack, err := c.lack(ctx, v, missing, &one)
 		if err != nil {
 			return nil, err
 		}
 		switch {
 		case c.Until != "" && one.id > c.Until, chosen && !slices.Contains(ids, one.id), one.target == "":
 			continue
+		case lack != nil:
+			sel.Lacking.Add(lack)
 		case c.User.Allowed(string(c.Kind), one.target):
 			sel.Targets = append(sel.Targets, one.target)
 		default:
@@ -117,10 +130,37 @@ func Find(ctx context.Context, v store.Viewer, c *Choice) (*Selection, error) {
 	return sel, nil
 }
 
+// missing finds what is missing for the action; nil if nothing is.
+func (c *Choice) missing(ctx context.Context, v store.Viewer) (m *Missing, err error) {
+	err = v.View(ctx, func(r store.Reader) error {
+		m, err = FindMissing(ctx, r, c.Here)
+		return err
+	})
+	return m, err
+}
+
+// lack returns what is missing for the action on a row; nil for nothing.
+func (c *Choice) lack(ctx context.Context, v store.Viewer, m *Missing, one *match) (l *Lack, err error) {
+	if m == nil || one.target == "" {
+		return nil, nil
+	}
+	err = v.View(ctx, func(r store.Reader) error {
+		if one.incident != nil {
+			l, err = m.Incident(ctx, r, one.incident, string(c.Kind))
+		} else {
+			l, err = m.Case(ctx, r, one.of, c.Kind)
+		}
+		return err
+	})
+	return l, err
+}
+
 // match is a row that matches the filter.
 type match struct {
-	id     string // of the row
-	target string // "" if the action cannot be executed on it
+	id       string // of the row
+	target   string // "" if the action cannot be executed on it
+	incident *store.Incident
+	of       *state.Case // nil for an incident
 }
 
 func failing(err error) iter.Seq2[match, error] {
@@ -147,7 +187,7 @@ func (c *Choice) incidents(ctx context.Context, v store.Viewer, filter url.Value
 				yield(match{}, err)
 				return
 			}
-			m := match{id: i.ID.String()}
+			m := match{id: i.ID.String(), incident: i}
 			switch {
 			case c.Kind == workflow.KindRetryIncident && i.Again(), c.Kind == workflow.KindGiveUpIncident && !i.Child.IsZero():
 				m.target = m.id
@@ -180,7 +220,7 @@ func (c *Choice) cases(ctx context.Context, v store.Viewer, filter url.Values) i
 				yield(match{}, err)
 				return
 			}
-			m := match{id: found.ID.String()}
+			m := match{id: found.ID.String(), of: found}
 			if c.Until != "" && m.id > c.Until {
 				return
 			}
@@ -215,7 +255,7 @@ func (c *Choice) named(ctx context.Context, v store.Viewer, ids []string) iter.S
 				yield(match{}, err)
 				return
 			}
-			if len(found) > 0 && found[0].Workflow != bulk.Name && !yield(match{text, text}, nil) {
+			if len(found) > 0 && found[0].Workflow != bulk.Name && !yield(match{id: text, target: text, of: found[0]}, nil) {
 				return
 			}
 		}

@@ -71,6 +71,10 @@ func (s *Site) showBulk(w http.ResponseWriter, r *http.Request, status int, prob
 		s.say(w, r, http.StatusOK, "Nothing is ticked", "Go back, and tick the rows that the action is for.")
 		return
 	}
+	if len(sel.Targets) == 0 && sel.Lacking.N > 0 {
+		s.say(w, r, http.StatusOK, "This cannot be done at the moment", sel.lack())
+		return
+	}
 	if len(sel.Targets) == 0 {
 		s.say(w, r, http.StatusOK, "Nothing matches any more", "The selected objects have been handled or have ended meanwhile.")
 		return
@@ -93,6 +97,9 @@ func (s *Site) showBulk(w http.ResponseWriter, r *http.Request, status int, prob
 	}
 	if sel.Denied > 0 {
 		p.About += fmt.Sprintf(" Left out: %s more, since you do not have the right %q there.", counted(sel.Denied, sel.What), a.kind)
+	}
+	if sel.Lacking.N > 0 {
+		p.About += " Left out: " + sel.lack()
 	}
 	if len(sel.Targets) > 1 { // one target needs only the button, as on its own page
 		fields = append(fields, field{Name: "confirm", Label: "Type the number " + n + " to confirm", Required: true})

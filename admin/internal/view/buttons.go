@@ -27,7 +27,7 @@ var posts = map[string]func(s *Site, w http.ResponseWriter, r *http.Request){
 // button returns a link to the form of a command; none if the user may not send it, or if it is rejected for a missing definition.
 func (s *Site) button(r *Request, all []Link, text, word, id string) []Link {
 	a := actions[word]
-	if r.lack.rejects(word) || !r.User.Allowed(string(a.kind), id) {
+	if r.rejects(word) || !r.User.Allowed(string(a.kind), id) {
 		return all
 	}
 	return append(all, Link{Text: text, Href: s.actLink(word, a.target, id), Danger: a.danger})
@@ -36,10 +36,10 @@ func (s *Site) button(r *Request, all []Link, text, word, id string) []Link {
 // actLink returns the address of the form of a command.
 func (s *Site) actLink(word, param, id string) string { return s.Link("/act", "kind", word, param, id) }
 
-func (s *Site) caseButtons(r *Request, c *state.Case) (all []Link) {
+func (s *Site) caseButtons(r *Request, c *state.Case, redrives bool) (all []Link) {
 	id := c.ID.String()
 	root := c.Parent.IsZero()
-	if c.Labels[workflow.LabelLetter] != "" && !(c.State == state.CaseCanceled && c.Failure.Code == workflow.CodeRedriven) {
+	if redrives && redrivable(c) {
 		all = s.button(r, all, "Redrive…", "redrive", id)
 	}
 	switch {
@@ -52,7 +52,7 @@ func (s *Site) caseButtons(r *Request, c *state.Case) (all []Link) {
 		}
 		all = s.button(r, all, "Move a token…", "move", id)
 		return s.button(r, all, "Cancel case…", "cancel", id)
-	case c.State == state.CaseFailed && !r.lack.rejects(resumeFailed):
+	case c.State == state.CaseFailed && !r.lack.Rejects(selection.ResumeFailed, ""):
 		all = s.button(r, all, "Resume…", "resume", id)
 	}
 	if root {
@@ -66,7 +66,7 @@ func (s *Site) caseButtons(r *Request, c *state.Case) (all []Link) {
 // ended in that state can be forked.
 func (s *Site) forkButton(r *Request, c *shown) []Link {
 	id := c.c.ID.String()
-	if !c.c.Parent.IsZero() || c.c.State.Final() || lackOf(&c.here, c.c, c.tree.Chain(c.c)).rejects("fork") || !r.User.Allowed(string(workflow.KindFork), id) {
+	if !c.c.Parent.IsZero() || c.c.State.Final() || selection.LackOf(&c.here, c.c, c.tree.Chain(c.c)).Rejects("fork", "case") || !r.User.Allowed(string(workflow.KindFork), id) {
 		return nil
 	}
 	return []Link{{Text: "Fork from here…", Href: s.Link("/act", "kind", "fork", "case", id, "seq", strconv.FormatInt(c.window.at().Seq, 10))}}
@@ -130,10 +130,10 @@ func (s *Site) blockButtons(r *Request, w *why.Wait) (all []Link) {
 // incidentButtons returns the commands that resolve an incident.
 func (s *Site) incidentButtons(r *Request, w *why.Wait) (all []Link) {
 	switch {
-	case !w.Child.IsZero() && r.lack.rejects("retry"):
-		return all
 	case !w.Child.IsZero():
-		all = s.button(r, all, "Resume the child case…", "resume", w.Child.String())
+		if !r.child.Rejects(selection.ResumeFailed, "case") {
+			all = s.button(r, all, "Resume the child case…", "resume", w.Child.String())
+		}
 		return s.button(r, all, "Give up…", "give-up-incident", w.Incident.String())
 	case w.Work != state.JobIncident && w.Work != state.JobRun:
 		return s.button(r, all, "Retry…", "retry-incident", w.Incident.String())
@@ -146,17 +146,21 @@ func (s *Site) incidentButtons(r *Request, w *why.Wait) (all []Link) {
 	return s.button(r, all, "Give up…", "give-up", item)
 }
 
-// retryButton returns the command that retries the subject of a listed incident. A child case is resumed on its own page.
-func (s *Site) retryButton(r *Request, i *store.Incident) []Link {
+// retryButton returns the command that retries the subject of a listed incident; none if it is rejected. A child case is resumed on its own page.
+func (s *Site) retryButton(r *Request, i *store.Incident, m *selection.Missing) ([]Link, error) {
+	text, word, id := "Retry…", "retry", i.Item.String()
 	switch {
 	case !i.Child.IsZero():
-		return s.button(r, nil, "Resume…", "resume", i.Child.String())
+		text, word, id = "Resume…", "resume", i.Child.String()
 	case i.Job.Again():
-		return s.button(r, nil, "Retry…", "retry-incident", i.ID.String())
-	case !i.Item.IsZero():
-		return s.button(r, nil, "Retry…", "retry", i.Item.String())
+		word, id = "retry-incident", i.ID.String()
+	case i.Item.IsZero():
+		return nil, nil
 	}
-	return nil
+	if lack, err := m.Incident(r, r.R, i, word); err != nil || lack != nil {
+		return nil, err
+	}
+	return s.button(r, nil, text, word, id), nil
 }
 
 // kindButtons returns the commands that do what is waited for, or skip it.
@@ -183,7 +187,7 @@ func (s *Site) kindButtons(r *Request, w *why.Wait) (all []Link) {
 func (s *Site) eventButtons(r *Request, w *why.Wait) []Link {
 	id := w.Case.String()
 	switch {
-	case r.lack.rejects("send"):
+	case r.rejects("send"):
 	case w.Kind == why.Event && r.User.Allowed(string(workflow.KindSend), id):
 		return []Link{{Text: "Send it…", Href: s.Link("/act", "kind", "send", "case", id, "event", w.Name)}}
 	case w.Kind == why.Topic && r.User.Allowed(string(workflow.KindBroadcast), ""):
@@ -208,16 +212,15 @@ func (g *group) words() []string {
 }
 
 // incidentPicks are the bulk actions on ticked incidents of a group, if there is more than one.
-func (s *Site) incidentPicks(r *Request, g *group) *Picks {
-	if len(g.All) < 2 {
+func (s *Site) incidentPicks(r *Request, o *offers) *Picks {
+	if len(o.ticks) < 2 {
 		return nil
 	}
-	return s.picks(r, g.words()...)
+	return s.picks(r, o.words...)
 }
 
 // groupButtons returns the bulk actions on all incidents of a group. within is the filter of the list.
-func (s *Site) groupButtons(r *Request, g *group, within url.Values) (all []Link) {
-	words := g.words()
+func (s *Site) groupButtons(r *Request, g *group, words []string, within url.Values) (all []Link) {
 	if s.Bulk == nil {
 		return nil
 	}
@@ -232,7 +235,8 @@ func (s *Site) groupButtons(r *Request, g *group, within url.Values) (all []Link
 }
 
 // listButtons returns the bulk actions on all cases that match the filter of the list.
-func (s *Site) listButtons(r *Request, f *selection.Cases) (all []Link) {
+// missing is the workflow that is missing for all of them; "" if none is.
+func (s *Site) listButtons(r *Request, f *selection.Cases, missing string) (all []Link) {
 	if s.Bulk == nil || f.Workflow == bulk.Name || len(f.States) > 1 {
 		return nil
 	}
@@ -245,19 +249,24 @@ func (s *Site) listButtons(r *Request, f *selection.Cases) (all []Link) {
 			all = append(all, Link{Text: text, Danger: a.danger, Href: s.bulkLink(word, filterOf(r.Form, f.Names))})
 		}
 	}
+	cancel := func() {
+		if missing == "" {
+			add("cancel", "Cancel all that match…")
+		}
+	}
 	switch {
-	case present == state.CaseFailed:
+	case present == state.CaseFailed && missing == "":
 		add("resume", "Resume all that match…")
 	case present != state.CaseStarted:
 	case f.Suspended:
 		add("resume", "Resume all that match…")
-		add("cancel", "Cancel all that match…")
+		cancel()
 	case len(f.States) == 1:
 		if f.Labels[workflow.LabelLetter] == "yes" {
 			add("redrive", "Redrive all that match…")
 		}
 		add("suspend", "Suspend all that match…")
-		add("cancel", "Cancel all that match…")
+		cancel()
 	}
 	return all
 }

@@ -300,7 +300,9 @@ func (s *Site) wait(r *Request, c *shown, w *why.Wait) waitData {
 	}
 	d.Holders = s.holders(w)
 	if !c.past {
-		d.Buttons = s.waitButtons(r.lacking(c.lack(c.tree.Case(w.Case))), w)
+		within := r.lacking(c.lack(c.tree.Case(w.Case)))
+		within.child = c.lack(c.tree.Case(w.Child))
+		d.Buttons = s.waitButtons(within, w)
 	}
 	return d
 }

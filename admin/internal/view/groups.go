@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/tasq-dev/tasq/admin/internal/selection"
 	"github.com/tasq-dev/tasq/engine/why"
 	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/store"
@@ -150,4 +151,48 @@ func pattern(message string) string {
 		}
 	}
 	return strings.Join(words, " ")
+}
+
+// offers are the bulk actions of a group, by their words, that work for one of its incidents at least.
+type offers struct {
+	words   []string
+	ticks   map[workitem.JobID]bool // the incidents for which one of them works
+	lacking selection.Lacking       // those that cannot be retried
+}
+
+// offered returns what is offered for a group.
+func (g *group) offered(r *Request, m *selection.Missing) (*offers, error) {
+	o := &offers{ticks: make(map[workitem.JobID]bool)}
+	for k, word := range g.words() {
+		works := false
+		for _, in := range g.All {
+			lack, err := m.Incident(r, r.R, in.Incident, word)
+			switch {
+			case err != nil:
+				return nil, err
+			case lack == nil:
+				works, o.ticks[in.ID] = true, true
+			case k == 0:
+				o.lacking.Add(lack)
+			}
+		}
+		if works {
+			o.words = append(o.words, word)
+		}
+	}
+	return o, nil
+}
+
+// lack says what is missing to retry incidents of the group; "" if nothing is.
+func (o *offers) lack(all int) string {
+	those := "These"
+	switch {
+	case o.lacking.N == 0:
+		return ""
+	case all == 1:
+		those = "This"
+	case o.lacking.N < all:
+		those = thousands(int64(o.lacking.N)) + " of these"
+	}
+	return fmt.Sprintf("%s cannot be retried: no open engine has workflow %s. Open a program with it.", those, o.lacking.Names())
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -40,7 +41,18 @@ func (s *Site) cases(r *Request) (*Page, error) {
 		field{Name: "code", Label: "code", Hint: "no-funds", None: "none"},
 		field{Name: "key", Label: "key", Hint: "C-4711"}, field{Name: "label", Label: "label", Hint: "customer=ada"},
 		field{Name: "payload", Label: "payload has", Hint: "text"}, field{Name: "case", Label: "case", Hint: "id"}, field{Name: "fingerprint", Label: "definition", Hint: "fingerprint"})
-	l.head.Buttons, l.table.Picks = s.listButtons(r, &f), s.casePicks(r, &f)
+	missing, err := selection.FindMissing(r, r.R, s.Backend.Here())
+	if err != nil {
+		return nil, err
+	}
+	lack, err := missing.Workflow(r, r.R, f.Workflow, f.Fingerprint)
+	if err != nil {
+		return nil, err
+	}
+	if lack != "" {
+		l.head.About = fmt.Sprintf("No open engine has workflow %s: its cases cannot be canceled or resumed until a program with it is open.", lack)
+	}
+	l.head.Buttons, l.table.Picks = s.listButtons(r, &f, lack), s.casePicks(r, &f)
 	err = rows(l, q, func(p store.Page) ([]*state.Case, error) {
 		if none(f.States, count) {
 			return nil, nil
@@ -56,6 +68,10 @@ func (s *Site) cases(r *Request) (*Page, error) {
 		l.table.row(id, idLink(id, s.Link("/cases/"+id)), text(printable.Line(c.Key)), text(c.Workflow+version(c.Version)), stateOf(c.State.String()), at(c.Created), at(c.Ended),
 			part, payload(c.Input), failure(c.Failure))
 		if c.Parent.IsZero() && c.Workflow != bulk.Name {
+			lack, err := missing.Case(r, r.R, c, workflow.KindResume)
+			if err != nil || lack != nil {
+				return err
+			}
 			l.table.tick(id)
 		}
 		return nil

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tasq-dev/tasq/admin/internal/query"
+	"github.com/tasq-dev/tasq/admin/internal/selection"
 	"github.com/tasq-dev/tasq/engine/why"
 	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/internal/record"
@@ -58,13 +59,17 @@ func (s *Site) incidents(r *Request) (*Page, error) {
 		}
 		return p, nil
 	}
+	missing, err := selection.FindMissing(r, r.R, s.Backend.Here())
+	if err != nil {
+		return nil, err
+	}
 	var data []groupData
 	for i, g := range groups {
 		most := maxOfGroup
 		if len(groups) == 1 {
 			most = maxOfOnly
 		}
-		d, err := s.groupData(r, g, i, most, within)
+		d, err := s.groupData(r, g, missing, i, most, within)
 		if err != nil {
 			return nil, err
 		}
@@ -85,6 +90,7 @@ type groupData struct {
 	N                  int
 	Where, Kind, Cause string
 	Since, Last        time.Time
+	Lack               string // what is missing for commands; "" for nothing
 	Buttons            []Link
 	Table              *Table
 	More               *Link // the page with all of them; nil if they are all here
@@ -97,9 +103,14 @@ const (
 )
 
 // groupData shows a group, the i-th, with at most so many of its incidents. within is the filter of the list.
-func (s *Site) groupData(r *Request, g *group, i, most int, within url.Values) (groupData, error) {
-	d := groupData{N: len(g.All), Where: g.Where, Kind: g.Kind, Cause: g.cause(), Since: g.Since.Time, Last: g.Last.Time, Buttons: s.groupButtons(r, g, within)}
-	d.Table = &Table{ID: fmt.Sprintf("group%d", i), Head: []string{"item", "case", "key", "message", "since", ""}, Picks: s.incidentPicks(r, g)}
+func (s *Site) groupData(r *Request, g *group, m *selection.Missing, i, most int, within url.Values) (groupData, error) {
+	d := groupData{N: len(g.All), Where: g.Where, Kind: g.Kind, Cause: g.cause(), Since: g.Since.Time, Last: g.Last.Time}
+	offered, err := g.offered(r, m)
+	if err != nil {
+		return d, err
+	}
+	d.Lack, d.Buttons = offered.lack(len(g.All)), s.groupButtons(r, g, offered.words, within)
+	d.Table = &Table{ID: fmt.Sprintf("group%d", i), Head: []string{"item", "case", "key", "message", "since", ""}, Picks: s.incidentPicks(r, offered)}
 	for k, in := range g.All {
 		if k == most {
 			d.More = &Link{Text: fmt.Sprintf("and %d more", len(g.All)-most), Href: s.listLink("/incidents", g.filter(within))}
@@ -127,11 +138,17 @@ func (s *Site) groupData(r *Request, g *group, i, most int, within url.Values) (
 			continue
 		}
 		act := text("")
-		for _, b := range s.retryButton(r, in.Incident) {
+		buttons, err := s.retryButton(r, in.Incident, m)
+		if err != nil {
+			return d, err
+		}
+		for _, b := range buttons {
 			act = buttonCell(b.Text, b.Href)
 		}
 		d.Table.row(in.ID.String(), item, idLink(in.Case.String(), s.Link("/cases/"+in.Case.String())), text(printable.Line(in.of.Key)), message, at(in.Since), act)
-		d.Table.tick(in.ID.String())
+		if offered.ticks[in.ID] {
+			d.Table.tick(in.ID.String())
+		}
 	}
 	return d, nil
 }

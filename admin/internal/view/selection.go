@@ -2,6 +2,7 @@ package view
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -72,11 +73,21 @@ type chosen struct {
 	Filter url.Values // as of the list
 }
 
+// lack says which targets are left out for a missing definition.
+func (c *chosen) lack() string {
+	need := "need"
+	if c.Lacking.N == 1 {
+		need = "needs"
+	}
+	return fmt.Sprintf("%s, which %s workflow %s. No open engine has it: open a program with it.", counted(c.Lacking.N, c.What), need, c.Lacking.Names())
+}
+
 // choose finds the targets. until is the newest id that is included, "" for all.
 func (s *Site) choose(r *http.Request, a *action, until string) (*chosen, error) {
 	sel := &chosen{Filter: listed(r.Form, a)}
 	c := &selection.Choice{Kind: a.kind, Filter: sel.Filter, Until: until, Now: s.Backend.Now(), User: access.UserOf(r.Context()), Mask: s.maskOf(r.Context())}
 	err := s.bounded(r, func(ctx context.Context) (err error) {
+		c.Here = s.Backend.Here()
 		sel.Selection, err = selection.Find(ctx, s.Backend, c)
 		return err
 	})

@@ -89,7 +89,8 @@ type Request struct {
 	Mask mask.Mask
 	Form url.Values
 
-	lack *lack // for the commands that are offered; nil if nothing is missing
+	lack  *lack // for the commands that are offered; nil if nothing is missing
+	child *lack // for those on the child case of an incident
 }
 
 // lacking returns a request whose buttons are those that work without what is missing.
