@@ -2,14 +2,17 @@ package engine_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/internal/pgtest/pgproxy"
 	"github.com/tasq-dev/tasq/step"
+	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -52,11 +55,36 @@ func TestACommandOutlivesItsConnection(t *testing.T) {
 		require.NoError(t, err)
 		met := p.Met()
 		p.Break(at.fault, at.statement)
-		_, err = e.Do(t.Context(), workflow.Send(r.Case, "go", []byte("1")))
+		_, err = e.Do(t.Context(), workflow.Send(r.Case, "go", 1))
 		require.NoError(t, err, at.statement)
 		require.Equal(t, met+1, p.Met(), "no statement has %q", at.statement)
 		require.Equal(t, n+1, f.sql("SELECT count(*) FROM tasq.messages"))
 	}
+}
+
+// Another program keeps a case locked. A command on it says who that may be, and works once the lock is released.
+func TestALockedCaseNamesTheSession(t *testing.T) {
+	f := newFleet(t)
+	hold, _ := function(t, "hold", func(ctx context.Context, n int) (int, error) { return step.Await[int](ctx, "go") })
+	e := f.open(engine.Config{Workers: 2}, hold)
+	r, err := e.Do(t.Context(), workflow.Start("hold", []byte("0")))
+	require.NoError(t, err)
+	c, err := pgx.Connect(t.Context(), f.dsn)
+	require.NoError(t, err)
+	defer c.Close(context.Background())
+	_, err = c.Exec(t.Context(), "SET application_name = 'a report'; BEGIN; SELECT FROM tasq.cases FOR UPDATE")
+	require.NoError(t, err)
+	for range 3 {
+		_, err = e.Do(t.Context(), workflow.Send(r.Case, "go", 1))
+		require.ErrorIs(t, err, store.ErrUnavailable)
+		require.ErrorContains(t, err, fmt.Sprintf("another transaction has locked case %s, so nothing of this happened: the store is unavailable; "+
+			"try again when that has ended; it may be that of session %d (a report, idle in transaction), which began ", r.Case, c.PgConn().PID()))
+	}
+	_, err = c.Exec(t.Context(), "ROLLBACK")
+	require.NoError(t, err)
+	_, err = e.Do(t.Context(), workflow.Send(r.Case, "go", 1))
+	require.NoError(t, err)
+	require.Equal(t, "completed: 1", ends(t, e, r.Case))
 }
 
 // A job becomes one of an engine that is not told of it, as no statement of Tasq does it: the engine finds it, and runs it.
@@ -90,7 +118,7 @@ func TestAWaitOutlivesItsConnection(t *testing.T) {
 		ended <- err
 	}()
 	require.Eventually(t, func() bool {
-		_, err := e.Do(t.Context(), workflow.Send(r.Case, "go", []byte("1"), workflow.Key("once")))
+		_, err := e.Do(t.Context(), workflow.Send(r.Case, "go", 1, workflow.Key("once")))
 		return err == nil
 	}, time.Minute, 10*time.Millisecond)
 	require.NoError(t, <-ended)

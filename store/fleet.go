@@ -16,6 +16,10 @@ import (
 type StaleError struct {
 	Roots []workitem.CaseID // the root cases that have changed; none if something else conflicted, such as an idempotency key
 	Err   error             // what the database reported; may be nil
+
+	// Locked says that another transaction has locked Roots for longer than the store waits for a lock. It may keep them for as long as it
+	// likes, so the same is not repeated at once.
+	Locked bool
 }
 
 // Error names the root cases.
@@ -27,6 +31,9 @@ func (e *StaleError) Error() string {
 			names[i] = root.String()
 		}
 		text = "another engine changed case " + strings.Join(names, ", ")
+		if e.Locked {
+			text = "another transaction has locked case " + strings.Join(names, ", ")
+		}
 	}
 	if e.Err == nil {
 		return text + ", so nothing of this happened"
@@ -49,8 +56,9 @@ type SharedTx interface {
 	Expect(t *state.Tree)
 
 	// LockCase locks a root case against commits of other engines until the transaction ends, and returns the position of its last
-	// entry. A tree that was loaded before is current if its LastSeq is the same. The error is ErrNotFound if there is no such case.
-	LockCase(ctx context.Context, root workitem.CaseID) (last int64, err error)
+	// entry. A tree that was loaded before is current if its LastSeq is the same. The error is ErrNotFound if there is no such case, and a
+	// Locked [StaleError] if another transaction has locked it: at once, or with wait after the time that the store waits for a lock.
+	LockCase(ctx context.Context, root workitem.CaseID, wait bool) (last int64, err error)
 
 	// Offer makes appended jobs available to all engines. Other jobs are assigned to this engine.
 	Offer(jobs ...workitem.JobID)

@@ -37,7 +37,7 @@ func endsLost(t *testing.T, direct, way string, options ...postgres.Option) {
 	w.Update(func(b *storetest.Batch) { id = b.Start(`1`) })
 	p.Break(pgproxy.Late, "is lost")
 	err := w.TryUpdate(func(b *storetest.Batch) error {
-		if _, err := b.Tx.(store.SharedTx).LockCase(context.Background(), id); err != nil {
+		if _, err := b.Tx.(store.SharedTx).LockCase(context.Background(), id, true); err != nil {
 			return err
 		}
 		_, err := b.Tx.DB().ExecContext(context.Background(), "SELECT 'is lost'")

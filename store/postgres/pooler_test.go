@@ -191,7 +191,7 @@ func TestAStoppedEngineBehindAPoolerKeepsNoLock(t *testing.T) {
 	a.Update(func(b *storetest.Batch) { id = b.Start(`1`) })
 	b.Resume()
 	err := a.TryUpdate(func(batch *storetest.Batch) error { // it does nothing more until it is declared dead
-		if _, err := batch.Tx.(store.SharedTx).LockCase(t.Context(), id); err != nil {
+		if _, err := batch.Tx.(store.SharedTx).LockCase(t.Context(), id, true); err != nil {
 			return err
 		}
 		execute(t, dsn, "UPDATE tasq.pulses SET beat = clock_timestamp(), pace = '-2 s' WHERE process IN (SELECT id FROM tasq.processes WHERE pid IS NULL)")

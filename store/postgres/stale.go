@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -60,27 +59,6 @@ func (tx *transaction) Expect(t *state.Tree) {
 			tx.expected[t.Root] = root.LastSeq
 		}
 	}
-}
-
-// lockCase locks the row of a root case.
-const lockCase = "SELECT last_seq FROM @.cases WHERE (root, id) >= ($1, $1) AND (root, id) <= ($1, $1) FOR NO KEY UPDATE"
-
-// LockCase implements [store.SharedTx].
-func (tx *transaction) LockCase(_ context.Context, root workitem.CaseID) (int64, error) {
-	if err := tx.readable(); err != nil {
-		return 0, err
-	}
-	if c := tx.appended.Case(root); c != nil {
-		return c.LastSeq, nil // it has no row yet, or the commit locks its row
-	}
-	if err := tx.begin(); err != nil {
-		return 0, err
-	}
-	last, found, err := tx.w.number(lockCase, uuid(root))
-	if err == nil && !found {
-		err = fmt.Errorf("root case %s: %w", root, store.ErrNotFound)
-	}
-	return last, tx.met(err)
 }
 
 // begin begins the server's transaction.
@@ -180,27 +158,6 @@ func (tx *transaction) findStale() (stale []workitem.CaseID) {
 		return nil // the stale ones fail again in the next attempt
 	}
 	return stale
-}
-
-// notLocked lists the root cases that another transaction has locked.
-const notLocked = "SELECT u.root FROM " + given + " LEFT JOIN LATERAL " + stored + "FOR NO KEY UPDATE SKIP LOCKED) t ON true WHERE t.root IS NULL"
-
-// lockedOut returns the error of a commit that waited too long for a root case that another transaction has locked,
-// such as a function with slow SQL.
-//
-// For example, one of a hundred commands in a batch is about a case that has been locked for minutes. SKIP LOCKED finds
-// the case: its command runs again on its own, and the others do not wait for it.
-func (tx *transaction) lockedOut(err error) error {
-	tx.rollback()
-	roots, last := tx.known(tx.appended)
-	var locked []workitem.CaseID
-	if failed := tx.w.each(notLocked, []any{roots, last}, func(r *tables.Row) error {
-		locked = append(locked, tables.ID[workitem.CaseID](r))
-		return r.Err
-	}); failed != nil {
-		return errors.Join(err, failed)
-	}
-	return tx.staleError(locked, tx.s.db.explain(err))
 }
 
 func (tx *transaction) staleError(roots []workitem.CaseID, err error) error {

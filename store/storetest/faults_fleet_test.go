@@ -34,7 +34,7 @@ func (expectsNothing) Expect(*state.Tree) {}
 // unlocked locks nothing.
 type unlocked struct{ sharedTx }
 
-func (tx unlocked) LockCase(ctx context.Context, root workitem.CaseID) (int64, error) {
+func (tx unlocked) LockCase(ctx context.Context, root workitem.CaseID, _ bool) (int64, error) {
 	tree, err := tx.Load(ctx, root)
 	if err != nil {
 		return 0, err
@@ -199,6 +199,14 @@ var fleetFaults = []struct {
 	{"acknowledges what is stale", "late", acknowledges},
 	{"acknowledges what is stale", "keys-race", acknowledges},
 	{"locks nothing", "lock", transactions(func(tx sharedTx) store.Tx { return unlocked{tx} })},
+	{"does not tell that a case is locked", "lock", func(s *sharing) {
+		s.outcome = func(err error) error {
+			if stale := (*store.StaleError)(nil); errors.As(err, &stale) {
+				stale.Locked = false
+			}
+			return err
+		}
+	}},
 	{"expects nothing", "removed", transactions(func(tx sharedTx) store.Tx { return expectsNothing{tx} })},
 	{"acknowledges what is stale", "replied-once", acknowledges},
 	{"gives a job out twice", "take", func(s *sharing) {

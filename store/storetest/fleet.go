@@ -51,7 +51,7 @@ var fleetRules = []fleetRule{
 	{"settled", "A journal that is read as Settled has no entry before which one of a transaction under way can appear, and News say so.", settled},
 	{"keys-race", "Of two stores that use one idempotency key at once, one is stale, also if it has looked the key up before, and finds the answer of the " +
 		"other. A key that was prefetched is found as it is.", keysRace},
-	{"lock", "While a root case is locked, no other store commits to it, and what was loaded since stays the newest.", lock},
+	{"lock", "While a root case is locked, no other store commits to it or locks it, which is told, and what was loaded since stays the newest.", lock},
 	{"removed", "A root case that another store has removed is stale, and is not found again.", removedElsewhere},
 	{"replied-once", "A request that another store has replied to is stale, and is not listed any more.", repliedOnce},
 	{"take", "A job that a store offers is taken by one store, once, of the definitions and queues that it names, the most urgent first; " +
@@ -258,20 +258,38 @@ func lock(a, b *World) {
 	id, _ := two(a, b)
 	b.Update(func(b *Batch) { b.Send(id, id, `1`, nil) })
 	a.Update(func(mine *Batch) {
-		last, err := mine.shared().LockCase(context.Background(), id)
+		last, err := mine.shared().LockCase(context.Background(), id, true)
 		require.NoError(mine.T, err)
 		require.NotEqual(mine.T, mine.tree(id).Case(id).LastSeq, last, "the tree in memory is not the newest")
 		delete(mine.trees, id)
 		require.Equal(mine.T, mine.tree(id).Case(id).LastSeq, last)
-		require.ErrorIs(mine.T, b.TryUpdate(func(b *Batch) error {
+		requireLocked(b, b.TryUpdate(func(b *Batch) error {
 			b.Send(id, id, `2`, nil)
 			return nil
-		}), store.ErrUnavailable, "the case is locked")
+		}), id)
+		requireLocked(b, b.TryUpdate(func(b *Batch) error {
+			_, err := b.shared().LockCase(context.Background(), id, true)
+			return err
+		}), id)
+		b.Update(func(b *Batch) {
+			_, err := b.shared().LockCase(context.Background(), id, false)
+			requireLocked(b.World, err, id)
+			b.Start(`1`) // it goes on
+		})
 		mine.Send(id, id, `3`, nil)
-		_, err = mine.shared().LockCase(context.Background(), workitem.CaseID{1})
+		_, err = mine.shared().LockCase(context.Background(), workitem.CaseID{1}, true)
 		require.ErrorIs(mine.T, err, store.ErrNotFound)
 	})
 	agree(a, b)
+}
+
+// requireLocked demands the error of a root case that another transaction has locked.
+func requireLocked(w *World, err error, root workitem.CaseID) {
+	w.T.Helper()
+	requireStale(w, err, root)
+	require.ErrorIs(w.T, err, store.ErrUnavailable)
+	var stale *store.StaleError
+	require.True(w.T, errors.As(err, &stale) && stale.Locked, "%v", err)
 }
 
 func removedElsewhere(a, b *World) {
@@ -286,7 +304,7 @@ func removedElsewhere(a, b *World) {
 	a.Update(func(b *Batch) {
 		_, err := b.Tx.Load(context.Background(), id)
 		require.ErrorIs(b.T, err, store.ErrNotFound)
-		_, err = b.shared().LockCase(context.Background(), id)
+		_, err = b.shared().LockCase(context.Background(), id, true)
 		require.ErrorIs(b.T, err, store.ErrNotFound)
 	})
 	a.Resume()

@@ -3,7 +3,6 @@ package commit
 import (
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/tasq-dev/tasq/engine/internal/fault"
 	"github.com/tasq-dev/tasq/store"
@@ -25,13 +24,6 @@ const (
 
 	// maxDisconnects is how often the connection may end while a request runs.
 	maxDisconnects = 3
-
-	// conflictWindow is the time after a conflict on a root case in which another conflict on it makes requests lock
-	// the case. Engines that change one case all the time then queue for its lock instead of starving each other.
-	conflictWindow = time.Second
-
-	// maxConflicts bounds the number of remembered conflicts.
-	maxConflicts = 1000
 )
 
 func isStale(err error) bool {
@@ -48,6 +40,9 @@ func (w *Writer) splitRolledBack(batch []*Request, err error) (again, separate [
 	// It is called before any request runs again: they would find jobs that this engine no longer has.
 	if errors.Is(err, store.ErrFenced) {
 		w.o.Fenced()
+	}
+	if stale.Locked {
+		w.conflicts.noteLocked(stale.Roots...)
 	}
 	repeated := w.conflicts.note(stale.Roots, w.o.Now())
 	changed, undone := make(map[workitem.CaseID]bool, len(stale.Roots)), false
@@ -70,6 +65,9 @@ func (w *Writer) splitRolledBack(batch []*Request, err error) (again, separate [
 			r.err = repeat(r.err)
 			w.deliver(r)
 		case r.Once && r.err != nil:
+			w.deliver(r)
+		case stale.Locked && r.tx.openedAny(changed):
+			r.err = refusedBy(err)
 			w.deliver(r)
 		case r.Once && isStale(err):
 			r.err = conflict(err)
@@ -113,25 +111,6 @@ func conflict(err error) error {
 	return fmt.Errorf("%w; repeat the command", err)
 }
 
-// conflicts has the time of the last conflict of root cases.
-type conflicts map[workitem.CaseID]time.Time
-
-// note records a conflict on root cases, and returns those that had another one less than conflictWindow ago.
-func (c conflicts) note(roots []workitem.CaseID, now time.Time) map[workitem.CaseID]bool {
-	// To forget a conflict costs at most one more run without a lock.
-	if len(c) > maxConflicts {
-		clear(c)
-	}
-	repeated := make(map[workitem.CaseID]bool)
-	for _, root := range roots {
-		if last, known := c[root]; known && now.Sub(last) < conflictWindow {
-			repeated[root] = true
-		}
-		c[root] = now
-	}
-	return repeated
-}
-
 // expect makes the commit depend on a tree that a request opens, also if the request fails: its error may be due to
 // stale state, and the caller must not get it then.
 func (tx *Tx) expect(tree *state.Tree) {
@@ -150,22 +129,6 @@ func (tx *Tx) openedAny(roots map[workitem.CaseID]bool) bool {
 		}
 	}
 	return false
-}
-
-// lock locks a root case against other engines before it is opened, if the request locks cases. It drops the tree in
-// memory if that is not current, which cannot happen again while the lock is held.
-func (tx *Tx) lock(root workitem.CaseID) error {
-	if !tx.locks {
-		return nil
-	}
-	last, err := tx.shared.LockCase(tx.ctx, root)
-	if err != nil {
-		return fmt.Errorf("case %s: %w", root, err)
-	}
-	if c := tx.w.trees.byRoot[root]; c != nil && c.tree.Case(root).LastSeq != last {
-		tx.w.trees.evict(root)
-	}
-	return nil
 }
 
 // Shared returns the transaction of a store that several engines have open; nil if only this engine has it open.

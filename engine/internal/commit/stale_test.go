@@ -30,6 +30,8 @@ type fleetStore struct {
 	newest     map[workitem.CaseID]int64
 	before     func(update int) // is called before each commit, as another engine that is faster
 	lost       int              // how many commits do not happen, as their connection is lost
+	locked     workitem.CaseID  // another transaction has locked it
+	waited     bool             // a request or a commit has waited for its lock
 	updates    int
 	loads      int
 	locks      int
@@ -56,6 +58,10 @@ func (s *fleetStore) Update(_ context.Context, f func(store.Tx) error) error {
 		s.lost--
 		return fmt.Errorf("%w: %w", store.ErrUnavailable, store.ErrNotCommitted)
 	}
+	if _, depends := tx.expected[s.locked]; depends {
+		s.waited = true
+		return &store.StaleError{Roots: []workitem.CaseID{s.locked}, Err: store.ErrUnavailable, Locked: true}
+	}
 	var stale []workitem.CaseID
 	for root, last := range tx.expected {
 		if s.newest[root] != last {
@@ -80,8 +86,12 @@ func (tx *fleetTx) Load(_ context.Context, root workitem.CaseID) (*state.Tree, e
 
 func (tx *fleetTx) Expect(t *state.Tree) { tx.expected[t.Root] = t.Case(t.Root).LastSeq }
 
-func (tx *fleetTx) LockCase(_ context.Context, root workitem.CaseID) (int64, error) {
+func (tx *fleetTx) LockCase(_ context.Context, root workitem.CaseID, wait bool) (int64, error) {
 	tx.s.locks++
+	if root == tx.s.locked {
+		tx.s.waited = tx.s.waited || wait
+		return 0, &store.StaleError{Roots: []workitem.CaseID{root}, Err: store.ErrUnavailable, Locked: true}
+	}
 	return tx.s.newest[root], nil
 }
 
@@ -221,6 +231,38 @@ func TestARefusalOfALostCommitIsMadeAgain(t *testing.T) {
 	err := w.Submit(t.Context(), r)
 	require.ErrorIs(t, err, store.ErrConflict)
 	require.NotErrorIs(t, err, refused)
+}
+
+// A case that another transaction has locked for long is waited for once. Its request fails, those with it succeed, and further ones for the case fail
+// without waiting, until the lock is free.
+func TestALockedCaseHoldsUpOnlyItsOwnRequests(t *testing.T) {
+	s := &fleetStore{newest: map[workitem.CaseID]int64{one: 1, two: 1}, locked: two}
+	w := writer(t, s, new(int))
+	var seen []int64
+	wait, err := w.Ask(t.Context(), looks(one, &seen))
+	require.NoError(t, err)
+	waitLocked, err := w.Ask(t.Context(), looks(two, &seen))
+	require.NoError(t, err)
+	w.Start()
+	require.NoError(t, wait())
+	err = waitLocked()
+	require.ErrorIs(t, err, store.ErrUnavailable)
+	require.ErrorIs(t, err, fault.ErrCommit)
+	require.Equal(t, []int64{1, 1, 1}, seen, "each once, and that of the other case again")
+	require.True(t, s.waited)
+	s.waited = false
+	for _, once := range []bool{false, true} {
+		r := looks(two, &seen)
+		r.Once = once
+		require.True(t, fault.Is(w.Submit(t.Context(), r)))
+	}
+	require.False(t, s.waited)
+	require.Len(t, seen, 3, "their functions see nothing of the case")
+	s.locked = workitem.CaseID{}
+	locks := s.locks
+	require.NoError(t, w.Submit(t.Context(), looks(two, &seen)))
+	require.NoError(t, w.Submit(t.Context(), looks(two, &seen)))
+	require.Equal(t, locks+1, s.locks, "once it is free, it is like others")
 }
 
 // A request of a batch that is done again may undo the transaction, too. Those behind it are done nevertheless.

@@ -13,7 +13,7 @@
 //
 //	B fails                      its savepoint is rolled back; A and C are committed
 //	B aborts the transaction     A and C run again without B, in the next transaction
-//	B meets another engine       A, B and C run again on current trees (stale.go)
+//	B meets another engine       A, B and C run again on current trees (stale.go, conflicts.go)
 //	the database refuses the commit, since a constraint of the user's own tables is checked then:
 //	                             A, B and C run again, each in its own transaction
 //	the commit fails otherwise   all fail, and their trees are evicted
@@ -110,7 +110,7 @@ type Writer struct {
 
 // New returns a writer that does nothing until it is started.
 func New(o Options) *Writer {
-	w := &Writer{o: o, stopped: make(chan struct{}), runner: newRunner(o.CallbackTimeout), trees: newTrees(o.CacheCases), conflicts: make(conflicts),
+	w := &Writer{o: o, stopped: make(chan struct{}), runner: newRunner(o.CallbackTimeout), trees: newTrees(o.CacheCases), conflicts: newConflicts(),
 		lazyTimer: time.NewTimer(time.Hour)}
 	w.lazyTimer.Stop()
 	w.queue.init()
