@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"sync"
 	"time"
 
@@ -34,7 +35,8 @@ type conn struct {
 
 	overlaid bool // a reader's transaction has newer rows than the tables; see makeOverlay
 
-	frozen *stamp // of a reader that trusts the file not to change; see freeze
+	frozen *stamp      // of a reader that trusts the file not to change; see freeze
+	file   os.FileInfo // of a reader without an owner's checks: the file that had the name when it was opened; see currentReader
 }
 
 // rawConn is what the package uses of the driver's connection. All calls can take a context; see conn.ctx for those

@@ -109,12 +109,36 @@ func (s *Store) connectReader() (*conn, error) {
 	return c, err
 }
 
+// currentReader returns a free connection to the file that has the name now. SQLite keeps reading a file that was removed or moved, so one that
+// was replaced, as by a restored copy, is opened anew.
+func (s *Store) currentReader(ctx context.Context) (*conn, error) {
+	for {
+		c, err := s.readers.Get(ctx)
+		if err != nil || c.file == nil {
+			return c, err
+		}
+		info, err := os.Stat(s.path)
+		if err == nil && os.SameFile(info, c.file) {
+			return c, nil
+		}
+		s.readers.Put(c, false)
+		if err != nil {
+			return nil, at(s.path, "%w: the file was removed or moved while it was read; put it back, or name another: %w", store.ErrUnavailable, err)
+		}
+	}
+}
+
 func (s *Store) readerFor(mode string) (*conn, error) {
+	info, err := os.Stat(s.path) // before the file is opened: one that is replaced meanwhile is opened again
+	if err != nil {
+		return nil, err
+	}
 	c, err := connect(context.Background(), dsn(s.path, mode), "busy_timeout=10000", "cache_size=-16384",
 		"temp_store=MEMORY", "query_only=ON")
 	if err != nil {
 		return nil, err
 	}
+	c.file = info
 	if err := s.checkSchema(c); err != nil {
 		return nil, errors.Join(err, c.close())
 	}

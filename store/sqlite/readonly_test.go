@@ -256,3 +256,21 @@ func TestInvalidPathsAreNamed(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, names)
 }
+
+// A reader that stays open, as that of the pages or of a watched list, reads the file that has the name: SQLite would go on with the one that was opened.
+func TestAReaderReadsTheFileThatHasTheName(t *testing.T) {
+	path, w := closed(t)
+	other, successor := closed(t)
+	s := reader(t, path)
+	look(t, s, w)
+	require.NoError(t, os.Rename(path, path+".old"))
+	err := s.View(t.Context(), func(store.Reader) error { return nil })
+	require.ErrorIs(t, err, store.ErrUnavailable)
+	require.ErrorContains(t, err, "the file was removed or moved while it was read")
+	require.NoError(t, os.Rename(other, path))
+	look(t, s, successor)
+	require.NoError(t, os.Rename(path+".old", path))
+	look(t, s, w)
+	require.NoError(t, s.Close())
+	require.NoFileExists(t, path+"-wal")
+}

@@ -22,7 +22,7 @@ func (s *Store) View(ctx context.Context, f func(store.Reader) error) error {
 	if err := s.stillThere(); err != nil { // a new connection would open the file that has the name now
 		return err
 	}
-	c, err := s.readers.Get(ctx)
+	c, err := s.currentReader(ctx)
 	if err != nil {
 		return explain(s.path, err)
 	}
