@@ -44,7 +44,7 @@ func (b *Builder[C]) MustBuild() *Workflow[C] {
 
 func (d *draft) build() (*workflow.Definition, error) {
 	nd := d.net()
-	found := slices.Concat(d.found, d.checkGates(), d.checkSources(), d.checkHandlers(), d.named(nd.Check()),
+	found := slices.Concat(d.found, d.checkGates(), d.checkSources(), d.checkHandlers(), d.connected(d.named(nd.Check())),
 		net.CheckAll(d.family(nd)))
 	if len(found) > 0 {
 		return nil, &Error{Workflow: d.name, Pos: d.pos, Problems: sorted(found)}
@@ -113,6 +113,13 @@ func (d *draft) net() *net.Definition {
 		nd.Flows = append(nd.Flows, net.Flow{From: f.from.unique, To: f.to.unique, Pos: f.pos})
 	}
 	return nd
+}
+
+// connected leaves out what follows from a flow that could not be declared: elements that it would have connected.
+func (d *draft) connected(found []net.Problem) []net.Problem {
+	return slices.DeleteFunc(found, func(p net.Problem) bool {
+		return d.lacksFlow && (p.Code == net.NoFlowIn || p.Code == net.NoFlowOut || p.Code == net.Unreachable || p.Code == net.NoPathToEnd)
+	})
 }
 
 // named gives elements of one name their own names back, which the net needed apart.

@@ -38,20 +38,21 @@ type draft struct {
 	topics      []string
 	pos         net.Pos
 
-	nodes    []*node // start and end first, then in the order of declaration
-	flows    []*flow
-	cancels  []cancellation
-	sources  []use
-	hooks    activities.CaseHooks
-	holds    []holding
-	jobs     []*job
-	result   *sourceOf
-	problems // found while declaring
-	accept   func(json.RawMessage) (json.RawMessage, error)
-	plain    bool         // accept calls no method of the user's types
-	in       reflect.Type // of what accept takes
-	allowed  []net.Code   // findings that do not keep the workflow from being built
-	silenced []net.Code   // warnings that are not wanted
+	nodes     []*node // start and end first, then in the order of declaration
+	flows     []*flow
+	lacksFlow bool // a flow has an end that is no node of the workflow
+	cancels   []cancellation
+	sources   []use
+	hooks     activities.CaseHooks
+	holds     []holding
+	jobs      []*job
+	result    *sourceOf
+	problems  // found while declaring
+	accept    func(json.RawMessage) (json.RawMessage, error)
+	plain     bool         // accept calls no method of the user's types
+	in        reflect.Type // of what accept takes
+	allowed   []net.Code   // findings that do not keep the workflow from being built
+	silenced  []net.Code   // warnings that are not wanted
 
 	handlers []*handler
 	out      reflect.Type  // of the result; nil if it is not known

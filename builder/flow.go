@@ -63,9 +63,15 @@ func (b *Builder[C]) Path(nodes ...Node) {
 	d, pos := b.draft(), caller()
 	if len(nodes) < 2 {
 		d.problem(ShortPath, d.name, pos, "a path of workflow %q needs two nodes or more, and has %d", d.name, len(nodes))
+		d.lacksFlow = true
 	}
-	for i := 1; i < len(nodes); i++ {
-		d.flow(nodes[i-1], nodes[i], pos)
+	var from *node
+	for i, handle := range nodes {
+		to := d.own(handle, fmt.Sprintf("node %d of a path", i+1), pos)
+		if i > 0 {
+			d.connect(from, to, pos)
+		}
+		from = to
 	}
 }
 
@@ -79,10 +85,15 @@ func Flow[C, Out any](b *Builder[C], from Origin[Out], to Node) *FlowRef[Out] {
 }
 
 func (d *draft) flow(from, to Node, pos net.Pos) *flow {
+	return d.connect(d.own(from, "the origin of a flow", pos), d.own(to, "the target of a flow", pos), pos)
+}
+
+// connect declares a flow. An end that is nil is a problem already.
+func (d *draft) connect(from, to *node, pos net.Pos) *flow {
 	d.frozen("a flow", pos)
-	f := &flow{d: d, pos: pos}
-	f.from, f.to = d.own(from, "the origin of a flow", pos), d.own(to, "the target of a flow", pos)
+	f := &flow{d: d, pos: pos, from: from, to: to}
 	if f.refused() {
+		d.lacksFlow = true
 		return f
 	}
 	for _, old := range d.flows {

@@ -370,3 +370,21 @@ func TestProblemsOfAFunction(t *testing.T) {
 	require.ErrorContains(t, err, `negative-duration: the AttemptTimeout of function "a" is -1s; give zero or more`)
 	require.NotContains(t, err.Error(), "RunTimeout")
 }
+
+// What a flow would have connected is not reported beside the handle that is missing.
+func TestAMissingNodeIsTheOnlyProblem(t *testing.T) {
+	other := builder.New[any]("other")
+	theirs := builder.Task(other, "theirs", anyWork{})
+	for name, path := range map[string]func(b *builder.Builder[any], own builder.Node){
+		"nil-handle":     func(b *builder.Builder[any], own builder.Node) { b.Path(b.Start(), own, nil, b.End()) },
+		"foreign-handle": func(b *builder.Builder[any], own builder.Node) { b.Path(b.Start(), own, theirs, b.End()) },
+		"short-path":     func(b *builder.Builder[any], own builder.Node) { b.Path(b.Start(), own); b.Path(b.End()) },
+	} {
+		b := builder.New[any]("w")
+		path(b, builder.Task(b, "own", anyWork{}))
+		var found *builder.Error
+		require.ErrorAs(t, build(b), &found)
+		require.Len(t, found.Problems, 1, "%v", found)
+		require.Equal(t, name, string(found.Problems[0].Code))
+	}
+}
