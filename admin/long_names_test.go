@@ -30,7 +30,7 @@ func TestTheLongestNames(t *testing.T) {
 	base, page := s.o.serve(t), "/cases/"+s.id.String()
 	for _, path := range []string{"/", "/cases", page, fmt.Sprint(page, "/differences?from=", first), "/audit"} {
 		b.visit(base + path)
-		for _, width := range []int64{320, 1280} {
+		for _, width := range []int64{320, 1024, 1280} {
 			b.width(width)
 			eval[bool](b, `(document.querySelectorAll("details.filter").forEach(d => d.open = true), true)`)
 			require.Empty(t, eval[[]string](b, checks), "%s at %d", path, width)

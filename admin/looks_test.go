@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/require"
 
 	"github.com/tasq-dev/tasq/admin"
@@ -102,4 +104,48 @@ func TestNoColumnIsCutOffOnATablet(t *testing.T) {
 	require.Greater(t, eval[float64](b, failure+".width"), 600.0)
 	b.width(1280)
 	require.Less(t, eval[float64](b, failure+".width"), 600.0, "beside the other columns")
+}
+
+// paleHints are the placeholders of fields that have less contrast to their field than WCAG AA wants of a text, 4.5 to 1.
+const paleHints = `(() => {
+  const pixel = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+  const rgb = (color, below) => { pixel.fillStyle = below || "#000"; pixel.fillRect(0, 0, 1, 1); pixel.fillStyle = color; pixel.fillRect(0, 0, 1, 1); return [...pixel.getImageData(0, 0, 1, 1).data].slice(0, 3); };
+  const css = c => "rgb(" + c + ")";
+  const back = e => { const own = getComputedStyle(e).backgroundColor; return e.parentElement ? rgb(own, css(back(e.parentElement))) : rgb(own, "#fff"); };
+  const light = c => c.map(v => v / 255).map(v => v <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4).reduce((sum, v, i) => sum + v * [.2126, .7152, .0722][i], 0);
+  return [...document.querySelectorAll("[placeholder]")].map(e => {
+    const hint = getComputedStyle(e, "::placeholder"), field = back(e), ink = rgb(hint.color);
+    const seen = ink.map((v, i) => v * hint.opacity + field[i] * (1 - hint.opacity)), [a, b] = [light(seen), light(field)].sort((x, y) => y - x);
+    return [e.name, ((a + .05) / (b + .05)).toFixed(2)];
+  }).filter(([, ratio]) => ratio < 4.5).map(pair => pair.join(" "));
+})()`
+
+// The hints in empty fields can be read in both themes.
+func TestHintsCanBeRead(t *testing.T) {
+	b := newBrowser(t)
+	b.visit(newOfficeOf(t, likely).serve(t) + "/items")
+	eval[bool](b, `(document.querySelectorAll("details").forEach(d => d.open = true), true)`)
+	for _, theme := range []string{"light", "dark"} {
+		b.theme(theme)
+		require.Empty(t, eval[[]string](b, paleHints), theme)
+	}
+	b.quiet("hints")
+}
+
+// Printed pages have moments beside "3m ago", which says nothing on paper, no buttons, and a light background.
+func TestPrintedPages(t *testing.T) {
+	b := newBrowser(t)
+	base := newOfficeOf(t, likely).serve(t)
+	const after = `[...document.querySelectorAll("main time")].map(e => getComputedStyle(e, "::after").content === '" ' + e.getAttribute("datetime") + '"')`
+	b.visit(base + "/doctor")
+	require.NotContains(t, eval[[]bool](b, after), true)
+	ctx, cancel := b.bound()
+	defer cancel()
+	_, err := chromedp.Call(ctx, emulation.SetEmulatedMedia,
+		emulation.SetEmulatedMediaParams{Media: "print", Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "dark"}}})
+	require.NoError(t, err)
+	require.NotContains(t, eval[[]bool](b, after), false)
+	require.Zero(t, eval[int](b, `[...document.querySelectorAll("button,.button")].filter(e => e.getClientRects().length && !e.closest("td")).length`))
+	require.Equal(t, "rgb(255, 255, 255)", eval[string](b, `getComputedStyle(document.querySelector(".card")).backgroundColor`))
+	b.quiet("print")
 }

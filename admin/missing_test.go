@@ -167,3 +167,23 @@ func TestDeadLettersWithoutTheDefinitionOfTheirOriginal(t *testing.T) {
 	require.Contains(t, body, "Left out: 1 case, which needs workflow mail.")
 	require.Contains(t, get(h, "/bulk?kind=resume&state=failed").Body.String(), "2 cases, which need workflow charge 1, mail 1.")
 }
+
+// An item of a suspended case cannot be started, so that is not offered: neither on its page nor on that of the case. Both lead to the resume.
+func TestItemsOfASuspendedCaseAreNotStarted(t *testing.T) {
+	t.Parallel()
+	o := &office{Engine: enginetest.New(t, deskOf("1"))}
+	result, err := o.Do(t.Context(), workflow.Start("desk", nil))
+	require.NoError(t, err)
+	h := o.handler(admin.Config{Access: as("eve"), Bulk: bulk.New(engine.Code)})
+	item, of := "/items/"+o.Item(result.Case, "check.1.1").ID.String(), "/cases/"+result.Case.String()
+	require.Contains(t, get(h, item).Body.String(), "kind=item-start")
+	require.NoError(t, enginetest.Do(t.Context(), o, workflow.Suspend(result.Case)))
+	for _, path := range []string{item, of} {
+		body := get(h, path).Body.String()
+		require.NotContains(t, body, "kind=item-start", path)
+		require.Contains(t, body, "kind=resume", path)
+		require.Contains(t, body, "is suspended", path)
+	}
+	press(t, h, item, "Resume the case")
+	require.Contains(t, get(h, item).Body.String(), "kind=item-start")
+}

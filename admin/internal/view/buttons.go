@@ -177,7 +177,7 @@ func (s *Site) kindButtons(r *Request, w *why.Wait) (all []Link) {
 	case w.Kind == why.Person && w.State == workitem.Started.String():
 		all = s.button(r, all, "Complete…", "item-complete", item)
 		return s.button(r, all, "Reset…", "item-reset", item)
-	case w.Kind == why.Person:
+	case w.Kind == why.Person && w.Suspended == nil:
 		return s.button(r, all, "Start", "item-start", item)
 	}
 	return append(all, s.eventButtons(r, w)...)

@@ -60,10 +60,16 @@ func (s *Site) item(r *Request) (*Page, error) {
 	if err != nil {
 		return nil, err
 	}
+	var resume []Link
+	if missing == nil && it.State == workitem.Initialized {
+		if missing, resume, err = s.suspended(r, of); err != nil {
+			return nil, err
+		}
+	}
 	top := caseHead{Title: it.Label(), ID: id.String(), State: stateOf(it.State.String()), JSON: s.Link("/api/v1/items/" + id.String()),
 		Crumbs: []Link{{Text: "Cases", Href: s.Link("/cases")}, {Text: it.Workflow, Href: s.Link("/workflows/" + escapePath(it.Workflow))},
 			s.crumb(of), {Text: it.Label()}},
-		Buttons: s.itemButtons(r.lacking(missing), it.Item, len(open) > 0)}
+		Buttons: append(resume, s.itemButtons(r.lacking(missing), it.Item, len(open) > 0)...)}
 	if it.State.Live() || it.State == workitem.Failed && it.Successor.IsZero() {
 		top.Lack = missing
 	}
@@ -204,4 +210,22 @@ func (s *Site) job(r *Request) (*Page, error) {
 	}
 	return &Page{Title: "Job", Nav: "Jobs", Live: true, Parts: []Part{{ID: "head", Template: "casehead", Data: top},
 		{ID: "body", Template: "itembody", Data: b}, {ID: "steps", Template: "tablepart", Data: steps}}}, err
+}
+
+// suspended returns why an item of a case cannot be started, if the case or one above it is suspended, and the button that resumes that one; nil if
+// none is.
+func (s *Site) suspended(r *Request, of *state.Case) (*lack, []Link, error) {
+	for c := of; ; {
+		if c.Suspended != nil && !c.State.Final() {
+			text := fmt.Sprintf("Case %s of %s is suspended: the item cannot be started until the case is resumed.", short(c.ID.String()), c.Workflow)
+			return &lack{Text: text, Some: map[string]bool{"item-start": true}}, s.button(r, nil, "Resume the case…", "resume", c.ID.String()), nil
+		}
+		if c.Parent.IsZero() {
+			return nil, nil, nil
+		}
+		var err error
+		if c, err = caseOf(r, nil, c.Parent); err != nil {
+			return nil, nil, err
+		}
+	}
 }
