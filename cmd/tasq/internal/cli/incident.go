@@ -235,7 +235,9 @@ func (a *app) countFirst(ctx context.Context, q *asking, all bool, targets []str
 	switch {
 	case len(targets) == 0:
 		return a.say("there is no %s that matches", what)
-	case !all || q.dryRun:
+	case all && q.dryRun:
+		return a.say("%s would be acted on", printable.Plural(len(targets), what))
+	case !all:
 		return a.say("%s would be acted on; repeat the command with --all", printable.Plural(len(targets), what))
 	}
 	return a.many(ctx, q, targets, what)

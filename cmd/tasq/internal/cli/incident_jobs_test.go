@@ -47,6 +47,7 @@ func TestTimersAreRetriedInBulk(t *testing.T) {
 		return errs
 	}
 	says("3 incidents would be acted on; repeat the command with --all\n", "incident", "retry", "--kind", "timer")
+	says("3 incidents would be acted on\n", "incident", "retry", "--kind", "timer", "--all", "--dry-run")
 	says("there is no incident that matches\n", "incident", "retry", "--kind", "handler")
 	errs := says("there is no incident that matches\n", "incident", "retry", "--task", "wait")
 	require.Contains(t, errs, "3 incidents of timers, functions, handlers or child cases not counted here; act on them with --kind timer")

@@ -99,7 +99,15 @@ const tableWidth = 100 // maximum length of a line
 // must be readable. A command that names an id is shorter than the least width of its column.
 var leastWidth = map[string]int{
 	"NAME": 10, "OF": 10, "KIND": 10, "STEP": 10, "AS": 10, "WORKFLOW": 8, "TASK": 8, "QUEUE": 6, "OWNER": 6, "BY": 6, "FOR": 6,
-	"VERSION": 7, "FAILURE": 10, "RESULT": 12, "VALUE": 12, "ALLOWS": 12, "SET BY": 6, "COMMAND": 56, "REASON": 60,
+	"VERSION": 7, "FAILURE": 10, "RESULT": 12, "VALUE": 12, "ALLOWS": 12, "SET BY": 6, "KEYS": 24, "LIMIT": 24, "COMMAND": 56, "REASON": 60,
+}
+
+// least returns the least width of a column, or 0 if it is not cut. In the list of queues the name is what other commands take.
+func (t *table) least(i int) int {
+	if i == 0 && t.head[i] == "QUEUE" {
+		return 24
+	}
+	return leastWidth[t.head[i]]
 }
 
 // fit cuts columns until a line fits: the last one first, which has messages, and then the widest.
@@ -109,14 +117,14 @@ func (t *table) fit() {
 		total += n
 	}
 	last := len(t.head) - 1
-	if least := leastWidth[t.head[last]]; least > 0 && total > tableWidth && t.width[last] > least {
+	if least := t.least(last); least > 0 && total > tableWidth && t.width[last] > least {
 		n := min(total-tableWidth, t.width[last]-least)
 		t.width[last], total = t.width[last]-n, total-n
 	}
 	for ; total > tableWidth; total-- {
 		widest := -1
 		for i, n := range t.width {
-			if least := leastWidth[t.head[i]]; least > 0 && n > least && (widest < 0 || n > t.width[widest]) {
+			if least := t.least(i); least > 0 && n > least && (widest < 0 || n > t.width[widest]) {
 				widest = i
 			}
 		}

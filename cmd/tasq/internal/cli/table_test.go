@@ -33,7 +33,7 @@ func TestLongTexts(t *testing.T) {
 	item := strings.Split(ran(t, db, "items", "-o", "csv"), "\n")[1][:36]
 	for _, c := range []workflow.Command{
 		workflow.Send(id, "said", "value "+long, workflow.By(long)),
-		workflow.PauseQueue("slow", workflow.By(long), workflow.Because("reason "+long)),
+		workflow.PauseQueue("a queue of 20 runes!", workflow.By(long), workflow.Because("reason "+long)),
 	} {
 		_, err = e.Do(t.Context(), c)
 		require.NoError(t, err)
@@ -47,6 +47,9 @@ func TestLongTexts(t *testing.T) {
 		rows, err := csv.NewReader(strings.NewReader(ran(t, db, list, "-o", "csv"))).ReadAll()
 		require.NoError(t, err, list)
 		require.Contains(t, strings.Join(rows[1], ";"), want, list)
+		if list == "queues" {
+			require.Contains(t, ran(t, db, list), "a queue of 20 runes!  ", "other commands take the whole name")
+		}
 		for line := range strings.Lines(ran(t, db, list)) {
 			require.Less(t, len([]rune(line)), 180, list)
 		}
