@@ -68,6 +68,16 @@ func TestTextIsNoCSV(t *testing.T) {
 	}
 }
 
+// A watched list that is longer than the terminal ends with how much of it is not shown.
+func TestTheLinesThatFitOnATerminal(t *testing.T) {
+	t.Parallel()
+	text := "head\n1\n2\n3\n"
+	require.Equal(t, text, firstLines(text, 5))
+	require.Equal(t, "head\n1\n… and 2 more lines\n", firstLines(text, 4))
+	require.Equal(t, "head\n… and 3 more lines\n", firstLines(text, 1))
+	require.Empty(t, firstLines("", 1))
+}
+
 // A note is known by its text while a list is watched, as a row is by its id.
 func TestAWatchedNote(t *testing.T) {
 	t.Parallel()

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store"
 )
@@ -97,11 +98,26 @@ func (a *app) screen() *os.File {
 // rowsOf returns how many rows of a list fit on a terminal.
 func rowsOf(f *os.File) int {
 	const others = 3 // the head, a message, the line of the cursor
+	return max(heightOf(f)-others, 5)
+}
+
+// heightOf returns the number of lines of a terminal.
+func heightOf(f *os.File) int {
 	_, height, err := term.GetSize(int(f.Fd()))
-	if err != nil {
-		height = 24
+	if err != nil || height <= 0 {
+		return 24
 	}
-	return max(height-others, 5)
+	return height
+}
+
+// firstLines returns the lines of a text that fit on a terminal, above the line of the cursor, and says how many others there are. The cursor
+// cannot return to lines that have left the screen.
+func firstLines(text string, height int) string {
+	lines := strings.SplitAfter(strings.TrimSuffix(text, "\n"), "\n")
+	if most := max(height-1, 2); len(lines) > most {
+		return strings.Join(lines[:most-1], "") + "… and " + printable.Plural(len(lines)-most+1, "more line") + "\n"
+	}
+	return text
 }
 
 // moves yields at the beginning, after each check that finds a new entry in the journal, and after refresh without one,
@@ -223,7 +239,7 @@ func (c *changedRows) end() error {
 
 // watchTable redraws a table in place.
 func (a *app) watchTable(ctx context.Context, s store.Store, look func(context.Context, store.Reader) error) error {
-	d := inPlace{w: a.Out}
+	d, screen := inPlace{w: a.Out}, a.screen()
 	var frame bytes.Buffer
 	defer a.redirect(&frame, &frame)()
 	for _, err := range moves(ctx, s, retry.SystemClock, watchRefresh) {
@@ -234,7 +250,7 @@ func (a *app) watchTable(ctx context.Context, s store.Store, look func(context.C
 		if err := s.View(ctx, func(r store.Reader) error { return look(ctx, r) }); err != nil {
 			return err
 		}
-		if err := d.draw(frame.String()); err != nil {
+		if err := d.draw(firstLines(frame.String(), heightOf(screen))); err != nil {
 			return err
 		}
 	}
