@@ -96,7 +96,11 @@ func (tx *transaction) commit() error {
 		return tx.staleError(tx.late, nil)
 	// It wrote nothing and holds no locks, so there is nothing to fence. What it read may still be stale.
 	case len(tx.appended) == 0 && len(tx.replies) == 0 && len(tx.settings) == 0 && !tx.begun:
-		return tx.checkExpected()
+		err := tx.checkExpected()
+		if err != nil && tx.w.gone() {
+			err = tx.notCommitted(err)
+		}
+		return err
 	}
 	if err := tx.chooseTables(); err != nil {
 		return err

@@ -99,7 +99,7 @@ const lockKey = "hashtextextended('tasq ' || $1 || ' @', 0)"
 // locks, up to lock_timeout, when it changes a table. Before one that only newer engines can work with, all engines are
 // fenced, see fenceAll.
 func (s *Store) applyMigrations(ctx context.Context, c *conn) error {
-	if err := c.exec(ctx, "SET LOCAL lock_timeout = '30s'; SET LOCAL statement_timeout = 0"); err != nil {
+	if err := c.exec(ctx, "SET LOCAL lock_timeout = '30s'; SET LOCAL statement_timeout = 0; SET LOCAL standard_conforming_strings = on"); err != nil {
 		return err
 	}
 	if _, err := c.run("SELECT pg_advisory_xact_lock("+lockKey+")", "migrate"); err != nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -94,6 +95,40 @@ func TestATableOfRecordsInFrontIsLogged(t *testing.T) {
 		require.NoError(t, s.Close())
 		require.Equal(t, warned, strings.Contains(log.String(), "other=public.records used=tasq.records"), log.String())
 	}
+}
+
+// Settings of the database that other programs may need change nothing.
+func TestSettingsOfTheDatabaseDoNotDisturb(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.Database(t)
+	for _, s := range []string{
+		"search_path = nonsense", "idle_session_timeout = '1s'", "idle_in_transaction_session_timeout = '1s'", "statement_timeout = '1s'", "lock_timeout = '1ms'",
+		"default_transaction_isolation = serializable", "default_transaction_deferrable = on", "DateStyle = German",
+		"IntervalStyle = sql_standard", "bytea_output = escape", "standard_conforming_strings = off", "extra_float_digits = -10", "TimeZone = 'Asia/Kathmandu'",
+		"work_mem = '64kB'", "row_security = off", "xmlbinary = hex", "enable_indexscan = off", "array_nulls = off", "quote_all_identifiers = on",
+	} {
+		execOn(t, dsn, "DO $x$ BEGIN EXECUTE format('ALTER DATABASE %I SET ' || $y$"+s+"$y$, current_database()); END $x$")
+	}
+	w := storetest.NewWorld(t, sharedOpener{postgres.Open(dsn)}, 1)
+	rng := rand.New(rand.NewPCG(1, 2))
+	const idle = "SELECT current_setting('idle_session_timeout')"
+	var got string
+	for range 3 {
+		w.Update(func(b *storetest.Batch) {
+			for range 20 {
+				b.Random(rng)
+			}
+			require.NoError(t, b.Tx.DB().QueryRowContext(t.Context(), idle).Scan(&got))
+		})
+		require.Equal(t, "0", got)
+		w.Check()
+		w.Reopen()
+		w.Check()
+	}
+	w.View(func(ctx context.Context, r store.Reader) {
+		require.NoError(t, r.DB().QueryRowContext(ctx, idle).Scan(&got))
+	})
+	require.Equal(t, "0", got)
 }
 
 // A command of a batch does not see the settings of another one, nor does the store.

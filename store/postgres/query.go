@@ -80,9 +80,9 @@ func (w *conditions) addWorkflow(c *conn, root, term, workflow string) error {
 }
 
 // codeOf is the SQL expression for the code of a failure in its text, as in the indexes. Parsing the text as JSON fails
-// if it has a \u0000.
+// if it has a \u0000. E'...' means the same whatever standard_conforming_strings is.
 func codeOf(prefix string) string {
-	return "substring(" + prefix + `failure from '^{"retryable":[truefals]+,"code":"(([^"\\]|\\.)*)"')`
+	return "substring(" + prefix + `failure from E'^{"retryable":[truefals]+,"code":"(([^"\\\\]|\\\\.)*)"')`
 }
 
 // codeText is the text of a code within the JSON of a failure.

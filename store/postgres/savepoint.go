@@ -117,7 +117,7 @@ func (tx *transaction) failLocked(err error) error {
 		return tx.broken
 	}
 	if err = tx.s.db.explain(err); tx.w.gone() && !errors.Is(err, store.ErrDisconnected) {
-		err = fmt.Errorf("%w: %w", store.ErrNotCommitted, err)
+		err = tx.notCommitted(err)
 	}
 	tx.broken = fmt.Errorf("%w: %w", store.ErrUndone, err)
 	return tx.broken

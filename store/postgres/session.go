@@ -37,6 +37,9 @@ var (
 	keyed = []setting{{"enable_seqscan", "off"}, {"enable_bitmapscan", "off"}, {"enable_hashjoin", "off"}, {"enable_mergejoin", "off"}, {"jit", "off"}}
 )
 
+// staysOpen keeps the server from ending a session that is not used: that of the presence never is.
+var staysOpen = setting{"idle_session_timeout", "0"}
+
 // begin begins a transaction of the writer. It must see what others have committed since it began, to find out that a tree
 // is stale: it begins ahead of the commands that it will have. The role or the database may have another level, which in a
 // session of a pooler is that of the next transaction.
@@ -81,6 +84,7 @@ func (c *conn) setUp(ctx context.Context, db database, needs []setting) error {
 	// A pooler reports its own number when a connection starts. The condition leaves the session as it is then: the
 	// pooler gives it to others.
 	given := c.pg.PgConn().PID()
+	needs = append([]setting{staysOpen}, needs...)
 	results, err := c.simple(ctx, fmt.Sprintf("SELECT pg_backend_pid(); %s WHERE pg_backend_pid() = %d", setup(needs, false), given))
 	if err != nil {
 		return err
