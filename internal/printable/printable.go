@@ -1,11 +1,12 @@
 // Package printable makes text that comes from outside safe to print: names, messages and payloads may hold control
 // characters, which a terminal takes for commands, and direction characters, which show a line in another order than it
-// has. Every output of the command passes through it: [Line] and [Lines] for people, [Encoder] for programs.
+// has. Every output of the command passes through it: [Line] and [Lines] for people, [Encoder] and [XML] for programs.
 package printable
 
 import (
 	"bytes"
 	"encoding/json"
+	"encoding/xml"
 	"fmt"
 	"io"
 	"strings"
@@ -87,6 +88,24 @@ func escape(text []byte) []byte {
 		text = text[size:]
 	}
 	return escaped
+}
+
+// XML writes a text as the value of an attribute, or between tags, of an XML document. What [hidden] finds is written as references to
+// characters, and what XML cannot have as U+FFFD.
+func XML(w io.Writer, text string) error {
+	var plain, escaped bytes.Buffer
+	if err := xml.EscapeText(&plain, []byte(text)); err != nil {
+		return err
+	}
+	for _, r := range plain.String() {
+		if hidden(r) {
+			fmt.Fprintf(&escaped, "&#x%X;", r)
+			continue
+		}
+		escaped.WriteRune(r)
+	}
+	_, err := w.Write(escaped.Bytes())
+	return err
 }
 
 // hidden reports whether a character is not shown but acts on what is: the control characters C0, DEL and C1, the

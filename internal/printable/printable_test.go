@@ -2,6 +2,7 @@ package printable_test
 
 import (
 	"encoding/json"
+	"encoding/xml"
 	"fmt"
 	"strings"
 	"testing"
@@ -37,6 +38,21 @@ func TestHiddenCharactersAreEscaped(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(b.String()), &back))
 	require.Equal(t, "A->B & \x1b ü世"+all, back.Text)
 	require.Equal(t, all, back.Payload.Raw)
+}
+
+// A document has no hidden characters either, and is read back as it was.
+func TestXMLHasNoHiddenCharacters(t *testing.T) {
+	text := "A<b>&\"'\t\n ü世\u009b\u202e\u2028\ufeff\U000e0041"
+	var b strings.Builder
+	require.NoError(t, printable.XML(&b, text+"\x1b"))
+	for _, r := range b.String() {
+		require.True(t, unicode.IsPrint(r), fmt.Sprintf("%U in %s", r, b.String()))
+	}
+	var back struct {
+		Text string `xml:"text,attr"`
+	}
+	require.NoError(t, xml.Unmarshal([]byte(`<a text="`+b.String()+`"/>`), &back))
+	require.Equal(t, text+"\ufffd", back.Text)
 }
 
 func TestIndentedJSON(t *testing.T) {

@@ -104,6 +104,7 @@ func written(t *testing.T, v store.Viewer, f eventlog.Format, o eventlog.Options
 	require.NoError(t, err)
 	require.Empty(t, left, "no temporary file is left")
 	require.NotContains(t, b.String(), "secret", "payloads and messages are left out")
+	require.NotContains(t, b.String(), "\u202e", "what acts on a terminal is written as an escape")
 	return b.Bytes()
 }
 

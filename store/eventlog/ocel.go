@@ -2,7 +2,6 @@ package eventlog
 
 import (
 	"bufio"
-	"encoding/json"
 	"errors"
 	"io"
 	"maps"
@@ -11,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
@@ -212,8 +212,5 @@ func (t *ocelTarget) text(w *bufio.Writer, text string) {
 }
 
 func (t *ocelTarget) json(w *bufio.Writer, v any) {
-	data, err := json.Marshal(v)
-	t.keep(err)
-	_, err = w.Write(append(data, '\n'))
-	t.keep(err)
+	t.keep(printable.NewEncoder(w).Encode(v))
 }

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
 )
@@ -48,9 +49,9 @@ func (t *xesTarget) attribute(kind, key, value string) {
 		return
 	}
 	t.write("<", kind, ` key="`)
-	_ = xml.EscapeText(t.w, []byte(key)) // finish and end return the error
+	_ = printable.XML(t.w, key) // finish and end return the error
 	t.write(`" value="`)
-	_ = xml.EscapeText(t.w, []byte(value))
+	_ = printable.XML(t.w, value)
 	t.write(`"/>`)
 }
 
