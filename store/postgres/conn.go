@@ -64,7 +64,11 @@ func (db database) connectFor(ctx context.Context, patience time.Duration, needs
 	c.watchdog = time.AfterFunc(time.Hour, func() { _ = c.cut() })
 	c.watchdog.Stop()
 	c.working = func() bool { return db.isWorking(c.pid) }
-	if err := c.setUp(ctx, db, needs); err != nil {
+	err = db.checkServer(c.pg.PgConn().ParameterStatus)
+	if err == nil {
+		err = c.setUp(ctx, db, needs)
+	}
+	if err != nil {
 		return nil, errors.Join(err, c.close())
 	}
 	return c, nil

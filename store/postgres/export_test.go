@@ -58,3 +58,8 @@ func Migrations() fs.FS { return schemaFiles }
 
 // WindowOf is [Window] without its bound.
 func WindowOf(age time.Duration) Option { return func(s *settings) { s.window = age } }
+
+// CheckServer checks what a server reports.
+func CheckServer(reports map[string]string) error {
+	return database{name: "PostgreSQL database a"}.checkServer(func(name string) string { return reports[name] })
+}

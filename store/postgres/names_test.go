@@ -102,7 +102,7 @@ func TestSettingsOfTheDatabaseDoNotDisturb(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.Database(t)
 	for _, s := range []string{
-		"search_path = nonsense", "idle_session_timeout = '1s'", "idle_in_transaction_session_timeout = '1s'", "statement_timeout = '1s'", "lock_timeout = '1ms'",
+		"search_path = nonsense", "client_encoding = LATIN1", "idle_session_timeout = '1s'", "idle_in_transaction_session_timeout = '1s'", "statement_timeout = '1s'", "lock_timeout = '1ms'",
 		"default_transaction_isolation = serializable", "default_transaction_deferrable = on", "DateStyle = German",
 		"IntervalStyle = sql_standard", "bytea_output = escape", "standard_conforming_strings = off", "extra_float_digits = -10", "TimeZone = 'Asia/Kathmandu'",
 		"work_mem = '64kB'", "row_security = off", "xmlbinary = hex", "enable_indexscan = off", "array_nulls = off", "quote_all_identifiers = on",

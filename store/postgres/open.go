@@ -154,6 +154,7 @@ func (o opener) database() (database, error) {
 		// Named statements belong to a session of the server, and the next transaction has another session.
 		db.config.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe // unnamed statements
 	}
+	db.config.RuntimeParams["client_encoding"] = "UTF8" // whatever the role and the database have
 	if db.config.RuntimeParams["application_name"] == "" {
 		db.config.RuntimeParams["application_name"] = "tasq"
 	}
