@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tasq-dev/tasq/builder"
 	"github.com/tasq-dev/tasq/engine/enginetest"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
@@ -36,6 +37,30 @@ func TestTheLongestNames(t *testing.T) {
 			require.Empty(t, eval[[]string](b, checks), "%s at %d", path, width)
 			require.Empty(t, eval[[]string](b, `[...document.querySelectorAll(".scroll")].filter(e => e.scrollWidth > e.clientWidth + 1).map(e => e.getAttribute("aria-label"))`), "columns that are out of sight, %s at %d", path, width)
 		}
+	}
+	b.quiet("long names")
+}
+
+// Columns of names of some forty characters leave the others room, on small screens too.
+func TestLongNamesLeaveRoom(t *testing.T) {
+	const queue, task = "archive-of-the-north-western-region-with-a-long-name", "file-the-claim-in-the-archive-of-the-region"
+	desk := builder.New[any]("desk")
+	desk.Path(desk.Start(), builder.Task(desk, task, builder.Work[any, any]{Input: builder.CaseInput(desk), Queue: queue}), desk.End())
+	o := &office{Engine: enginetest.New(t, desk.MustBuild())}
+	for n := range 2 {
+		id, err := enginetest.Start(t.Context(), o.Engine, "desk", []byte(`{"name":"Ada Lovelace","note":"an input that is long enough to be cut"}`))
+		require.NoError(t, err)
+		o.StartItem(id, task, workflow.By("bartholomew.fitzgerald-montgomery@insurance.example.com"))
+		if n == 0 {
+			enginetest.CompleteItem(o.Engine, id, task, 1)
+		}
+	}
+	b := newBrowser(t)
+	base := o.serve(t)
+	for path, width := range map[string]int64{"/items": 1024, "/workflows/desk": 768} {
+		b.width(width)
+		b.visit(base + path)
+		require.Empty(t, eval[[]string](b, `[...document.querySelectorAll(".scroll")].filter(e => e.scrollWidth > e.clientWidth + 1).map(e => e.getAttribute("aria-label"))`), "%s at %d", path, width)
 	}
 	b.quiet("long names")
 }

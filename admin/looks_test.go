@@ -149,3 +149,17 @@ func TestPrintedPages(t *testing.T) {
 	require.Equal(t, "rgb(255, 255, 255)", eval[string](b, `getComputedStyle(document.querySelector(".card")).backgroundColor`))
 	b.quiet("print")
 }
+
+// Without a script, what only a script can do is not shown: no button that copies an id, and none that says that the page is live.
+func TestButtonsOfTheScriptAreHiddenWithoutIt(t *testing.T) {
+	b := newBrowser(t)
+	o := newOfficeOf(t, likely)
+	ctx, cancel := b.bound()
+	defer cancel()
+	_, err := chromedp.Call(ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
+	require.NoError(t, err)
+	b.visit(o.serve(t) + "/cases/" + o.claim.String())
+	require.Positive(t, eval[int](b, `document.querySelectorAll("[hidden]").length`))
+	require.Empty(t, eval[[]string](b, `[...document.querySelectorAll("[hidden]")].filter(e => e.getClientRects().length).map(e => e.id || e.textContent)`))
+	b.quiet("without a script")
+}

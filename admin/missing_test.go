@@ -2,7 +2,9 @@ package admin_test
 
 import (
 	"context"
+	"html"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -186,4 +188,25 @@ func TestItemsOfASuspendedCaseAreNotStarted(t *testing.T) {
 	}
 	press(t, h, item, "Resume the case")
 	require.Contains(t, get(h, item).Body.String(), "kind=item-start")
+}
+
+// Cases that failed without a code are grouped under their message, and the link of the group lists just these.
+func TestCasesThatFailedWithoutACode(t *testing.T) {
+	t.Parallel()
+	b := builder.New[any]("desk")
+	b.Path(b.Start(), builder.Task(b, "check", builder.Work[any, any]{}), b.End())
+	desk := b.MustBuild()
+	o := &office{Engine: enginetest.New(t, desk)}
+	for _, code := range []string{"", "no-funds"} {
+		id, err := desk.Start(t.Context(), o, nil)
+		require.NoError(t, err)
+		o.FailItem(id, "check", &workitem.Failure{Code: code, Message: "wrong address"})
+	}
+	h := o.handler(admin.Config{Access: as("eve"), Bulk: bulk.New(engine.Code)})
+	page := get(h, "/incidents").Body.String()
+	require.Contains(t, page, ">wrong address<")
+	require.NotContains(t, page, ": wrong address\"")
+	link := regexp.MustCompile(`href="(/cases\?code=&amp;[^"]*)"`).FindStringSubmatch(page)
+	require.Len(t, link, 2, page)
+	require.Equal(t, 1, strings.Count(get(h, html.UnescapeString(link[1])).Body.String(), `<tr id="row-`))
 }

@@ -3,6 +3,7 @@ package view
 import (
 	"cmp"
 	"fmt"
+	"net/url"
 	"slices"
 	"time"
 
@@ -39,7 +40,7 @@ func (s *Site) failedCases(r *Request, f store.IncidentFilter) (*Table, error) {
 		t.Note = fmt.Sprintf("Only the newest %s failed cases are counted.", thousands(maxFailed))
 	}
 	for _, g := range groupFailed(r, found) {
-		href := s.Link("/cases", "state", "failed", "root-only", "true", "workflow", g.workflow, "code", g.code)
+		href := s.listLink("/cases", url.Values{"state": {"failed"}, "root-only": {"true"}, "workflow": {g.workflow}, "code": {g.code}})
 		t.row(g.workflow+" "+g.code, link(counted(g.n, "case"), href), text(g.workflow), Cell{Kind: "bad", Text: g.cause()}, at(g.first), at(g.last))
 	}
 	return t, nil
@@ -73,10 +74,16 @@ func groupFailed(r *Request, found []*state.Case) (groups []*failedGroup) {
 	return groups
 }
 
-// cause is the code with the message of the case that failed last.
+// cause is the code, if there is one, with the message of the case that failed last.
 func (g *failedGroup) cause() string {
-	if g.message == "" {
+	text := printable.Line(printable.Brief([]byte(g.message), 200))
+	switch {
+	case text == "" && g.code == "":
+		return "no code"
+	case text == "":
 		return g.code
+	case g.code == "":
+		return text
 	}
-	return g.code + ": " + printable.Line(printable.Brief([]byte(g.message), 200))
+	return g.code + ": " + text
 }
