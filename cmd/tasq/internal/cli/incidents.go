@@ -23,6 +23,7 @@ type choosing struct {
 	noTask, noCode bool
 	older          bound
 	caseID         string
+	noted          bool // it was said that missing definitions are not known
 }
 
 func (s *choosing) flags(cmd *cobra.Command) {
@@ -73,8 +74,7 @@ func (a *app) incidents() *cobra.Command {
 		Use: "incidents", Short: "list incidents: work that waits for a person's decision",
 		Long: paragraph("List incidents: work items without further attempts whose policy keeps their task open, child cases likewise, " +
 			"abandoned jobs, undecided or-joins; and definitions that live cases need and that no open program has had for a minute. An incident ends when its work is retried, skipped, given up or canceled (see tasq " +
-			"incident), that of a definition when a program with it is opened. If no program answers which definitions it has, a last line says so: as JSON " +
-			"{\"note\":\"...\"}, which is no incident."),
+			"incident), that of a definition when a program with it is opened. If no program answers which definitions it has, a line on standard error says so."),
 		Example: `  tasq incidents --code no-funds --older 1h
   tasq incidents --workflow order -o json`,
 		Args: exactly(),
@@ -134,9 +134,10 @@ func (a *app) listIncidents(ctx context.Context, r store.Reader, s *choosing) er
 		}
 	}
 	if a.output == "json" {
-		if unknown {
-			return a.object(noteRow{why.Unanswered})
+		if unknown && !s.noted { // once while it is watched
+			a.remark(why.Unanswered)
 		}
+		s.noted = unknown
 		return nil
 	}
 	if none {

@@ -216,11 +216,6 @@ func (a *app) object(v any) error {
 	return printable.NewEncoder(a.Out).Encode(v)
 }
 
-// noteRow is the JSON form of a remark about a list: the last line, which is no row of the list.
-type noteRow struct {
-	Note string `json:"note"`
-}
-
 // objects prints a JSON object on a line for each element.
 func objects[T any](a *app, list []T) error {
 	for _, v := range list {

@@ -77,16 +77,3 @@ func TestTheLinesThatFitOnATerminal(t *testing.T) {
 	require.Equal(t, "head\n… and 3 more lines\n", firstLines(text, 1))
 	require.Empty(t, firstLines("", 1))
 }
-
-// A note is known by its text while a list is watched, as a row is by its id.
-func TestAWatchedNote(t *testing.T) {
-	t.Parallel()
-	var out strings.Builder
-	rows := &changedRows{out: &out, keys: []string{"id"}, seen: make(map[string]seenRow)}
-	for _, listing := range []string{`{"note":"n"}`, `{"id":"1"}`} {
-		_, err := rows.Write([]byte(listing + "\n"))
-		require.NoError(t, err)
-		require.NoError(t, rows.end())
-	}
-	require.Equal(t, `{"note":"n"}`+"\n"+`{"id":"1"}`+"\n"+`{"note":"n","gone":true}`+"\n", out.String())
-}

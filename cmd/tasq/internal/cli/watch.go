@@ -199,12 +199,8 @@ func (c *changedRows) key(line []byte) (string, error) {
 	if err := json.Unmarshal(line, &row); err != nil {
 		return "", err
 	}
-	keys := c.keys
-	if row["note"] != nil && row[keys[0]] == nil {
-		keys = []string{"note"}
-	}
 	var fields []string
-	for _, name := range keys {
+	for _, name := range c.keys {
 		name, inner, nested := strings.Cut(name, ".")
 		value := string(row[name])
 		if value == "" {
