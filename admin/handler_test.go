@@ -175,6 +175,9 @@ func TestHostileTextIsShownAsText(t *testing.T) {
 	}
 }
 
+// seen is where the changes of a page begin, with a random word.
+var seen = regexp.MustCompile(`\?seen=[0-9a-z]+`)
+
 // What a user may not see is shown nowhere: in pages, in the history, in answers of the API.
 func TestMaskedPayloads(t *testing.T) {
 	o := newOffice(t, "text")
@@ -184,7 +187,7 @@ func TestMaskedPayloads(t *testing.T) {
 	}})
 	masked := 0
 	for _, path := range o.paths(t) {
-		page := get(h, path).Body.String()
+		page := seen.ReplaceAllString(get(h, path).Body.String(), "")
 		require.NotContains(t, page, "iban", path)
 		masked += strings.Count(page, "masked")
 	}

@@ -91,8 +91,8 @@ type Member struct {
 	others     int                       // the number of other engines
 	skewed     bool                      // the skew of the clocks was logged
 
-	audit  audit // used by the goroutine of Start only
-	wanted bool  // a commit or a wait has begun here since the last Tick
+	owned  ownedJobs // used by the goroutine of Start only
+	wanted bool      // a commit or a wait has begun here since the last Tick
 	pause  pause
 
 	ticked    bool  // a Tick has succeeded
