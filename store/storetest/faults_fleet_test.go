@@ -199,7 +199,7 @@ var fleetFaults = []struct {
 	{"acknowledges what is stale", "late", acknowledges},
 	{"acknowledges what is stale", "keys-race", acknowledges},
 	{"locks nothing", "lock", transactions(func(tx sharedTx) store.Tx { return unlocked{tx} })},
-	{"does not tell that a case is locked", "lock", func(s *sharing) {
+	{"does not say that a case is locked", "lock", func(s *sharing) {
 		s.outcome = func(err error) error {
 			if stale := (*store.StaleError)(nil); errors.As(err, &stale) {
 				stale.Locked = false

@@ -51,7 +51,7 @@ var fleetRules = []fleetRule{
 	{"settled", "A journal that is read as Settled has no entry before which one of a transaction under way can appear, and News say so.", settled},
 	{"keys-race", "Of two stores that use one idempotency key at once, one is stale, also if it has looked the key up before, and finds the answer of the " +
 		"other. A key that was prefetched is found as it is.", keysRace},
-	{"lock", "While a root case is locked, no other store commits to it or locks it, which is told, and what was loaded since stays the newest.", lock},
+	{"lock", "While a root case is locked, no other store commits to it or locks it, which the error says, and what was loaded since stays the newest.", lock},
 	{"removed", "A root case that another store has removed is stale, and is not found again.", removedElsewhere},
 	{"replied-once", "A request that another store has replied to is stale, and is not listed any more.", repliedOnce},
 	{"take", "A job that a store offers is taken by one store, once, of the definitions and queues that it names, the most urgent first; " +

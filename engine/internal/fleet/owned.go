@@ -9,7 +9,7 @@ import (
 )
 
 // No other engine takes a job from a live one, so a job whose owner does not know of it waits until that engine is closed. It takes a defect of
-// the engine or of the store for that to happen, and its effect is a case that stands still without a reason. So each engine compares the
+// the engine or of the store for that to happen, and its effect is a case that makes no progress, without a reason that is shown. So each engine compares the
 // due jobs that the store says are its own with those that it knows, from time to time:
 //
 //	first comparison     job 7 is not known: it may be on its way to a worker
