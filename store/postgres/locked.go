@@ -15,8 +15,11 @@ import (
 // A transaction with slow SQL of the user, or another program, may have locked a root case for as long as it likes. A commit that waits for it
 // makes all its commands wait, so it waits for lock_timeout once; from then on, the engine tries the lock before it opens the case.
 
+// rootRow selects the row of the root case $1.
+const rootRow = "(root, id) >= ($1, $1) AND (root, id) <= ($1, $1)"
+
 // lockCase locks the row of a root case.
-const lockCase = "SELECT last_seq FROM @.cases WHERE (root, id) >= ($1, $1) AND (root, id) <= ($1, $1) FOR NO KEY UPDATE"
+const lockCase = "SELECT last_seq FROM @.cases WHERE " + rootRow + " FOR NO KEY UPDATE"
 
 // LockCase implements [store.SharedTx].
 func (tx *transaction) LockCase(_ context.Context, root workitem.CaseID, wait bool) (int64, error) {
@@ -42,7 +45,7 @@ func (tx *transaction) LockCase(_ context.Context, root workitem.CaseID, wait bo
 	case err != nil || found:
 		return last, tx.met(err)
 	}
-	_, exists, err := tx.w.number("SELECT 1 FROM @.cases WHERE (root, id) >= ($1, $1) AND (root, id) <= ($1, $1)", uuid(root))
+	_, exists, err := tx.w.number("SELECT 1 FROM @.cases WHERE "+rootRow, uuid(root))
 	switch {
 	case err != nil:
 		return 0, tx.met(err)

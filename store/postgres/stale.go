@@ -41,7 +41,7 @@ const lockRoots = "SELECT 1 / CASE WHEN count(*) = 0 THEN 1 ELSE 0 END FROM (SEL
 	"FOR NO KEY UPDATE) t ON true WHERE t.last_seq IS DISTINCT FROM u.last) stale"
 
 // lockRoot is lockRoots for one root case.
-const lockRoot = "SELECT 1 / COALESCE((SELECT 1 FROM @.cases WHERE (root, id) >= ($1, $1) AND (root, id) <= ($1, $1) AND last_seq = $2 " +
+const lockRoot = "SELECT 1 / COALESCE((SELECT 1 FROM @.cases WHERE " + rootRow + " AND last_seq = $2 " +
 	"FOR NO KEY UPDATE), 0)"
 
 // findStale lists the root cases that have changed or were removed. OFFSET 0 prevents the server from merging the

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"time"
@@ -253,10 +252,10 @@ func (o *Ownership) forgetLost(id workitem.JobID) {
 }
 
 // Has reports whether a job that is due waits or runs in this engine.
-func (o *Ownership) Has(job workitem.JobID) bool {
+func (o *Ownership) Has(job workitem.JobID) (has bool) {
 	o.d.sched.mu.Lock()
 	defer o.d.sched.mu.Unlock()
-	_, has := o.d.sched.knownDue()[job]
+	o.d.sched.eachKnown(func(id workitem.JobID) { has = has || id == job })
 	return has
 }
 
@@ -265,7 +264,8 @@ func (o *Ownership) Has(job workitem.JobID) bool {
 func (o *Ownership) Unknown(jobs []*state.Job) []*state.Job {
 	o.d.sched.mu.Lock()
 	defer o.d.sched.mu.Unlock()
-	known := o.d.sched.knownDue()
+	known := make(map[workitem.JobID]struct{})
+	o.d.sched.eachKnown(func(id workitem.JobID) { known[id] = struct{}{} })
 	return slices.DeleteFunc(slices.Clone(jobs), func(j *state.Job) bool {
 		_, is := known[j.ID]
 		worked := j.Kind != state.JobRun && j.Kind != state.JobCall || o.d.sched.queues.of(j.Queue).limit > 0
@@ -273,23 +273,23 @@ func (o *Ownership) Unknown(jobs []*state.Job) []*state.Job {
 	})
 }
 
-// knownDue returns the due jobs that wait or run here. The lock is held.
-func (s *scheduler) knownDue() map[workitem.JobID]struct{} {
-	known := maps.Clone(s.claims.reserved)
-	add := func(n *entry) { known[n.job] = struct{}{} }
-	s.eachDue(s.d.o.Now().UnixMicro(), add)
+// eachKnown calls f with the due jobs that wait or run here. The lock is held.
+func (s *scheduler) eachKnown(f func(workitem.JobID)) {
+	s.eachDue(s.d.o.Now().UnixMicro(), func(n *entry) { f(n.job) })
+	for id := range s.claims.reserved {
+		f(id)
+	}
 	for id := range s.claims.running {
-		known[id] = struct{}{}
+		f(id)
 	}
 	for _, entries := range s.parked {
 		for id := range entries {
-			known[id] = struct{}{}
+			f(id)
 		}
 	}
 	for _, j := range s.loops.held {
-		known[j.ID] = struct{}{}
+		f(j.ID)
 	}
-	return known
 }
 
 // Busy reports whether a job runs here, or is due soon.
