@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tasq-dev/tasq/engine/internal/command"
 	"github.com/tasq-dev/tasq/engine/internal/commit"
 	"github.com/tasq-dev/tasq/engine/internal/kernel"
 	"github.com/tasq-dev/tasq/engine/internal/notify"
@@ -95,7 +94,7 @@ func runInfo(c *state.Case, now time.Time) workflow.RunInfo {
 		last = it
 	}
 	// Only the run of a single function has attempts of its own; those of a workflow belong to its items.
-	action := command.OneJob(c)
+	action := c.IsFunction()
 	if last != nil && action {
 		info.Attempt = attemptOf(last)
 	}

@@ -175,6 +175,9 @@ func (c *Case) Label() string {
 	return workitem.Label(c.ParentTask, c.Generation, c.Number)
 }
 
+// IsFunction reports whether a case is that of a single function (builder.Func), whose steps a new case can take over.
+func (c *Case) IsFunction() bool { return c.Net.NumTasks() == 1 && c.Net.Task(0).Kind == net.Atomic }
+
 // HoldsKey reports whether the case prevents others from having its business key: a root case with a unique key, unless
 // it has failed or was canceled.
 func (c *Case) HoldsKey() bool {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/engine/why"
-	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
@@ -108,7 +107,8 @@ func (m *Missing) Redrive(ctx context.Context, r store.Reader, c *state.Case) (*
 	if !l.Item.IsZero() {
 		return m.rejected(ctx, r, original, "retry")
 	}
-	if !gone && !restarts(original) {
+	// The case of a single function that has ended is started again, with the present version of its workflow.
+	if !gone && !(original.State.Final() && original.IsFunction()) {
 		return m.rejected(ctx, r, original, ResumeFailed)
 	}
 	can, err := Startable(ctx, r, &m.here, l.Workflow)
@@ -116,11 +116,6 @@ func (m *Missing) Redrive(ctx context.Context, r store.Reader, c *state.Case) (*
 		return nil, err
 	}
 	return redriveLack(l.Workflow), nil
-}
-
-// restarts reports whether the redrive of a case starts it again, with the present version of its workflow: the case of a single function.
-func restarts(c *state.Case) bool {
-	return c.State.Final() && c.Net.NumTasks() == 1 && c.Net.Task(0).Kind == net.Atomic
 }
 
 func (m *Missing) rejected(ctx context.Context, r store.Reader, c *state.Case, word string) (*Lack, error) {

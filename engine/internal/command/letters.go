@@ -158,7 +158,7 @@ func (x *Executor) redriven(tx *commit.Tx, l workflow.Letter, c *workflow.Comman
 		return workflow.Result{}, err
 	}
 	again.Case = l.Case
-	if old := u.Tree.Case(l.Case); OneJob(old) && old.State.Final() {
+	if old := u.Tree.Case(l.Case); old.IsFunction() && old.State.Final() {
 		again.Kind = workflow.KindRestart
 		return x.restart(tx, &again, operationOf(&again))
 	}

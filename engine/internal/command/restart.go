@@ -8,7 +8,6 @@ import (
 
 	"github.com/tasq-dev/tasq/engine/internal/commit"
 	"github.com/tasq-dev/tasq/engine/internal/kernel"
-	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
@@ -67,21 +66,18 @@ func restartOptions(old *state.Case, trace string) (raw json.RawMessage, queued 
 		return old.Options, false, err
 	}
 	o.Trace, o.Debounced = trace, time.Time{}
-	if OneJob(old) && o.Work.IsZero() {
+	if old.IsFunction() && o.Work.IsZero() {
 		o.Work = kernel.FirstItem(old)
 	}
 	raw, err = o.Encode()
 	return raw, o.Queued, err
 }
 
-// OneJob reports whether a case is that of a single function (builder.Func), whose steps a new case can take over.
-func OneJob(c *state.Case) bool { return c.Net.NumTasks() == 1 && c.Net.Task(0).Kind == net.Atomic }
-
 // stepsOf returns the steps that the new case takes over: the completed steps of the last job of the old one or, if
 // from is not empty, those before the step with that name.
 func (x *Executor) stepsOf(tx *commit.Tx, old *state.Case, from string) ([]*workitem.Step, error) {
 	var recorded []*workitem.Step
-	if OneJob(old) {
+	if old.IsFunction() {
 		var last *workitem.Item
 		for it := range old.Items.All() {
 			last = it
