@@ -84,22 +84,7 @@ func (tx *transaction) commit() error {
 		return err
 	}
 	tx.end()
-	switch {
-	case tx.spoiled != nil:
-		return tx.failLocked(tx.spoiled)
-	// Reported once: the engine then drops its cached trees and loads them again.
-	case tx.s.rejoined: // commits may be lost that callers were told of
-		tx.s.rejoined = false
-		clear(tx.s.revs)
-		return tx.staleError(nil, store.ErrFenced)
-	case len(tx.late) > 0:
-		return tx.staleError(tx.late, nil)
-	// It wrote nothing and holds no locks, so there is nothing to fence. What it read may still be stale.
-	case len(tx.appended) == 0 && len(tx.replies) == 0 && len(tx.settings) == 0 && !tx.begun:
-		err := tx.checkExpected()
-		if err != nil && tx.w.gone() {
-			err = tx.notCommitted(err)
-		}
+	if ended, err := tx.endWithoutWriting(); ended {
 		return err
 	}
 	if err := tx.chooseTables(); err != nil {
@@ -120,21 +105,7 @@ func (tx *transaction) commit() error {
 	}
 	tx.queueAll(b)
 	tx.s.hints.queue(tx, b)
-	committed := 0 // number of statements up to the one that commits
-	// A transaction without an entry has no transaction id yet; it is requested, so that happened can ask for the
-	// outcome. Without the user's SQL, COMMIT is part of the batch; if no transaction was begun, the batch is an
-	// implicit transaction of its own.
-	switch {
-	case tx.users && tx.xact == 0:
-		b.queue(currentXact)
-	case tx.begun && !tx.users:
-		b.queue("COMMIT")
-		committed = tx.parts.n + b.b.Len()
-		if tx.s.mayBeginAhead() {
-			behind.queue(begin)
-			behind.queue(currentXact)
-		}
-	}
+	committed := tx.queueCommit(b, behind)
 	done, err := tx.send(b, behind)
 	// The commit succeeded. If BEGIN of the next transaction failed, that is an error of the next one, not of this one.
 	if committed > 0 && done.n >= committed {
@@ -142,7 +113,10 @@ func (tx *transaction) commit() error {
 			tx.s.beganAhead()
 		}
 	}
-	if tx.users && err == nil {
+	if err != nil {
+		return tx.outcome(err, done.n)
+	}
+	if tx.users {
 		if tx.xact == 0 {
 			tx.xact = done.number()
 		}
@@ -153,16 +127,63 @@ func (tx *transaction) commit() error {
 			return tx.ownOutcome(err)
 		}
 	}
-	if err == nil {
-		tx.s.deltas++
-		tx.s.noteLast(tx.appended)
-		tx.keepRevisions()
-		if tx.deferred {
-			tx.s.window.add(tx)
-		}
-		return nil
+	tx.noteCommitted()
+	return nil
+}
+
+// endWithoutWriting reports whether the transaction has ended without a statement that writes: it has failed before, or
+// it has written nothing.
+func (tx *transaction) endWithoutWriting() (bool, error) {
+	switch {
+	case tx.spoiled != nil:
+		return true, tx.failLocked(tx.spoiled)
+	// Reported once: the engine then drops its cached trees and loads them again.
+	case tx.s.rejoined: // commits may be lost that callers were told of
+		tx.s.rejoined = false
+		clear(tx.s.revs)
+		return true, tx.staleError(nil, store.ErrFenced)
+	case len(tx.late) > 0:
+		return true, tx.staleError(tx.late, nil)
+	case len(tx.appended) > 0 || len(tx.replies) > 0 || len(tx.settings) > 0 || tx.begun:
+		return false, nil
 	}
-	return tx.outcome(err, done.n)
+	// It wrote nothing and holds no locks, so there is nothing to fence. What it read may still be stale.
+	err := tx.checkExpected()
+	if err != nil && tx.w.gone() {
+		err = tx.notCommitted(err)
+	}
+	return true, err
+}
+
+// queueCommit adds the statements that end the transaction to b, and those that begin the next one to behind. It returns
+// the number of statements up to the one that commits, or 0 if none of b does.
+//
+// Without the user's SQL, COMMIT is part of the batch; if no transaction was begun, the batch is an implicit transaction
+// of its own. A transaction without an entry has no transaction id yet; it is requested, so that happened can ask for
+// the outcome.
+func (tx *transaction) queueCommit(b, behind *batch) int {
+	if tx.users && tx.xact == 0 {
+		b.queue(currentXact)
+	}
+	if tx.users || !tx.begun {
+		return 0
+	}
+	b.queue("COMMIT")
+	if tx.s.mayBeginAhead() {
+		behind.queue(begin)
+		behind.queue(currentXact)
+	}
+	return tx.parts.n + b.b.Len()
+}
+
+// noteCommitted keeps what the following transactions use of this one.
+func (tx *transaction) noteCommitted() {
+	tx.s.deltas++
+	tx.s.noteLast(tx.appended)
+	tx.keepRevisions()
+	if tx.deferred {
+		tx.s.window.add(tx)
+	}
 }
 
 // chooseTables decides whether the rows are written in the commit, and makes room in the window, or empties it.
@@ -233,30 +254,6 @@ func (tx *transaction) refused(err error) error {
 	}
 	// Another engine has joined. The batch runs again, with its rows in the commit.
 	return tx.staleError(nil, err)
-}
-
-// happened reports whether a commit whose connection was lost is in the database. The old session is fenced, so the
-// answer is final. It looks for one entry, since all entries of a transaction are committed together; an entry of a
-// removed tree proves nothing, since it is absent either way. Without a usable entry it asks the server for the status
-// of the transaction id.
-func (tx *transaction) happened(process int64) (bool, error) {
-	// The process is compared too: positions derive from transaction ids, and after a failover to a standby an id may
-	// be assigned a second time.
-	for i := range tx.appended {
-		if e := tx.appended[i].Entry; !tx.appended.Removed(e.Root) {
-			_, found, err := tx.s.w.number("SELECT 1 FROM @.journal WHERE root = $1 AND seq = $2 AND process = $3", uuid(e.Root), e.Seq, process)
-			return found, err
-		}
-	}
-	if tx.xact == 0 {
-		return false, nil
-	}
-	committed := false
-	err := tx.s.w.each("SELECT pg_xact_status($1::text::xid8) = 'committed'", []any{strconv.FormatInt(tx.xact, 10)}, func(r *tables.Row) error {
-		committed = r.Flag()
-		return r.Err
-	})
-	return committed, err
 }
 
 // queueAll adds the statements that write what the transaction did.

@@ -2,8 +2,10 @@ package postgres
 
 import (
 	"fmt"
+	"strconv"
 
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/internal/tables"
 )
 
 // notCommitted is the error of a transaction whose connection was lost before the commit.
@@ -71,3 +73,27 @@ func (tx *transaction) ownOutcome(err error) error {
 
 // ofServer are the classes of errors whose cause is the state of the server, and not the data.
 var ofServer = map[string]bool{"08": true, "25": true, "40": true, "53": true, "55": true, "57": true, "58": true, "XX": true}
+
+// happened reports whether a commit whose connection was lost is in the database. The old session is fenced, so the
+// answer is final. It looks for one entry, since all entries of a transaction are committed together; an entry of a
+// removed tree proves nothing, since it is absent either way. Without a usable entry it asks the server for the status
+// of the transaction id.
+func (tx *transaction) happened(process int64) (bool, error) {
+	// The process is compared too: positions derive from transaction ids, and after a failover to a standby an id may
+	// be assigned a second time.
+	for i := range tx.appended {
+		if e := tx.appended[i].Entry; !tx.appended.Removed(e.Root) {
+			_, found, err := tx.s.w.number("SELECT 1 FROM @.journal WHERE root = $1 AND seq = $2 AND process = $3", uuid(e.Root), e.Seq, process)
+			return found, err
+		}
+	}
+	if tx.xact == 0 {
+		return false, nil
+	}
+	committed := false
+	err := tx.s.w.each("SELECT pg_xact_status($1::text::xid8) = 'committed'", []any{strconv.FormatInt(tx.xact, 10)}, func(r *tables.Row) error {
+		committed = r.Flag()
+		return r.Err
+	})
+	return committed, err
+}
