@@ -134,20 +134,20 @@ func TestAPartFails(t *testing.T) {
 	t.Run("met by a command", func(t *testing.T) {
 		t.Parallel()
 		w := newParted(t)
-		execute(t, w.dsn, "UPDATE tasq.cases SET last_seq = last_seq + 1 WHERE root = '"+w.review.String()+"'")
+		execOn(t, w.dsn, "UPDATE tasq.cases SET last_seq = last_seq + 1 WHERE root = '"+w.review.String()+"'")
 		err := w.TryUpdate(func(b *storetest.Batch) error {
 			w.end(b)
 			return load(w, b)
 		})
 		require.ErrorIs(t, err, store.ErrUndone)
 		require.ErrorIs(t, err, store.ErrConflict)
-		execute(t, w.dsn, "UPDATE tasq.cases SET last_seq = last_seq - 1 WHERE root = '"+w.review.String()+"'")
+		execOn(t, w.dsn, "UPDATE tasq.cases SET last_seq = last_seq - 1 WHERE root = '"+w.review.String()+"'")
 		w.Check()
 	})
 	t.Run("met by the commit", func(t *testing.T) {
 		t.Parallel()
 		w := newParted(t)
-		execute(t, w.dsn, "UPDATE tasq.cases SET last_seq = last_seq + 1 WHERE root = '"+w.review.String()+"'")
+		execOn(t, w.dsn, "UPDATE tasq.cases SET last_seq = last_seq + 1 WHERE root = '"+w.review.String()+"'")
 		var stale *store.StaleError
 		require.ErrorAs(t, w.TryUpdate(func(b *storetest.Batch) error {
 			w.end(b)
@@ -155,7 +155,7 @@ func TestAPartFails(t *testing.T) {
 			return nil
 		}), &stale)
 		require.Equal(t, []workitem.CaseID{w.review}, stale.Roots)
-		execute(t, w.dsn, "UPDATE tasq.cases SET last_seq = last_seq - 1 WHERE root = '"+w.review.String()+"'")
+		execOn(t, w.dsn, "UPDATE tasq.cases SET last_seq = last_seq - 1 WHERE root = '"+w.review.String()+"'")
 		w.Check()
 	})
 	for _, fault := range []pgproxy.Fault{pgproxy.Request, pgproxy.Reply} {
@@ -196,7 +196,7 @@ func TestRevisionsAreThoseOfTheJournal(t *testing.T) {
 	w.Update(func(b *storetest.Batch) { b.Send(w.id, w.id, `4`, nil) })
 	require.Equal(t, int64(9), number(t, w.dsn, "SELECT max(rev) FROM tasq.journal WHERE root = '"+w.id.String()+"'"))
 	require.Equal(t, int64(9), number(t, w.dsn, "SELECT count(*) FROM tasq.journal WHERE root = '"+w.id.String()+"'"))
-	execute(t, w.dsn, "DELETE FROM tasq.journal WHERE root = '"+w.id.String()+"'; DELETE FROM tasq.cases WHERE root = '"+w.id.String()+"'")
+	execOn(t, w.dsn, "DELETE FROM tasq.journal WHERE root = '"+w.id.String()+"'; DELETE FROM tasq.cases WHERE root = '"+w.id.String()+"'")
 	var stale *store.StaleError
 	require.ErrorAs(t, w.TryUpdate(func(b *storetest.Batch) error {
 		b.Send(w.id, w.id, `5`, nil)
@@ -236,12 +236,12 @@ func TestACopyFails(t *testing.T) {
 		t.Parallel()
 		w := newParted(t)
 		require.ErrorIs(t, w.TryUpdate(func(b *storetest.Batch) error {
-			execute(t, w.dsn, "INSERT INTO tasq.journal (root, rev, seq, process, format, at, command, actor, events) VALUES ('"+
+			execOn(t, w.dsn, "INSERT INTO tasq.journal (root, rev, seq, process, format, at, command, actor, events) VALUES ('"+
 				b.Start(`3`).String()+"', 1, 1, 0, 1, 0, '', '', '[]')")
 			return nil
 		}), store.ErrConflict)
 		require.Equal(t, int64(1), number(t, w.dsn, "SELECT count(*) FROM tasq.journal WHERE seq = 1"))
-		execute(t, w.dsn, "DELETE FROM tasq.journal WHERE seq = 1")
+		execOn(t, w.dsn, "DELETE FROM tasq.journal WHERE seq = 1")
 		w.Check()
 	})
 }

@@ -320,3 +320,36 @@ func TestTheRowsOfRootCasesAreFoundWithoutStatistics(t *testing.T) {
 		}
 	}
 }
+
+// The queries of a reader have a LIMIT: the planner neither compiles one nor starts workers for it, though it may expect many rows. The
+// user's SQL in a view is planned with the settings of the role.
+func TestAReaderPlansItsQueriesForFewRows(t *testing.T) {
+	t.Parallel()
+	dsn := prepared.Database(t)
+	w := storetest.NewWorld(t, postgres.Open(dsn), 1)
+	w.Update(func(b *storetest.Batch) { b.Start(`1`) })
+	name, as := role(t, dsn)
+	execOn(t, dsn, "GRANT USAGE ON SCHEMA tasq TO "+name, "GRANT SELECT ON ALL TABLES IN SCHEMA tasq TO "+name,
+		"CREATE FUNCTION public.planned() RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN "+
+			"IF current_setting('jit') = 'on' OR current_setting('max_parallel_workers_per_gather') <> '0' THEN RAISE 'planned for many rows'; END IF; "+
+			"RETURN true; END $$",
+		"ALTER TABLE tasq.cases ENABLE ROW LEVEL SECURITY", "CREATE POLICY planned ON tasq.cases USING (public.planned())")
+	r, err := postgres.Open(as).Open(t.Context(), store.Options{ReadOnly: true})
+	require.NoError(t, err)
+	defer r.Close()
+	require.NoError(t, r.View(t.Context(), func(v store.Reader) error {
+		list(t.Context(), t, v, store.CaseFilter{})
+		var jit, workers string
+		for range 2 {
+			require.NoError(t, v.DB().QueryRowContext(t.Context(), "SELECT current_setting('jit'), current_setting('max_parallel_workers_per_gather')").Scan(&jit, &workers))
+			require.Equal(t, []string{"on", "2"}, []string{jit, workers})
+			_, err := v.DB().QueryContext(t.Context(), "SELECT 1 / 0") // nor does an error change that
+			require.Error(t, err)
+		}
+		return nil
+	}))
+	require.NoError(t, r.View(t.Context(), func(v store.Reader) error { // in the same session
+		list(t.Context(), t, v, store.CaseFilter{})
+		return nil
+	}))
+}

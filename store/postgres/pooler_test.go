@@ -194,7 +194,7 @@ func TestAStoppedEngineBehindAPoolerKeepsNoLock(t *testing.T) {
 		if _, err := batch.Tx.(store.SharedTx).LockCase(t.Context(), id, true); err != nil {
 			return err
 		}
-		execute(t, dsn, "UPDATE tasq.pulses SET beat = clock_timestamp(), pace = '-2 s' WHERE process IN (SELECT id FROM tasq.processes WHERE pid IS NULL)")
+		execOn(t, dsn, "UPDATE tasq.pulses SET beat = clock_timestamp(), pace = '-2 s' WHERE process IN (SELECT id FROM tasq.processes WHERE pid IS NULL)")
 		news, err := b.Store.(store.Fleet).Tick(t.Context(), store.EngineState{Clock: time.Now()})
 		require.NoError(t, err)
 		require.Equal(t, 1, news.Died)

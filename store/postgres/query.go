@@ -98,11 +98,13 @@ func (w *conditions) addCode(prefix string, code *string) {
 	if code == nil {
 		return
 	}
-	w.Plain(prefix + "failure IS NOT NULL") // the condition of the partial index
 	if *code == "" {
+		w.Plain(prefix + "failure IS NOT NULL") // the condition of the partial index
 		w.Plain(codeOf(prefix) + " IS NULL")
 		return
 	}
+	// It implies the condition of the index. With that as a second term, the planner would take both for independent,
+	// expect few rows, and sort all failures with this code instead of reading the newest.
 	w.Add(codeOf(prefix)+" = ?", codeText(*code))
 }
 

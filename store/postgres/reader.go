@@ -18,6 +18,8 @@ type reader struct {
 	until int64 // the position of the last entry that the tables have; 0 if they have all
 	user  *sqlkit.UserDB
 	ended bool
+
+	planned bool // whether the planner has the settings of the role, see usersReads
 }
 
 // last returns the position of the last entry that the view shows.
@@ -70,9 +72,14 @@ func (r *reader) Do(statement string, f func() error) error {
 		return err
 	}
 	ctx := context.Background()
-	if err := r.c.exec(ctx, "SAVEPOINT tasq"); err != nil {
+	begin := "SAVEPOINT tasq"
+	if !r.planned {
+		begin = usersReads + begin
+	}
+	if err := r.c.exec(ctx, begin); err != nil {
 		return err
 	}
+	r.planned = true
 	end := "RELEASE SAVEPOINT tasq"
 	err := f()
 	if err != nil {

@@ -22,7 +22,7 @@ type setting struct{ name, value string }
 // locks. lock_timeout is longer than the server's deadlock_timeout (1 s): the server ends one of two transactions that
 // wait for each other, while a shorter lock_timeout would end both.
 var (
-	readerNeeds = []setting{{"default_transaction_read_only", "on"}}
+	readerNeeds = append([]setting{{"default_transaction_read_only", "on"}}, small...)
 	// force_generic_plan: each statement of the store is planned once per session. Otherwise the server plans it five
 	// times with its values before it decides, and again whenever it estimates that to be cheaper; the plans use keys
 	// in any case, see keyed.
@@ -35,6 +35,11 @@ var (
 	// of the table at that time; for a table that is small, or was small when it was last analyzed, the planner prefers
 	// a scan. The user's SQL is planned without these settings: see usersPlans and storesPlans.
 	keyed = []setting{{"enable_seqscan", "off"}, {"enable_bitmapscan", "off"}, {"enable_hashjoin", "off"}, {"enable_mergejoin", "off"}, {"jit", "off"}}
+
+	// small keeps the planner from what pays for queries of seconds only. Most queries of a reader have a LIMIT and
+	// take a few milliseconds, but the planner does not know how soon they find their rows: with a million items it
+	// compiled some to machine code (15 ms), and started parallel workers for others (40 ms).
+	small = []setting{{"jit", "off"}, {"max_parallel_workers_per_gather", "0"}}
 )
 
 // staysOpen keeps the server from ending a session that is not used: that of the presence never is.
@@ -45,19 +50,29 @@ var staysOpen = setting{"idle_session_timeout", "0"}
 // session of a pooler is that of the next transaction.
 const begin = "BEGIN ISOLATION LEVEL read committed"
 
-// usersPlans restores the planner settings of the role and the database until the end of the transaction; storesPlans
-// sets the store's own again.
-//
-// usersPlans uses SET LOCAL, so the end of the transaction undoes it, also after an error. storesPlans is a SELECT,
-// since it is part of a batch of prepared statements, and SET cannot be prepared.
-var usersPlans, storesPlans = func() (users, stores string) {
-	sets := make([]string, len(keyed))
-	for i, s := range keyed {
-		users += "SET LOCAL " + s.name + " TO DEFAULT; "
+// The user's SQL is planned with the settings of the role and the database. usersPlans restores them in a transaction of
+// the writer, and storesPlans sets the store's own again; usersReads restores them in a transaction of a reader. They
+// are local to the transaction, so its end undoes them, also after an error.
+var (
+	usersPlans, storesPlans = byDefault(keyed), own(keyed)
+	usersReads              = byDefault(small)
+)
+
+func byDefault(settings []setting) (statements string) {
+	for _, s := range settings {
+		statements += "SET LOCAL " + s.name + " TO DEFAULT; "
+	}
+	return statements
+}
+
+// own is a SELECT, since it is part of a batch of prepared statements, and SET cannot be prepared.
+func own(settings []setting) string {
+	sets := make([]string, len(settings))
+	for i, s := range settings {
 		sets[i] = fmt.Sprintf("set_config('%s', '%s', true)", s.name, s.value)
 	}
-	return users, "SELECT " + strings.Join(sets, ", ")
-}()
+	return "SELECT " + strings.Join(sets, ", ")
+}
 
 // setup returns the statement that applies settings, to the session or to the transaction, and returns the id of the
 // server process. The schema is appended to the search path, for the user's SQL: the store's own names are qualified.

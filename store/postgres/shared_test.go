@@ -45,37 +45,30 @@ func TestManyStoresOpenAnEmptyDatabaseAtOnce(t *testing.T) {
 }
 
 // execute runs a statement on a connection of its own.
-func execute(t *testing.T, dsn, statement string) {
+// role makes a role without rights, which is dropped with the test, and returns its name and the connection string of a user that takes
+// it.
+func role(t *testing.T, dsn string) (name, as string) {
 	t.Helper()
-	c, err := pgx.Connect(t.Context(), dsn)
+	u, err := url.Parse(dsn)
 	require.NoError(t, err)
-	defer c.Close(context.Background())
-	_, err = c.Exec(t.Context(), statement)
-	require.NoError(t, err)
+	name = "tasq_role" + u.Path[len("/tasq_test"):]
+	execOn(t, dsn, "CREATE ROLE "+name)
+	t.Cleanup(func() { execOn(t, dsn, "DROP OWNED BY "+name, "DROP ROLE "+name) })
+	u.RawQuery += "&role=" + name
+	return name, u.String()
 }
 
 // A role that may only read and write rows opens tables that are there. On a database without them the error says which right it lacks.
 func TestARoleWithoutTheRightToMakeTables(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.Database(t)
-	u, err := url.Parse(dsn)
-	require.NoError(t, err)
-	role := "tasq_role" + u.Path[len("/tasq_test"):]
-	execute(t, dsn, "CREATE ROLE "+role)
-	t.Cleanup(func() {
-		c, err := pgx.Connect(context.Background(), dsn)
-		require.NoError(t, err)
-		defer c.Close(context.Background())
-		_, err = c.Exec(context.Background(), "DROP OWNED BY "+role+"; DROP ROLE "+role)
-		require.NoError(t, err)
-	})
-	u.RawQuery += "&role=" + role
-	limited := sharedOpener{postgres.Open(u.String())}
+	role, as := role(t, dsn)
+	limited := sharedOpener{postgres.Open(as)}
 
-	_, err = limited.Open(t.Context(), store.Options{})
+	_, err := limited.Open(t.Context(), store.Options{})
 	require.ErrorIs(t, err, store.ErrReadOnly)
 	require.ErrorContains(t, err, "open it once with a role that may make tables")
-	_, err = sharedOpener{postgres.Open(u.String(), postgres.NoMigrate())}.Open(t.Context(), store.Options{})
+	_, err = sharedOpener{postgres.Open(as, postgres.NoMigrate())}.Open(t.Context(), store.Options{})
 	require.ErrorIs(t, err, store.ErrNotFound)
 
 	s, err := postgres.Open(dsn).Open(t.Context(), store.Options{})
@@ -87,7 +80,7 @@ func TestARoleWithoutTheRightToMakeTables(t *testing.T) {
 		require.ErrorContains(t, err, "the role lacks a right: grant it to the role")
 		require.ErrorContains(t, err, "permission denied for schema tasq")
 	}
-	execute(t, dsn, "GRANT USAGE ON SCHEMA tasq TO "+role+"; GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA tasq TO "+role)
+	execOn(t, dsn, "GRANT USAGE ON SCHEMA tasq TO "+role, "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA tasq TO "+role)
 	w := storetest.NewWorld(t, limited, 1)
 	var id workitem.CaseID
 	w.Update(func(b *storetest.Batch) { id = b.Start(`1`) })

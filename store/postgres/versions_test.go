@@ -125,7 +125,7 @@ func TestAProgramDoesNotWriteWhatAnotherCannotRead(t *testing.T) {
 	dsn := pgtest.Database(t)
 	old, err := sharedOpener{postgres.Open(dsn)}.Open(t.Context(), store.Options{})
 	require.NoError(t, err)
-	execute(t, dsn, "UPDATE tasq.processes SET reads = 0, name = 'old/1'")
+	execOn(t, dsn, "UPDATE tasq.processes SET reads = 0, name = 'old/1'")
 	_, err = sharedOpener{postgres.Open(dsn)}.Open(t.Context(), store.Options{})
 	require.ErrorIs(t, err, store.ErrOwned)
 	require.ErrorContains(t, err, "(old/1) belongs to an older program, which reads journal entries up to format 0, and this program writes format 1: stop that one first")

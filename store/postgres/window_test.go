@@ -147,7 +147,7 @@ func TestAFencedEngineJoinsBesideAWindow(t *testing.T) {
 	t.Parallel()
 	w := newAged(t, postgres.WindowOf(300*time.Millisecond))
 	other := storetest.NewWorld(t, sharedOpener{postgres.Open(w.dsn)}, 2)
-	execute(t, w.dsn, "DELETE FROM tasq.processes WHERE id = (SELECT max(id) FROM tasq.processes)")
+	execOn(t, w.dsn, "DELETE FROM tasq.processes WHERE id = (SELECT max(id) FROM tasq.processes)")
 	require.Eventually(t, func() bool { // it tries once a second
 		_, err := w.Store.(store.Fleet).Tick(t.Context(), store.EngineState{Clock: time.Now()})
 		require.NoError(t, err)
