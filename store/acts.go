@@ -40,32 +40,102 @@ func NoteRemoval(ctx context.Context, tx Tx, id workitem.CaseID, at time.Time, b
 // Acts lists commands with an actor, newest first: entries of the journal that the filter selects, at most its Limit, and
 // the removals of cases since the oldest of them. A removal has no position: the Seq of its Entry is 0. next is the After
 // of the next page; 0 at the beginning of the journal.
+//
+// There is no index by command or time. A call examines at most [MaxSearched] commands, and takes [SearchTime] at most, to find
+// those of such a filter: a page may have fewer entries than its Limit, or none, and another page follow nevertheless.
 func Acts(ctx context.Context, r Reader, f JournalFilter) (page []*Entry, next int64, err error) {
+	return actsWithin(ctx, r, f, actsBounds{part: 5000, all: MaxSearched, time: SearchTime})
+}
+
+// actsBounds are the most commands that are examined at a time, the most that a call examines, and its time limit.
+type actsBounds struct {
+	part, all int
+	time      time.Duration
+}
+
+func actsWithin(ctx context.Context, r Reader, f JournalFilter, b actsBounds) (page []*Entry, next int64, err error) {
 	limit := cmp.Or(max(f.Limit, 0), DefaultLimit)
-	f.Named, f.Desc, f.Limit = true, true, limit+1
-	if page, err = r.Journal(ctx, f); err != nil {
+	f.Named, f.Desc = true, true
+	if page, next, err = acts(ctx, r, f, limit, b); err != nil {
 		return nil, 0, err
 	}
-	since, before := time.Time{}, time.UnixMicro(math.MaxInt64)
-	if len(page) > limit {
-		page = page[:limit]
-		next, since = page[limit-1].Seq, page[limit-1].At
+	// Each page has the removals from the time of its last position up to that of the last position of the page before, so
+	// that each is on one page, also where clocks of several programs differ.
+	since, err := timeAt(ctx, r, next, time.Time{})
+	if err != nil {
+		return nil, 0, err
 	}
-	// Each page has the removals from the time of its last entry up to that of the last entry of the page before, so that
-	// each is on one page, also where clocks of several programs differ.
-	if f.After > 0 {
-		first, err := r.Journal(ctx, JournalFilter{After: f.After - 1, Limit: 1})
-		if err != nil {
-			return nil, 0, err
-		}
-		for _, e := range first {
-			before = e.At
-		}
+	before, err := timeAt(ctx, r, f.After, time.UnixMicro(math.MaxInt64))
+	if err != nil {
+		return nil, 0, err
 	}
 	gone, err := Removals(ctx, r, f, since, before)
 	page = append(page, gone...)
 	slices.SortStableFunc(page, func(a, b *Entry) int { return b.At.Compare(a.At) })
 	return page, next, err
+}
+
+// acts reads the entries of a page, and returns the position before which the next page begins.
+//
+// If the filter has a condition without an index, the commands are examined in parts of the journal, newest first:
+//
+//	part 1   positions 90,000 to 99,999   12 entries
+//	part 2   positions 81,000 to 89,999   none; the time is up, so the next page begins before position 81,000
+func acts(ctx context.Context, r Reader, f JournalFilter, limit int, b actsBounds) (page []*Entry, next int64, err error) {
+	// The entries of some root cases are few, and found by the case.
+	scan := f.Root.IsZero() && f.Roots == nil && (f.Command != "" || !f.Before.IsZero() || !f.Since.IsZero())
+	within, cancel := context.WithTimeout(ctx, b.time)
+	defer cancel()
+	for rows := 0; ; {
+		n := 0
+		if scan {
+			if f.From, n, err = partOfActs(ctx, r, f, b.part); err != nil || n == 0 {
+				return page, 0, err
+			}
+		}
+		f.Limit = limit + 1 - len(page)
+		found, err := r.Journal(ctx, f)
+		if err != nil {
+			return nil, 0, err
+		}
+		if page = append(page, found...); len(page) > limit {
+			return page[:limit], page[limit-1].Seq, nil
+		}
+		if n < b.part {
+			return page, 0, nil
+		}
+		if rows, f.After = rows+n, f.From; rows >= b.all || within.Err() != nil {
+			return page, f.From, nil
+		}
+	}
+}
+
+// partOfActs returns the position of the oldest of the next commands of the journal, and their number, at most part.
+func partOfActs(ctx context.Context, r Reader, f JournalFilter, part int) (from int64, n int, err error) {
+	where, args := "actor <> ''", []any{part}
+	if f.By != "" {
+		args = append(args, f.By)
+		where += fmt.Sprintf(" AND actor = $%d", len(args))
+	}
+	if f.After > 0 {
+		args = append(args, f.After)
+		where += fmt.Sprintf(" AND seq < $%d", len(args))
+	}
+	query := "SELECT coalesce(min(seq), 0), count(*) FROM (SELECT seq FROM " + domain.Table(r.DB(), "journal") + " WHERE " + where + " ORDER BY seq DESC LIMIT $1) part"
+	err = r.DB().QueryRowContext(ctx, query, args...).Scan(&from, &n)
+	return from, n, err
+}
+
+// timeAt returns the time of the first entry from a position on, or otherwise if the position is 0 or there is none.
+func timeAt(ctx context.Context, r Reader, seq int64, otherwise time.Time) (time.Time, error) {
+	if seq == 0 {
+		return otherwise, nil
+	}
+	found, err := r.Journal(ctx, JournalFilter{After: seq - 1, Limit: 1})
+	if err != nil || len(found) == 0 {
+		return otherwise, err
+	}
+	return found[0].At, nil
 }
 
 // Removals lists the removals of cases by actors from a time on and before another one, oldest first, that match By,

@@ -106,6 +106,7 @@ type JournalFilter struct {
 	Root  workitem.CaseID
 	Roots []workitem.CaseID // of these root cases; nil selects all
 	After int64             // positions above this one; with Desc below it, and all for 0
+	From  int64             // from this position on, also with Desc; 0 is no bound
 	Limit int               // 0 means DefaultLimit
 	Until int64             // up to this position; 0 is no bound
 	By    string            // only commands of this actor; "" selects all
@@ -135,7 +136,7 @@ func (f JournalFilter) Selects(e *Entry) bool {
 	if f.Desc {
 		behind = f.After == 0 || e.Seq < f.After
 	}
-	return behind && (f.Until == 0 || e.Seq <= f.Until) && (f.Root.IsZero() || e.Root == f.Root) && (f.Roots == nil || slices.Contains(f.Roots, e.Root)) &&
+	return behind && e.Seq >= f.From && (f.Until == 0 || e.Seq <= f.Until) && (f.Root.IsZero() || e.Root == f.Root) && (f.Roots == nil || slices.Contains(f.Roots, e.Root)) &&
 		(f.By == "" || e.By == f.By) && (!f.Named || e.By != "") && (f.Command == "" || strings.HasPrefix(e.Command+" ", f.Command+" ")) &&
 		(f.Before.IsZero() || e.At.Before(f.Before)) && !e.At.Before(f.Since)
 }

@@ -28,6 +28,9 @@ func (r *reader) Journal(_ context.Context, f store.JournalFilter) ([]*store.Ent
 	if f.Desc {
 		desc = " DESC"
 	}
+	if f.From > 0 {
+		w.Add("j.seq >= ?", f.From)
+	}
 	if f.Until > 0 {
 		w.Add("j.seq <= ?", f.Until)
 	}

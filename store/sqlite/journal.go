@@ -29,6 +29,9 @@ import (
 // damaged, and the walk stops. If the upper bound is an entry of the chain, the walk begins there, so that a page costs
 // only its own entries, however old it is.
 func (r *reader) Journal(_ context.Context, f store.JournalFilter) ([]*store.Entry, error) {
+	if !f.Desc { // one bound, by which the pages of a walk are found
+		f.After = max(f.After, f.From-1)
+	}
 	if !f.Root.IsZero() && !f.Desc && f.ByPosition() {
 		return r.forward(f)
 	}
@@ -36,11 +39,11 @@ func (r *reader) Journal(_ context.Context, f store.JournalFilter) ([]*store.Ent
 	if !f.Root.IsZero() {
 		roots = []workitem.CaseID{f.Root}
 	}
-	// With the newest first, After is an upper bound like Until, and the lower of the two counts; there is no lower
-	// bound then.
+	// With the newest first, After is an upper bound like Until, and the lower of the two counts; From is the lower bound
+	// then.
 	w, order, above, from := newConditions(), "", f.After, f.Until
 	if f.Desc {
-		order, above = " DESC", 0
+		order, above = " DESC", max(f.From-1, 0)
 	}
 	if f.Desc && f.After > 0 {
 		w.Add("j.seq < ?", f.After)

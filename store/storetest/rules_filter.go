@@ -203,6 +203,8 @@ func journalFilter(w *World) {
 		{Roots: w.twoRoots()}, {Roots: w.twoRoots(), After: 20, Limit: 2}, {Roots: []workitem.CaseID{}},
 		{Root: longest, Until: middle}, {Root: longest, Until: middle, Desc: true, Limit: 2}, {Root: longest, Until: middle - 1, Desc: true},
 		{Root: longest, After: middle, Desc: true, Limit: 2}, {Root: longest, After: middle, Limit: 2},
+		{From: 50}, {From: 50, Desc: true, Limit: 200}, {From: 50, After: 60, Desc: true}, {From: 60, After: 50, Limit: 4}, {From: 50, Named: true, Desc: true},
+		{From: middle, Root: longest}, {From: middle, Root: longest, Desc: true}, {From: middle, Roots: w.twoRoots(), Desc: true}, {From: 1 << 40, Desc: true},
 		{Root: longest, After: middle, Until: chain[len(chain)/2-1].Seq, Desc: true}, {Root: longest, After: chain[1].Seq, Until: middle}, {Root: longest, After: middle, Until: middle},
 	}
 	rng := rand.New(rand.NewPCG(3, 4)) // pages of one history, in any order, in one view
@@ -213,6 +215,9 @@ func journalFilter(w *World) {
 		}
 		if at := rng.IntN(2 * len(chain)); at < len(chain) {
 			f.Until = chain[at].Seq + rng.Int64N(2)
+		}
+		if at := rng.IntN(4 * len(chain)); at < len(chain) {
+			f.From = chain[at].Seq + rng.Int64N(2)
 		}
 		filters = append(filters, f)
 	}
@@ -238,7 +243,7 @@ func (w *World) positionsOf(f store.JournalFilter) (want []int64) {
 	for _, e := range all {
 		of := (f.Root.IsZero() || e.Root == f.Root) && (f.Roots == nil || slices.Contains(f.Roots, e.Root))
 		of = of && (f.By == "" || e.By == f.By) && (!f.Named || e.By != "") && (f.Until == 0 || e.Seq <= f.Until)
-		of = of && (f.Command == "" || strings.HasPrefix(e.Command+" ", f.Command+" "))
+		of = of && e.Seq >= f.From && (f.Command == "" || strings.HasPrefix(e.Command+" ", f.Command+" "))
 		of = of && (f.Before.IsZero() || e.At.Before(f.Before)) && (f.Since.IsZero() || !e.At.Before(f.Since))
 		behind := e.Seq > f.After
 		if f.Desc {

@@ -295,6 +295,9 @@ func (s *Site) audit(r *Request) (*Page, error) {
 		l.table.Pager = &Pager{Text: fmt.Sprintf("entries from %d on", reached), Next: l.with("before", fmt.Sprint(reached))}
 	}
 	p := l.page("No command has an actor yet.", "tasq item complete ITEM --by ann")
+	if len(found) == 0 && reached > 0 {
+		l.table.Empty.Text = fmt.Sprintf("Nothing matches %s in the entries from %d on; there are older ones.", l.set(), reached)
+	}
 	p.Live = false
 	return p, nil
 }
