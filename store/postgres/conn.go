@@ -25,6 +25,8 @@ import (
 //	lock_timeout, statement_timeout     on the server, see writerNeeds: for a statement that waits or runs for too long
 //	patience, within                    in this process, for the store's own statements: the server does not answer
 //	supervise                           for the user's SQL, which has no limit: another connection checks that the server runs it
+//
+// A statement that waited for a lock in vain says whose it was, see lookout.
 type conn struct {
 	mu  sync.Mutex // held for each call of the driver
 	raw *stdlib.Conn
@@ -36,6 +38,7 @@ type conn struct {
 	patience time.Duration // how long the server may take to answer the store's own statements; 0 for no limit
 	watchdog *time.Timer   // closes the connection after that time
 	working  func() bool   // reports whether the server is busy with a statement of this connection
+	lookout  *lookout      // finds the session that a statement waits for; nil if that is of no use
 
 	prepared map[string]*pgconn.StatementDescription // statements of pipelines, by their texts
 	behind   *pipeline                               // results of what was sent behind a commit that were not read yet; nil if there are none
@@ -71,6 +74,8 @@ func (db database) connectFor(ctx context.Context, patience time.Duration, needs
 	if err != nil {
 		return nil, errors.Join(err, c.close())
 	}
+	// Not before: while a connection is set up, it waits for no lock.
+	c.lookout = newLookout(func(ctx context.Context) string { return db.findBlocker(ctx, c.pid) })
 	return c, nil
 }
 
@@ -87,10 +92,10 @@ func (c *conn) gone() bool { return c.pg.IsClosed() }
 // within runs f, which calls the server, and closes the connection if the server does not answer.
 func (c *conn) within(f func() error) error {
 	if c.patience == 0 {
-		return f()
+		return c.watch(f)
 	}
 	c.watchdog.Reset(c.patience)
-	err := f()
+	err := c.watch(f)
 	// A timer that fires just after the answer arrived is no error of this call; the next call finds the connection
 	// closed.
 	if !c.watchdog.Stop() && err != nil {
@@ -99,16 +104,24 @@ func (c *conn) within(f func() error) error {
 	return err
 }
 
+// watch runs f with the lookout. Through a pooler, the server process is known only within a transaction.
+func (c *conn) watch(f func() error) error {
+	if c.opening != "" && c.pg.PgConn().TxStatus() == 'I' {
+		return f()
+	}
+	return c.lookout.during(f)
+}
+
 // supervise runs f, which calls the server for an unlimited time, and closes the connection if the server is not
 // running the statement.
 func (c *conn) supervise(f func() error) error {
 	if c.patience == 0 {
-		return f()
+		return c.watch(f)
 	}
 	over := make(chan struct{})
 	defer close(over)
 	defer time.AfterFunc(c.patience, func() { c.look(over) }).Stop()
-	return f()
+	return c.watch(f)
 }
 
 // While the user's SQL runs, silence does not show whether the server still works. If the server process is not active,

@@ -38,7 +38,7 @@
 //	commit, lost, parts, rows, remove, register  what one commit sends, in parts if it is large: fence, entries, rows, removals; its outcome; definitions
 //	window, alone, project                    rows that are written after their commits, while there is one engine; from the journal after a crash
 //	upsert, columns, arrays, copy             the statements for rows, and their columns as arrays; COPY of the new rows of a large commit
-//	ahead, position, revisions, stale, locked  transaction ids, positions, conflicts with other engines, locks of other programs
+//	ahead, position, revisions, stale, locked, blocked  transaction ids, positions, conflicts with other engines, locks of other programs, and whose lock a statement waits for
 //	presence, member, members, tick, adopt    membership, heartbeats, the jobs of dead engines
 //	hold, hints, inbox                        which engine holds a job, notifications between engines, commands of other processes
 //	reader, query, queues, find, load, journal  queries

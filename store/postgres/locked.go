@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
-	"time"
 
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/internal/tables"
@@ -69,10 +67,6 @@ const notLocked = "SELECT u.root FROM " + given + " LEFT JOIN LATERAL " + stored
 // the case: its command fails, and the others do not wait for it.
 func (tx *transaction) lockedOut(err error) error {
 	tx.rollback()
-	holder, failed := tx.w.lockHolder()
-	if failed != nil {
-		return errors.Join(err, failed)
-	}
 	roots, last := tx.known(tx.appended)
 	var locked []workitem.CaseID
 	if failed := tx.w.each(notLocked, []any{roots, last}, func(r *tables.Row) error {
@@ -84,6 +78,13 @@ func (tx *transaction) lockedOut(err error) error {
 	if len(locked) == 0 { // the other transaction has just ended
 		return tx.staleError(nil, tx.s.db.explain(err))
 	}
+	if errors.As(err, new(*waited)) { // it names the session
+		return tx.lockedError(locked, fmt.Errorf("%w: %w", store.ErrUnavailable, err))
+	}
+	holder, failed := tx.w.lockHolder()
+	if failed != nil {
+		return errors.Join(err, failed)
+	}
 	return tx.lockedError(locked, fmt.Errorf("%w; %s: %w", store.ErrUnavailable, holder, err))
 }
 
@@ -92,8 +93,7 @@ func (tx *transaction) lockedError(roots []workitem.CaseID, err error) error {
 }
 
 // findLockHolder finds the session whose transaction has held locks of rows in cases for longest. Which rows these are is not known to the server.
-const findLockHolder = "SELECT a.pid, COALESCE(a.application_name, ''), COALESCE(a.state, ''), " +
-	"(extract(epoch FROM statement_timestamp() - a.xact_start) * 1000000)::bigint FROM pg_stat_activity a WHERE a.pid <> pg_backend_pid() AND " +
+const findLockHolder = "SELECT a.pid" + ofSession + " FROM pg_stat_activity a WHERE a.pid <> pg_backend_pid() AND " +
 	"EXISTS (SELECT FROM pg_locks l WHERE l.pid = a.pid AND l.granted AND l.relation = '@.cases'::regclass AND l.mode <> 'AccessShareLock') " +
 	"ORDER BY a.xact_start LIMIT 1"
 
@@ -101,8 +101,7 @@ const findLockHolder = "SELECT a.pid, COALESCE(a.application_name, ''), COALESCE
 func (c *conn) lockHolder() (holder string, err error) {
 	holder = "try again when that has ended"
 	err = c.each(findLockHolder, nil, func(r *tables.Row) error {
-		pid, name, state, since := r.Number(), r.Text(), r.Text(), time.Duration(r.Number())*time.Microsecond
-		holder += fmt.Sprintf("; it may be that of session %d (%s), which began %s ago", pid, strings.Trim(name+", "+state, ", "), since.Round(time.Millisecond))
+		holder += "; it may be that of " + readSession(r)
 		return r.Err
 	})
 	return holder, err

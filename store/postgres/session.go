@@ -22,7 +22,7 @@ type setting struct{ name, value string }
 // locks. lock_timeout is longer than the server's deadlock_timeout (1 s): the server ends one of two transactions that
 // wait for each other, while a shorter lock_timeout would end both.
 var (
-	readerNeeds = append([]setting{{"default_transaction_read_only", "on"}}, small...)
+	readerNeeds = append([]setting{{"default_transaction_read_only", "on"}, {"lock_timeout", "2s"}}, small...)
 	// force_generic_plan: each statement of the store is planned once per session. Otherwise the server plans it five
 	// times with its values before it decides, and again whenever it estimates that to be cheaper; the plans use keys
 	// in any case, see keyed.
