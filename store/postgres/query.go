@@ -23,6 +23,7 @@ import (
 //	by id                           cases_id, work_items_id, jobs_id, steps_id, messages_id: an id does not have its root
 //	live items of a queue           work_items_live, by priority and then id: no sort
 //	live, or failed, of a task      work_items_task_live, work_items_task_failed
+//	started items, of a holder      work_items_started
 //	with the same failure code      cases_code, work_items_code
 //	by business key, by labels      cases_key, case_labels
 //	all items of a named queue      work_items_named, by priority and then id: no sort
@@ -216,7 +217,7 @@ func queryItems(c *conn, f store.ItemFilter) ([]*store.ItemRow, error) {
 		addID(&w, "i.root = (SELECT root FROM @.cases WHERE id = ?)", f.Case)
 	}
 	addID(&w, "i.root = ?", f.Root)
-	live := tables.AddStates(&w.Conditions, "i.state", f.States, workitem.State.Live, "i."+liveItem)
+	live := tables.AddStates(&w.Conditions, "i.state", f.States, workitem.State.Live, "i."+liveItem) || f.Holder != ""
 	if err := w.addWorkflow(c, "i.root", "c.workflow = ?", f.Workflow); err != nil {
 		return nil, err
 	}
@@ -229,7 +230,6 @@ func queryItems(c *conn, f store.ItemFilter) ([]*store.ItemRow, error) {
 	}
 	if f.Holder != "" {
 		w.Plain("i.state = 'started'")
-		w.Plain("i." + liveItem) // the condition of the partial index
 		w.Add("i.actor = ?", f.Holder)
 	}
 	if f.Attempt > 1 {

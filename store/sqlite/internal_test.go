@@ -174,7 +174,8 @@ func TestQueriesUseTheirIndexes(t *testing.T) {
 	history := plan("SELECT * FROM history WHERE case_id = ? ORDER BY seq, number")
 	require.NotRegexp(t, `SCAN (c|r|j|p)( |;|$)`, history, "it reads the entries of one case")
 	queue, page := "office", store.Page{Limit: 5}
-	live, failed, final := []workitem.State{workitem.Started}, []workitem.State{workitem.Failed}, []workitem.State{workitem.Completed, workitem.Canceled}
+	live, started := []workitem.State{workitem.Initialized}, []workitem.State{workitem.Started}
+	failed, final := []workitem.State{workitem.Failed}, []workitem.State{workitem.Completed, workitem.Canceled}
 	id := workitem.CaseID{1}
 	for index, filters := range map[string][]any{
 		"cases_children": {store.CaseFilter{Root: id}},
@@ -186,16 +187,19 @@ func TestQueriesUseTheirIndexes(t *testing.T) {
 		"cases_workflow_live": {store.CaseFilter{Page: page, Workflow: "x", States: []state.CaseState{state.CaseStarted}},
 			store.CaseFilter{Page: store.Page{Desc: true}, Workflow: "x", States: []state.CaseState{state.CaseStarted}}},
 		"cases_workflow_failed": {store.CaseFilter{Page: page, Workflow: "x", States: []state.CaseState{state.CaseFailed}}},
-		"work_items_live":       {store.ItemFilter{Page: page, Holder: "ann"}, store.ItemFilter{Page: store.Page{Desc: true}, States: live}},
-		"work_items_queue":      {store.ItemFilter{Page: page, Queue: &queue, States: []workitem.State{workitem.Initialized}}},
-		"work_items_failed":     {store.ItemFilter{Page: page, States: failed}},
-		"work_items_retried":    {store.ItemFilter{Page: page, Attempt: 3}},
-		"work_items_case":       {store.ItemFilter{Case: id, States: []workitem.State{workitem.Completed, workitem.Failed}}},
-		"PRIMARY KEY":           {store.ItemFilter{Page: store.Page{After: "x", Limit: 5}}},
-		"work_items_named":      {store.ItemFilter{Page: page, Queue: &queue}, store.ItemFilter{Page: page, Queue: &queue, States: final}},
-		"jobs_named":            {store.JobFilter{Page: page, Queue: &queue, States: []state.JobState{state.JobPending}}},
-		"jobs_live":             {store.JobFilter{Case: id, States: []state.JobState{state.JobPending}}},
-		"jobs_due":              {store.JobFilter{Due: time.Now(), States: []state.JobState{state.JobPending}}},
+		"work_items_live":       {store.ItemFilter{Page: store.Page{Desc: true}, States: live}},
+		"work_items_started": {store.ItemFilter{Page: page, Holder: "ann"}, store.ItemFilter{Page: page, Holder: "ann", Task: "x"}, store.ItemFilter{Page: page, States: started},
+			store.ItemFilter{Page: store.Page{Desc: true}, States: started, Task: "x"}},
+		"INDEX work_items_started": {store.ItemFilter{Page: page, States: started, Queue: &queue}, store.ItemFilter{Page: page, Holder: "ann", Queue: &queue}},
+		"work_items_queue":         {store.ItemFilter{Page: page, Queue: &queue, States: []workitem.State{workitem.Initialized}}},
+		"work_items_failed":        {store.ItemFilter{Page: page, States: failed}},
+		"work_items_retried":       {store.ItemFilter{Page: page, Attempt: 3}},
+		"work_items_case":          {store.ItemFilter{Case: id, States: []workitem.State{workitem.Completed, workitem.Failed}}},
+		"PRIMARY KEY":              {store.ItemFilter{Page: store.Page{After: "x", Limit: 5}}},
+		"work_items_named":         {store.ItemFilter{Page: page, Queue: &queue}, store.ItemFilter{Page: page, Queue: &queue, States: final}},
+		"jobs_named":               {store.JobFilter{Page: page, Queue: &queue, States: []state.JobState{state.JobPending}}},
+		"jobs_live":                {store.JobFilter{Case: id, States: []state.JobState{state.JobPending}}},
+		"jobs_due":                 {store.JobFilter{Due: time.Now(), States: []state.JobState{state.JobPending}}},
 		"jobs_incidents": {store.JobFilter{Kind: state.JobIncident, States: []state.JobState{state.JobWaiting}},
 			store.JobFilter{Page: store.Page{Desc: true}, Kind: state.JobIncident, States: []state.JobState{state.JobWaiting}}},
 		"jobs_failed":   {store.JobFilter{Page: page, States: []state.JobState{state.JobFailed}}},
@@ -211,7 +215,7 @@ func TestQueriesUseTheirIndexes(t *testing.T) {
 				got := plan(query)
 				require.Contains(t, got, index, query)
 				require.NotRegexp(t, `SCAN \w+(;|$)`, got, query)
-				if !slices.Contains([]string{"steps_case (", "steps_owner", "cases_children", "work_items_case", "jobs_live"}, index) { // those sort what a case has
+				if !slices.Contains([]string{"INDEX work_items_started", "steps_case (", "steps_owner", "cases_children", "work_items_case", "jobs_live"}, index) { // those sort what a case has
 					require.NotContains(t, got, "TEMP B-TREE", query)
 				}
 			}

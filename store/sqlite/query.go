@@ -24,6 +24,7 @@ import (
 //	live items of a queue           work_items_queue       by priority, then id: no sort
 //	live, or failed, of a task      work_items_task_live, work_items_task_failed
 //	live, failed, canceled items    work_items_live, work_items_failed, work_items_canceled
+//	started items, those of a holder  work_items_started, see addItemStates
 //	with the same failure code      cases_code, work_items_code
 //	cases of a workflow             cases_workflow
 //	by business key, by label       cases_key, case_labels
@@ -216,6 +217,31 @@ func rareWorkflow(c *conn, f store.ItemFilter) (bool, error) {
 	return n <= rareItems, err
 }
 
+// addItemStates adds the conditions on the state and the holder of items, and reports whether all of them are live.
+//
+// Most live items wait for a person, and few are started: those have an index of their own. Its order is that of the ids,
+// so the items of a queue or a task are only selected by it, and then sorted, if they are few.
+func (w *conditions) addItemStates(c *conn, f store.ItemFilter) (live bool, err error) {
+	few := f.Holder != "" || slices.Equal(f.States, []workitem.State{workitem.Started})
+	if few && f.Holder == "" && (f.Queue != nil || f.Task != "") {
+		n, _, err := c.number("SELECT count(*) FROM (SELECT 1 FROM work_items WHERE state = 'started' LIMIT +?)", int64(rareItems)+1)
+		if err != nil {
+			return false, err
+		}
+		few = n <= rareItems
+	}
+	condition := liveItem
+	if few { // without the condition of the other indexes, so that this one is used
+		condition = "state = 'started'"
+	}
+	live = tables.AddStates(&w.Conditions, "i.state", f.States, workitem.State.Live, "i."+condition)
+	if f.Holder != "" {
+		w.Plain("i." + condition)
+		w.Add("i.actor = ?", f.Holder)
+	}
+	return live || f.Holder != "", nil
+}
+
 func queryItems(c *conn, f store.ItemFilter) ([]*store.ItemRow, error) {
 	w := newConditions()
 	addID(&w, "i.id = ?", f.ID)
@@ -229,7 +255,10 @@ func queryItems(c *conn, f store.ItemFilter) ([]*store.ItemRow, error) {
 	} else if rare {
 		from = "cases c CROSS JOIN work_items i ON i.case_id = c.id"
 	}
-	live := tables.AddStates(&w.Conditions, "i.state", f.States, workitem.State.Live, "i."+liveItem)
+	live, err := w.addItemStates(c, f)
+	if err != nil {
+		return nil, err
+	}
 	w.AddText(of+"workflow = ?", f.Workflow)
 	w.AddText("i.task = ?", f.Task)
 	switch {
@@ -244,11 +273,6 @@ func queryItems(c *conn, f store.ItemFilter) ([]*store.ItemRow, error) {
 			w.Plain("i.queue <> ''") // the condition of the partial index
 		}
 	}
-	if f.Holder != "" {
-		w.Plain("i.state = 'started'")
-		w.Plain("i." + liveItem) // the condition of the partial index
-		w.Add("i.actor = ?", f.Holder)
-	}
 	if f.Attempt > 1 {
 		w.Plain("i.attempt > 1") // the condition of the partial index
 	}
@@ -260,7 +284,6 @@ func queryItems(c *conn, f store.ItemFilter) ([]*store.ItemRow, error) {
 	end, order := "", ""
 	if f.ByPriority() {
 		order = ", -i.priority" // selected, so that SQLite can merge two tables
-		var err error
 		if end, err = w.PageByPriority(f.Page, func(id string) (int64, bool, error) {
 			return c.number("SELECT priority FROM work_items WHERE id = ?", id)
 		}); err != nil {
@@ -271,7 +294,7 @@ func queryItems(c *conn, f store.ItemFilter) ([]*store.ItemRow, error) {
 	}
 	var all []*store.ItemRow
 	query := "SELECT " + tables.Items.List("i.") + ", " + of + "root, " + of + "workflow" + order + " FROM " + from + w.Where() + end
-	err := c.each(query, w.values(), func(row *tables.Row) error {
+	err = c.each(query, w.values(), func(row *tables.Row) error {
 		it, err := tables.ReadItem(row)
 		all = append(all, &store.ItemRow{Item: it, Root: tables.ID[workitem.CaseID](row), Workflow: row.Text()})
 		if err == nil {
