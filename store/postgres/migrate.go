@@ -47,18 +47,24 @@ func (s *Store) migrate(ctx context.Context, c *conn) error {
 // It is for a role that may not make tables: the schema is made by another program, and an engine that would not find
 // its tables is refused when it is opened.
 func (s *Store) mustBeMigrated(c *conn) error {
+	const once = "and this engine does not migrate (postgres.NoMigrate): open it once with this program without that option, with a role that may make tables"
 	there, err := hasSchema(c)
 	if err != nil {
 		return err
 	}
 	if !there {
-		return s.db.noSchema()
+		return s.db.at("%w: it has no schema %s, %s, or name another database or schema: %w", store.ErrNotFound, s.db.set.schema, once, fs.ErrNotExist)
 	}
 	pending, err := s.db.pendingMigrations(c)
-	if err == nil && len(pending) > 0 {
-		err = s.db.older(pending)
+	switch {
+	case err != nil:
+		return err
+	case len(pending) > 0 && pending[0].Version == 1:
+		return s.db.unversioned()
+	case len(pending) > 0:
+		return fmt.Errorf("%w, %s", s.db.older(pending), once)
 	}
-	return err
+	return s.db.mustBeWhole(c)
 }
 
 // upToDate reports whether no migration is missing. It needs no lock: in most cases nothing is missing, and the lock of

@@ -280,7 +280,7 @@ func (s *Store) openWriter(ctx context.Context) error {
 	if err := s.migrate(ctx, w); err != nil {
 		return err
 	}
-	if err := s.warnOfRecords(w); err != nil {
+	if err := errors.Join(s.warnOfRecords(w), s.warnOfRights(w)); err != nil {
 		return err
 	}
 	if s.presence, err = s.openPresence(ctx); err != nil {

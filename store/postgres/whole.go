@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io/fs"
 	"regexp"
+	"strings"
 	"sync"
 
 	"github.com/tasq-dev/tasq/store"
@@ -41,6 +42,25 @@ func (db database) mustBeWhole(c *conn) error {
 		what += fmt.Sprintf(" and %d others", more)
 	}
 	return db.at("%w: its schema %s lacks %s: it was restored in part, or the table was dropped: restore a backup", store.ErrCorrupt, db.set.schema, what)
+}
+
+// lackingRights lists tables with the rights that the role lacks on them. The migrations are only read.
+const lackingRights = "SELECT t, string_agg(need, ', ') FROM unnest($1::text[]) t, unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) need " +
+	"WHERE NOT (t = 'schema_migrations' AND need <> 'SELECT') AND NOT has_table_privilege(to_regclass('@.' || t), need) GROUP BY t ORDER BY t"
+
+// warnOfRights logs which rights the role lacks: a migration by another role may have made tables on which it has none. Otherwise, the first
+// statement that needs one would fail, and with it the commit.
+func (s *Store) warnOfRights(c *conn) error {
+	var lacks []string
+	err := c.each(lackingRights, []any{tableNames()}, func(r *tables.Row) error {
+		lacks = append(lacks, r.Text()+" ("+r.Text()+")")
+		return r.Err
+	})
+	if len(lacks) > 0 {
+		s.log.Warn("the role of this engine lacks rights, and what needs them will fail; grant them to the role", "database", s.db.name,
+			"lacks", strings.Join(lacks, ", "), "grant", "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA "+s.db.set.schema+" TO the role")
+	}
+	return err
 }
 
 // unversioned returns the error of a schema without recorded migrations.

@@ -1,7 +1,9 @@
 package postgres_test
 
 import (
+	"bytes"
 	"io/fs"
+	"log/slog"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -51,6 +53,55 @@ func TestAPartOfASchemaIsRefused(t *testing.T) {
 	require.ErrorIs(t, err, store.ErrCorrupt)
 	require.NotErrorIs(t, err, store.ErrOlder)
 	require.ErrorContains(t, err, "does not say of which version it is")
+}
+
+// An engine that does not migrate says of each state of the schema what to do.
+func TestWithoutMigrations(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.Database(t)
+	open := func(options ...postgres.Option) error {
+		s, err := postgres.Open(dsn, options...).Open(t.Context(), store.Options{})
+		if err == nil {
+			err = s.Close()
+		}
+		return err
+	}
+	const once = "this engine does not migrate (postgres.NoMigrate): open it once with this program without that option, with a role that may make tables"
+	err := open(postgres.NoMigrate())
+	require.ErrorIs(t, err, store.ErrNotFound)
+	require.ErrorContains(t, err, "it has no schema tasq, and "+once)
+	require.NoError(t, open())
+	require.NoError(t, open(postgres.NoMigrate()))
+	execOn(t, dsn, "ALTER TABLE tasq.steps RENAME TO dropped")
+	require.ErrorContains(t, open(postgres.NoMigrate()), "its schema tasq lacks the table steps")
+	execOn(t, dsn, "ALTER TABLE tasq.dropped RENAME TO steps", "DELETE FROM tasq.schema_migrations WHERE version > 5")
+	err = open(postgres.NoMigrate())
+	require.ErrorIs(t, err, store.ErrOlder)
+	require.ErrorContains(t, err, "its tables lack migration 6 (")
+	require.ErrorContains(t, err, once)
+	execOn(t, dsn, "DELETE FROM tasq.schema_migrations")
+	require.ErrorContains(t, open(postgres.NoMigrate()), "does not say of which version it is")
+}
+
+// A role that lacks rights on some tables, as on those of a migration by another role, is told when it opens the database.
+func TestMissingRightsAreLogged(t *testing.T) {
+	t.Parallel()
+	dsn := prepared.Database(t)
+	role, as := role(t, dsn)
+	opened := func() string {
+		var log bytes.Buffer
+		s, err := postgres.Open(as, postgres.NoMigrate()).Open(t.Context(), store.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		require.NoError(t, err)
+		require.NoError(t, s.Close())
+		return log.String()
+	}
+	execOn(t, dsn, "GRANT USAGE ON SCHEMA tasq TO "+role, "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA tasq TO "+role)
+	execOn(t, dsn, "REVOKE INSERT, UPDATE, DELETE ON tasq.schema_migrations FROM "+role)
+	require.Empty(t, opened())
+	execOn(t, dsn, "REVOKE ALL ON tasq.records FROM "+role, "REVOKE INSERT ON tasq.jobs FROM "+role)
+	log := opened()
+	require.Contains(t, log, `lacks="jobs (INSERT), records (SELECT, INSERT, UPDATE, DELETE)"`)
+	require.Contains(t, log, `grant="GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA tasq TO the role"`)
 }
 
 // A schema of another program that has the same name is refused, and not changed.
