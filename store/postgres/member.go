@@ -102,8 +102,9 @@ func (s *Store) join(ctx context.Context, c *conn) error {
 	return s.settleOthers(ctx, c)
 }
 
-// mayJoin returns an error that wraps [store.ErrOwned] if one engine has the database alone and the lock of presence
-// does not show it: one of the two is behind a pooler, and holds no lock.
+// mayJoin returns an error that wraps [store.ErrOwned] if the database belongs to another engine and the lock of presence does not show it:
+// one of the two is behind a pooler, and holds no lock; or this one wants the database alone, and a live one has lost the session with its lock and
+// is about to take it again.
 func (s *Store) mayJoin(c *conn) error {
 	refused := "SELECT 1 WHERE NOT pg_try_advisory_xact_lock_shared(" + lockKey + ")"
 	switch {
@@ -111,12 +112,20 @@ func (s *Store) mayJoin(c *conn) error {
 	case s.shared:
 		return nil
 	default:
-		refused = "SELECT 1 FROM @.processes p JOIN @.pulses u ON u.process = p.id WHERE $1 <> '' AND p.pid IS NULL AND p.state = 'live' AND NOT " +
-			overdue + " LIMIT 1"
+		refused = "SELECT 1 FROM @.processes p JOIN @.pulses u ON u.process = p.id WHERE $1 <> '' AND p.state = 'live' AND NOT " + overdue +
+			" AND (p.pid IS NULL OR EXISTS (SELECT FROM pg_stat_activity a WHERE a.pid = p.pid)) LIMIT 1"
 	}
 	_, is, err := c.number(refused, "engine")
-	if err == nil && is {
-		err = s.db.owned(c)
+	// The session of an engine that has just ended may be there for some milliseconds.
+	for end := time.After(tryLock); err == nil && is; {
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-end:
+			return s.db.owned(c)
+		}
+		if err = c.exec(context.Background(), "SELECT pg_stat_clear_snapshot()"); err == nil { // which is kept in a transaction
+			_, is, err = c.number(refused, "engine")
+		}
 	}
 	return err
 }
