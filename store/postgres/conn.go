@@ -215,6 +215,16 @@ func (c *conn) transaction(ctx context.Context, f func() error, set ...string) e
 	return c.exec(ctx, "COMMIT")
 }
 
+// listOf returns what read makes of the rows of a query.
+func listOf[T any](c *conn, query string, args []any, read func(*tables.Row) (T, error)) (all []T, err error) {
+	err = c.each(query, args, func(r *tables.Row) error {
+		v, err := read(r)
+		all = append(all, v)
+		return err
+	})
+	return all, err
+}
+
 // each calls f with every row of a query. All rows are read first, since a connection of PostgreSQL runs one query at a
 // time, and f may run other statements. Limits bound the number of rows.
 func (c *conn) each(query string, args []any, f func(*tables.Row) error) error {

@@ -136,26 +136,14 @@ func (r *reader) Ended(_ context.Context, f store.RateFilter) ([]store.Ended, er
 	w := newConditions()
 	w.Ended(f)
 	columns, by := tables.EndedColumns(f)
-	var all []store.Ended
-	err := r.c.each("SELECT "+columns+", sum(n)::bigint FROM (SELECT * FROM @.ended UNION ALL SELECT * FROM @.ended_deltas) e"+
-		w.Where()+" GROUP BY "+by+" HAVING sum(n) > 0", w.Args, func(row *tables.Row) error {
-		e, err := tables.ReadEnded(row)
-		all = append(all, e)
-		return err
-	})
-	return all, err
+	return listOf(r.c, "SELECT "+columns+", sum(n)::bigint FROM (SELECT * FROM @.ended UNION ALL SELECT * FROM @.ended_deltas) e"+
+		w.Where()+" GROUP BY "+by+" HAVING sum(n) > 0", w.Args, tables.ReadEnded)
 }
 
 // Definitions implements [store.Reader].
 func (r *reader) Definitions(context.Context) ([]*store.Definition, error) {
-	var all []*store.Definition
-	err := r.c.each("SELECT "+tables.Definitions+" FROM @.definitions "+
-		"ORDER BY name, version, created, fingerprint", nil, func(row *tables.Row) error {
-		d, err := tables.ReadDefinition(row)
-		all = append(all, d)
-		return err
-	})
-	return all, err
+	return listOf(r.c, "SELECT "+tables.Definitions+" FROM @.definitions "+
+		"ORDER BY name, version, created, fingerprint", nil, tables.ReadDefinition)
 }
 
 // History implements [store.Tx].

@@ -105,82 +105,40 @@ func loadCases(c *conn, nets *tables.Nets, of ofRoots) ([]*state.Case, error) {
 	if err != nil || len(all) == 0 {
 		return nil, err
 	}
-	held, err := loadHeld(c, of, all)
-	if err != nil {
-		return nil, err
-	}
-	for _, k := range all {
-		h := held[k.ID]
-		k.Load(h.items, h.jobs)
-		k.LoadWaits(h.steps, h.mail)
-	}
-	return all, nil
+	return all, loadHeld(c, of, all)
 }
 
 func readCase(r *tables.Row, c *conn, nets *tables.Nets) (*state.Case, error) {
 	return tables.ReadCase(r, func(fingerprint string) (*net.Net, error) { return nets.Get(c, fingerprint) })
 }
 
-// held is what a case holds in memory.
-type held struct {
-	items []*workitem.Item
-	jobs  []*state.Job
-	steps []*workitem.Step
-	mail  []*state.Message
-}
-
 // loadHeld reads the items of each task's latest activation, the live jobs, the waiting steps and the mail. Items of
 // older activations are never live.
-func loadHeld(c *conn, roots ofRoots, cases []*state.Case) (map[workitem.CaseID]*held, error) {
-	all := make(map[workitem.CaseID]*held, len(cases))
-	for _, k := range cases {
-		all[k.ID] = new(held)
-	}
-	of := func(id workitem.CaseID) *held {
-		if h := all[id]; h != nil {
-			return h
-		}
-		return new(held) // an orphaned row, which the integrity check reports
+func loadHeld(c *conn, roots ofRoots, cases []*state.Case) error {
+	held, key := tables.NewHeld(cases), []any{roots.arg}
+	of := func(t tables.Table, condition string) string {
+		return "SELECT " + t.List("") + " FROM @." + t.Name + " WHERE root" + roots.is + " AND " + condition + " ORDER BY id"
 	}
 	// A task in a loop has items of each activation; those of all but the latest have ended and are not read.
 	latestCases, latestTasks, latest := latestActivations(cases)
-	key := []any{roots.arg}
-	for _, part := range []struct {
+	for _, kind := range []struct {
 		query string
 		args  []any
 		read  func(*tables.Row) error
 	}{
 		{"SELECT " + tables.Items.List("i.") + " FROM @.work_items i JOIN unnest($2::uuid[], $3::text[], $4::bigint[]) " +
 			"t(case_id, task, generation) ON i.case_id = t.case_id AND i.task = t.task AND i.generation = t.generation " +
-			"WHERE i.root" + roots.is + " ORDER BY i.id", []any{roots.arg, latestCases, latestTasks, latest}, func(r *tables.Row) error {
-			it, err := tables.ReadItem(r)
-			of(it.Case).items = append(of(it.Case).items, it)
-			return err
-		}},
-		{"SELECT " + tables.Jobs.List("") + " FROM @.jobs WHERE root" + roots.is + " AND " + liveJob + " ORDER BY id", key,
-			func(r *tables.Row) error {
-				j, err := tables.ReadJob(r)
-				of(j.Case).jobs = append(of(j.Case).jobs, j)
-				return err
-			}},
-		{"SELECT " + tables.Steps.List("") + " FROM @.steps WHERE root" + roots.is + " AND " + liveStep + " ORDER BY id", key,
-			func(r *tables.Row) error {
-				s, err := tables.ReadStep(r)
-				of(s.Case).steps = append(of(s.Case).steps, s)
-				return err
-			}},
-		{"SELECT " + tables.Messages.List("") + " FROM @.messages WHERE root" + roots.is + " AND " + unread + " ORDER BY id", key,
-			func(r *tables.Row) error {
-				m, err := tables.ReadMessage(r)
-				of(m.Case).mail = append(of(m.Case).mail, m)
-				return err
-			}},
+			"WHERE i.root" + roots.is + " ORDER BY i.id", []any{roots.arg, latestCases, latestTasks, latest}, held.Item},
+		{of(tables.Jobs, liveJob), key, held.Job},
+		{of(tables.Steps, liveStep), key, held.Step},
+		{of(tables.Messages, unread), key, held.Message},
 	} {
-		if err := c.each(part.query, part.args, part.read); err != nil {
-			return nil, err
+		if err := c.each(kind.query, kind.args, kind.read); err != nil {
+			return err
 		}
 	}
-	return all, nil
+	held.Load(cases)
+	return nil
 }
 
 // latestActivations lists the activations that may have items.
@@ -188,12 +146,10 @@ func loadHeld(c *conn, roots ofRoots, cases []*state.Case) (map[workitem.CaseID]
 func latestActivations(cases []*state.Case) (ids []pgtype.UUID, names []string, generations []int64) {
 	ids, names, generations = []pgtype.UUID{}, []string{}, []int64{}
 	for _, c := range cases {
-		for t := range c.Tasks {
-			if c.Tasks[t].Generation > 0 && c.Net.Task(net.TaskID(t)).Kind == net.Atomic {
-				ids = append(ids, pgtype.UUID{Bytes: c.ID, Valid: true})
-				names = append(names, c.Net.TaskName(net.TaskID(t)))
-				generations = append(generations, int64(c.Tasks[t].Generation))
-			}
+		for task, generation := range tables.LatestActivations(c) {
+			ids = append(ids, pgtype.UUID{Bytes: c.ID, Valid: true})
+			names = append(names, task)
+			generations = append(generations, int64(generation))
 		}
 	}
 	return ids, names, generations
@@ -221,14 +177,7 @@ func findRoot(c *conn, any16 [16]byte) (workitem.CaseID, error) {
 // ownedSteps reads the steps of an owner, oldest first.
 // These are all steps, with those that have ended, from which a function continues.
 func ownedSteps(c *conn, owner [16]byte) ([]*workitem.Step, error) {
-	var all []*workitem.Step
-	err := c.each("SELECT "+tables.Steps.List("")+" FROM @.steps WHERE owner = $1 ORDER BY id", []any{owner},
-		func(r *tables.Row) error {
-			s, err := tables.ReadStep(r)
-			all = append(all, s)
-			return err
-		})
-	return all, err
+	return listOf(c, "SELECT "+tables.Steps.List("")+" FROM @.steps WHERE owner = $1 ORDER BY id", []any{owner}, tables.ReadStep)
 }
 
 // findItem reads a work item.

@@ -295,13 +295,7 @@ func (r *reader) Jobs(_ context.Context, f store.JobFilter) ([]*state.Job, error
 	} else {
 		end = w.Page(f.Page, "j.id")
 	}
-	var all []*state.Job
-	err := r.c.each("SELECT "+tables.Jobs.List("j.")+" FROM "+from+w.Where()+end, w.Args, func(row *tables.Row) error {
-		j, err := tables.ReadJob(row)
-		all = append(all, j)
-		return err
-	})
-	return all, err
+	return listOf(r.c, "SELECT "+tables.Jobs.List("j.")+" FROM "+from+w.Where()+end, w.Args, tables.ReadJob)
 }
 
 // Steps implements [store.Reader].
@@ -322,13 +316,7 @@ func (r *reader) Steps(_ context.Context, f store.StepFilter) ([]*workitem.Step,
 	}
 	tables.AddStates(&w.Conditions, "s.state", f.States, func(s workitem.StepState) bool { return s == workitem.StepWaiting }, "s."+liveStep)
 	end := w.Page(f.Page, "s.id")
-	var all []*workitem.Step
-	err := r.c.each("SELECT "+tables.Steps.List("s.")+" FROM "+from+w.Where()+end, w.Args, func(row *tables.Row) error {
-		s, err := tables.ReadStep(row)
-		all = append(all, s)
-		return err
-	})
-	return all, err
+	return listOf(r.c, "SELECT "+tables.Steps.List("s.")+" FROM "+from+w.Where()+end, w.Args, tables.ReadStep)
 }
 
 // Messages implements [store.Reader].
@@ -342,11 +330,5 @@ func (r *reader) Messages(_ context.Context, f store.MessageFilter) ([]*state.Me
 		w.Plain("m." + unread)
 	}
 	end := w.Page(f.Page, "m.id")
-	var all []*state.Message
-	err := r.c.each("SELECT "+tables.Messages.List("m.")+" FROM "+from+w.Where()+end, w.Args, func(row *tables.Row) error {
-		m, err := tables.ReadMessage(row)
-		all = append(all, m)
-		return err
-	})
-	return all, err
+	return listOf(r.c, "SELECT "+tables.Messages.List("m.")+" FROM "+from+w.Where()+end, w.Args, tables.ReadMessage)
 }

@@ -182,13 +182,8 @@ func (s *Store) Overdue(ctx context.Context, due time.Time, most int) (jobs []*s
 	return jobs, err
 }
 
-func readJobs(c *conn, query string, args ...any) (jobs []*state.Job, err error) {
-	err = c.each(query, args, func(r *tables.Row) error {
-		j, err := tables.ReadJob(r)
-		jobs = append(jobs, j)
-		return err
-	})
-	return jobs, err
+func readJobs(c *conn, query string, args ...any) ([]*state.Job, error) {
+	return listOf(c, query, args, tables.ReadJob)
 }
 
 // exchange is the statement of a Tick: it sends the heartbeat and reads the state of the fleet. It is a single

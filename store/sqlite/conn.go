@@ -184,6 +184,16 @@ func (c *conn) changeLocked(query string, args ...driver.Value) (int64, error) {
 	return res.RowsAffected()
 }
 
+// listOf returns what read makes of the rows of a query.
+func listOf[T any](c *conn, query string, args []driver.Value, read func(*tables.Row) (T, error)) (all []T, err error) {
+	err = c.each(query, args, func(r *tables.Row) error {
+		v, err := read(r)
+		all = append(all, v)
+		return err
+	})
+	return all, err
+}
+
 // each calls f with every row of a query. f must not run the same query.
 // A prepared statement has one cursor, and statements are found by their texts: a second query with the same text
 // would need the cursor that the first is using. Queries with other texts may be nested, and c.open keeps their

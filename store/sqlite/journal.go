@@ -190,14 +190,7 @@ func (r *reader) walkBack(f store.JournalFilter) (seqs []int64, err error) {
 // The counts are rows that the window maintains, since count(*) would scan an index. A kind without rows keeps its
 // count, with 0.
 func (r *reader) Counts(context.Context) ([]store.Count, error) {
-	var all []store.Count
-	err := r.c.each("SELECT what, workflow, task, state, n FROM counts WHERE n > 0 ORDER BY 1, 2, 3, 4", nil,
-		func(row *tables.Row) error {
-			n, err := tables.ReadCount(row)
-			all = append(all, n)
-			return err
-		})
-	return all, err
+	return listOf(r.c, "SELECT what, workflow, task, state, n FROM counts WHERE n > 0 ORDER BY 1, 2, 3, 4", nil, tables.ReadCount)
 }
 
 // CountsByDefinition implements [store.Reader].
@@ -245,28 +238,16 @@ func (r *reader) Ended(_ context.Context, f store.RateFilter) ([]store.Ended, er
 	w := newConditions()
 	w.Ended(f)
 	columns, by := tables.EndedColumns(f)
-	var all []store.Ended
-	err := r.c.each("SELECT "+columns+", sum(n) FROM ended"+w.Where()+" GROUP BY "+by+" HAVING sum(n) > 0",
-		w.values(), func(row *tables.Row) error {
-			e, err := tables.ReadEnded(row)
-			all = append(all, e)
-			return err
-		})
-	return all, err
+	return listOf(r.c, "SELECT "+columns+", sum(n) FROM ended"+w.Where()+" GROUP BY "+by+" HAVING sum(n) > 0",
+		w.values(), tables.ReadEnded)
 }
 
 // Definitions implements [store.Reader].
 func (r *reader) Definitions(context.Context) ([]*store.Definition, error) { return definitions(r.c) }
 
 func definitions(c *conn) ([]*store.Definition, error) {
-	var all []*store.Definition
-	err := c.each("SELECT "+tables.Definitions+" FROM definitions "+
-		"ORDER BY name, version, created, fingerprint", nil, func(row *tables.Row) error {
-		d, err := tables.ReadDefinition(row)
-		all = append(all, d)
-		return err
-	})
-	return all, err
+	return listOf(c, "SELECT "+tables.Definitions+" FROM definitions "+
+		"ORDER BY name, version, created, fingerprint", nil, tables.ReadDefinition)
 }
 
 // History implements [store.Tx]. The chain of a tree begins before the entries that the transaction has appended.

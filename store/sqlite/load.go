@@ -3,6 +3,7 @@ package sqlite
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/tasq-dev/tasq/net"
@@ -151,26 +152,15 @@ func (l *loader) fill(c *state.Case) error {
 		// By the index work_items_case, once for each task: a query for all generations of a loop would read everything
 		// that it has done so far. The inner query finds the ids in the index alone; CROSS JOIN makes the list of tasks
 		// the outer loop.
-		err := l.c.each("SELECT "+tables.Items.List("")+" FROM work_items WHERE id IN ("+
+		items, err = listOf(l.c, "SELECT "+tables.Items.List("")+" FROM work_items WHERE id IN ("+
 			"SELECT w.id FROM json_each(?) t CROSS JOIN work_items w "+
-			"WHERE w.case_id = ? AND w.task = t.key AND w.generation = t.value) ORDER BY id",
-			args(latest, textOf(c.ID)), func(r *tables.Row) error {
-				it, err := tables.ReadItem(r)
-				items = append(items, it)
-				return err
-			})
+			"WHERE w.case_id = ? AND w.task = t.key AND w.generation = t.value) ORDER BY id", args(latest, textOf(c.ID)), tables.ReadItem)
 		if err != nil {
 			return err
 		}
 	}
-	var jobs []*state.Job
 	// By the index jobs_live, which has no finished jobs.
-	err = l.c.each("SELECT "+tables.Jobs.List("")+" FROM jobs WHERE case_id = ? AND "+liveJob+" ORDER BY id",
-		args(textOf(c.ID)), func(r *tables.Row) error {
-			j, err := tables.ReadJob(r)
-			jobs = append(jobs, j)
-			return err
-		})
+	jobs, err := listOf(l.c, "SELECT "+tables.Jobs.List("")+" FROM jobs WHERE case_id = ? AND "+liveJob+" ORDER BY id", args(textOf(c.ID)), tables.ReadJob)
 	if err != nil {
 		return err
 	}
@@ -182,23 +172,12 @@ func (l *loader) fill(c *state.Case) error {
 // A step that has ended and a message that was taken are not part of a tree: no command looks at them, and a case may
 // have a million of them.
 func (l *loader) fillWaits(c *state.Case) error {
-	var steps []*workitem.Step
-	err := l.c.each("SELECT "+tables.Steps.List("")+" FROM steps WHERE case_id = ? AND "+liveStep+" ORDER BY id",
-		args(textOf(c.ID)), func(r *tables.Row) error {
-			s, err := tables.ReadStep(r)
-			steps = append(steps, s)
-			return err
-		})
+	of := args(textOf(c.ID))
+	steps, err := listOf(l.c, "SELECT "+tables.Steps.List("")+" FROM steps WHERE case_id = ? AND "+liveStep+" ORDER BY id", of, tables.ReadStep)
 	if err != nil {
 		return err
 	}
-	var mail []*state.Message
-	err = l.c.each("SELECT "+tables.Messages.List("")+" FROM messages WHERE case_id = ? AND "+unread+" ORDER BY id",
-		args(textOf(c.ID)), func(r *tables.Row) error {
-			m, err := tables.ReadMessage(r)
-			mail = append(mail, m)
-			return err
-		})
+	mail, err := listOf(l.c, "SELECT "+tables.Messages.List("")+" FROM messages WHERE case_id = ? AND "+unread+" ORDER BY id", of, tables.ReadMessage)
 	c.LoadWaits(steps, mail)
 	return err
 }
@@ -207,25 +186,12 @@ func (l *loader) fillWaits(c *state.Case) error {
 // These are all steps, with those that have ended, from which a function continues. The owner is the item, or the job
 // of a function without an item: see workitem.Step.Owner.
 func ownedSteps(c *conn, owner [16]byte) ([]*workitem.Step, error) {
-	var all []*workitem.Step
-	err := c.each("SELECT "+tables.Steps.List("")+" FROM steps WHERE owner = ? ORDER BY id", args(textOf(workitem.ID(owner))),
-		func(r *tables.Row) error {
-			s, err := tables.ReadStep(r)
-			all = append(all, s)
-			return err
-		})
-	return all, err
+	return listOf(c, "SELECT "+tables.Steps.List("")+" FROM steps WHERE owner = ? ORDER BY id", args(textOf(workitem.ID(owner))), tables.ReadStep)
 }
 
 // latestActivations lists the tasks that may have items, as {"task":generation}; "" if there are none.
-// The items of earlier activations have ended. They stay in the table, and are not part of the tree.
 func latestActivations(c *state.Case) (string, error) {
-	latest := make(map[string]int)
-	for t := range c.Tasks {
-		if c.Tasks[t].Generation > 0 && c.Net.Task(net.TaskID(t)).Kind == net.Atomic {
-			latest[c.Net.TaskName(net.TaskID(t))] = c.Tasks[t].Generation
-		}
-	}
+	latest := maps.Collect(tables.LatestActivations(c))
 	if len(latest) == 0 {
 		return "", nil
 	}

@@ -253,56 +253,57 @@ const overlayPrefix = "newer_"
 // SQLite searches temp before main for a name. So "FROM work_items" means the view, in the statements of this package
 // and in the user's SQL; statements that need the table itself use main.
 func makeOverlay(c *conn) error {
-	gone := "temp." + overlayPrefix + "removed" // the cases of removed trees
-	if err := c.exec("CREATE TABLE " + gone + " (id TEXT PRIMARY KEY) WITHOUT ROWID"); err != nil {
+	if err := c.exec("CREATE TABLE " + overlaidRemoved + " (id TEXT PRIMARY KEY) WITHOUT ROWID"); err != nil {
 		return err
 	}
 	for _, t := range tables.All {
-		columns, of := t.List(""), "case_id"
-		if t.Name == tables.Cases.Name {
-			of = "id"
-		}
-		over := "temp." + overlayPrefix + t.Name
-		declared, err := declarations(c, t)
-		if err != nil {
+		if err := overlayTable(c, t); err != nil {
 			return err
 		}
-		err = c.exec(fmt.Sprintf("CREATE TABLE %s (%s, PRIMARY KEY (id)) WITHOUT ROWID;"+
-			"CREATE TEMP VIEW %s AS SELECT %s FROM %s "+
-			"UNION ALL SELECT %s FROM main.%s WHERE id NOT IN (SELECT id FROM %s) AND %s NOT IN (SELECT id FROM %s)",
-			over, declared, t.Name, columns, over, columns, t.Name, over, of, gone))
-		if err != nil {
-			return err
-		}
-	}
-	if err := c.exec(locateItems); err != nil {
-		return err
-	}
-	if err := c.exec("CREATE TEMP VIEW journal AS SELECT * FROM main.journal WHERE root NOT IN (SELECT id FROM " +
-		gone + ")"); err != nil {
-		return err
 	}
 	// Counts are added: those of the tables, and the changes since.
-	over := "temp." + overlayPrefix + "counts"
-	err := c.exec("CREATE TABLE " +
-		over + " (what, workflow, task, state, n, PRIMARY KEY (what, workflow, task, state));" +
+	const counts, ended = "temp." + overlayPrefix + "counts", "temp." + overlayPrefix + "ended"
+	for _, statement := range []string{
+		locateItems,
+		"CREATE TEMP VIEW journal AS SELECT * FROM main.journal WHERE root NOT IN (SELECT id FROM " + overlaidRemoved + ")",
+		"CREATE TABLE " + counts + " (what, workflow, task, state, n, PRIMARY KEY (what, workflow, task, state))",
 		"CREATE TEMP VIEW counts AS SELECT what, workflow, task, state, sum(n) AS n FROM (SELECT * FROM main.counts " +
-		"UNION ALL SELECT * FROM " + over + ") GROUP BY what, workflow, task, state")
-	if err != nil {
-		return err
-	}
-	over = "temp." + overlayPrefix + "ended"
-	err = c.exec("CREATE TABLE " +
-		over + " (hour INTEGER, workflow, task, state, took, n, PRIMARY KEY (hour, workflow, task, state, took));" +
+			"UNION ALL SELECT * FROM " + counts + ") GROUP BY what, workflow, task, state",
+		"CREATE TABLE " + ended + " (hour INTEGER, workflow, task, state, took, n, PRIMARY KEY (hour, workflow, task, state, took))",
 		"CREATE TEMP VIEW ended AS SELECT hour, workflow, task, state, took, n FROM main.ended " +
-		"UNION ALL SELECT hour, workflow, task, state, took, n FROM " + over)
+			"UNION ALL SELECT hour, workflow, task, state, took, n FROM " + ended,
+	} {
+		if err := c.exec(statement); err != nil {
+			return err
+		}
+	}
+	return overlayViews(c)
+}
+
+// overlaidRemoved has the ids of the cases of removed trees.
+const overlaidRemoved = "temp." + overlayPrefix + "removed"
+
+// overlayTable creates the table of the newer rows of a table, and the view of both.
+func overlayTable(c *conn, t tables.Table) error {
+	columns, of, newer := t.List(""), "case_id", "temp."+overlayPrefix+t.Name
+	if t.Name == tables.Cases.Name {
+		of = "id"
+	}
+	declared, err := declarations(c, t)
 	if err != nil {
 		return err
 	}
-	// The views of the schema name the tables by the names that the temporary views have now, so copies of them in
-	// temp read those.
+	return c.exec(fmt.Sprintf("CREATE TABLE %s (%s, PRIMARY KEY (id)) WITHOUT ROWID;"+
+		"CREATE TEMP VIEW %s AS SELECT %s FROM %s "+
+		"UNION ALL SELECT %s FROM main.%s WHERE id NOT IN (SELECT id FROM %s) AND %s NOT IN (SELECT id FROM %s)",
+		newer, declared, t.Name, columns, newer, columns, t.Name, newer, of, overlaidRemoved))
+}
+
+// overlayViews copies the views of the schema to temp. They name the tables by the names that the temporary views have
+// now, so the copies read those.
+func overlayViews(c *conn) error {
 	var views []string
-	err = c.each("SELECT sql FROM main.sqlite_schema WHERE type = 'view'", nil, func(r *tables.Row) error {
+	err := c.each("SELECT sql FROM main.sqlite_schema WHERE type = 'view'", nil, func(r *tables.Row) error {
 		views = append(views, r.Text())
 		return r.Err
 	})
