@@ -21,11 +21,7 @@ import (
 func Net(n *net.Net, opts Options) Report {
 	l := &netLowering{n: n, moments: newMoments(n)}
 	w := newObserver(l)
-	more := defaultMore
-	if l.orJoins {
-		more = defaultMoreOrJoins
-	}
-	j := analyze(l, w, opts.budget(more))
+	j := analyze(l, w, opts.budget(defaultMoreStates(n.NumTasks()+n.NumConditions(), l.orJoins)))
 	rep := report(l, n.Name(), j)
 	rep.Warnings = warnings(l, w, j, &rep, opts)
 	return rep

@@ -22,7 +22,7 @@ import (
 // free-choice workflow nets, where soundness implies it. Places of other nets may have any bounded number of tokens.
 func Petri(p *net.Petri, opts Options) Report {
 	l := newPetriLowering(p)
-	rep := report(l, p.Name, analyze(l, nil, opts.budget(defaultMore)))
+	rep := report(l, p.Name, analyze(l, nil, opts.budget(defaultMoreStates(len(p.Places)+len(p.Transitions), false))))
 	rep.Warnings = l.warnings(opts.Silence)
 	return rep
 }

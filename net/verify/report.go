@@ -78,7 +78,8 @@ type Options struct {
 	// States bounds the number of states that one search explores. Default 200,000.
 	States int
 	// MoreStates bounds the number of states that are explored after the first finding, to look for others. The default
-	// is States if that is set; otherwise 20,000, or 2000 if the net has or-joins.
+	// is States if that is set; otherwise 5000, or 2000 if the net has or-joins, and fewer for nets of thousands of nodes,
+	// whose states are large: 500 for 20,000 nodes.
 	MoreStates int
 	// Memory bounds the memory of one search, in bytes, approximately. Default 64 MiB, or proportionally more if States
 	// is more than its default.
@@ -141,10 +142,21 @@ func (f Finding) String() string {
 
 const (
 	defaultStates      = 200_000
-	defaultMore        = 20_000
+	defaultMore        = 5000
 	defaultMoreOrJoins = 2000
+	fewestMore         = 500
+	moreNodes          = 10_000_000 // of all these states together
 	defaultMemory      = 64 << 20
 )
+
+// defaultMoreStates returns the default of [Options.MoreStates] for a net with that many nodes.
+func defaultMoreStates(nodes int, orJoins bool) int {
+	more := defaultMore
+	if orJoins {
+		more = defaultMoreOrJoins
+	}
+	return max(fewestMore, min(more, moreNodes/max(nodes, 1)))
+}
 
 // budget applies the defaults and starts the clock.
 func (o *Options) budget(more int) statespace.Budget {
