@@ -17,7 +17,7 @@ import (
 // the task; their result is stored with the failure. This requires that Build can see the policy: Retry must be passed
 // to OnWorkItemStateChanged directly, or through All. In all other cases the filters see the stored *workitem.Failure:
 // if a failure has no Go error, such as one that a person reports, and if your own activity calls Retry. Use
-// retry.OnCode for these.
+// retry.OnCode for these. A filter that panics there is an error of the activity, so the command is rolled back.
 //
 //	OnWorkItemStateChanged: activities.Retry(retry.Exponential(5, time.Second)),
 func Retry(p retry.Policy) func(context.Context, *Change) error { return again(p, (*Change).Again) }
@@ -54,7 +54,8 @@ func (c *Change) again(
 	if err != nil {
 		return err
 	}
-	if wait, again := next(p, own, c); again {
+	wait, again, err := next(p, own, c)
+	if again {
 		_, err = anew(c, ctx, wait)
 	}
 	return err
@@ -62,8 +63,9 @@ func (c *Change) again(
 
 // next asks a policy, with the changes of a repair, about a failed item. Its filters have been asked before if the failure says
 // so; otherwise they see the failure itself. The engine checks changes with the policy that the task is known to have; if they do
-// not fit another one, which only a callback knows, that one counts anew.
-func next(p retry.Policy, own *ItemRetry, c *Change) (wait time.Duration, again bool) {
+// not fit another one, which only a callback knows, that one counts anew. A filter that panics here, in the transaction, is an
+// error like a panic of any other callback.
+func next(p retry.Policy, own *ItemRetry, c *Change) (wait time.Duration, again bool, err error) {
 	f := failureOf(c, own)
 	if changed := own.Of(p); changed.Validate() == nil {
 		p = changed
@@ -71,8 +73,21 @@ func next(p retry.Policy, own *ItemRetry, c *Change) (wait time.Duration, again 
 	if c.Item.Failure != nil && c.Item.Failure.Filtered {
 		p.Filters = nil
 	}
-	return p.Next(f)
+	if accepted, broken := p.Judge(f); broken != nil {
+		return 0, false, &filterPanic{broken}
+	} else if !accepted {
+		return 0, false, nil
+	}
+	p.Filters = nil
+	wait, again = p.Next(f)
+	return wait, again, nil
 }
+
+// filterPanic is the error of an activity one of whose filters panicked. It has the code and the details of a panic.
+type filterPanic struct{ *retry.FilterError }
+
+// Unwrap returns the PanicError, which wraps the value if that is an error.
+func (e *filterPanic) Unwrap() error { return e.Panic }
 
 // failureOf describes the failure of an item to a policy. What was before the repair that gave the item its policy does not
 // count.

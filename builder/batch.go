@@ -27,7 +27,7 @@ type Batched[In, Out any] struct {
 	Most int           // the largest number of items in one call, 1 or more
 	Wait time.Duration // how long the first item waits for others; 0 takes those that are due when a worker is free
 	// Key groups the items: only items with the same key, such as a customer, share a batch, and batches of different
-	// keys run concurrently. It must be fast and depend on the input only; an item for which it panics is a batch of
+	// keys run concurrently. It must be fast and depend on the input only; an item for which it panics, which is logged, is a batch of
 	// its own. Nil groups all items together.
 	Key func(In) string
 	// Run returns one outcome for each input, in the same order. An error fails all items, each according to its own

@@ -31,7 +31,7 @@ func FairKeyOf[In any](key func(In) string) FairKey {
 // restart, a job that becomes due can start before older ones of its key whose inputs the engine has not read yet.
 //
 // Each engine schedules the jobs that it holds by itself; see docs/limits.md for several engines. key must be fast and depend on the input
-// only; a job for which it panics counts as one without a key. The key is not part of the fingerprint.
+// only; a job for which it panics counts as one without a key, and the panic is logged. The key is not part of the fingerprint.
 func FairBy[In any](key func(In) string) FuncOption {
 	return funcOption(func(s *funcSpec) { s.fair = FairKeyOf(key) })
 }

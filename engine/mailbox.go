@@ -104,9 +104,6 @@ func (x executor) wrapped(ctx context.Context, left store.Request, c workflow.Co
 		var failed error // of the store
 		asked, refused := false, errMiddlewareExited
 		defer func() {
-			if p := recover(); p != nil {
-				refused = fmt.Errorf("%w: a middleware of Config.Wrap %w", ErrCallback, commit.NewPanic(p))
-			}
 			if !asked { // the middleware refused it
 				queued <- nil
 				failed = x.e.refuseSeparately(ctx, left, refused)

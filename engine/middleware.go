@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/engine/internal/commit"
@@ -15,7 +16,7 @@ import (
 type Middleware struct {
 	// Command wraps a command of [Engine.Do] and of the typed handles, and a command that another process left in the store. next
 	// executes the command, and returns when it is durable or has failed. Commands within [Engine.Update] are part of its transaction,
-	// and are not wrapped.
+	// and are not wrapped. A panic is an error of the command (ErrCallback); if next was called, the command may have been executed.
 	Command func(ctx context.Context, c workflow.Command, next Commander) (workflow.Result, error)
 
 	// Job wraps each call of the function of a job. next calls it with the given context and returns its error. step.ErrSuspended
@@ -127,7 +128,7 @@ func (m Middleware) surroundCommand(ctx context.Context, c workflow.Command, nex
 		done, err = next(ctx, c)
 		return err
 	}, func(ctx context.Context, next func(context.Context) error) error {
-		result, err := m.Command(ctx, c, func(ctx context.Context, changed workflow.Command) (workflow.Result, error) {
+		result, err := m.guarded(ctx, c, func(ctx context.Context, changed workflow.Command) (workflow.Result, error) {
 			// The middleware may have changed the command, such as its actor; next executes what it was given.
 			c = changed
 			err := next(ctx)
@@ -157,4 +158,14 @@ func surround(ctx context.Context, next func(context.Context) error, middleware 
 		return errNotCalled
 	}
 	return failed
+}
+
+// guarded calls the function for commands. A panic is an error: it would otherwise end the program of a caller that has no part in it.
+func (m Middleware) guarded(ctx context.Context, c workflow.Command, next Commander) (_ workflow.Result, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w: a middleware of Config.Wrap %w", ErrCallback, commit.NewPanic(p))
+		}
+	}()
+	return m.Command(ctx, c, next)
 }

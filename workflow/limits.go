@@ -8,6 +8,7 @@ import (
 
 	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/limit"
+	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -79,7 +80,8 @@ func (u *Use) Of(input json.RawMessage) (n int64, key string, err error) {
 		defer close(done)
 		defer func() {
 			if p := recover(); p != nil {
-				err = u.fault(fmt.Sprintf("panicked: %v", p))
+				panicked := retry.NewPanicError(p)
+				err = &usePanic{u.fault(panicked.Brief()).Error(), panicked}
 			}
 		}()
 		n, key, err = u.ask(n, input)
@@ -104,6 +106,18 @@ func (u *Use) ask(n int64, input json.RawMessage) (_ int64, key string, err erro
 func (u *Use) fault(what string) error {
 	return fmt.Errorf("the function that says how much of %s a job takes, or for which key, %s", u.Limit, what)
 }
+
+// usePanic is the error of a function of a use that panicked. It has the code and the details of a panic.
+type usePanic struct {
+	text string
+	*retry.PanicError
+}
+
+// Error returns what panicked, and where.
+func (e *usePanic) Error() string { return e.text }
+
+// Unwrap returns the PanicError, which wraps the value if that is an error.
+func (e *usePanic) Unwrap() error { return e.PanicError }
 
 // LimitInfo is a limit with its usage.
 type LimitInfo struct {

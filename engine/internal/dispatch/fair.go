@@ -279,6 +279,7 @@ func (d *Dispatcher) fairKeyOf(c *state.Case, j *state.Job) (key string, ok bool
 	}
 	key, err := keyOf(f.fair, f.input)
 	if err != nil {
+		d.noteKey(c, j, "fair scheduling", "its job counts as one without a key", err)
 		key = ""
 	}
 	return key, true

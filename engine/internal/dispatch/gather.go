@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"encoding/json"
+	"errors"
 	"slices"
 
 	"github.com/tasq-dev/tasq/engine/internal/worker"
@@ -58,9 +59,9 @@ type batchLine struct {
 
 // lineOf returns the key of the line of a job; nil for none. A job for which the batch function returns no key runs
 // alone.
-func (b *batches) lineOf(spec *workflow.Batch, input json.RawMessage) *lineKey {
+func (b *batches) lineOf(spec *workflow.Batch, input json.RawMessage) (*lineKey, error) {
 	if spec == nil {
-		return nil
+		return nil, nil
 	}
 	if b.positions == nil {
 		b.keyless, b.positions = make(map[*workflow.Batch]*lineKey), make(map[workitem.JobID]linePosition)
@@ -68,14 +69,14 @@ func (b *batches) lineOf(spec *workflow.Batch, input json.RawMessage) *lineKey {
 	if spec.Key != nil {
 		key, err := keyOf(spec.Key, input)
 		if err != nil {
-			return nil
+			return nil, err
 		}
-		return &lineKey{spec, key}
+		return &lineKey{spec, key}, nil
 	}
 	if b.keyless[spec] == nil {
 		b.keyless[spec] = &lineKey{spec: spec}
 	}
-	return b.keyless[spec]
+	return b.keyless[spec], nil
 }
 
 // keyOf calls a key function on a goroutine of its own, since a function that ends its goroutine would otherwise end
@@ -96,6 +97,22 @@ func keyOf(ask keyFunc, input json.RawMessage) (key string, err error) {
 	return key, err
 }
 
+// noteKey logs that a function of a definition gave no key for a job, at most once a minute for each function.
+func (d *Dispatcher) noteKey(c *state.Case, j *state.Job, of, instead string, err error) {
+	if err == nil {
+		return
+	}
+	name, stack := j.Name, []any(nil)
+	if it := c.Item(j.Item); it != nil {
+		name = it.Task
+	}
+	if p, ok := errors.AsType[*retry.PanicError](err); ok {
+		err, stack = errors.New(p.Brief()), []any{"stack", string(p.Stack)}
+	}
+	args := append([]any{"workflow", c.Workflow, "of", name, "job", j.ID, "case", c.ID}, stack...)
+	d.o.Faults.Note("keys of "+of+" of "+c.Workflow+"/"+name, err, "the key function of "+of+" failed; "+instead, args...)
+}
+
 // batchOf returns the line of a job; nil if it runs alone. A job that has crashed a process runs alone, so that it
 // cannot crash the others of its batch. The lock is held.
 func (s *scheduler) batchOf(c *state.Case, j *state.Job) *lineKey {
@@ -103,7 +120,9 @@ func (s *scheduler) batchOf(c *state.Case, j *state.Job) *lineKey {
 		return nil
 	}
 	f := s.d.conditionsOf(c, j)
-	return s.batches.lineOf(f.batch, f.input)
+	line, err := s.batches.lineOf(f.batch, f.input)
+	s.d.noteKey(c, j, "batches", "its job is done alone", err)
+	return line
 }
 
 // gather adds a due job to its line.
