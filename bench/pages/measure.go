@@ -24,7 +24,7 @@ func (w *world) addresses(chosen *regexp.Regexp) []string {
 	for _, filter := range strings.Fields("workflow=claim state=started state=failed state=canceled root=1 key=none older=1s newer=1h code=cause-93") {
 		all = append(all, "/cases?"+filter)
 	}
-	for _, filter := range strings.Fields("workflow=claim task=check task=none state=initialized state=failed queue=clerks attempt=2 older=1s newer=1h code=cause-93") {
+	for _, filter := range strings.Fields("workflow=claim task=check task=none state=initialized state=started state=failed queue=clerks queue=clerks&state=started holder=ann attempt=2 older=1s newer=1h code=cause-93") {
 		all = append(all, "/items?"+filter)
 	}
 	return slices.DeleteFunc(append(all, "/cases", "/items"), func(address string) bool { return !chosen.MatchString(address) })
