@@ -221,11 +221,12 @@ func (tx *transaction) Met(err error) error {
 		err = tx.s.db.explain(err)
 	}
 	switch {
-	// A deadlock is resolved only if the transaction releases all its locks; a savepoint would keep earlier ones.
+	// A deadlock is resolved only if the transaction releases all its locks; a savepoint would keep earlier ones. A full disk is no fault of
+	// the command, which is to be tried again when there is space.
 	// Status 'I' is a transaction that the server has ended, 'E' one in which it refuses statements.
 	case tx.w.gone():
 		return tx.failLocked(fmt.Errorf("%w: %w", store.ErrDisconnected, err))
-	case c == serializationFailure, c == deadlockDetected, status == 'I', status == 'E' && tx.saved == 0:
+	case c == serializationFailure, c == deadlockDetected, c == diskFull, status == 'I', status == 'E' && tx.saved == 0:
 		return tx.failLocked(err)
 	case status == 'E' && tx.spoiled == nil:
 		tx.spoiled = err
