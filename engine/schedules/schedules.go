@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"github.com/tasq-dev/tasq/builder"
+	"github.com/tasq-dev/tasq/schedule"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
@@ -113,7 +114,7 @@ func (s *Schedules) watch(id workitem.CaseID, state *State) {
 	s.mu.Lock()
 	e := s.engine
 	s.mu.Unlock()
-	if e == nil || len(state.Waiting) == 0 || len(state.Running) == 0 {
+	if e == nil || len(state.Waiting) == 0 || len(state.Running) == 0 || state.Schedule.Overlap == schedule.OverlapAllow {
 		return
 	}
 	reason, err := request{Do: doLook}.reason("a run has ended")

@@ -16,7 +16,7 @@ type State struct {
 	Declared   string            `json:"declared,omitempty"` // hash of the declaration; "" for a schedule that was added at run time
 	Generation int               `json:"generation"`         // number of its cases so far, with this one
 	Last       time.Time         `json:"last"`               // ticks up to this time were processed
-	Running    []workitem.CaseID `json:"running,omitempty"`  // runs that count for overlaps
+	Running    []workitem.CaseID `json:"running,omitempty"`  // runs that count for overlaps; with allow, some of them may have ended
 	Waiting    []time.Time       `json:"waiting,omitempty"`  // ticks that begin one after the other, as runs end
 	Latest     *Latest           `json:"latest,omitempty"`   // what began last; nil if nothing did
 	Skipped    int               `json:"skipped,omitempty"`  // ticks that were skipped because a run was active
@@ -46,6 +46,8 @@ type Change struct {
 
 // Limits of what the state of a schedule records.
 const (
+	maxOverlapping = 50 // active runs, the latest, of a schedule that lets them overlap
+
 	MaxChanges  = 20
 	MaxBackfill = schedule.DefaultCatchUpMost // ticks of one backfill, and ticks that wait
 )

@@ -141,8 +141,10 @@ func (s *State) settle(due schedule.Due) time.Time {
 // begins begins the waiting ticks, and then the due ones, according to the policy for overlaps.
 func (t *turn) begins(ctx context.Context, due schedule.Due) error {
 	s := t.state
-	if err := t.forget(ctx); err != nil {
-		return err
+	if s.Schedule.Overlap != schedule.OverlapAllow { // it needs them only once it is changed
+		if err := t.forget(ctx); err != nil {
+			return err
+		}
 	}
 	s.Waiting = slices.Clone(s.Waiting)
 	for !s.Schedule.Paused && len(s.Waiting) > 0 && (len(s.Running) == 0 || s.Schedule.Overlap == schedule.OverlapAllow) {
@@ -192,6 +194,17 @@ func (t *turn) forget(ctx context.Context) error {
 	return nil
 }
 
+// bound forgets runs of a schedule that lets them overlap, once there are too many. What is left counts when its overlap is changed.
+func (t *turn) bound(ctx context.Context) error {
+	if len(t.state.Running) <= 2*maxOverlapping {
+		return nil
+	}
+	err := t.forget(ctx)
+	live := t.state.Running
+	t.state.Running = live[max(0, len(live)-maxOverlapping):]
+	return err
+}
+
 // tick begins one tick.
 func (t *turn) tick(ctx context.Context, tick time.Time) error {
 	return t.begin(ctx, tick, tick.Format(time.RFC3339Nano))
@@ -223,10 +236,11 @@ func (t *turn) begin(ctx context.Context, tick time.Time, key string) error {
 	switch {
 	case err == nil:
 		s.Latest = &Latest{Tick: tick, At: t.now, Case: result.Case}
+		s.Running = append(slices.Clip(s.Running), result.Case)
 		if s.Schedule.Overlap != schedule.OverlapAllow {
-			s.Running = append(s.Running, result.Case)
 			return t.forget(ctx) // the run began before, or has ended already within this transaction
 		}
+		return t.bound(ctx)
 	case errors.Is(err, workflow.ErrKeyReused): // it began before, with another input
 	case errors.Is(err, workflow.ErrUnknown), slices.Contains(faults, t.code(err)):
 		return err
