@@ -63,35 +63,46 @@ func (s *Site) showBulk(w http.ResponseWriter, r *http.Request, status int, prob
 		s.answer(w, r, s.failed(&Request{Context: r.Context(), Request: r}, err))
 		return
 	}
-	if len(sel.Targets) == 0 && sel.Denied > 0 {
-		s.deniedAll(w, r, &a, sel)
-		return
+	if !s.saidEmpty(w, r, &a, sel) {
+		p := s.bulkConfirmation(r.Form, &a, sel)
+		if problem != nil {
+			p.Error = problem.Error()
+		}
+		s.answer(w, r, &Page{Title: p.Title, Status: status, Parts: []Part{{ID: "act", Template: "act", Data: p}}})
 	}
-	if ids := sel.Filter[selection.IDs]; len(ids) == 1 && ids[0] == "" {
+}
+
+// saidEmpty answers a request whose selection has no targets with the reason. It reports whether it has done so.
+func (s *Site) saidEmpty(w http.ResponseWriter, r *http.Request, a *action, sel *chosen) bool {
+	ids := sel.Filter[selection.IDs]
+	switch {
+	case len(sel.Targets) > 0:
+		return false
+	case sel.Denied > 0:
+		s.deniedAll(w, r, a, sel)
+	case len(ids) == 1 && ids[0] == "":
 		s.say(w, r, http.StatusOK, "Nothing is ticked", "Go back, and tick the rows that the action is for.")
-		return
-	}
-	if len(sel.Targets) == 0 && sel.Lacking.N > 0 {
+	case sel.Lacking.N > 0:
 		s.say(w, r, http.StatusOK, "This cannot be done at the moment", sel.lack())
-		return
-	}
-	if len(sel.Targets) == 0 {
+	default:
 		s.say(w, r, http.StatusOK, "Nothing matches any more", "The selected objects have been handled or have ended meanwhile.")
-		return
 	}
-	n := strconv.Itoa(len(sel.Targets))
+	return true
+}
+
+// bulkConfirmation is the form that confirms a bulk action on the selected targets, with the values of a form that was sent.
+func (s *Site) bulkConfirmation(form url.Values, a *action, sel *chosen) actPage {
 	title := a.do + ": " + counted(len(sel.Targets), sel.What)
 	p := actPage{Title: title, Action: s.Link("/bulk"), Draft: "bulk " + string(a.kind), Do: title,
 		Danger: a.danger, Back: sel.Back, Crumbs: []Link{{Text: capital(sel.What) + "s", Href: sel.Back}, {Text: a.do}},
 		About: a.about + " Each is done by itself, under your name; what is refused is listed. It continues after a restart of the program. What begins to match later is not included."}
-	p.Hidden = append(p.Hidden, Link{Text: "kind", Href: r.Form.Get("kind")}, Link{Text: "once", Href: r.Form.Get("once")})
+	p.Hidden = append(p.Hidden, Link{Text: "kind", Href: form.Get("kind")}, Link{Text: "once", Href: form.Get("once")})
 	for _, name := range slices.Sorted(maps.Keys(sel.Filter)) {
 		for _, value := range sel.Filter[name] {
 			p.Hidden = append(p.Hidden, Link{Text: inForm(name), Href: value})
 		}
 	}
 	p.Hidden = append(p.Hidden, Link{Text: "until", Href: sel.Until})
-	fields := slices.Clone(a.fields)
 	if selection.OfCases(a.kind) {
 		p.About += " Only root cases are selected, since an action on a case includes its child cases, and no bulk actions."
 	}
@@ -101,11 +112,12 @@ func (s *Site) showBulk(w http.ResponseWriter, r *http.Request, status int, prob
 	if sel.Lacking.N > 0 {
 		p.About += " Left out: " + sel.lack()
 	}
-	if len(sel.Targets) > 1 { // one target needs only the button, as on its own page
-		fields = append(fields, field{Name: "confirm", Label: "Type the number " + n + " to confirm", Required: true})
+	fields := slices.Clone(a.fields)
+	if n := len(sel.Targets); n > 1 { // one target needs only the button, as on its own page
+		fields = append(fields, field{Name: "confirm", Label: fmt.Sprintf("Type the number %d to confirm", n), Required: true})
 	}
 	for _, f := range fields {
-		f.Value = r.Form.Get(f.Name)
+		f.Value = form.Get(f.Name)
 		switch {
 		case f.Name == "route":
 		case f.Advanced:
@@ -114,10 +126,7 @@ func (s *Site) showBulk(w http.ResponseWriter, r *http.Request, status int, prob
 			p.Fields = append(p.Fields, f)
 		}
 	}
-	if problem != nil {
-		p.Error = problem.Error()
-	}
-	s.answer(w, r, &Page{Title: p.Title, Status: status, Parts: []Part{{ID: "act", Template: "act", Data: p}}})
+	return p
 }
 
 // confirmed reports whether the user has typed the number of targets. One target needs no confirmation.
