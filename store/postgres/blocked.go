@@ -15,14 +15,14 @@ import (
 // of lock_timeout: the server knows who blocks a statement only while the statement waits.
 const lookAfter = time.Second
 
-// lookout finds the session for whose lock a statement of a connection waits, on another connection. The error of a statement that waited in
+// blockerSearch finds the session for whose lock a statement of a connection waits, on another connection. The error of a statement that waited in
 // vain then names that session.
 //
 //	statement of the writer     0 s  waits for a lock of session 7              2 s  canceled: lock_timeout
-//	lookout                                                     1 s  session 7
+//	search                                                      1 s  session 7
 //
 // It is used by one goroutine at a time, as the connection is.
-type lookout struct {
+type blockerSearch struct {
 	find  func(context.Context) string // what a statement waits for, until the context ends; "" if nothing is known. nil: no look
 	timer *time.Timer
 	found chan string
@@ -32,8 +32,8 @@ type lookout struct {
 	over bool               // the statement has ended
 }
 
-func newLookout(find func(context.Context) string) *lookout {
-	l := &lookout{find: find, found: make(chan string)}
+func newBlockerSearch(find func(context.Context) string) *blockerSearch {
+	l := &blockerSearch{find: find, found: make(chan string)}
 	// As the watchdog, the timer is reset for each call.
 	l.timer = time.AfterFunc(time.Hour, l.look)
 	l.timer.Stop()
@@ -41,7 +41,7 @@ func newLookout(find func(context.Context) string) *lookout {
 }
 
 // during runs f, which runs a statement, and adds to its error what the statement waited for.
-func (l *lookout) during(f func() error) (err error) {
+func (l *blockerSearch) during(f func() error) (err error) {
 	if l == nil {
 		return f()
 	}
@@ -58,7 +58,7 @@ func (l *lookout) during(f func() error) (err error) {
 	return f()
 }
 
-func (l *lookout) look() {
+func (l *blockerSearch) look() {
 	ctx, end := context.WithCancel(context.Background())
 	defer end()
 	l.mu.Lock()
@@ -71,7 +71,7 @@ func (l *lookout) look() {
 }
 
 // stop ends a look that has begun, or is about to, and returns what it has found.
-func (l *lookout) stop() string {
+func (l *blockerSearch) stop() string {
 	l.mu.Lock()
 	l.over = true
 	if l.end != nil {
@@ -100,7 +100,7 @@ func (db database) findBlocker(ctx context.Context, pid uint32) (holder string) 
 		return ""
 	}
 	defer func() { _ = c.close() }()
-	c.lookout, c.ctx = nil, ctx
+	c.blocker, c.ctx = nil, ctx
 	again := time.NewTicker(lookAfter)
 	defer again.Stop()
 	for {

@@ -26,7 +26,7 @@ import (
 //	patience, within                    in this process, for the store's own statements: the server does not answer
 //	supervise                           for the user's SQL, which has no limit: another connection checks that the server runs it
 //
-// A statement that waited for a lock in vain says whose it was, see lookout.
+// A statement that waited for a lock in vain says whose it was, see blockerSearch.
 type conn struct {
 	mu  sync.Mutex // held for each call of the driver
 	raw *stdlib.Conn
@@ -35,10 +35,10 @@ type conn struct {
 	pid uint32          // of the server process; through a pooler, of the last transaction that began
 	ctx context.Context // may cancel a query, which closes the connection; not used for writers, whose transaction would be rolled back
 
-	patience time.Duration // how long the server may take to answer the store's own statements; 0 for no limit
-	watchdog *time.Timer   // closes the connection after that time
-	working  func() bool   // reports whether the server is busy with a statement of this connection
-	lookout  *lookout      // finds the session that a statement waits for; nil if that is of no use
+	patience time.Duration  // how long the server may take to answer the store's own statements; 0 for no limit
+	watchdog *time.Timer    // closes the connection after that time
+	working  func() bool    // reports whether the server is busy with a statement of this connection
+	blocker  *blockerSearch // finds the session that a statement waits for; nil if that is of no use
 
 	prepared map[string]*pgconn.StatementDescription // statements of pipelines, by their texts
 	behind   *pipeline                               // results of what was sent behind a commit that were not read yet; nil if there are none
@@ -75,7 +75,7 @@ func (db database) connectFor(ctx context.Context, patience time.Duration, needs
 		return nil, errors.Join(err, c.close())
 	}
 	// Not before: while a connection is set up, it waits for no lock.
-	c.lookout = newLookout(func(ctx context.Context) string { return db.findBlocker(ctx, c.pid) })
+	c.blocker = newBlockerSearch(func(ctx context.Context) string { return db.findBlocker(ctx, c.pid) })
 	return c, nil
 }
 
@@ -104,12 +104,12 @@ func (c *conn) within(f func() error) error {
 	return err
 }
 
-// watch runs f with the lookout. Through a pooler, the server process is known only within a transaction.
+// watch runs f, and finds the session that it waits for. Through a pooler, the server process is known only within a transaction.
 func (c *conn) watch(f func() error) error {
 	if c.opening != "" && c.pg.PgConn().TxStatus() == 'I' {
 		return f()
 	}
-	return c.lookout.during(f)
+	return c.blocker.during(f)
 }
 
 // supervise runs f, which calls the server for an unlimited time, and closes the connection if the server is not
