@@ -117,6 +117,12 @@ func (d *draft) passed(n *node, why string) []int {
 	return all
 }
 
+// alwaysGives reports whether the policy of a task completes it only if an item of it has completed.
+func (n *node) alwaysGives() bool {
+	name := strings.TrimPrefix(n.task.Policy.Name(), "incident:")
+	return n.task.Policy.BuiltIn() && (name == "all" || strings.HasPrefix(name, "quorum:"))
+}
+
 // withoutOutput says why a task may complete though none of its items did; "" if its definition does not let it. That a
 // person may cancel an item is no part of the definition.
 func (n *node) withoutOutput() string {

@@ -87,6 +87,28 @@ func TestAFlowWithoutOutputSeparatesReaders(t *testing.T) {
 	require.Contains(t, text, `the input of task "file" is the output of "draft"`)
 }
 
+// A flow that a policy never lets the split take is refused.
+func TestAFlowWithoutOutputThatIsNeverTaken(t *testing.T) {
+	build := func(p workitem.Policy) error {
+		b := builder.New[any]("w")
+		draft := builder.Task(b, "draft", builder.Work[any, Draft]{CancelAfter: time.Hour, Split: builder.Xor, Policy: p})
+		boss := builder.Task(b, "boss", builder.Work[any, any]{})
+		stop := b.Routing("stop", builder.Routing{Join: builder.Xor})
+		b.Path(b.Start(), draft)
+		b.Path(boss, stop, b.End())
+		builder.Flow(b, draft, stop).Otherwise()
+		builder.Flow(b, draft, boss).WithoutOutput()
+		return build(b)
+	}
+	for _, p := range []workitem.Policy{{}, workitem.ContinueOnFailure(), workitem.Threshold(1)} {
+		require.NoError(t, build(p), p.Name())
+	}
+	for _, p := range []workitem.Policy{workitem.All(), workitem.Quorum(2), workitem.Incident(workitem.Quorum(2))} {
+		err := build(p)
+		require.ErrorContains(t, err, `stray-route: flow "draft->boss" is WithoutOutput, but with the policy "`+p.Name()+`" task "draft" fails`)
+	}
+}
+
 // An input that only one of two ways to its task gives is refused, with the other way.
 func TestAnInputThatMayBeSkipped(t *testing.T) {
 	build := func(join builder.Rule, optional bool, opts ...builder.Option) (*builder.Workflow[any], error) {

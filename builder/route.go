@@ -116,6 +116,12 @@ func (p *problems) checkConditions(n *node, out []*flow) {
 			otherwise = p.only(f, otherwise, "Otherwise")
 		case f.without:
 			without = p.only(f, without, "WithoutOutput")
+			if n.alwaysGives() {
+				p.problem(StrayRoute, f.name(), f.chosen, "flow %q is WithoutOutput, but with the policy %q task %q fails if too few of its items "+
+					"complete, and never completes without an output; use a policy of your own that completes it, and an If of a source of the Tally",
+					f.name(), n.task.Policy.Name(), n.name)
+				p.other(n.pos)
+			}
 		}
 	}
 }
