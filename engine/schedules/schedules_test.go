@@ -65,10 +65,14 @@ type bench struct {
 }
 
 func newBench(t *testing.T, declared ...schedule.Schedule) *bench {
+	return newBenchOn(t, enginetest.Store(t), declared...)
+}
+
+func newBenchOn(t *testing.T, o store.Opener, declared ...schedule.Schedule) *bench {
 	b := &bench{t: t, calls: new(ran)}
 	b.f = builder.MustFunc("digest", b.calls.f, builder.Keep(builder.Forever))
 	b.s = b.declare(declared...)
-	b.Engine = enginetest.Open(t, enginetest.Store(t), engine.Config{Lease: 1000 * time.Hour}, b.f, b.s) // runs outlive steps of the clock
+	b.Engine = enginetest.Open(t, o, engine.Config{Lease: 1000 * time.Hour}, b.f, b.s) // runs outlive steps of the clock
 	_, err := b.s.Serve(t.Context(), b)
 	require.NoError(t, err)
 	return b
