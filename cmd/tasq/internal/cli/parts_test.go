@@ -82,6 +82,18 @@ func TestATableIsAlignedAndHarmless(t *testing.T) {
 		"x          initialized  later rows keep the columns\n", b.String())
 }
 
+// Wide characters and emoji take two columns of a terminal, and marks none.
+func TestATableIsAlignedByColumnsOfTheTerminal(t *testing.T) {
+	t.Parallel()
+	var b strings.Builder
+	tab := &table{w: &b, head: []string{"NAME", "STATE"}, width: []int{4, 5}}
+	tab.add("東京😀", "started")
+	tab.add("a\u0308b", "done")
+	tab.add("abcdef", "failed")
+	require.NoError(t, tab.flush())
+	require.Equal(t, "NAME    STATE\n東京😀  started\na\u0308b      done\nabcdef  failed\n", b.String())
+}
+
 func TestHint(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, `did you mean "review"?`, spelling.Hint("revew", []string{"draft", "review"}))

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/workitem"
@@ -36,7 +35,7 @@ func (a *app) table(head ...string) *table {
 
 func (t *table) measure(row []string) {
 	for i, cell := range row {
-		t.width[i] = max(t.width[i], utf8.RuneCountInString(cell))
+		t.width[i] = max(t.width[i], printable.Width(cell))
 	}
 }
 
@@ -160,29 +159,16 @@ func pick[T any](list []T, keep []int) []T {
 	return picked
 }
 
-// cut shortens a cell: a message at its end, and a name in the middle, since both ends of a name distinguish it.
-func cut(cell string, width int, atEnd bool) string {
-	r := []rune(cell)
-	if len(r) <= width {
-		return cell
-	}
-	if atEnd {
-		return string(r[:width-1]) + "…"
-	}
-	tail := (width - 1) / 2
-	return string(r[:width-1-tail]) + "…" + string(r[len(r)-tail:])
-}
-
 func (t *table) line(b *strings.Builder, row []string, color func(int, string) string) {
 	last := len(row) - 1
 	for last > 0 && row[last] == "" {
 		last--
 	}
 	for i, cell := range row[:last+1] {
-		cell = cut(cell, t.width[i], i == len(row)-1)
+		cell = printable.Cut(cell, t.width[i], i == len(row)-1) // both ends of a name distinguish it
 		b.WriteString(color(i, cell))
 		if i < last {
-			b.WriteString(strings.Repeat(" ", t.width[i]-utf8.RuneCountInString(cell)+2))
+			b.WriteString(strings.Repeat(" ", t.width[i]-printable.Width(cell)+2))
 		}
 	}
 	b.WriteByte('\n')
