@@ -282,6 +282,39 @@ func TestTheMovesOfTheJournal(t *testing.T) {
 	}
 }
 
+// Rows that change without an entry of the journal are printed once the interval of a list such as incidents has passed; without one they are not.
+func TestRowsChangeWithoutTheJournal(t *testing.T) {
+	t.Parallel()
+	for poll, want := range map[time.Duration]string{0: "{\"id\":0}\n", watchRefresh: "{\"id\":0}\n{\"id\":2}\n{\"id\":0,\"gone\":true}\n"} {
+		synctest.Test(t, func(t *testing.T) {
+			begun := time.Now()
+			ctx, cancel := context.WithTimeout(t.Context(), 2750*time.Millisecond)
+			defer cancel()
+			var out strings.Builder
+			a := &app{Streams: Streams{Out: &out}, output: "json"}
+			w := &watch{a: a, on: true, poll: poll}
+			require.NoError(t, w.watchRows(ctx, still{journal: journal{begun.Add(time.Hour)}}, func(context.Context, store.Reader) error {
+				id := 0
+				if time.Since(begun) >= 2*time.Second {
+					id = 2
+				}
+				return a.object(map[string]int{"id": id})
+			}))
+			require.Equal(t, want, out.String())
+		})
+	}
+}
+
+// still is a store whose journal has no new entry.
+type still struct {
+	store.Store
+	journal journal
+}
+
+func (s still) View(ctx context.Context, f func(store.Reader) error) error {
+	return s.journal.View(ctx, f)
+}
+
 // journal has entry 1 from the beginning, 2 after a second, and 3 after three.
 type journal struct{ begun time.Time }
 
