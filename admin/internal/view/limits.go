@@ -41,7 +41,7 @@ func (s *Site) queueTable(r *Request, most int, acts bool) (*Table, error) {
 		return nil, err
 	}
 	t := &Table{ID: "queues", Title: "Queues", Head: []string{"queue", "state", "workers", "", "items waiting", "items started", "jobs pending", "jobs running", "jobs waiting",
-		"oldest waiting", ""}, Empty: &Empty{Text: "No queue has work or settings."}}
+		"oldest waiting", ""}, Empty: &Empty{Text: "No queue has work or settings. To set how many jobs of one run at a time:", Command: "tasq queue workers QUEUE 4"}}
 	if !whole {
 		t.Note = fmt.Sprintf("Of each queue at most %s live items are counted, and as many jobs of each state.", thousands(int64(most)))
 	}

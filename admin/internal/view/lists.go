@@ -76,8 +76,11 @@ func (s *Site) cases(r *Request) (*Page, error) {
 		}
 		return nil
 	})
-	return l.page("There are no cases yet. Start one from a program, or with:", "tasq case start WORKFLOW --input '{}'"), err
+	return l.page("There are no cases yet. Start one from a program, or with:", startCommand), err
 }
+
+// startCommand is the command that an empty database proposes.
+const startCommand = "tasq case start WORKFLOW --input '{}'"
 
 // none reports whether the counts say that nothing is in the states that are asked for, which a query may find out by looking through all.
 func none[S fmt.Stringer](states []S, count func(word string) (int64, bool)) bool {
@@ -157,7 +160,7 @@ func (s *Site) items(r *Request) (*Page, error) {
 		s.itemRow(&l.table, r, r.Mask.Row(it), true)
 		return nil
 	})
-	return l.page("There are no work items yet. They are created when tasks are enabled.", ""), err
+	return l.page("There are no work items yet. They are created when tasks are enabled. Start a case from a program, or with:", startCommand), err
 }
 
 // itemStates are all states of work items.
@@ -219,7 +222,7 @@ func (s *Site) jobs(r *Request) (*Page, error) {
 		s.jobRow(&l.table, r.Mask.Job(j), true)
 		return nil
 	})
-	return l.page("There are no jobs yet. They are created for tasks with a function or a timer.", ""), err
+	return l.page("There are no jobs yet. They are created for tasks with a function or a timer. Start a case from a program, or with:", startCommand), err
 }
 
 func (s *Site) jobRow(t *Table, j *state.Job, wide bool) {
@@ -270,7 +273,7 @@ func (s *Site) steps(r *Request) (*Page, error) {
 		s.stepRow(&l.table, r.Mask.Step(st), true)
 		return nil
 	})
-	p := l.page("There are no steps yet. Functions record them: calls, waits for events, sleeps.", "")
+	p := l.page("There are no steps yet. Functions record them: calls, waits for events, sleeps. For an example:", "tasq demo onboarding -serve")
 	return p, err
 }
 
