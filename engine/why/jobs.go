@@ -62,6 +62,7 @@ func (v *visit) held(j *state.Job) {
 	} else if it := v.c.Item(j.Item); it != nil {
 		w.Attempt = it.Attempt
 	}
+	v.unloaded(&w)
 	v.add(w)
 }
 

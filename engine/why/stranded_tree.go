@@ -66,7 +66,11 @@ func (l *treeSearch) wait(ctx context.Context, r store.Finder, w *Wait) error {
 		l.add(w.Suspended.Case, CauseSuspended, w.Suspended.Since, suspended(w.Suspended, w.Suspended.Case, l.Now)+", and "+text,
 			"tasq case resume "+w.Suspended.Case.String())
 	case w.Kind == Incident:
-		l.add(w.Case, CauseIncident, w.Since, text, repairOf(w))
+		repair := repairOf(w)
+		if w.Blocked == NotLoaded {
+			text, repair = text+"; "+blocked(w, l.Now), "open an engine with workflow "+w.lacking()+", then "+repair
+		}
+		l.add(w.Case, CauseIncident, w.Since, text, repair)
 	case w.Kind == Stuck:
 		l.idle(w)
 	case w.Blocked == NotLoaded:

@@ -301,6 +301,9 @@ func blocked(w *Wait, now time.Time) string {
 		if w.Missing != nil {
 			return fmt.Sprintf("no open engine has workflow %s of case %s above", w.lacking(), w.Missing.Case)
 		}
+		if w.Kind == Incident {
+			return fmt.Sprintf("no open engine has workflow %s: open a program with it first", w.lacking())
+		}
 		return fmt.Sprintf("no open engine has workflow %s", w.lacking())
 	case NoWorkers:
 		return "this engine runs no jobs: Config.Workers is negative"

@@ -172,6 +172,29 @@ func TestADefinitionThatIsNotLoaded(t *testing.T) {
 	e.Crash(w)
 }
 
+// What a person may decide about an incident needs the definition of its case.
+func TestAnIncidentWhoseDefinitionIsMissing(t *testing.T) {
+	fail := func(context.Context, *activities.Activation) error { return errors.New("the printer is off") }
+	w := desk(t, "timed", builder.Work[any, any]{Timers: []activities.Timer{{Name: "remind", After: time.Hour, Task: fail}}}, builder.Version("1"))
+	e := enginetest.New(t, w)
+	id := start(t, e, w)
+	e.Advance(48 * time.Hour)
+	wait := ask(t, e, id).Waits[1]
+	require.Equal(t, why.Incident, wait.Kind)
+	require.Empty(t, wait.Blocked)
+	e.Crash(desk(t, "timed", builder.Work[any, any]{Queue: "new"}, builder.Version("2")))
+	wait = ask(t, e, id).Waits[1]
+	require.Equal(t, why.NotLoaded, wait.Blocked)
+	require.Contains(t, wait.Text, "; no open engine has workflow timed version 1: open a program with it first")
+	var repairs []string
+	for s, err := range why.Stranded(t.Context(), e, why.Search{Here: e.Here(), Now: e.Now()}) {
+		require.NoError(t, err)
+		repairs = append(repairs, s.Repair)
+	}
+	require.Contains(t, repairs, "open an engine with workflow timed version 1, then tasq incident retry "+wait.Incident.String())
+	e.Crash(w)
+}
+
 // A timer that fails is named with its error, and one that was given up is an incident.
 func TestATimerThatFails(t *testing.T) {
 	fail := func(context.Context, *activities.Activation) error { return errors.New("the printer is off") }
