@@ -46,7 +46,7 @@ type Change struct {
 
 // Limits of what the state of a schedule records.
 const (
-	maxOverlapping = 50 // active runs, the latest, of a schedule that lets them overlap
+	maxOverlapping = 10 // active runs, the latest, of a schedule that lets them overlap; each tick stores at most twice as many
 
 	MaxChanges  = 20
 	MaxBackfill = schedule.DefaultCatchUpMost // ticks of one backfill, and ticks that wait
