@@ -14,7 +14,7 @@ import (
 )
 
 // The disk with a table of the user is full for more statements than a function has attempts. The step is tried again until there is space, as
-// if the table were one of Tasq: no attempt fails, and each effect is there once. A caller is told.
+// if the table were one of Tasq: no attempt fails, and each effect is there once. A caller gets the error.
 func TestAFullDiskFailsNoStep(t *testing.T) {
 	f := newFleet(t)
 	f.sql("CREATE TABLE effects (n int)")

@@ -83,7 +83,7 @@ func TestWithoutMigrations(t *testing.T) {
 	require.ErrorContains(t, open(postgres.NoMigrate()), "does not say of which version it is")
 }
 
-// A role that lacks rights on some tables, as on those of a migration by another role, is told when it opens the database.
+// Rights on tables that a role lacks, as on those of a migration by another role, are logged when it opens the database.
 func TestMissingRightsAreLogged(t *testing.T) {
 	t.Parallel()
 	dsn := prepared.Database(t)
