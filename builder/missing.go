@@ -117,10 +117,14 @@ func (d *draft) passed(n *node, why string) []int {
 	return all
 }
 
-// alwaysGives reports whether the policy of a task completes it only if an item of it has completed.
+// alwaysGives reports whether the policy of a task completes it only if an item of it has completed: it does not complete a task
+// whose only item was canceled.
 func (n *node) alwaysGives() bool {
-	name := strings.TrimPrefix(n.task.Policy.Name(), "incident:")
-	return n.task.Policy.BuiltIn() && (name == "all" || strings.HasPrefix(name, "quorum:"))
+	if !n.task.Policy.BuiltIn() { // one with a function may decide by anything
+		return false
+	}
+	verdict, err := n.task.Policy.Decide(workitem.Outcome{State: workitem.Canceled, Tally: workitem.Tally{Canceled: 1}})
+	return err == nil && verdict != workitem.CompleteTask
 }
 
 // withoutOutput says why a task may complete though none of its items did; "" if its definition does not let it. That a
@@ -131,7 +135,7 @@ func (n *node) withoutOutput() string {
 		name = cmp.Or(strings.TrimPrefix(inner, ":"), "default")
 	}
 	switch {
-	case n.kind != taskNode || name == "all" || strings.HasPrefix(name, "quorum:"):
+	case n.kind != taskNode || n.alwaysGives():
 		return ""
 	case name != "default" && name != "threshold:0" && !n.task.Auto:
 		return fmt.Sprintf("its policy %q lets it go on without", name)
