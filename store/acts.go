@@ -61,7 +61,7 @@ func actsWithin(ctx context.Context, r Reader, f JournalFilter, b actsBounds) (p
 	}
 	// Each page has the removals from the time of its last position up to that of the last position of the page before, so
 	// that each is on one page, also where clocks of several programs differ.
-	since, err := timeAt(ctx, r, next, time.Time{})
+	since, err := timeAt(ctx, r, cmp.Or(next, f.From), time.Time{})
 	if err != nil {
 		return nil, 0, err
 	}
@@ -86,9 +86,11 @@ func acts(ctx context.Context, r Reader, f JournalFilter, limit int, b actsBound
 	scan := f.Root.IsZero() && f.Roots == nil && (f.Command != "" || !f.Before.IsZero() || !f.Since.IsZero())
 	within, cancel := context.WithTimeout(ctx, b.time)
 	defer cancel()
+	from := f.From
 	for rows := 0; ; {
 		n := 0
 		if scan {
+			f.From = from
 			if f.From, n, err = partOfActs(ctx, r, f, b.part); err != nil || n == 0 {
 				return page, 0, err
 			}
@@ -117,9 +119,14 @@ func partOfActs(ctx context.Context, r Reader, f JournalFilter, part int) (from 
 		args = append(args, f.By)
 		where += fmt.Sprintf(" AND actor = $%d", len(args))
 	}
-	if f.After > 0 {
-		args = append(args, f.After)
-		where += fmt.Sprintf(" AND seq < $%d", len(args))
+	for _, bound := range []struct {
+		is  string
+		seq int64
+	}{{"<", f.After}, {"<=", f.Until}, {">=", f.From}} {
+		if bound.seq > 0 {
+			args = append(args, bound.seq)
+			where += fmt.Sprintf(" AND seq %s $%d", bound.is, len(args))
+		}
 	}
 	query := "SELECT coalesce(min(seq), 0), count(*) FROM (SELECT seq FROM " + domain.Table(r.DB(), "journal") + " WHERE " + where + " ORDER BY seq DESC LIMIT $1) part"
 	err = r.DB().QueryRowContext(ctx, query, args...).Scan(&from, &n)
@@ -141,7 +148,7 @@ func timeAt(ctx context.Context, r Reader, seq int64, otherwise time.Time) (time
 // Removals lists the removals of cases by actors from a time on and before another one, oldest first, that match By,
 // Command, Root, Roots and the times of a filter. An entry has no position, and the changes of the removal.
 func Removals(ctx context.Context, r Reader, f JournalFilter, since, before time.Time) (all []*Entry, err error) {
-	f.After, f.Until, f.Desc = 0, 0, true // a removal has no position, which only a list without a begin selects
+	f.After, f.From, f.Until, f.Desc = 0, 0, 0, true // a removal has no position, which only a list without a begin selects
 	from, end := removalKey(since, ""), removalKey(before, "")
 	for row, err := range removals.List(ctx, r.DB(), domain.Query[string]{After: &from}) {
 		if err != nil || row.Key >= end {

@@ -33,7 +33,7 @@ func TestActsExamineTheJournalInParts(t *testing.T) {
 			filters := []store.JournalFilter{
 				{}, {Command: "start article"}, {Command: "start issue"}, {Command: "case"}, {Command: "case cancel", By: "ann"}, {Command: "none"},
 				{By: "ann"}, {By: "tester", Since: middle.At}, {Before: middle.At}, {Since: middle.At.Add(time.Hour * 1e5)}, {Before: middle.At, Command: "start"},
-				{Command: "case", Root: middle.Root},
+				{Command: "case", Root: middle.Root}, {Command: "start", From: middle.Seq}, {Command: "start", Until: middle.Seq}, {By: "ann", From: middle.Seq},
 			}
 			w.View(func(ctx context.Context, r store.Reader) {
 				for _, f := range filters {
