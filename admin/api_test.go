@@ -331,12 +331,42 @@ func TestALivePageGetsWhatHasChanged(t *testing.T) {
 	require.NoError(t, err)
 	for {
 		next := soon(t, one, "data: ")
-		require.NotContains(t, next, `"tabs":"\u003cnav class=\"nothing`)
+		require.NotContains(t, next, `"tabs":"<nav class=\"nothing`)
 		if strings.Contains(next, "s-completed") {
 			break
 		}
 	}
 	soon(t, two, "data: ")
+}
+
+// An event is one write, as the response has no chunks, and it ends with its connection; over HTTP/2 it is a stream as any other.
+func TestEventsOverBothVersionsOfHTTP(t *testing.T) {
+	o := newOffice(t, "text")
+	server := httptest.NewUnstartedServer(o.handler(admin.Config{Access: admin.AllowAll}))
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	for _, major := range []int{1, 2} {
+		client := server.Client()
+		if major == 1 {
+			transport := client.Transport.(*http.Transport).Clone()
+			transport.TLSClientConfig.NextProtos = []string{"http/1.1"}
+			transport.ForceAttemptHTTP2 = false
+			client = &http.Client{Transport: transport}
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+"/live?page="+url.QueryEscape("/cases/"+o.order.String()), nil)
+		require.NoError(t, err)
+		answer, err := client.Do(r)
+		require.NoError(t, err)
+		require.Equal(t, major, answer.ProtoMajor)
+		require.Empty(t, answer.TransferEncoding)
+		event, err := bufio.NewReader(answer.Body).ReadString('\n')
+		require.NoError(t, err)
+		require.Equal(t, "event: parts\n", event)
+		stop()
+		require.NoError(t, answer.Body.Close())
+	}
 }
 
 // The doctor of the API lists what nothing moves, in pages of JSON and as rows without end.

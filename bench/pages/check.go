@@ -13,7 +13,8 @@ const (
 	caseTime  = 300 * time.Millisecond // of a case with a long history
 	pageSent  = 25e3                   // bytes of a compressed page
 	viewTime  = 500 * time.Millisecond // from a change to half of the viewers
-	viewBytes = 100e6                  // of memory for a thousand viewers and the server, with the viewers' own
+	viewBytes = 60e6                   // of memory of the server for a thousand viewers
+	viewShare = 0.2                    // of a processor for a thousand viewers of a case that changes four times a second
 )
 
 // targets collects what is missed.
@@ -38,12 +39,15 @@ func (t *targets) page(w *world, address string, p95, processor time.Duration, s
 }
 
 // viewers compares what many viewers of one page cost with its targets.
-func (t *targets) viewers(median time.Duration, memory float64) {
+func (t *targets) viewers(median time.Duration, memory, share float64) {
 	if median > viewTime {
 		t.miss("half of the viewers see a change after %s, at most %s", median.Round(time.Millisecond), viewTime)
 	}
 	if memory > viewBytes {
-		t.miss("viewers and server take %.0f MB, at most %.0f", memory/1e6, viewBytes/1e6)
+		t.miss("viewers take %.0f MB of the server, at most %.0f", memory/1e6, viewBytes/1e6)
+	}
+	if share > viewShare {
+		t.miss("viewers take %.2f of a processor, at most %.2f", share, viewShare)
 	}
 }
 

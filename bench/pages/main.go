@@ -46,8 +46,12 @@ func start() error {
 	think := flag.Duration("think", 3*time.Second, "how long a user looks at a case before the first look at its past")
 	only := flag.String("only", "", "ask for the addresses alone that this `expression` matches")
 	check := flag.Bool("check", false, "exit with 1 if a target is missed")
-	profile := flag.String("cpuprofile", "", "write a profile of the requests into this `file`")
+	address := flag.String("look", "", "be the viewers of another run of this program: read the events of an `address` until standard input ends")
+	profile := flag.String("cpuprofile", "", "write a profile of the requests and the viewers into this `file`")
 	flag.Parse()
+	if *address != "" {
+		return look(context.Background(), *address, *viewers)
+	}
 	if (*dir == "") != *server || flag.NArg() > 0 {
 		return fmt.Errorf("say where the database is to be with -dir or -postgres; see -help")
 	}
@@ -77,13 +81,13 @@ func start() error {
 		return fmt.Errorf("-only: %w", err)
 	}
 	var t targets
-	if err := profiled(*profile, func() error { return measure(ctx, pages, w, &t, w.addresses(chosen), *rounds, *think) }); err != nil {
-		return err
-	}
-	if *viewers > 0 {
-		if err := watch(ctx, e, pages, w, &t, *viewers, *length); err != nil {
+	if err := profiled(*profile, func() error {
+		if err := measure(ctx, pages, w, &t, w.addresses(chosen), *rounds, *think); err != nil || *viewers == 0 {
 			return err
 		}
+		return watch(ctx, e, pages, w, &t, *viewers, *length)
+	}); err != nil {
+		return err
 	}
 	if *check {
 		return t.err()

@@ -1,8 +1,8 @@
 package main
 
 import (
-	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -10,9 +10,6 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
-	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/tasq-dev/tasq/engine"
@@ -23,114 +20,62 @@ import (
 // perSecond is how often the watched case changes.
 const perSecond = 4
 
-// audience is a number of viewers of one page.
-type audience struct {
-	changed atomic.Int64 // when the case changed last, in nanoseconds
-	behind  atomic.Int64 // viewers that have seen no event since
-	last    atomic.Bool  // it changes no more
-	mu      sync.Mutex
-	took    []time.Duration // from a change to the event that a viewer gets
-	failed  error
-}
-
-// watch has viewers look at one case that changes, and prints how late they see it and what they cost. Viewers and server share the process, so the
-// memory is that of both.
+// watch has viewers, in a process of their own, look at one case that changes, and prints how late they see it and what they cost the server.
 func watch(ctx context.Context, e *engine.Engine, pages http.Handler, w *world, t *targets, viewers int, length time.Duration) error {
 	server := httptest.NewServer(pages)
 	defer server.Close()
-	ctx, stop := context.WithTimeout(ctx, length+time.Minute)
-	defer stop()
 	before, goroutines := settled(), runtime.NumGoroutine()
-	a := new(audience)
-	address := server.URL + "/live?page=" + url.QueryEscape("/cases/"+w.claim)
-	var all, ready sync.WaitGroup
-	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: viewers}}
-	for range viewers {
-		ready.Add(1)
-		all.Go(func() { a.look(ctx, client, address, sync.OnceFunc(ready.Done)) })
-	}
-	ready.Wait()
-	watching := settled()
-	a.behind.Store(int64(viewers))
-	err := change(ctx, e, a, w.claim, int(length.Seconds()*perSecond))
-	for until := time.Now().Add(10 * time.Second); err == nil && a.behind.Load() > 0 && time.Now().Before(until); {
-		time.Sleep(10 * time.Millisecond)
-	}
-	stop()
-	all.Wait()
+	a, err := begin(ctx, server.URL+"/live?page="+url.QueryEscape("/cases/"+w.claim), viewers)
 	if err != nil {
 		return err
 	}
-	client.CloseIdleConnections()
+	watching, used, began := settled(), processor(), time.Now()
+	changes, err := change(ctx, e, w.claim, int(length.Seconds()*perSecond))
+	took := time.Since(began)
+	used = processor() - used
+	for until := time.Now().Add(10 * time.Second); err == nil && a.without(changes[len(changes)-1]) > 0 && time.Now().Before(until); {
+		time.Sleep(10 * time.Millisecond)
+	}
+	if err := errors.Join(err, a.end()); err != nil {
+		return err
+	}
 	server.Close()
 	for until := time.Now().Add(10 * time.Second); runtime.NumGoroutine() > goroutines && time.Now().Before(until); {
 		time.Sleep(10 * time.Millisecond)
 	}
-	fmt.Printf("viewers without the last change: %d; goroutines before and after: %d, %d; memory after: %.1f MB\n", a.behind.Load(), goroutines,
-		runtime.NumGoroutine(), (settled()-before)/1e6)
-	slices.Sort(a.took)
-	if len(a.took) == 0 {
-		return fmt.Errorf("no viewer saw a change: %w", a.failed)
+	delays := a.delays(changes)
+	slices.Sort(delays)
+	if len(delays) == 0 {
+		return errors.New("no viewer saw a change")
 	}
-	fmt.Printf("%d viewers, %d changes: %d events, p50 %s, p99 %s, memory of viewers and server %.1f MB\n", viewers, int(length.Seconds()*perSecond), len(a.took),
-		a.took[len(a.took)/2].Round(time.Millisecond), a.took[len(a.took)*99/100].Round(time.Millisecond), (watching-before)/1e6)
-	t.viewers(a.took[len(a.took)/2], watching-before)
+	share := used.Seconds() / took.Seconds()
+	fmt.Printf("viewers without the last change: %d; goroutines before and after: %d, %d; memory after: %.1f MB\n", a.without(changes[len(changes)-1]), goroutines,
+		runtime.NumGoroutine(), (settled()-before)/1e6)
+	fmt.Printf("%d viewers, %d changes: %d events, p50 %s, p99 %s, memory of the server %.1f MB, %.2f of a processor\n", viewers, len(changes), len(delays),
+		delays[len(delays)/2].Round(time.Millisecond), delays[len(delays)*99/100].Round(time.Millisecond), (watching-before)/1e6, share)
+	t.viewers(delays[len(delays)/2], watching-before, share)
 	return nil
 }
 
-// look reads the events of a page; ready is called with the first one.
-func (a *audience) look(ctx context.Context, client *http.Client, address string, ready func()) {
-	defer ready()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
-	if err != nil {
-		return
-	}
-	answer, err := client.Do(r)
-	if err != nil {
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		a.failed = err
-		return
-	}
-	defer answer.Body.Close()
-	seen := false // the last change
-	for lines, err := bufio.NewReader(answer.Body), error(nil); err == nil; {
-		var line string
-		if line, err = lines.ReadString('\n'); !strings.HasPrefix(line, "event:") {
-			continue
-		}
-		ready()
-		if at := a.changed.Load(); at > 0 {
-			a.mu.Lock()
-			a.took = append(a.took, time.Since(time.Unix(0, at)))
-			a.mu.Unlock()
-			if a.last.Load() && !seen {
-				seen = true
-				a.behind.Add(-1)
-			}
-		}
-	}
-}
-
-// change suspends and resumes a case so many times.
-func change(ctx context.Context, e *engine.Engine, a *audience, id string, times int) error {
+// change suspends and resumes a case so many times, and returns when each change was acknowledged.
+func change(ctx context.Context, e *engine.Engine, id string, times int) ([]time.Time, error) {
 	parsed, err := workitem.ParseID(id)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	var changes []time.Time
 	for n := range times {
-		a.last.Store(n == times-1)
 		c := workflow.Suspend(workitem.CaseID(parsed))
 		if n%2 == 1 {
 			c = workflow.Resume(workitem.CaseID(parsed), nil)
 		}
 		if _, err := e.Do(ctx, c); err != nil {
-			return err
+			return nil, err
 		}
-		a.changed.Store(time.Now().UnixNano())
+		changes = append(changes, time.Now())
 		time.Sleep(time.Second / perSecond)
 	}
-	return nil
+	return changes, nil
 }
 
 // settled is the memory that the program holds once the collector has done all it can.

@@ -63,6 +63,7 @@ func (h *Hub) Serve(w http.ResponseWriter, r *http.Request) {
 	}
 	defer h.leave(u, p)
 	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("Transfer-Encoding", "identity") // the stream ends with its connection, and an event is one write instead of three
 	w.WriteHeader(http.StatusOK)
 	p.follow(r.Context(), w, r.URL.Query().Get("seen"))
 }
