@@ -185,7 +185,7 @@ func (g *group) try(from string, want *demand) *lease {
 		if now == 0 && l.Algorithm != Slots {
 			now = g.now()
 		}
-		if l.Wait(&g.states[i], now, n) != 0 {
+		if l.wait(&g.states[i], now, n) != 0 {
 			return nil
 		}
 		parts++
@@ -196,14 +196,14 @@ func (g *group) try(from string, want *demand) *lease {
 // take acquires the demand. The caller has checked that all of it is available.
 func (g *group) take(from string, want *demand, now int64, parts int) *lease {
 	granted := &lease{g: g, from: from}
-	if parts > 1 {
-		more := make([]held, 0, parts-1)
-		granted.more = &more
+	granted.parts = granted.few[:0]
+	if parts > len(granted.few) {
+		granted.parts = make([]held, 0, parts)
 	}
 	g.leases++
 	for i := range g.in.defs {
 		if n := *want.of(i); n > 0 {
-			granted.add(held{g.in.defs[i].Take(&g.states[i], now, n), i})
+			granted.parts = append(granted.parts, held{g.in.defs[i].take(&g.states[i], now, n), i})
 		}
 	}
 	return granted
@@ -223,7 +223,7 @@ func (g *group) why(want *demand) (reasons []Reason) {
 	now := g.now()
 	for i, l := range g.in.defs {
 		n := *want.of(i)
-		if wait := l.Wait(&g.states[i], now, n); wait > 0 {
+		if wait := l.wait(&g.states[i], now, n); wait > 0 {
 			reasons = append(reasons, Reason{Limit: l, N: n, Wait: wait})
 		}
 	}

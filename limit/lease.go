@@ -91,36 +91,14 @@ type held struct {
 	limit int // the index in the group
 }
 
-// lease is a Lease of a group. It is small, since each acquisition makes one.
+// lease is a Lease of a group. It is one allocation for up to two limits, since each acquisition makes one.
 type lease struct {
 	g        *group
 	from     string
-	first    held
-	more     *[]held // where there are several
-	some     bool    // first is set
+	parts    []held
+	few      [2]held // the memory of parts, where it is enough
 	failed   bool
 	released bool
-}
-
-// add adds a part.
-func (l *lease) add(part held) {
-	if !l.some {
-		l.first, l.some = part, true
-		return
-	}
-	*l.more = append(*l.more, part)
-}
-
-// parts iterates over the parts of the lease.
-func (l *lease) parts(yield func(*held) bool) {
-	if !l.some || !yield(&l.first) || l.more == nil {
-		return
-	}
-	for i := range *l.more {
-		if !yield(&(*l.more)[i]) {
-			return
-		}
-	}
 }
 
 // From implements Lease.
@@ -140,8 +118,9 @@ func (l *lease) Commit(name string, used int64) error {
 	if l.released {
 		return fmt.Errorf("limit: %d of %s came too late: commit before Release: %w", used, name, ErrReleased)
 	}
-	for part := range l.parts {
-		def := l.g.limits()[part.limit]
+	for i := range l.parts {
+		part := &l.parts[i]
+		def := &l.g.limits()[part.limit]
 		if def.Name != name {
 			continue
 		}
@@ -169,14 +148,14 @@ func (l *lease) Release() {
 	l.released = true
 	l.g.leases--
 	given := false
-	for part := range l.parts {
+	for _, part := range l.parts {
 		def := &l.g.limits()[part.limit]
 		switch def.Algorithm {
 		case Slots:
-			def.Give(&l.g.states[part.limit], part.Grant, 0, l.failed)
+			def.give(&l.g.states[part.limit], part.Grant, 0, l.failed)
 			given = true
 		case CircuitBreaker:
-			def.Give(&l.g.states[part.limit], part.Grant, l.g.now(), l.failed)
+			def.give(&l.g.states[part.limit], part.Grant, l.g.now(), l.failed)
 			given = true
 		}
 	}

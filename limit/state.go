@@ -41,7 +41,10 @@ const Unknown time.Duration = math.MaxInt64
 // now, Unknown if time alone is not enough. n of 0 or less is admitted at once. Callers must reject more than
 // [Limit.Capacity], which is never admitted. Wait changes the state only if the clock was set back; a persistent state
 // must be saved then.
-func (l Limit) Wait(s *State, now, n int64) time.Duration {
+func (l Limit) Wait(s *State, now, n int64) time.Duration { return l.wait(s, now, n) }
+
+// wait is Wait without a copy of the definition.
+func (l *Limit) wait(s *State, now, n int64) time.Duration {
 	if n <= 0 {
 		return 0
 	}
@@ -67,7 +70,10 @@ func (l Limit) Wait(s *State, now, n int64) time.Duration {
 
 // Take acquires n, and returns the grant for Commit and Give. It does not check the limit: call Wait first, and
 // Take only if that returned 0, within one lock or transaction.
-func (l Limit) Take(s *State, now, n int64) Grant {
+func (l Limit) Take(s *State, now, n int64) Grant { return l.take(s, now, n) }
+
+// take is Take without a copy of the definition.
+func (l *Limit) take(s *State, now, n int64) Grant {
 	l.rewind(s, now)
 	g := Grant{N: n, Mark: now + s.back}
 	switch l.Algorithm {
@@ -140,7 +146,10 @@ func (l Limit) Commit(s *State, g *Grant, now, used int64) {
 
 // Give ends the acquisition of a grant: it releases slots, and reports to a breaker whether the work failed. Rates do not
 // change.
-func (l Limit) Give(s *State, g Grant, now int64, failed bool) {
+func (l Limit) Give(s *State, g Grant, now int64, failed bool) { l.give(s, g, now, failed) }
+
+// give is Give without a copy of the definition.
+func (l *Limit) give(s *State, g Grant, now int64, failed bool) {
 	switch l.Algorithm {
 	case Slots:
 		s.used = max(0, s.used-g.N)
