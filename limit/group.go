@@ -61,35 +61,34 @@ func (o *shared) change(to Limit) error {
 // scope is the lock of one or more groups, and their common data.
 type scope struct {
 	*shared
-	mu sync.Mutex
+	mu     sync.Mutex
+	queues map[*counts][]queue // waiting acquisitions of the groups that have some, by index of the definitions
 }
 
-// group is a set of limits that are acquired together: a Set, or the limits of one key. The lock of its scope guards it. It
-// is small, since there may be one for each of many keys.
+// group is a set of limits that are acquired together: a Set, or the limits of one key. The lock of its scope guards it.
 type group struct {
-	in     *scope
-	states []State  // by index of the definitions
-	queues *[]queue // waiting acquisitions, by index of the definitions; nil if nothing ever waited
-	leases int      // those that are not released
+	in *scope
+	*counts
 }
 
-func newGroup(in *scope) *group { return &group{in: in, states: make([]State, len(in.defs))} }
-
-func (g *group) lock()           { g.in.mu.Lock() }
-func (g *group) unlock()         { g.in.mu.Unlock() }
-func (g *group) limits() []Limit { return g.in.defs }
-func (g *group) now() int64      { return g.in.time.now() }
-
-// waiting returns the queues, none if nothing ever waited.
-func (g *group) waiting() []queue {
-	if g.queues == nil {
-		return nil
-	}
-	return *g.queues
+// counts is what a group keeps. It is small, since there may be one for each of many keys.
+type counts struct {
+	states []State // by index of the definitions
+	leases int     // those that are not released
 }
+
+func newGroup(in *scope) group { return group{in, &counts{states: make([]State, len(in.defs))}} }
+
+func (g group) lock()           { g.in.mu.Lock() }
+func (g group) unlock()         { g.in.mu.Unlock() }
+func (g group) limits() []Limit { return g.in.defs }
+func (g group) now() int64      { return g.in.time.now() }
+
+// waiting returns the queues, none if nothing waits.
+func (g group) waiting() []queue { return g.in.queues[g.counts] }
 
 // find returns the index of a limit.
-func (g *group) find(name string) (int, error) {
+func (g group) find(name string) (int, error) {
 	for i := range g.in.defs {
 		if g.in.defs[i].Name == name {
 			return i, nil
@@ -124,7 +123,7 @@ func (d *demand) of(i int) *int64 {
 }
 
 // want checks the amounts of an acquisition. only are the limits that it uses, nil for all.
-func (g *group) want(only []bool, amounts []Amount) (d demand, err error) {
+func (g group) want(only []bool, amounts []Amount) (d demand, err error) {
 	defs := g.in.defs
 	if len(defs) > len(d.few) {
 		d.many = make([]int64, len(defs))
@@ -169,7 +168,7 @@ func (l *Limit) check(n int64) error {
 
 // try acquires the demand, if all of it is available and no one waits for any of its limits; otherwise it
 // returns nil.
-func (g *group) try(from string, want *demand) *lease {
+func (g group) try(from string, want *demand) *lease {
 	for i, q := range g.waiting() {
 		if q.n > 0 && *want.of(i) > 0 {
 			return nil
@@ -194,7 +193,7 @@ func (g *group) try(from string, want *demand) *lease {
 }
 
 // take acquires the demand. The caller has checked that all of it is available.
-func (g *group) take(from string, want *demand, now int64, parts int) *lease {
+func (g group) take(from string, want *demand, now int64, parts int) *lease {
 	granted := &lease{g: g, from: from}
 	granted.parts = granted.few[:0]
 	if parts > len(granted.few) {
@@ -210,7 +209,7 @@ func (g *group) take(from string, want *demand, now int64, parts int) *lease {
 }
 
 // reasons checks amounts and returns the reasons of why.
-func (g *group) reasons(only []bool, amounts []Amount) ([]Reason, error) {
+func (g group) reasons(only []bool, amounts []Amount) ([]Reason, error) {
 	want, err := g.want(only, amounts)
 	if err != nil {
 		return nil, err
@@ -219,7 +218,7 @@ func (g *group) reasons(only []bool, amounts []Amount) ([]Reason, error) {
 }
 
 // why lists the limits that do not have room for the demand.
-func (g *group) why(want *demand) (reasons []Reason) {
+func (g group) why(want *demand) (reasons []Reason) {
 	now := g.now()
 	for i, l := range g.in.defs {
 		n := *want.of(i)

@@ -27,7 +27,7 @@ type Keys struct {
 // shard is a part of the keys, with the scope of its groups.
 type shard struct {
 	scope
-	keys map[string]*group
+	keys map[string]*counts
 }
 
 // sweepAtLeast is the shortest time between two sweeps.
@@ -44,7 +44,7 @@ func (c Config) NewKeys(limits ...Limit) (*Keys, error) {
 	k := &Keys{own: &shared{defs: slices.Clone(limits), time: newTimes(c.Clock)}, seed: maphash.MakeSeed()}
 	for i := range k.shards {
 		k.shards[i].shared = k.own
-		k.shards[i].keys = make(map[string]*group)
+		k.shards[i].keys = make(map[string]*counts)
 	}
 	return k, nil
 }
@@ -102,8 +102,8 @@ func (o oneKey) Why(amounts ...Amount) ([]Reason, error) {
 	s := o.keys.shard(o.key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	g := s.keys[o.key]
-	if g == nil {
+	g := group{&s.scope, s.keys[o.key]}
+	if g.counts == nil {
 		g = newGroup(&s.scope)
 	}
 	return g.reasons(nil, amounts)
@@ -114,11 +114,11 @@ func (k *Keys) shard(key string) *shard {
 }
 
 // group returns the group of a key, and makes it if there is none. The shard is locked.
-func (k *Keys) group(s *shard, key string) *group {
-	g := s.keys[key]
-	if g == nil {
+func (k *Keys) group(s *shard, key string) group {
+	g := group{&s.scope, s.keys[key]}
+	if g.counts == nil {
 		g = newGroup(&s.scope)
-		s.keys[key] = g
+		s.keys[key] = g.counts
 		k.sweepLater()
 	}
 	return g
@@ -149,14 +149,14 @@ func (k *Keys) sweep() {
 		s := &k.shards[i]
 		s.mu.Lock()
 		now := k.own.time.now()
-		for key, g := range s.keys {
-			if g.idle(now) {
+		for key, c := range s.keys {
+			if (group{&s.scope, c}).idle(now) {
 				delete(s.keys, key)
 			}
 		}
 		left = left || len(s.keys) > 0
 		if len(s.keys) == 0 {
-			s.keys = make(map[string]*group) // a map keeps its memory when it is emptied
+			s.keys, s.queues = make(map[string]*counts), nil // a map keeps its memory when it is emptied
 		}
 		s.mu.Unlock()
 	}
@@ -169,14 +169,9 @@ func (k *Keys) sweep() {
 }
 
 // idle reports whether a group says no more than a new one.
-func (g *group) idle(now int64) bool {
-	if g.leases > 0 {
+func (g group) idle(now int64) bool {
+	if g.leases > 0 || g.waiting() != nil {
 		return false
-	}
-	for _, q := range g.waiting() {
-		if q.n > 0 {
-			return false
-		}
 	}
 	for i := range g.in.defs {
 		if !g.in.defs[i].Idle(&g.states[i], now) {
@@ -213,8 +208,8 @@ func (k *Keys) Change(to Limit) error {
 		return err
 	}
 	for i := range k.shards {
-		for _, g := range k.shards[i].keys {
-			g.admit()
+		for _, c := range k.shards[i].keys {
+			group{&k.shards[i].scope, c}.admit()
 		}
 	}
 	return nil

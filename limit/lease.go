@@ -93,7 +93,7 @@ type held struct {
 
 // lease is a Lease of a group. It is one allocation for up to two limits, since each acquisition makes one.
 type lease struct {
-	g        *group
+	g        group
 	from     string
 	parts    []held
 	few      [2]held // the memory of parts, where it is enough

@@ -40,7 +40,7 @@ func (w *waiter) settle(l *lease, err error) {
 // first in all these queues, and all limits have room.
 type place struct {
 	w     *waiter
-	g     *group
+	g     group
 	from  string
 	want  demand
 	nodes []node // by index of the group's limits
@@ -85,7 +85,7 @@ func (q *queue) remove(n *node) {
 }
 
 // acquire acquires the demand, or waits for it. The caller holds the lock, which acquire releases.
-func (g *group) acquire(ctx context.Context, from string, only []bool, amounts []Amount) (Lease, error) {
+func (g group) acquire(ctx context.Context, from string, only []bool, amounts []Amount) (Lease, error) {
 	want, err := g.want(only, amounts)
 	if err != nil {
 		g.unlock()
@@ -102,7 +102,7 @@ func (g *group) acquire(ctx context.Context, from string, only []bool, amounts [
 }
 
 // tryAcquire acquires the demand, or nothing, without waiting. The lock is held.
-func (g *group) tryAcquire(from string, only []bool, amounts []Amount) (Lease, error) {
+func (g group) tryAcquire(from string, only []bool, amounts []Amount) (Lease, error) {
 	want, err := g.want(only, amounts)
 	if err != nil {
 		return nil, err
@@ -114,16 +114,20 @@ func (g *group) tryAcquire(from string, only []bool, amounts []Amount) (Lease, e
 }
 
 // enqueue adds a waiter to the queues of the limits that it needs.
-func (g *group) enqueue(w *waiter, from string, want demand) *place {
-	if g.queues == nil {
-		queues := make([]queue, len(g.in.defs))
-		g.queues = &queues
+func (g group) enqueue(w *waiter, from string, want demand) *place {
+	queues := g.waiting()
+	if queues == nil {
+		queues = make([]queue, len(g.in.defs))
+		if g.in.queues == nil {
+			g.in.queues = make(map[*counts][]queue)
+		}
+		g.in.queues[g.counts] = queues
 	}
 	p := &place{w: w, g: g, from: from, want: want, nodes: make([]node, len(g.in.defs))}
 	for i := range p.nodes {
 		if *p.want.of(i) > 0 {
 			p.nodes[i].p = p
-			(*g.queues)[i].push(&p.nodes[i])
+			queues[i].push(&p.nodes[i])
 		}
 	}
 	g.admit()
@@ -131,12 +135,17 @@ func (g *group) enqueue(w *waiter, from string, want demand) *place {
 }
 
 // leave removes a place from the queues. It may be called more than once.
-func (g *group) leave(p *place) {
-	for i := range p.nodes {
+func (g group) leave(p *place) {
+	queues, waits := g.waiting(), false
+	for i := range queues {
 		if n := &p.nodes[i]; n.p != nil {
-			(*g.queues)[i].remove(n)
+			queues[i].remove(n)
 			n.p = nil
 		}
+		waits = waits || queues[i].n > 0
+	}
+	if !waits {
+		delete(g.in.queues, g.counts)
 	}
 	if p.stop != nil {
 		p.stop()
@@ -146,7 +155,7 @@ func (g *group) leave(p *place) {
 
 // admit settles the waiters that can be admitted now, and sets timers for those that time alone will admit. It is
 // called whenever something may have become available.
-func (g *group) admit() {
+func (g group) admit() {
 	for again := true; again; {
 		again = false
 		for _, q := range g.waiting() {
@@ -157,9 +166,9 @@ func (g *group) admit() {
 	}
 }
 
-func (g *group) isFirst(p *place) bool {
-	for i := range p.nodes {
-		if n := &p.nodes[i]; n.p != nil && (*g.queues)[i].first != n {
+func (g group) isFirst(p *place) bool {
+	for i, q := range g.waiting() {
+		if n := &p.nodes[i]; n.p != nil && q.first != n {
 			return false
 		}
 	}
@@ -167,7 +176,7 @@ func (g *group) isFirst(p *place) bool {
 }
 
 // serve settles the first waiter, and reports whether it left the queues.
-func (g *group) serve(p *place) bool {
+func (g group) serve(p *place) bool {
 	now, parts := g.now(), 0
 	var longest time.Duration
 	for i := range g.in.defs {
@@ -195,7 +204,7 @@ func (g *group) serve(p *place) bool {
 }
 
 // wake sets a timer to serve the first waiter again.
-func (g *group) wake(p *place, now int64, wait time.Duration) {
+func (g group) wake(p *place, now int64, wait time.Duration) {
 	if wait == Unknown {
 		return
 	}

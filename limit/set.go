@@ -21,7 +21,7 @@ type Config struct {
 // of two that need the same limit, the earlier one gets it first, whatever their amounts. A set is safe for concurrent
 // use. Make it with [NewSet]: the methods of a nil Set, and of the zero value, return an error that wraps ErrInvalid.
 type Set struct {
-	g    *group
+	g    group
 	only []bool // by index of the group's limits: those that an acquisition takes; nil for all
 }
 
@@ -77,7 +77,7 @@ func (s *Set) Only(names ...string) (*Set, error) {
 
 // checkMade refuses what NewSet did not make.
 func (s *Set) checkMade() error {
-	if s == nil || s.g == nil {
+	if s == nil || s.g.in == nil {
 		return fmt.Errorf("%w: the Set is nil, or its zero value: make it by limit.NewSet, and look at its error", ErrInvalid)
 	}
 	return nil
