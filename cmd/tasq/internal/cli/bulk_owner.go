@@ -180,7 +180,7 @@ func (p posting) Do(ctx context.Context, c workflow.Command) (workflow.Result, e
 	}
 	for {
 		result, err := p.o.post(ctx, command)
-		if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
+		if !errors.Is(err, errUnowned) {
 			return result, err
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/tasq-dev/tasq/cmd/tasq/internal/database"
 	"github.com/tasq-dev/tasq/cmd/tasq/internal/demo"
@@ -334,12 +333,13 @@ func (o *owning) askOwner(
 		}
 		result, err = o.post(limited, command)
 		switch {
-		case !errors.Is(err, context.DeadlineExceeded):
-			return result, true, err
-		case limited.Err() != nil:
+		case errors.Is(err, errUnowned):
+		case errors.Is(err, context.DeadlineExceeded) && limited.Err() != nil:
 			return result, true, exit(ExitDatabase, "%s belongs to another process, which did not answer within %s, and the command did "+
 				"not happen: it may be busy, or not have the workflow; wait longer with --timeout, or leave the command with --queue",
 				o.db.Name(), q.timeout)
+		default:
+			return result, true, err
 		}
 	}
 }
@@ -360,20 +360,4 @@ func (o *owning) execute(
 		err = e.Drain(ctx) // due timers
 	}
 	return result, errors.Join(err, e.Close())
-}
-
-// patience is how long a command waits for a reply before it checks that the database still has an owner: that may have
-// been another call of tasq, which has ended.
-const patience = time.Second
-
-// post leaves the command for the process that owns the database, and waits up to patience for its reply. The error
-// wraps context.DeadlineExceeded if there was none; the command was not executed then.
-func (o *owning) post(ctx context.Context, command json.RawMessage) (workflow.Result, error) {
-	limited, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	answer, err := o.db.Inbox().Post(limited, command)
-	if err != nil {
-		return workflow.Result{}, err
-	}
-	return engine.RemoteAnswer(answer)
 }

@@ -1,14 +1,20 @@
 package cli
 
 import (
+	"context"
+	"log/slog"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tasq-dev/tasq/activities"
+	"github.com/tasq-dev/tasq/builder"
+	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/internal/scenario"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/workflow"
+	"github.com/tasq-dev/tasq/workitem"
 )
 
 // texts compiles notation beside a workflow "code" that is none, and returns what a database holds of the texts.
@@ -48,4 +54,29 @@ func TestOnlyWhatRunsCodeIsLeftToItsProgram(t *testing.T) {
 		names = append(names, d.Name)
 	}
 	require.Equal(t, []string{"alone", "runs-text"}, names)
+}
+
+// An owner has the whole --timeout for a command: what it has begun is not undone because the answer takes longer than a check whether it is still there.
+func TestAnOwnerThatIsSlowAnswers(t *testing.T) {
+	onEachStore(t, func(t *testing.T, db store.Opener, at string) {
+		b := builder.New[string]("slow")
+		slow := builder.Task(b, "slow", builder.Work[string, string]{Input: builder.CaseInput(b),
+			Start: func(ctx context.Context, _ *activities.Item) error {
+				pause(ctx, patience*3/2)
+				return workitem.Failf("early", "it is too early")
+			}})
+		b.Path(b.Start(), slow, b.End())
+		w := b.MustBuild()
+		e, err := engine.Config{Logger: slog.New(slog.DiscardHandler)}.Open(t.Context(), db, w)
+		require.NoError(t, err)
+		id, err := w.Start(t.Context(), e, "x")
+		require.NoError(t, err)
+		for it, err := range store.AllItems(t.Context(), e, store.ItemFilter{Case: id}) {
+			require.NoError(t, err)
+			code, _, errs := tasq(t, at, "item", "start", it.ID.String(), "--timeout", "20s")
+			require.Equal(t, ExitRefused, code, errs)
+			require.Contains(t, errs, "it is too early")
+		}
+		require.NoError(t, e.Close())
+	})
 }
