@@ -196,7 +196,7 @@ func TestTheCaseInABrowser(t *testing.T) {
 	for _, text := range eval[[]string](b, `[...document.querySelectorAll(".why time")].map(t => t.previousSibling.textContent.trim().replace("· ", "") + " " + t.textContent)`) {
 		require.Regexp(t, `^(since|until) .*20\d\d.* \((in .+|.+ ago)\)$`, text, "a moment, and how far it is")
 	}
-	place := `JSON.stringify((r => ({x: r.x, w: r.width}))(document.querySelector('[data-name="decide"] rect').getBoundingClientRect()))`
+	place := `JSON.stringify((r => ({x: r.x, w: r.width}))([...document.querySelectorAll(".task")].find(g => /^decide:/.test(g.querySelector("title").textContent)).querySelector("rect").getBoundingClientRect()))`
 	now := eval[string](b, place)
 	eval[bool](b, `(() => { const s = document.querySelector("#entry"); s.value = 3; s.dispatchEvent(new Event("input")); return true; })()`)
 	b.until(`document.querySelector(".alert.past") !== null && location.search === "?entry=3"`)

@@ -16,7 +16,7 @@ import (
 
 // classOf is the class of a task in the picture of a page.
 func classOf(body, task string) string {
-	found := regexp.MustCompile(`<g class="([^"]*)"[^>]*data-name="` + task + `"`).FindStringSubmatch(body)
+	found := regexp.MustCompile(`<g class="([^"]*)"[^>]*><title>(?:task )?` + task + `[:;<]`).FindStringSubmatch(body)
 	if found == nil {
 		return "there is no such task"
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/tasq-dev/tasq/net/svg"
 )
 
-var places = regexp.MustCompile(`<(?:svg|rect class="(?:box|grey|busy)|circle class="circle|path d=)[^>]*>`)
+var places = regexp.MustCompile(`<(?:svg|g class="(?:task|condition)|rect class="(?:box|grey|busy)|circle class="circle|path d=)[^>]*>`)
 
 // looks are the attributes that change with the state.
 var looks = regexp.MustCompile(` (?:class|fill|stroke|stroke-width|role|aria-labelledby)="[^"]*"`)
@@ -20,7 +20,7 @@ var looks = regexp.MustCompile(` (?:class|fill|stroke|stroke-width|role|aria-lab
 // layout is where the tasks, the conditions of their own and the arrows of a picture are.
 func layout(picture string, hidden []string) []string {
 	for _, name := range hidden { // circles that lie on arrows
-		picture = regexp.MustCompile(`(?s)<g class="condition" data-name="`+regexp.QuoteMeta(name)+`">.*?</g>`).ReplaceAllString(picture, "")
+		picture = regexp.MustCompile(`(?s)<g class="condition" data-name="`+regexp.QuoteMeta(name)+`"[^>]*>.*?</g>`).ReplaceAllString(picture, "")
 	}
 	var found []string
 	for _, p := range places.FindAllString(picture, -1) {
@@ -81,7 +81,7 @@ func TestAPictureWithoutStyle(t *testing.T) {
 func TestMarksOfTasks(t *testing.T) {
 	o := svg.Options{Marks: map[string]svg.Mark{"vote": {Class: "waits", Badge: "2/3", Title: `2 of 3 & "more"`, Href: "/items?a=1&b=2"}}}
 	picture := draw(t, review(), o)
-	require.Contains(t, picture, `<g class="task waits" data-name="vote">`)
+	require.Contains(t, picture, `<g class="task waits" data-name="vote" transform=`)
 	require.Contains(t, picture, `<a href="/items?a=1&amp;b=2">`)
 	require.Contains(t, text(t, picture, "title"), `2 of 3 & "more"`)
 	require.Contains(t, text(t, picture, "text"), "2/3")
@@ -94,4 +94,5 @@ func TestArrowsNameTheirEnds(t *testing.T) {
 	picture := draw(t, review(), svg.Options{})
 	require.Contains(t, picture, `data-from="ask" data-to="waiting"`)
 	require.Contains(t, picture, `data-from="decide" data-to="publish"`)
+	require.NotContains(t, draw(t, review(), svg.Options{NoData: true}), " data-")
 }

@@ -50,6 +50,9 @@ type Options struct {
 	// NoStyle omits the style sheet, for a page that contains [CSS] itself, and whose security policy forbids inline
 	// styles.
 	NoStyle bool
+	// NoData omits the attributes data-name of elements, and data-from and data-to of arrows, for a page without a script
+	// that reads them. Their names are in the tooltips, too.
+	NoData bool
 	// Width is the maximum width of a row, in pixels; 1800 by default, and unlimited if it is negative. A wider net is
 	// drawn in several rows. A single layer is never divided, whatever its width.
 	Width int

@@ -125,11 +125,13 @@ func count(n int, what string) string {
 func (f *figure) writeFlows(p *pen) {
 	p.put(`<g class="flow" fill="none" stroke="`, lineColor, `" stroke-width="1.4">`)
 	var heads strings.Builder
+	atX, atY, move := 0, 0, "M"
 	for i := range f.edges {
 		w := f.route(i)
-		p.put(`<path d="`, w.data(), `" data-from="`, escape(f.edges[i].flow.from), `" data-to="`, escape(f.edges[i].flow.to), `"/>`)
+		p.put(`<path d="`, w.data(), `"`, f.data("from", f.edges[i].flow.from), f.data("to", f.edges[i].flow.to), `/>`)
 		x, y := w.at()
-		fmt.Fprintf(&heads, "M%d %dl-8-4v8z", x, y)
+		fmt.Fprintf(&heads, "%s%d %dl-8-4v8z", move, x-atX, y-atY)
+		atX, atY, move = x, y, "m"
 	}
 	p.put(`</g>`)
 	p.put(`<path class="head" fill="`, lineColor, `" d="`, heads.String(), `"/>`)
@@ -139,6 +141,14 @@ func (f *figure) writeFlows(p *pen) {
 			p.text(&v.text, f.x(i), v.y-v.up+1, "soft")
 		}
 	}
+}
+
+// data is an attribute with a name of the net, unless the picture is to have none.
+func (f *figure) data(attribute, name string) string {
+	if f.o.NoData {
+		return ""
+	}
+	return ` data-` + attribute + `="` + escape(name) + `"`
 }
 
 // writeBeads writes the tokens that lie on arrows, see [Options].Steady.
@@ -153,27 +163,29 @@ func (f *figure) writeBeads(p *pen) {
 			continue
 		}
 		x, y := f.route(i).middle()
-		p.put(`<g class="condition" data-name="`, escape(f.n.ConditionName(c)), `"><title>`, escape(f.tipOf(c)),
-			`</title><circle class="circle" cx="`, x, `" cy="`, y, `" r="`, beadSize, `" fill="`, bgColor, `" stroke="`, lineColor,
-			`" stroke-width="1.4"/>`)
-		writeTokens(p, int(f.tokens(int(c))), x, y, beadSize)
+		f.openCondition(p, c, x, y)
+		p.put(`<circle class="circle" r="`, beadSize, `" fill="`, bgColor, `" stroke="`, lineColor, `" stroke-width="1.4"/>`)
+		writeTokens(p, int(f.tokens(int(c))), beadSize)
 		p.put(`</g>`)
 	}
 }
 
-// data is the way as SVG writes paths. The line ends inside the head, whose tip is the way's end.
+// data is the way as SVG writes paths. The line ends inside the head, whose tip is the way's end. All but its beginning
+// is relative, so that flows of the same shape have the same text, which compresses well.
 func (w *way) data() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "M%d %d", w.x, w.y)
+	x, y := w.x, w.y
 	for i, s := range w.steps {
 		switch {
 		case s.curve:
-			fmt.Fprintf(&b, "C%d %d %d %d %d %d", s.x1, s.y1, s.x2, s.y2, s.x, s.y)
+			fmt.Fprintf(&b, "c%d %d %d %d %d %d", s.x1-x, s.y1-y, s.x2-x, s.y2-y, s.x-x, s.y-y)
 		case i == len(w.steps)-1:
-			fmt.Fprintf(&b, "H%d", s.x-4)
+			fmt.Fprintf(&b, "h%d", s.x-4-x)
 		default:
-			fmt.Fprintf(&b, "H%d", s.x)
+			fmt.Fprintf(&b, "h%d", s.x-x)
 		}
+		x, y = s.x, s.y
 	}
 	return b.String()
 }

@@ -239,7 +239,7 @@ func labeled(label string, c Cell) Cell {
 
 // draw renders an SVG for a page. It is the only place where HTML is not made by a template: net/svg escapes all texts.
 func draw(n *net.Net, o svg.Options) (template.HTML, error) {
-	o.Steady, o.NoStyle, o.NoLegend, o.Width = true, true, true, -1
+	o.Steady, o.NoStyle, o.NoData, o.NoLegend, o.Width = true, true, true, true, -1
 	var b strings.Builder
 	err := svg.Draw(&b, n, o)
 	return template.HTML(b.String()), err // #nosec: see above
