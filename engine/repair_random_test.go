@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -89,7 +90,7 @@ type breaker struct {
 }
 
 // mayBeRefused are the codes with which a repair is refused that makes no sense as things are.
-var mayBeRefused = []string{"not-failed", "not-active", "not-found", "illegal-transition", "suspended", "dead-end", "bad-command"}
+var mayBeRefused = []string{"not-failed", "not-active", "not-found", "illegal-transition", "suspended", "dead-end", "bad-command", "bad-route"}
 
 // do has the engine execute a command. It is done or refused; then each root case that is active has a person or a job that can act.
 func (b *breaker) do(c workflow.Command) bool {
@@ -135,14 +136,16 @@ func (b *breaker) step(rt *rapid.T) {
 	for it.State.Final() && rapid.IntRange(0, 3).Draw(rt, "another") > 0 {
 		it = rapid.SampledFrom(items).Draw(rt, "item")
 	}
-	switch rapid.SampledFrom([]string{"act", "act", "act", "fail", "fail", "retry", "retry", "skip", "give-up", "resume", "resume", "cancel", "crash", "suspend", "move", "move"}).
+	switch rapid.SampledFrom([]string{"act", "act", "act", "fail", "fail", "retry", "retry", "skip", "give-up", "resume", "resume", "cancel", "crash", "suspend", "move", "move", "advance"}).
 		Draw(rt, "what") {
 	case "act":
 		do := workitem.Complete
 		if it.State == workitem.Initialized {
 			do = workitem.Start
 		}
-		b.do(workflow.Act(it.ID, do, nil))
+		b.do(workflow.Act(it.ID, do, nil, b.route(rt, it)...))
+	case "advance":
+		b.e.Advance(time.Duration(rapid.IntRange(1, 20).Draw(rt, "minutes")) * time.Minute)
 	case "fail":
 		b.do(workflow.Fail(it.ID, workitem.Failf("broken", "at random")))
 	case "retry":
@@ -176,6 +179,25 @@ func (b *breaker) step(rt *rapid.T) {
 	case "crash":
 		b.e.Crash()
 	}
+}
+
+// route chooses, now and then, one or two of the flows of the split of an item's task.
+func (b *breaker) route(rt *rapid.T, it *store.ItemRow) []workflow.Option {
+	if rapid.Bool().Draw(rt, "default") {
+		return nil
+	}
+	cases := b.cases(store.CaseFilter{})
+	d := cases[slices.IndexFunc(cases, func(c *state.Case) bool { return c.ID == it.Case })].Net.Definition()
+	var to []string
+	for _, f := range d.Flows {
+		if f.From == it.Task && rapid.Bool().Draw(rt, f.To) {
+			to = append(to, f.To)
+		}
+	}
+	if len(to) == 0 {
+		return nil
+	}
+	return []workflow.Option{workflow.Route(to...)}
 }
 
 // finish brings every root case to its end: suspended and failed ones are resumed, incidents tried again, and all items done.
