@@ -49,7 +49,7 @@ type tasq struct {
 
 func newTasq(dir string, s script) (durable, error) { return tasqIn(file(dir), s) }
 
-func tasqIn(o store.Opener, s script) (durable, error) {
+func tasqIn(o store.Opener, s script, opts ...builder.FuncOption) (durable, error) {
 	names := stepNames(s.steps)
 	one := func(context.Context) (receipt, error) { return aReceipt, nil }
 	t := &tasq{action: builder.MustFunc("function", func(ctx context.Context, e errand) (receipt, error) {
@@ -67,7 +67,7 @@ func tasqIn(o store.Opener, s script) (durable, error) {
 		}
 		s.awake(e.Caller)
 		return aReceipt, nil
-	})}
+	}, opts...)}
 	var err error
 	t.Engine, err = open(o, 64, t.action)
 	return t, err

@@ -60,6 +60,7 @@ func postgresSteps() []step {
 			return puts(r, 1, size.n, func(dir string) (*queue, error) { return peerQueue(dir, riverOn(r.dsn)) })
 		}})
 	}
+	all = append(all, limitSteps()...)
 	for _, n := range []int{1, 4} {
 		all = append(all, step{name: fmt.Sprintf("pg-processes-%d", n), run: func(r job) (metrics, error) { return processes(r, n) }})
 	}
@@ -203,6 +204,7 @@ func (b *bench) postgresTables(w io.Writer) {
 		{"pg-fn3-1-tasq", "Tasq, one caller", tree, full}, {"pg-fn3-1-tasq-window", "Tasq with a window, one caller", tree, full}, {"pg-fn3-1-dbos", "DBOS, one caller", db, full},
 		{"pg-fn3-64-tasq", "Tasq, 64 in flight", tree, full}, {"pg-fn3-64-tasq-window", "Tasq with a window, 64 in flight", tree, full}, {"pg-fn3-64-dbos", "DBOS, 64 in flight", db, full},
 	}, columns)
+	b.limitTable(w, db)
 	b.table(w, "On PostgreSQL, one-task cases of 64 callers in several processes", []line{
 		{"pg-processes-1", "Tasq, one process", tree, full}, {"pg-processes-4", "Tasq, four processes of 16 callers", tree, full},
 	}, []column{{"rate", "/s"}, {"cpu", "CPU us"}, {"server", "server's CPU us"}})
