@@ -7,12 +7,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tasq-dev/tasq/engine/why"
 	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
-	"github.com/tasq-dev/tasq/workitem"
 )
 
 // incident is the command "incident".
@@ -191,44 +189,19 @@ func (q *asking) ofIncident(ctx context.Context, r store.Finder) error {
 		q.command.Kind, q.about = q.byIncident(i), i.ID.String()
 	case !i.Item.IsZero() && !i.Job.Again():
 		q.about = i.Item.String()
+	case !i.Child.IsZero():
+		return exit(ExitRefused, "incident %s (%s) is about a child case, which cannot be skipped; tasq incident retry %[1]s resumes it, and tasq incident give-up %[1]s "+
+			"fails its task", i.ID, i.Kind)
 	case i.Again():
-		return exit(ExitRefused, "incident %s (%s) is about no work item, which could be skipped or given up; tasq incident retry %[1]s retries it", i.ID, i.Kind)
+		return exit(ExitRefused, "incident %s (%s) is about %s, which cannot be skipped or given up; tasq incident retry %[1]s retries it", i.ID, i.Kind, jobNouns[i.Job.Kind])
 	default:
 		return exit(ExitRefused, "incident %s (%s) is about no work item; tasq why %s says what the case waits for", i.ID, i.Kind, i.Case)
 	}
 	return nil
 }
 
-// openIncident returns the stored incident that a word is the id of, or the beginning of one; nil if it is that of a work item, which has
-// precedence, or a whole id of neither.
-func openIncident(ctx context.Context, r store.Finder, word string) (*store.Incident, error) {
-	word = strings.ToLower(word)
-	if why.NamesDefinition(word) {
-		return nil, exit(ExitRefused, "incident %s is about a definition: it ends when a program with that is opened; tasq incidents says which", word)
-	}
-	items, err := beginning(ctx, r, itemIDs, word)
-	if err != nil || len(items) > 0 {
-		return nil, err
-	}
-	found, err := beginning(ctx, r, incidentIDs, word)
-	switch {
-	case err != nil || len(found) == 0 && len(word) == idLength:
-		return nil, err
-	case len(found) == 0:
-		return nil, noneBeginsWith(ctx, r, ofItemOrIncident, word)
-	case len(found) > 1:
-		return nil, ambiguous(word, "the ids of several incidents begin so; give more of one", found)
-	}
-	id, err := workitem.ParseID(found[0].id)
-	if err != nil {
-		return nil, err
-	}
-	i, err := store.OpenIncident(ctx, r, workitem.JobID(id))
-	if err == nil && i == nil {
-		err = exit(ExitNotFound, "incident %s (%s) has ended; tasq incidents lists those that are open", id, found[0].name)
-	}
-	return i, err
-}
+// jobNouns are what the jobs are called that can be retried themselves.
+var jobNouns = map[string]string{state.JobTimer: "a timer", state.JobCall: "a function", state.JobHandler: "a completion handler"}
 
 // countFirst prints how many targets are selected or, with all, acts on them. what is the noun for one.
 func (a *app) countFirst(ctx context.Context, q *asking, all bool, targets []string, what string) error {

@@ -19,7 +19,8 @@ import (
 )
 
 // An incident is named by the id that tasq incidents prints, whole or shortened, whatever it is about: its work item is retried, skipped or
-// given up, and its timer is fired. Only a work item is skipped. An item whose timer was given up has not failed, and is not retried with others.
+// given up, and its timer is fired, also if the item of the timer is named. Only a work item is skipped. An item whose timer was given up has not failed,
+// and is not retried with others.
 func TestAnIncidentIsNamedByItsID(t *testing.T) {
 	t.Parallel()
 	for name, open := range bothStores {
@@ -66,7 +67,11 @@ func TestAnIncidentIsNamedByItsID(t *testing.T) {
 			require.Equal(t, "3 incidents would be acted on; repeat the command with --all\n", out)
 			require.Contains(t, errs, "1 incident of timers, functions, handlers or child cases not counted here; act on them with --kind timer\n")
 			_, errs = says(cli.ExitRefused, "incident", "skip", id(0, "timer"))
-			require.Contains(t, errs, "(timer) is about no work item, which could be skipped or given up; tasq incident retry ")
+			require.Contains(t, errs, "(timer) is about a timer, which cannot be skipped or given up; tasq incident retry ")
+			out, _ = says(cli.ExitOK, "incidents", "--kind", "timer", "-o", "csv")
+			item := strings.Split(strings.Split(out, "\n")[1], ",")[4]
+			_, errs = says(cli.ExitRefused, "incident", "skip", item, "--data", "1")
+			require.Contains(t, errs, "(timer) is about a timer, which cannot be skipped or given up; tasq incident retry ")
 
 			e, err := engine.Config{Workers: -1}.Open(t.Context(), db, paid, timed)
 			require.NoError(t, err)
@@ -82,6 +87,8 @@ func TestAnIncidentIsNamedByItsID(t *testing.T) {
 			out, _ = says(cli.ExitOK, "incident", "retry", whole)
 			require.Contains(t, out, "(paid/pay.1.2) is initialized, attempt 2")
 			down.Store(false)
+			out, _ = says(cli.ExitOK, "incident", "retry", item, "--dry-run")
+			require.Contains(t, out, "job timer remind of wait.1.1 scheduled", "its timer is the only incident of the item")
 			out, _ = says(cli.ExitOK, "incident", "retry", id(0, "timer"))
 			require.Contains(t, out, " is tried again\n")
 			_, errs = says(cli.ExitOK, "incidents")
