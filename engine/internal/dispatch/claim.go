@@ -12,6 +12,7 @@ import (
 	"github.com/tasq-dev/tasq/engine/internal/kernel"
 	"github.com/tasq-dev/tasq/engine/internal/worker"
 	"github.com/tasq-dev/tasq/limit"
+	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -74,6 +75,14 @@ func (d *Dispatcher) claim(n entry) {
 			return claim(tx)
 		}
 	}
+	run := r.Run
+	r.Run = func(tx *commit.Tx) error {
+		err := run(tx)
+		if err != nil && !errors.Is(err, store.ErrUndone) { // then it runs again, or ends
+			c.lose()
+		}
+		return err
+	}
 	r.Lazy, r.Ended, r.Accepted = !n.durableClaim, c.ended, c.accepted
 	if !d.o.Writer.Send(r) {
 		if c.group != nil {
@@ -119,8 +128,7 @@ func (c *claim) ended(err error) {
 		c.d.sched.pool.do(c)
 	case begins:
 	case c.steps != nil && !c.durableClaim:
-		c.lost.Store(true)
-		c.cancel(nil) // without a claim the engine must not use the result
+		c.lose()
 	default: // no worker has started
 		// If the engine was declared dead before this claim was committed, the job may have been taken since then, under the number with
 		// which the engine has joined anew. No other engine has it, so it is claimed again.
@@ -134,6 +142,26 @@ func (c *claim) ended(err error) {
 		}
 		c.free()
 	}
+}
+
+// lose stops a worker that has started before its claim was committed, and refuses what it records: without a claim the engine must not use the
+// result. The next claim has the same fence, since it follows the same one, and may be that of another engine:
+//
+//	this engine                                   another one
+//	claim with fence 5: the worker starts
+//	                                              claim with fence 5; COMMIT
+//	commit: the case has changed; all of it runs
+//	again: the claim is refused, and what the
+//	worker records is not that of the other one
+//
+// So it is called when the claim is refused, and not only when that is known to be final: in a batch, the records of the worker follow the claim.
+func (c *claim) lose() {
+	if c.steps == nil || c.durableClaim {
+		return
+	}
+	c.lost.Store(true)
+	c.steps.Lose()
+	c.cancel(nil)
 }
 
 // do runs the job and settles it with the result.
