@@ -131,7 +131,8 @@ func TestTheKeyboardReachesEverything(t *testing.T) {
 		n := eval[int](b, `(() => {
   window.all = [...document.querySelectorAll("a[href],button,input:not([type=hidden]),select,textarea,summary,[tabindex='0']")]
     .filter(e => e.getClientRects().length > 0 && !e.disabled && getComputedStyle(e).visibility === "visible" && !e.closest("details:not([open]) > :not(summary)") && (e.type !== "radio" || e.checked)); // of radio buttons the chosen one
-  if (document.activeElement !== document.body) document.activeElement.blur();
+  const top = document.createElement("i"); // the form has the focus in its first field, and this walk begins above it
+  top.tabIndex = -1; document.body.prepend(top); top.focus(); top.remove();
   return all.length;
 })()`)
 		require.Greater(t, n, 15, path)

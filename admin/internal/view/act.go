@@ -38,7 +38,8 @@ type actPage struct {
 	Do                   string
 	Danger               bool
 	Preview              []string
-	Checks               bool // there is a button that shows the preview
+	Checks               bool   // there is a button that shows the preview
+	Focus                string // what has the focus if that is no field: error or preview
 
 	fresh bool // the form is empty as it was first shown
 }
@@ -233,7 +234,29 @@ func (s *Site) showForm(w http.ResponseWriter, r *http.Request, status int, prob
 			p.Preview = s.shownPreview(r, c)
 		}
 	}
+	p.focus(len(preview) > 0)
 	s.answer(w, r, &Page{Title: a.title, Status: status, Parts: []Part{{ID: "act", Template: "act", Data: p}}})
+}
+
+// focus decides where a user of the keyboard goes on: at the first wrong field, at the error or at the preview that was asked for, and in a new form at
+// its first field.
+func (p *actPage) focus(checked bool) {
+	for _, fields := range [][]field{p.Fields, p.Advanced} {
+		for i := range fields {
+			if fields[i].Error != "" {
+				fields[i].Focus = true
+				return
+			}
+		}
+	}
+	switch {
+	case p.Error != "":
+		p.Focus = "error"
+	case checked:
+		p.Focus = "preview"
+	case len(p.Fields) > 0:
+		p.Fields[0].Focus = true
+	}
 }
 
 // capital returns a word with its first letter in upper case.

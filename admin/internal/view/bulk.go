@@ -68,6 +68,7 @@ func (s *Site) showBulk(w http.ResponseWriter, r *http.Request, status int, prob
 		if problem != nil {
 			p.Error = problem.Error()
 		}
+		p.focus(false)
 		s.answer(w, r, &Page{Title: p.Title, Status: status, Parts: []Part{{ID: "act", Template: "act", Data: p}}})
 	}
 }

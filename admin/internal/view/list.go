@@ -47,6 +47,7 @@ type field struct {
 	Error                    string // what is wrong with the value
 	Wide, Required           bool
 	Advanced                 bool // it is among the further options, which are folded
+	Focus                    bool // it has the focus when the form is shown
 }
 
 // listing makes the page of a list.
