@@ -14,6 +14,7 @@ import (
 	"github.com/tasq-dev/tasq/cmd/tasq/internal/demo"
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/internal/describe"
+	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/internal/scenario"
 	"github.com/tasq-dev/tasq/internal/spelling"
 	"github.com/tasq-dev/tasq/net"
@@ -92,6 +93,23 @@ func TestATableIsAlignedByColumnsOfTheTerminal(t *testing.T) {
 	tab.add("abcdef", "failed")
 	require.NoError(t, tab.flush())
 	require.Equal(t, "NAME    STATE\n東京😀  started\na\u0308b      done\nabcdef  failed\n", b.String())
+}
+
+// A terminal that is wider than a table has to be shows more of its last column.
+func TestATableHasTheWidthOfAWideTerminal(t *testing.T) {
+	t.Parallel()
+	message := strings.Repeat("x", 150)
+	line := func(wide int) string {
+		var b strings.Builder
+		tab := &table{w: &b, wide: wide, head: []string{"STATE", "FAILURE"}, width: []int{5, 7}}
+		tab.add("failed", message)
+		require.NoError(t, tab.flush())
+		return strings.Split(b.String(), "\n")[1]
+	}
+	require.Equal(t, "failed  "+message, line(160))
+	for wide, want := range map[int]int{0: 100, 80: 100, 120: 120} {
+		require.Equal(t, want, printable.Width(line(wide)))
+	}
 }
 
 func TestHint(t *testing.T) {

@@ -43,7 +43,7 @@ func (a *app) examineLive(ctx context.Context, older time.Duration) error {
 				}
 				continue
 			}
-			if err := a.say("case %s of %s (%s): %s\n  to repair it: %s", strand.Case, strand.Workflow, strand.Cause, strand.Reason, strand.Repair); err != nil {
+			if err := a.sayWrapped("case %s of %s (%s): %s\n  to repair it: %s", strand.Case, strand.Workflow, strand.Cause, strand.Reason, strand.Repair); err != nil {
 				return err
 			}
 		}

@@ -8,16 +8,19 @@ import (
 	"strconv"
 	"strings"
 
+	"golang.org/x/term"
+
 	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// table prints rows with aligned columns, in lines of at most 100 columns. Rows are buffered until flush, which may be
-// called several times.
+// table prints rows with aligned columns, in lines of at most 100 columns, or as many as a wider terminal has. Rows are buffered until flush,
+// which may be called several times.
 type table struct {
 	w     io.Writer
 	csv   *csv.Writer // nil unless the format is CSV
 	paint bool
+	wide  int // columns of the terminal; 0 if there is none
 	head  []string
 	width []int
 	rows  [][]string
@@ -25,7 +28,7 @@ type table struct {
 }
 
 func (a *app) table(head ...string) *table {
-	t := &table{w: a.Out, paint: a.paint, head: head, width: make([]int, len(head))}
+	t := &table{w: a.Out, paint: a.paint, wide: a.columns(), head: head, width: make([]int, len(head))}
 	t.measure(head)
 	if a.output == "csv" {
 		t.csv = csv.NewWriter(a.Out)
@@ -92,7 +95,7 @@ func (t *table) flushCSV() error {
 	return nil
 }
 
-const tableWidth = 100 // maximum length of a line
+const tableWidth = 100 // maximum length of a line, unless a terminal is wider
 
 // leastWidth is the least width to which a column can be cut. Other columns are not cut: ids are copied, and states
 // must be readable. A command that names an id is shorter than the least width of its column.
@@ -111,16 +114,16 @@ func (t *table) least(i int) int {
 
 // fit cuts columns until a line fits: the last one first, which has messages, and then the widest.
 func (t *table) fit() {
-	total := 2 * (len(t.width) - 1)
+	most, total := max(tableWidth, t.wide), 2*(len(t.width)-1)
 	for _, n := range t.width {
 		total += n
 	}
 	last := len(t.head) - 1
-	if least := t.least(last); least > 0 && total > tableWidth && t.width[last] > least {
-		n := min(total-tableWidth, t.width[last]-least)
+	if least := t.least(last); least > 0 && total > most && t.width[last] > least {
+		n := min(total-most, t.width[last]-least)
 		t.width[last], total = t.width[last]-n, total-n
 	}
-	for ; total > tableWidth; total-- {
+	for ; total > most; total-- {
 		widest := -1
 		for i, n := range t.width {
 			if least := t.least(i); least > 0 && n > least && (widest < 0 || n > t.width[widest]) {
@@ -221,6 +224,25 @@ func (a *app) remark(format string, args ...any) {
 func (a *app) say(format string, args ...any) error {
 	_, err := fmt.Fprintln(a.Out, printable.Lines(fmt.Sprintf(format, args...)))
 	return err
+}
+
+// sayWrapped is say for long lines, which a terminal shows wrapped between words.
+func (a *app) sayWrapped(format string, args ...any) error {
+	_, err := fmt.Fprintln(a.Out, printable.Wrap(printable.Lines(fmt.Sprintf(format, args...)), a.columns()))
+	return err
+}
+
+// columns returns the width of the terminal that the command writes to; 0 if there is none, or it does not tell.
+func (a *app) columns() int {
+	f := a.screen()
+	if f == nil {
+		return 0
+	}
+	width, _, err := term.GetSize(int(f.Fd()))
+	if err != nil {
+		return 0
+	}
+	return width
 }
 
 func number(n int64) string { return strconv.FormatInt(n, 10) }

@@ -42,7 +42,7 @@ func (a *app) why() *cobra.Command {
 				case a.output == "json":
 					return a.object(answer)
 				}
-				return errors.Join(a.say("%s", answer), a.whySchedule(ctx, r, c))
+				return errors.Join(a.sayWrapped("%s", answer), a.whySchedule(ctx, r, c))
 			})
 		}),
 	}
@@ -165,5 +165,5 @@ func (a *app) whyTask(c *state.Case, answer *why.Answer, name string) error {
 	if a.output == "json" {
 		return a.object(row)
 	}
-	return a.say("%s (%s): %s", row.Task.Task, row.State, row.Text)
+	return a.sayWrapped("%s (%s): %s", row.Task.Task, row.State, row.Text)
 }
