@@ -35,6 +35,7 @@ const (
 	failedTransaction    = "25P02"
 	idleTimeout          = "25P03"
 	diskFull             = "53100"
+	limitOfServer        = "53400"
 	tooManyConnections   = "53300"
 	cannotConnectNow     = "57P03"
 )
@@ -99,8 +100,13 @@ func (db database) explain(err error) error {
 	case serializationFailure, deadlockDetected:
 		return db.at("%w: the server undid this transaction for another one, so nothing of it happened; try again: %w",
 			store.ErrConflict, err)
-	case lockNotAvailable, queryCanceled:
-		return db.at("%w: the statement waited too long, for a lock of another transaction or the disk: %w",
+	case lockNotAvailable:
+		return db.at("%w: the statement waited too long for a lock of another transaction: %w", store.ErrUnavailable, err)
+	case queryCanceled:
+		return db.at("%w: the statement took longer than statement_timeout allows, or was canceled; that is 30s in a command, unless its SQL uses SET LOCAL, and in a query "+
+			"that of the role or the database, unless the connection string has another one (statement_timeout=10min): %w", store.ErrUnavailable, err)
+	case limitOfServer:
+		return db.at("%w: a setting of the server does not allow what the statement needs; if it is temp_file_limit, raise that or work_mem for the role: %w",
 			store.ErrUnavailable, err)
 	case diskFull:
 		return db.at("%w: the disk of the server is full, so nothing of this happened; free some space there and try again: %w", store.ErrUnavailable, err)

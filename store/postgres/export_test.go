@@ -63,3 +63,6 @@ func WindowOf(age time.Duration) Option { return func(s *settings) { s.window = 
 func CheckServer(reports map[string]string) error {
 	return database{name: "PostgreSQL database a"}.checkServer(func(name string) string { return reports[name] })
 }
+
+// Explain adds what an error of the server means.
+func Explain(err error) error { return database{name: "PostgreSQL database a"}.explain(err) }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
 
 	"github.com/tasq-dev/tasq/internal/pgtest"
@@ -42,4 +43,29 @@ func TestDatabasesOfAnotherEncoding(t *testing.T) {
 	_, err = postgres.Open(strings.Replace(dsn, c.Config().Database, latin, 1)).Open(t.Context(), store.Options{})
 	require.ErrorIs(t, err, store.ErrUnavailable)
 	require.ErrorContains(t, err, "the encoding of the database is LATIN1, which does not have every character; make one with CREATE DATABASE name ENCODING 'UTF8'")
+}
+
+// The timeouts and limits of the role or the database are named as the cause, with what to do.
+func TestLimitsOfTheRoleAreNamed(t *testing.T) {
+	t.Parallel()
+	for code, says := range map[string]string{
+		"55P03": "the statement waited too long for a lock of another transaction: ",
+		"57014": "unless the connection string has another one (statement_timeout=10min): ",
+		"53400": "if it is temp_file_limit, raise that or work_mem for the role: ",
+	} {
+		err := postgres.Explain(&pgconn.PgError{Severity: "ERROR", Message: "it failed", Code: code})
+		require.ErrorIs(t, err, store.ErrUnavailable)
+		require.ErrorContains(t, err, says+"ERROR: it failed (SQLSTATE "+code+")")
+	}
+	dsn := prepared.Database(t)
+	for setting, works := range map[string]bool{"50ms": false, "10min": true} {
+		s, err := postgres.Open(dsn+"&statement_timeout="+setting).Open(t.Context(), store.Options{ReadOnly: true})
+		require.NoError(t, err)
+		err = s.View(t.Context(), func(r store.Reader) error {
+			_, err := r.DB().ExecContext(t.Context(), "SELECT pg_sleep(0.2)")
+			return err
+		})
+		require.Equal(t, works, err == nil, "%s: %v", setting, err)
+		require.NoError(t, s.Close())
+	}
 }
