@@ -190,6 +190,30 @@ func TestItemsOfASuspendedCaseAreNotStarted(t *testing.T) {
 	require.Contains(t, get(h, item).Body.String(), "kind=item-start")
 }
 
+// Nor is an item of a child case started while the case above is suspended: its page leads to the resume of that one.
+func TestItemsBelowASuspendedCaseAreNotStarted(t *testing.T) {
+	t.Parallel()
+	b := builder.New[int]("inner")
+	b.Path(b.Start(), builder.Task(b, "check", builder.Work[int, int]{Input: builder.CaseInput(b)}), b.End())
+	outer := holderOf("outer", b.MustBuild())
+	o := &office{Engine: enginetest.New(t, outer)}
+	root, err := outer.Start(t.Context(), o, 1)
+	require.NoError(t, err)
+	h := o.handler(admin.Config{Access: as("eve"), Bulk: bulk.New(engine.Code)})
+	var items []string
+	for c, err := range store.AllCases(t.Context(), o, store.CaseFilter{Workflow: "inner"}) {
+		require.NoError(t, err)
+		items = append(items, "/items/"+o.Item(c.ID, "check.1.1").ID.String())
+	}
+	require.Len(t, items, 1)
+	require.Contains(t, get(h, items[0]).Body.String(), "kind=item-start")
+	require.NoError(t, enginetest.Do(t.Context(), o, workflow.Suspend(root)))
+	body := get(h, items[0]).Body.String()
+	require.NotContains(t, body, "kind=item-start")
+	require.Contains(t, body, "of outer is suspended")
+	require.Contains(t, body, "/act?case="+root.String()+"&amp;kind=resume")
+}
+
 // Cases that failed without a code are grouped under their message, and the link of the group lists just these.
 func TestCasesThatFailedWithoutACode(t *testing.T) {
 	t.Parallel()
