@@ -15,6 +15,7 @@ import (
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/step"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/sqlite"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
@@ -28,6 +29,29 @@ func suspended(t testing.TB, v store.Viewer) (ids []workitem.CaseID) {
 		ids = append(ids, c.ID)
 	}
 	return ids
+}
+
+// A second suspension changes nothing, unless it has another reason: who suspended the case, when and why stays known.
+func TestASecondSuspensionKeepsTheFirst(t *testing.T) {
+	t.Parallel()
+	work := builder.MustFunc("work", func(_ context.Context, n int) (int, error) { return n, nil })
+	e := enginetest.Open(t, sqlite.Memory(), engine.Config{Workers: -1}, work)
+	run, err := work.Run(t.Context(), e, 1)
+	require.NoError(t, err)
+	for _, c := range []struct{ by, reason, want, why string }{
+		{"ann", "an audit", "ann", "an audit"}, {"bob", "", "ann", "an audit"}, {"bob", "an audit", "ann", "an audit"}, {"bob", "a fraud", "bob", "a fraud"},
+	} {
+		e.Advance(time.Minute)
+		opts := []workflow.Option{workflow.By(c.by), workflow.Key(c.by + c.reason)}
+		if c.reason != "" {
+			opts = append(opts, workflow.Because(c.reason))
+		}
+		require.NoError(t, run.Suspend(t.Context(), e, opts...))
+		for found, err := range store.AllCases(t.Context(), e, store.CaseFilter{Suspended: true}) {
+			require.NoError(t, err)
+			require.Equal(t, []string{c.want, c.why}, []string{found.Suspended.By, found.Suspended.Reason})
+		}
+	}
 }
 
 // A worker that has a job continues, and its result counts. What its end makes due waits, over a restart too, is not overdue, and

@@ -4,7 +4,7 @@ import "github.com/tasq-dev/tasq/workitem"
 
 // Suspend suspends a case and its descendants until they are resumed: jobs and timers that become due wait, and no work item can
 // be started. Running work may finish, and events that are sent to the case are kept. The error wraps ErrInactive if the case has
-// ended.
+// ended. If the case is suspended already, another reason replaces that of the suspension, with its actor and time; otherwise nothing changes.
 func Suspend(id workitem.CaseID, opts ...Option) Command {
 	return With(Command{Kind: KindSuspend, Case: id}, opts...)
 }

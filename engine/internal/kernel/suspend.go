@@ -14,7 +14,8 @@ import (
 // are executed. Repairs and cancellation are allowed, since cases are suspended for them. Time continues: what became
 // due is executed after the resume.
 
-// SuspendCase suspends a case. If it is suspended already, the reason is replaced.
+// SuspendCase suspends a case. If it is suspended already, another reason replaces that of the suspension, with its actor and time; without a
+// reason, or with the same, nothing changes: it stays known who has suspended it, when and why.
 func (m *Machine) SuspendCase(id workitem.CaseID, reason string) error {
 	c := m.tree.Case(id)
 	if c == nil {
@@ -22,6 +23,9 @@ func (m *Machine) SuspendCase(id workitem.CaseID, reason string) error {
 	}
 	if c.State.Final() {
 		return fmt.Errorf("case %s %w: it is %s", id, activities.ErrInactive, c.State)
+	}
+	if s := c.Suspended; s != nil && (reason == "" || reason == s.Reason) {
+		return nil
 	}
 	return m.emit(&state.CaseSuspended{Case: id, Suspension: state.Suspension{At: m.now, By: m.by, Reason: reason}})
 }

@@ -5,8 +5,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/internal/record"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -77,7 +79,11 @@ func (a *app) caseRepair(kind workflow.Kind, done string) (*cobra.Command, *aski
 			if a.output == "json" {
 				return a.object(record.OfCase(c))
 			}
-			return a.say("case %s of %s %s: it is %s", c.ID, c.Workflow, done, c.State)
+			word := done
+			if s := c.Suspended; s != nil && kind == workflow.KindSuspend {
+				word += suspendedBy(s)
+			}
+			return a.say("case %s of %s %s: it is %s", c.ID, c.Workflow, word, c.State)
 		})
 	})
 	return cmd, q
@@ -197,4 +203,17 @@ func (a *app) itemRepair(kind workflow.Kind) (*cobra.Command, *asking) {
 		})
 	})
 	return cmd, q
+}
+
+// suspendedBy says who has suspended a case, why and since when: that may be an earlier command.
+func suspendedBy(s *state.Suspension) string {
+	text := ""
+	if s.By != "" {
+		text = " by " + printable.Line(s.By)
+	}
+	text += " for " + printable.Duration(now().Sub(s.At))
+	if s.Reason != "" {
+		text += " (" + printable.Line(s.Reason) + ")"
+	}
+	return text
 }
