@@ -61,7 +61,7 @@ var (
 	// again, which continues the copy, or drop the database.
 	ErrHalfCopied = errors.New("a copy into the database is incomplete")
 
-	// ErrOlder says that a database that was opened for reading needs a migration, which reading does not do.
+	// ErrOlder says that a database that was opened for reading needs a migration, which reading does not do. The error is an [OlderError].
 	ErrOlder = errors.New("the database was written by an older version")
 )
 

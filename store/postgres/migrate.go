@@ -38,8 +38,8 @@ func (s *Store) migrate(ctx context.Context, c *conn) error {
 	}
 	err = c.transaction(ctx, func() error { return s.applyMigrations(ctx, c) })
 	if code(err) == insufficientRight {
-		err = s.db.at("%w: its schema %s lacks tables of this version, and the role may not make them: open it once with a role that may make "+
-			"tables, and give this one the rights to read and write them: %w", errRight, s.db.set.schema, err)
+		err = s.db.at("%w: its schema %s lacks tables of this version, and the role may not make them: run tasq migrate, or open it once, with a role that may "+
+			"make tables, and give this one the rights to read and write them: %w", errRight, s.db.set.schema, err)
 	}
 	return err
 }
@@ -47,7 +47,7 @@ func (s *Store) migrate(ctx context.Context, c *conn) error {
 // It is for a role that may not make tables: the schema is made by another program, and an engine that would not find
 // its tables is refused when it is opened.
 func (s *Store) mustBeMigrated(c *conn) error {
-	const once = "and this engine does not migrate (postgres.NoMigrate): open it once with this program without that option, with a role that may make tables"
+	const once = "and this engine does not migrate (postgres.NoMigrate): run tasq migrate of this version, or open it once without that option, with a role that may make tables"
 	there, err := hasSchema(c)
 	if err != nil {
 		return err

@@ -198,9 +198,22 @@ func (o opener) Open(ctx context.Context, opts store.Options) (store.Store, erro
 	if err != nil {
 		return nil, err
 	}
+	s := newStore(db, opts)
+	if opts.ReadOnly {
+		err = s.openReader(ctx)
+	} else {
+		err = s.openWriter(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(db.explain(err), s.shut((*conn).close))
+	}
+	return s, nil
+}
+
+func newStore(db database, opts store.Options) *Store {
 	s := &Store{
 		revs: make(revisions),
-		db:   db, now: opts.Now, log: opts.Logger, nets: new(tables.Nets), readOnly: opts.ReadOnly, shared: opts.Shared && !o.set.alone,
+		db:   db, now: opts.Now, log: opts.Logger, nets: new(tables.Nets), readOnly: opts.ReadOnly, shared: opts.Shared && !db.set.alone,
 		// Random, since it is the key of a lock that is taken before the engine has a row with a number.
 		token: rand.Int64(),
 	}
@@ -214,15 +227,21 @@ func (o opener) Open(ctx context.Context, opts store.Options) (store.Store, erro
 	}
 	s.readers = sqlkit.NewPool(maxReaders, func(ctx context.Context) (*conn, error) { return db.connect(ctx, readerNeeds...) },
 		(*conn).close, errClosed)
-	if opts.ReadOnly {
-		err = s.openReader(ctx)
-	} else {
-		err = s.openWriter(ctx)
-	}
+	return s
+}
+
+// Migrate creates the schema, or applies the migrations that it lacks, without joining the engines that have the database open. Migrations that only
+// add can be applied beside engines of older programs; the others fence them.
+func (o opener) Migrate(ctx context.Context) error {
+	db, err := o.database()
 	if err != nil {
-		return nil, errors.Join(db.explain(err), s.shut((*conn).close))
+		return err
 	}
-	return s, nil
+	s := newStore(db, store.Options{})
+	if s.w, err = s.connectWriter(ctx); err == nil {
+		err = s.migrate(ctx, s.w)
+	}
+	return errors.Join(db.explain(err), s.shut((*conn).close))
 }
 
 // openReader checks that the schema has this version. A reader takes no lock and has no row, so there can be any number
@@ -253,12 +272,12 @@ func (s *Store) openReader(ctx context.Context) error {
 }
 
 func (db database) noSchema() error {
-	return db.at("%w: it has no schema %s: open it with an engine, or name another database or schema: %w", store.ErrNotFound,
+	return db.at("%w: it has no schema %s: create it with tasq migrate or an engine, or name another database or schema: %w", store.ErrNotFound,
 		db.set.schema, fs.ErrNotExist)
 }
 
 func (db database) older(pending []sqlkit.Migration) error {
-	return db.at("%w: its tables lack migration %d (%s)", store.ErrOlder, pending[0].Version, pending[0].Name)
+	return db.at("%w: its tables lack migration %d (%s)", tables.Older(pending), pending[0].Version, pending[0].Name)
 }
 
 // openWriter creates the schema, takes the locks of an engine, and joins the others.

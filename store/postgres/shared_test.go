@@ -67,7 +67,7 @@ func TestARoleWithoutTheRightToMakeTables(t *testing.T) {
 
 	_, err := limited.Open(t.Context(), store.Options{})
 	require.ErrorIs(t, err, store.ErrReadOnly)
-	require.ErrorContains(t, err, "open it once with a role that may make tables")
+	require.ErrorContains(t, err, "run tasq migrate, or open it once, with a role that may make tables")
 	_, err = sharedOpener{postgres.Open(as, postgres.NoMigrate())}.Open(t.Context(), store.Options{})
 	require.ErrorIs(t, err, store.ErrNotFound)
 

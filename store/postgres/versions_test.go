@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io/fs"
@@ -61,6 +62,33 @@ func TestAMigrationThatOnlyAddsStopsNoProgram(t *testing.T) {
 		_, err := r.Settings(t.Context())
 		return err
 	}))
+}
+
+// A deployment migrates before it starts the new programs: no engine joins for that, and those of the older program continue. A reader of the new
+// program says what is missing.
+func TestMigrationBesideEnginesOfTheOlderProgram(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.Database(t)
+	old, err := sharedOpener{postgres.Open(dsn)}.Open(t.Context(), store.Options{})
+	require.NoError(t, err)
+	defer old.Close()
+	newer := postgres.Open(dsn, laterProgram(t, "CREATE TABLE later (a int)"))
+	version := number(t, dsn, "SELECT max(version) FROM tasq.schema_migrations")
+
+	_, err = newer.Open(t.Context(), store.Options{ReadOnly: true})
+	var older *store.OlderError
+	require.ErrorAs(t, err, &older)
+	require.Equal(t, []store.Migration{{Version: int(version) + 1, Name: "later"}}, older.Pending)
+
+	for range 2 { // the second time nothing is missing
+		require.NoError(t, newer.(interface {
+			Migrate(ctx context.Context) error
+		}).Migrate(t.Context()))
+		require.Equal(t, version+1, number(t, dsn, "SELECT max(version) FROM tasq.schema_migrations"))
+		require.EqualValues(t, 1, number(t, dsn, "SELECT count(*) FROM tasq.processes"))
+		require.EqualValues(t, 0, number(t, dsn, "SELECT count(*) FROM tasq.later"))
+	}
+	require.NoError(t, set(t, old))
 }
 
 // A program that cannot run with a migration stops at its next commit or heartbeat, and is refused when it is started again. Both errors say what

@@ -28,7 +28,7 @@ func TestAPartOfASchemaIsRefused(t *testing.T) {
 	}
 	err := open(true)
 	require.ErrorIs(t, err, fs.ErrNotExist)
-	require.ErrorContains(t, err, "it has no schema tasq: open it with an engine, or name another database or schema")
+	require.ErrorContains(t, err, "it has no schema tasq: create it with tasq migrate or an engine, or name another database or schema")
 	require.NoError(t, open(false))
 	require.NoError(t, open(true))
 
@@ -66,7 +66,7 @@ func TestWithoutMigrations(t *testing.T) {
 		}
 		return err
 	}
-	const once = "this engine does not migrate (postgres.NoMigrate): open it once with this program without that option, with a role that may make tables"
+	const once = "this engine does not migrate (postgres.NoMigrate): run tasq migrate of this version, or open it once without that option, with a role that may make tables"
 	err := open(postgres.NoMigrate())
 	require.ErrorIs(t, err, store.ErrNotFound)
 	require.ErrorContains(t, err, "it has no schema tasq, and "+once)

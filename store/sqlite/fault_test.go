@@ -414,6 +414,9 @@ func TestAReaderDoesNotMigrate(t *testing.T) {
 	require.ErrorIs(t, err, store.ErrReadOnly)
 	require.ErrorIs(t, err, store.ErrOlder)
 	require.ErrorContains(t, err, "version 0 of the schema, and this program reads version")
+	var older *store.OlderError
+	require.ErrorAs(t, err, &older)
+	require.Equal(t, store.Migration{Version: 1, Name: "init"}, older.Pending[0])
 }
 
 // A damaged row or page is an error that names the file, in every operation, and never a panic.

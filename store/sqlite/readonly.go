@@ -213,12 +213,12 @@ func (s *Store) checkSchema(c *conn) error {
 	if application != applicationID {
 		return notOurs(s.path)
 	}
-	tables, _, err := c.number("SELECT count(*) FROM sqlite_schema")
+	count, _, err := c.number("SELECT count(*) FROM sqlite_schema")
 	if err != nil {
 		return err
 	}
 	// A file with the right application and no table is empty, and not damaged: the next owner migrates it.
-	if tables == 0 { // its creator crashed before the first migration
+	if count == 0 { // its creator crashed before the first migration
 		return emptyFile(s.path)
 	}
 	// This compares the list of versions and their checksums, as opening for writing does, but applies no migration.
@@ -231,8 +231,8 @@ func (s *Store) checkSchema(c *conn) error {
 		return explain(s.path, err)
 	}
 	if len(pending) > 0 {
-		return at(s.path, "%w, with version %d of the schema, and this program reads version %d; who opens it for writing "+
-			"migrates it, and reading must not: %w", store.ErrOlder, len(known)-len(pending), len(known), store.ErrReadOnly)
+		return at(s.path, "%w, with version %d of the schema, and this program reads version %d; opening it for writing "+
+			"migrates it, and reading does not: %w", tables.Older(pending), len(known)-len(pending), len(known), store.ErrReadOnly)
 	}
 	return nil
 }

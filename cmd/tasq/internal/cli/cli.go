@@ -154,7 +154,7 @@ func (a *app) root() *cobra.Command {
 		a.cases(), a.show(), a.items(), a.jobs(), a.steps(), a.events(), a.history(), a.audit(), a.why(), a.way(), a.incidents(), a.failures(), a.search(), a.stats(), a.export(), a.definitions(), a.limits(),
 		a.processes(),
 		a.item(), a.job(), a.caseCommand(), a.incident(), a.redrive(), a.bulk(), a.workflow(), a.event(), a.limit(), a.queues(), a.queue(), a.schedules(), a.schedule(),
-		a.serve(), a.doctor(), a.backup(), a.copy(), a.script(), a.check(), a.draw(), a.convert(), a.version())
+		a.serve(), a.doctor(), a.backup(), a.copy(), a.migrate(), a.script(), a.check(), a.draw(), a.convert(), a.version())
 	if a.reg.Demo != nil {
 		root.AddCommand(a.demo())
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tasq-dev/tasq/cmd/tasq/internal/database"
+	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/internal/spelling"
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/retry"
@@ -68,8 +69,8 @@ func read(ctx context.Context, d database.Database) (store.Store, error) {
 	case errors.Is(err, fs.ErrNotExist) && d.File() != "":
 		return nil, exit(ExitDatabase, "there is no file %s; name another with --db", d.File())
 	case errors.Is(err, store.ErrOlder):
-		return nil, exit(ExitDatabase, "%w; open it with the program that owns it, in its new version, or with a command of tasq that "+
-			"acts (tasq item, case, event); an older program cannot open it any more then, so make a copy before", err)
+		return nil, exit(ExitDatabase, "%w; stop the programs of the older version that have it open, make a copy, and apply the missing migrations: "+
+			"tasq migrate %s", err, printable.Word(d.Name()))
 	case err != nil:
 		return nil, &exitError{ExitDatabase, err}
 	}

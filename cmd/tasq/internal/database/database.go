@@ -114,6 +114,21 @@ func (d Database) Fresh(ctx context.Context) bool {
 	return false
 }
 
+// Migrate creates the schema of the database, or applies the migrations that it lacks. Engines may have a database on a server open meanwhile; a file
+// must not be owned.
+func (d Database) Migrate(ctx context.Context) error {
+	if d.file == "" {
+		return postgres.Open(d.word).(interface {
+			Migrate(ctx context.Context) error
+		}).Migrate(ctx)
+	}
+	s, err := d.Opener().Open(ctx, store.Options{Now: retry.SystemClock.Now})
+	if err != nil {
+		return err
+	}
+	return s.Close()
+}
+
 // Scratch returns an Opener for an empty database, and a function that removes it: a new schema in a database on a
 // server, or a database in memory instead of a file.
 func (d Database) Scratch() (o store.Opener, drop func(context.Context) error) {
