@@ -69,6 +69,7 @@ func TestALockedCaseNamesTheSession(t *testing.T) {
 	e := f.open(engine.Config{Workers: 2}, hold)
 	r, err := e.Do(t.Context(), workflow.Start("hold", []byte("0")))
 	require.NoError(t, err)
+	f.until("SELECT count(*) FROM tasq.steps", exactly(1)) // it waits for the event, so no commit of its own meets the lock
 	c, err := pgx.Connect(t.Context(), f.dsn)
 	require.NoError(t, err)
 	defer c.Close(context.Background())
