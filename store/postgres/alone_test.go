@@ -1,6 +1,8 @@
 package postgres_test
 
 import (
+	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -32,6 +34,36 @@ func TestALiveEngineWithoutItsLockIsNotReplaced(t *testing.T) {
 	require.NoError(t, step(w, id, false))
 	p.Open()
 	require.Eventually(t, func() bool { return number(t, direct, "SELECT count(*) "+locks) == 1 }, 10*time.Second, 10*time.Millisecond)
+	require.NoError(t, step(w, id, false))
+	w.Check()
+}
+
+// A command of tasq has the lock of the engines while it looks whether one is alive. An engine that has just lost the session with its lock waits until
+// it gets it again, and does not stop for good.
+func TestAnEngineWaitsForWhatOnlyLooks(t *testing.T) {
+	t.Parallel()
+	dsn := prepared.Database(t)
+	w := storetest.NewWorld(t, sharedOpener{postgres.Open(dsn)}, 1)
+	var id workitem.CaseID
+	w.Update(func(b *storetest.Batch) { id = b.Start(`1`) })
+	const locks = "FROM pg_locks l JOIN pg_stat_activity a USING (pid) WHERE a.datname = current_database() AND l.locktype = 'advisory' AND l.mode = 'ShareLock'"
+	looks := session(t, dsn, "looks", "")
+	got := make(chan error, 1)
+	go func() {
+		_, err := looks.Exec(context.Background(), "SELECT pg_advisory_lock(hashtextextended('tasq engine tasq', 0))")
+		got <- err
+	}()
+	require.Eventually(t, func() bool {
+		return number(t, dsn, fmt.Sprint("SELECT count(*) FROM pg_locks WHERE NOT granted AND pid = ", looks.PgConn().PID())) == 1
+	},
+		10*time.Second, 10*time.Millisecond)
+	execOn(t, dsn, "SELECT pg_terminate_backend(a.pid, 10000) "+locks)
+	require.NoError(t, <-got)
+	for end := time.Now().Add(time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		require.NoError(t, step(w, id, false))
+	}
+	require.NoError(t, looks.Close(t.Context()))
+	require.Eventually(t, func() bool { return number(t, dsn, "SELECT count(*) "+locks) == 1 }, 10*time.Second, 10*time.Millisecond)
 	require.NoError(t, step(w, id, false))
 	w.Check()
 }

@@ -124,13 +124,33 @@ func (p *presence) lock(ctx context.Context, c *conn) error {
 		query = "SELECT pg_try_advisory_lock_shared(" + lockKey + ")"
 	}
 	if got, err := p.try(ctx, c, query, "engine"); err != nil || !got {
-		return cmp.Or(err, p.s.db.owned(c))
+		return cmp.Or(err, p.withheld(c))
 	}
 	got, err := p.try(ctx, c, "SELECT pg_try_advisory_lock("+lockKey+")", fmt.Sprintf("process %d", p.s.token))
 	if err == nil && !got {
 		err = errors.New("another engine has its lock, which its last connection had, and which the server has not ended yet")
 	}
 	return err
+}
+
+// errLooks is the error of an engine whose lock another program has while it looks for engines.
+var errLooks = errors.New("another program has the lock of the engines for a moment")
+
+// withheld returns the error of an engine that does not get the lock of all engines. It wraps [store.ErrOwned] unless this engine is registered as
+// live. What opens the database alone takes the lock first and declares the engines dead then, and gives the lock back if one of them is alive:
+//
+//	a command of tasq                                   this engine, whose session has ended
+//	takes the lock
+//	                                                    does not get it; its row is live: tries again
+//	finds the row of this engine, which is alive
+//	ends with ErrOwned, and so gives the lock back
+//	                                                    gets it
+func (p *presence) withheld(c *conn) error {
+	_, live, err := c.number("SELECT 1 FROM @.processes WHERE id = $1 AND state = 'live'", p.s.number.Load())
+	if err == nil && live {
+		err = errLooks
+	}
+	return cmp.Or(err, p.s.db.owned(c))
 }
 
 // try requests a lock until it has it, or tryLock has passed.
