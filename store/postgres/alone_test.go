@@ -59,11 +59,36 @@ func TestAnEngineWaitsForWhatOnlyLooks(t *testing.T) {
 		10*time.Second, 10*time.Millisecond)
 	execOn(t, dsn, "SELECT pg_terminate_backend(a.pid, 10000) "+locks)
 	require.NoError(t, <-got)
-	for end := time.Now().Add(time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(time.Second); time.Now().Before(end); {
 		require.NoError(t, step(w, id, false))
 	}
 	require.NoError(t, looks.Close(t.Context()))
 	require.Eventually(t, func() bool { return number(t, dsn, "SELECT count(*) "+locks) == 1 }, 10*time.Second, 10*time.Millisecond)
 	require.NoError(t, step(w, id, false))
+	w.Check()
+}
+
+// All sessions of an engine end, as if the server was restarted, and a command of tasq opens the database alone before the engine is back. The engine
+// commits nothing meanwhile, and continues when the command has ended.
+func TestAnEngineContinuesAfterACommandThatHadTheDatabaseAlone(t *testing.T) {
+	t.Parallel()
+	direct := prepared.Database(t)
+	p, dsn := pgproxy.New(t, direct)
+	w := storetest.NewWorld(t, sharedOpener{postgres.Open(dsn)}, 1)
+	var id workitem.CaseID
+	w.Update(func(b *storetest.Batch) { id = b.Start(`1`) })
+	p.Refuse()
+	p.Cut()
+	s, err := postgres.Open(direct).Open(t.Context(), store.Options{})
+	require.NoError(t, err)
+	p.Open()
+	for end := time.Now().Add(2 * time.Second); time.Now().Before(end); {
+		err := step(w, id, false)
+		require.ErrorIs(t, err, store.ErrUnavailable)
+		require.NotErrorIs(t, err, store.ErrLost)
+	}
+	require.Equal(t, int64(1), number(t, direct, "SELECT count(*) FROM tasq.processes"))
+	require.NoError(t, s.Close())
+	require.Eventually(t, func() bool { return step(w, id, false) == nil }, 10*time.Second, 10*time.Millisecond)
 	w.Check()
 }

@@ -102,16 +102,12 @@ func (s *Store) join(ctx context.Context, c *conn) error {
 	return s.settleOthers(ctx, c)
 }
 
-// mayJoin returns an error that wraps [store.ErrOwned] if the database belongs to another engine and the lock of presence does not show it:
-// one of the two is behind a pooler, and holds no lock; or this one wants the database alone, and a live one has lost the session with its lock and
-// is about to take it again.
+// mayJoin returns an error that wraps [store.ErrOwned] if the database belongs to another engine and the lock of presence does not show it. An engine
+// that shares the database may have no such lock: behind a pooler, or if it has lost its session and joins anew. One that wants the database alone may
+// have the lock while a live one has lost its session and is about to take the lock again.
 func (s *Store) mayJoin(c *conn) error {
 	refused := "SELECT 1 WHERE NOT pg_try_advisory_xact_lock_shared(" + lockKey + ")"
-	switch {
-	case s.db.set.poll > 0:
-	case s.shared:
-		return nil
-	default:
+	if !s.shared {
 		refused = "SELECT 1 FROM @.processes p JOIN @.pulses u ON u.process = p.id WHERE $1 <> '' AND p.state = 'live' AND NOT " + overdue +
 			" AND (p.pid IS NULL OR EXISTS (SELECT FROM pg_stat_activity a WHERE a.pid = p.pid)) LIMIT 1"
 	}

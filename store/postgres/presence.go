@@ -44,6 +44,9 @@ const (
 	// arrived.
 	quietFor = 4
 
+	// giveWay is how long an engine that shares the database waits for one that has it alone, as a command of tasq has for a moment.
+	giveWay = 10 * time.Second
+
 	// reconnect is the delay between two attempts to connect.
 	reconnect = 250 * time.Millisecond
 )
@@ -233,23 +236,32 @@ func (p *presence) next(ctx context.Context) (*pgconn.Notification, error) {
 
 // again reconnects, and reports whether this engine has the lock.
 func (p *presence) again(ctx context.Context) bool {
-	_ = p.c.cut() // the connection is lost already
+	_ = p.c.cut()             // the connection is lost already
+	var late <-chan time.Time // receives when another engine has had the database alone for long; nil while none has it
 	for {
 		c, err := p.connect(ctx)
-		switch {
+		switch owned := errors.Is(err, store.ErrOwned); {
 		case err == nil:
 			p.c = c
 			// Commands may have been left while there was no connection.
 			p.left.Store(true)
 			return true
-		// Another engine opened the database alone meanwhile. It has freed all jobs, and this engine must not commit.
-		case errors.Is(err, store.ErrOwned):
+		// Another engine opened the database alone meanwhile. It has freed all jobs, and this engine must not commit: it cannot join anew before
+		// that one has ended.
+		case owned && !p.s.shared:
 			p.lostLock.Store(err)
 			return false
+		case !owned:
+			late = nil
+		case late == nil:
+			late = time.After(giveWay)
 		}
 		select {
 		// The server may be restarting; each attempt before it accepts connections fails at once.
 		case <-time.After(reconnect):
+		case <-late:
+			p.lostLock.Store(err)
+			return false
 		case <-ctx.Done():
 			return false
 		}
