@@ -141,15 +141,6 @@ func TestRandomFamiliesOfWorkflowsCanEnd(t *testing.T) {
 			rt.Fatalf("blocks make an unsound workflow:\n%s", text)
 		}
 		b := &breaker{t: t, e: enginetest.New(t, compiled(t, text)...), log: []string{text}}
-		for range 2 {
-			id, err := enginetest.Start(t.Context(), b.e, "top", nil)
-			require.NoError(t, err)
-			b.roots = append(b.roots, id)
-		}
-		for range rapid.IntRange(1, 40).Draw(rt, "steps") {
-			b.step(rt)
-		}
-		b.finish()
-		b.e.Check()
+		b.play(rt, "top", "top")
 	})
 }

@@ -232,21 +232,26 @@ func (b *breaker) finish() {
 	require.Fail(b.t, "a case does not come to its end", strings.Join(b.log, "\n"))
 }
 
+// play starts a case of each workflow, breaks and repairs them, and brings them to their ends.
+func (b *breaker) play(rt *rapid.T, workflows ...string) {
+	for _, name := range workflows {
+		id, err := enginetest.Start(b.t.Context(), b.e, name, nil)
+		require.NoError(b.t, err)
+		b.roots = append(b.roots, id)
+	}
+	for range rapid.IntRange(1, 40).Draw(rt, "steps") {
+		b.step(rt)
+	}
+	b.finish()
+	b.e.Check()
+}
+
 // Whatever is broken and repaired, each act is done or refused, every case has somebody who can act, and can be brought to its
 // end; the database is whole.
 func TestRandomRepairsLeaveEveryCaseAWayToItsEnd(t *testing.T) {
 	workflows := compiled(t, repaired)
 	rapid.Check(t, func(rt *rapid.T) {
 		b := &breaker{t: t, e: enginetest.New(t, workflows...)}
-		for _, name := range []string{"flat", "deep"} {
-			id, err := enginetest.Start(t.Context(), b.e, name, nil)
-			require.NoError(t, err)
-			b.roots = append(b.roots, id)
-		}
-		for range rapid.IntRange(1, 40).Draw(rt, "steps") {
-			b.step(rt)
-		}
-		b.finish()
-		b.e.Check()
+		b.play(rt, "flat", "deep")
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/tasq-dev/tasq/builder"
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/internal/scenario"
+	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
@@ -62,7 +63,7 @@ func TestAnOwnerThatIsSlowAnswers(t *testing.T) {
 		b := builder.New[string]("slow")
 		slow := builder.Task(b, "slow", builder.Work[string, string]{Input: builder.CaseInput(b),
 			Start: func(ctx context.Context, _ *activities.Item) error {
-				pause(ctx, patience*3/2)
+				retry.Sleep(ctx, nil, patience*3/2)
 				return workitem.Failf("early", "it is too early")
 			}})
 		b.Path(b.Start(), slow, b.End())

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/workflow"
 )
@@ -35,7 +36,11 @@ func (o *owning) whileOwned(ctx context.Context, f func(context.Context) (store.
 	checked := make(chan struct{})
 	go func() {
 		defer close(checked)
-		for pause(waiting, patience) {
+		for {
+			retry.Sleep(waiting, nil, patience)
+			if waiting.Err() != nil {
+				return
+			}
 			if owned, err := o.db.Owned(waiting); !owned || err != nil {
 				cancel(errUnowned)
 			}
@@ -48,16 +53,4 @@ func (o *owning) whileOwned(ctx context.Context, f func(context.Context) (store.
 		err = errUnowned
 	}
 	return answer, err
-}
-
-// pause waits; false if the context has ended.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
