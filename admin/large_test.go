@@ -12,8 +12,6 @@ import (
 	"github.com/tasq-dev/tasq/admin"
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/engine/enginetest"
-	"github.com/tasq-dev/tasq/internal/scenario"
-	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -33,16 +31,7 @@ func newLarge(t testing.TB, tasks int) (*enginetest.Engine, workitem.CaseID) {
 		before = join
 	}
 	fmt.Fprintf(&b, "  flow %s -> over\n", before)
-	parsed, err := scenario.ParseNotation(net.Pos{}, b.String())
-	require.NoError(t, err)
-	defs, problems, err := scenario.Compile(parsed, nil)
-	require.NoError(t, err)
-	require.Empty(t, problems)
-	var flows []engine.Workflow
-	for _, d := range defs {
-		flows = append(flows, d)
-	}
-	e := enginetest.New(t, flows...)
+	e := engineOf(t, b.String())
 	started, err := e.Do(t.Context(), workflow.Start("large", []byte(`{}`)))
 	require.NoError(t, err)
 	return e, started.Case

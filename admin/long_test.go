@@ -33,10 +33,10 @@ workflow round
   flow work -> work, over
 `
 
-// newRound is an engine with a case that has so many entries of its journal.
-func newRound(t testing.TB, entries int) (*enginetest.Engine, workitem.CaseID) {
+// engineOf returns an engine with workflows of net notation.
+func engineOf(t testing.TB, text string) *enginetest.Engine {
 	t.Helper()
-	parsed, err := scenario.ParseNotation(net.Pos{}, round)
+	parsed, err := scenario.ParseNotation(net.Pos{}, text)
 	require.NoError(t, err)
 	defs, problems, err := scenario.Compile(parsed, nil)
 	require.NoError(t, err)
@@ -45,7 +45,13 @@ func newRound(t testing.TB, entries int) (*enginetest.Engine, workitem.CaseID) {
 	for _, d := range defs {
 		flows = append(flows, d)
 	}
-	e := enginetest.New(t, flows...)
+	return enginetest.New(t, flows...)
+}
+
+// newRound is an engine with a case that has so many entries of its journal.
+func newRound(t testing.TB, entries int) (*enginetest.Engine, workitem.CaseID) {
+	t.Helper()
+	e := engineOf(t, round)
 	started, err := e.Do(t.Context(), workflow.Start("round", []byte(`{}`)))
 	require.NoError(t, err)
 	for n := 1; n < entries; n++ {
