@@ -78,7 +78,7 @@ func (a *app) sayMigrated(db database.Database, made bool, pending []store.Migra
 	name, did := printable.Line(db.Name()), "applied"
 	switch {
 	case made && dry:
-		_, err := fmt.Fprintf(a.Out, "%s: does not exist, and would be created\n", name)
+		_, err := fmt.Fprintf(a.Out, "%s: there is no database yet; it would be created\n", name)
 		return err
 	case made:
 		_, err := fmt.Fprintf(a.Out, "%s: created\n", name)
