@@ -19,6 +19,7 @@ import (
 	"github.com/tasq-dev/tasq/engine/internal/dispatch"
 	"github.com/tasq-dev/tasq/engine/internal/fault"
 	"github.com/tasq-dev/tasq/engine/internal/fleet"
+	"github.com/tasq-dev/tasq/engine/internal/host"
 	"github.com/tasq-dev/tasq/engine/internal/kernel"
 	"github.com/tasq-dev/tasq/engine/internal/mailbox"
 	"github.com/tasq-dev/tasq/engine/internal/notify"
@@ -223,7 +224,7 @@ func (e *Engine) prepare(ctx context.Context) error {
 
 // assemble creates the parts of the engine. Those that need the changes of commits observe the writer.
 func (e *Engine) assemble() {
-	e.ctx, e.cancel = context.WithCancel(context.Background())
+	e.ctx, e.cancel = context.WithCancel(host.With(context.Background(), e))
 	e.alarms, e.faults, e.active = alarm.New(e.cfg.Clock), fault.NewLog(e.log, e.now), newActivity()
 	e.notifier, e.topics, e.cleaner = notify.New(), notify.NewTopics(), e.newCleaner()
 	e.controls = &controls{e: e}

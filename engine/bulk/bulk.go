@@ -4,7 +4,6 @@
 //
 //	repairs := bulk.New(engine.Code)
 //	e, err := engine.Open(ctx, store, order, repairs)
-//	repairs.Serve(e)
 //	run, err := repairs.Start(ctx, e, bulk.Action{Kind: workflow.KindRetry, Reason: "the supplier is back"}, targets)
 //	result, err := run.Result(ctx, e)
 package bulk
@@ -15,9 +14,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
+	"sync/atomic"
 
 	"github.com/tasq-dev/tasq/builder"
+	"github.com/tasq-dev/tasq/engine/internal/host"
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/step"
 	"github.com/tasq-dev/tasq/store"
@@ -78,18 +78,16 @@ type Refusal struct {
 	Error  string `json:"error"`
 }
 
-// Bulk is the workflow of bulk actions. Open an engine with it, and call [Bulk.Serve].
+// Bulk is the workflow of bulk actions. An engine that is opened with it executes them, if it has workers for the queue [Name].
 type Bulk struct {
-	f      *builder.FuncRef[Input, Result]
-	code   func(error) string
-	once   sync.Once
-	served chan struct{} // closed by Serve
-	doer   workflow.Doer
+	f    *builder.FuncRef[Input, Result]
+	code func(error) string
+	doer atomic.Pointer[workflow.Doer] // set by Serve; nil for the engine that runs an action
 }
 
 // New returns the workflow. code returns the code of an error: engine.Code.
 func New(code func(error) string) *Bulk {
-	b := &Bulk{code: code, served: make(chan struct{})}
+	b := &Bulk{code: code}
 	b.f = builder.MustFunc(Name, b.run, builder.OnQueue(Name))
 	return b
 }
@@ -102,12 +100,23 @@ func (b *Bulk) Untyped() *workflow.Definition {
 	return b.f.Untyped()
 }
 
-// Serve sets the engine that executes the commands. Actions wait for it. Only the first call counts.
+// Serve sets what executes the commands of actions, instead of the engine that runs them. A program need not call it. Only the first call
+// counts.
 func (b *Bulk) Serve(e workflow.Doer) {
-	b.once.Do(func() {
-		b.doer = e
-		close(b.served)
-	})
+	if e != nil {
+		b.doer.CompareAndSwap(nil, &e)
+	}
+}
+
+// doerOf returns what executes the commands of an action.
+func (b *Bulk) doerOf(ctx context.Context) (workflow.Doer, error) {
+	if given := b.doer.Load(); given != nil {
+		return *given, nil
+	}
+	if e := host.Of(ctx); e != nil {
+		return e, nil
+	}
+	return nil, errors.New("no engine runs this bulk action, so its commands cannot be executed: open an engine with it, or call Bulk.Serve")
 }
 
 // Start starts an action. With [workflow.Key], a repeated call does not start it again.
@@ -177,10 +186,9 @@ var again = []string{"commit-failed", "lost", "closed", "undone", "unavailable"}
 // recorded target.
 func (b *Bulk) run(ctx context.Context, in Input) (Result, error) {
 	var result Result
-	select {
-	case <-b.served:
-	case <-ctx.Done():
-		return result, ctx.Err()
+	doer, err := b.doerOf(ctx)
+	if err != nil {
+		return result, err
 	}
 	w, _ := builder.WorkFrom(ctx)
 	for _, target := range in.Targets {
@@ -190,7 +198,7 @@ func (b *Bulk) run(ctx context.Context, in Input) (Result, error) {
 		o, err := step.Do(ctx, target, func(ctx context.Context) (outcome, error) {
 			c, err := in.Command(target, keyOf(w.Case.ID, target))
 			if err == nil {
-				_, err = b.doer.Do(ctx, c)
+				_, err = doer.Do(ctx, c)
 			}
 			if err == nil {
 				return outcome{}, nil

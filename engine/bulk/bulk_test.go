@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/builder"
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/engine/bulk"
@@ -89,6 +90,36 @@ func TestIncidentsThatAreAlikeAreRetriedTogether(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, state.CaseCompleted, c.State)
 	}
+}
+
+// A program need not call Serve. If it opens two engines with the same workflow, each executes its own actions.
+func TestAnActionIsExecutedByTheEngineThatRunsIt(t *testing.T) {
+	o, repairs := newOrders(t, workitem.Policy{}), bulk.New(engine.Code)
+	first, second := enginetest.New(t, o, repairs), enginetest.New(t, o, repairs)
+	for _, e := range []*enginetest.Engine{first, second} {
+		startOrders(t, e, o, 2)
+	}
+	o.down.Store(false)
+	for _, e := range []*enginetest.Engine{first, second} {
+		targets, err := bulk.Failed(t.Context(), e, store.CaseFilter{Workflow: "order"}, "supplier-down")
+		require.NoError(t, err)
+		run, err := repairs.Start(t.Context(), e, bulk.Action{Kind: workflow.KindResume}, targets)
+		require.NoError(t, err)
+		e.Drain()
+		i, err := bulk.InfoOf(t.Context(), e, run.ID)
+		require.NoError(t, err)
+		require.Equal(t, "completed", i.State)
+		require.Equal(t, 2, i.Done)
+	}
+}
+
+// An action that no engine runs fails with what to do.
+func TestAnActionOutsideOfAnEngineFails(t *testing.T) {
+	d := bulk.New(engine.Code).Untyped()
+	run := d.Tasks[0].Run
+	require.NotNil(t, run)
+	_, err := run(t.Context(), &activities.Work{})
+	require.ErrorContains(t, err, "open an engine with it")
 }
 
 // An action that is cut off continues where it was: each target is repaired once.

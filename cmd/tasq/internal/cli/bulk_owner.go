@@ -96,7 +96,6 @@ func (o *owning) bulk(ctx context.Context, begin func(context.Context, *bulk.Bul
 	if err != nil {
 		return result, err
 	}
-	repairs.Serve(e)
 	run, err := begin(ctx, repairs, e)
 	if err == nil {
 		result, err = run.Result(ctx, e)

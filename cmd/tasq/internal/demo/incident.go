@@ -119,7 +119,6 @@ func RunIncident(ctx context.Context, out io.Writer, o IncidentOptions) (err err
 		return fmt.Errorf("database %s: %w", db.Name(), err)
 	}
 	defer func() { err = errors.Join(err, d.engine.Close()) }()
-	d.bulk.Serve(d.engine)
 	wait, stop, err := d.pages(ctx, out, d.engine, d.bulk)
 	if err != nil {
 		return err

@@ -31,7 +31,6 @@ func (s *Setting) pages(ctx context.Context, out io.Writer, e *engine.Engine, ma
 	if err != nil {
 		return nil, nil, fmt.Errorf("%w: %w", ErrUsage, err)
 	}
-	many.Serve(e)
 	ctx, cancel := context.WithCancel(ctx)
 	var done sync.WaitGroup
 	done.Go(func() {
