@@ -44,6 +44,10 @@ func (r *auditedReader) Audit(ctx context.Context, most int) (store.Audit, error
 	return r.Reader.(store.Auditor).Audit(ctx, most)
 }
 
+func (r *auditedReader) MissingIndexes(ctx context.Context) ([]store.Index, error) {
+	return r.Reader.(store.Auditor).MissingIndexes(ctx)
+}
+
 func (r *auditedReader) Counts(ctx context.Context) ([]store.Count, error) {
 	if r.checks {
 		r.of.last()

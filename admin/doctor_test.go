@@ -1,6 +1,7 @@
 package admin_test
 
 import (
+	"database/sql"
 	"encoding/json"
 	"log/slog"
 	"net/http"
@@ -69,17 +70,19 @@ func TestTheChecksOfTheDoctorLead(t *testing.T) {
 // The page of the doctor describes the database of each store, and checks it on demand, for those who may have that done.
 func TestTheDoctorDescribesTheDatabase(t *testing.T) {
 	t.Parallel()
-	for name, opener := range map[string]func(t *testing.T) (o store.Opener, named string){
-		"sqlite": func(t *testing.T) (store.Opener, string) {
-			return sqlite.File(filepath.Join(t.TempDir(), "orders.db")), "<dd>orders.db</dd>"
+	for name, opener := range map[string]func(t *testing.T) (o store.Opener, driver, place, named string){
+		"sqlite": func(t *testing.T) (store.Opener, string, string, string) {
+			file := filepath.Join(t.TempDir(), "orders.db")
+			return sqlite.File(file), "sqlite", file, "<dd>orders.db</dd>"
 		},
-		"postgres": func(t *testing.T) (store.Opener, string) {
-			return postgres.Open(pgtest.Database(t)), ", schema tasq</dd>"
+		"postgres": func(t *testing.T) (store.Opener, string, string, string) {
+			dsn := pgtest.Database(t)
+			return postgres.Open(dsn), "pgx", dsn, ", schema tasq</dd>"
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			db, named := opener(t)
+			db, driver, place, named := opener(t)
 			w := builder.New[any]("wait")
 			w.Path(w.Start(), builder.Task(w, "wait", builder.Work[any, any]{}), w.End())
 			e := enginetest.Open(t, db, engine.Config{}, w.MustBuild())
@@ -99,6 +102,15 @@ func TestTheDoctorDescribesTheDatabase(t *testing.T) {
 			checked(t, h)
 			e.Advance(time.Minute)
 			require.Contains(t, get(h, "/doctor").Body.String(), "1m ago: whole: each of 1 root case was rebuilt from the journal, 1 entries")
+
+			other, err := sql.Open(driver, place)
+			require.NoError(t, err)
+			_, err = other.ExecContext(t.Context(), map[string]string{"sqlite": "DROP INDEX jobs_due", "pgx": "DROP INDEX tasq.jobs_due"}[driver])
+			require.NoError(t, err)
+			require.NoError(t, other.Close())
+			require.Equal(t, http.StatusSeeOther, post(h, "/doctor").Code)
+			checked(t, h)
+			require.Contains(t, get(h, "/doctor").Body.String(), "no data is lost, but indexes are missing, and tasq migrate makes them: jobs_due of the table jobs")
 
 			var d source.Database
 			require.NoError(t, json.Unmarshal(get(h, "/api/v1/database").Body.Bytes(), &d))

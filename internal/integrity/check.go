@@ -62,8 +62,9 @@ type Progress struct {
 // Report is the result of a check.
 type Report struct {
 	Progress
-	Breaches []*Breach // the first [MaxBreaches]
-	More     int       // number of further breaches
+	Breaches []*Breach     // the first [MaxBreaches]
+	More     int           // number of further breaches
+	Indexes  []store.Index // that are missing: they break no rule, since they can be made again without loss
 
 	looked int64 // how often something was compared with its case, item or steps after an entry
 }
@@ -117,6 +118,9 @@ func (c *checker) run(ctx context.Context, r store.Reader, progress func(Progres
 		return err
 	}
 	c.report.Of = audit.Entries
+	if c.report.Indexes, err = auditor.MissingIndexes(ctx); err != nil {
+		return err
+	}
 	page := store.Page{Limit: batchRoots}
 	for {
 		if err := ctx.Err(); err != nil {

@@ -98,6 +98,15 @@ func hasSchema(c *conn) (bool, error) {
 // need.
 const lockKey = "hashtextextended('tasq ' || $1 || ' @', 0)"
 
+// lockMigrations begins what one program does at a time, and that may take long.
+func lockMigrations(ctx context.Context, c *conn) error {
+	if err := c.exec(ctx, "SET LOCAL lock_timeout = '30s'; SET LOCAL statement_timeout = 0; SET LOCAL standard_conforming_strings = on"); err != nil {
+		return err
+	}
+	_, err := c.run("SELECT pg_advisory_xact_lock("+lockKey+")", "migrate")
+	return err
+}
+
 // applyMigrations runs in one transaction, since PostgreSQL can roll back changes of a schema: a crash leaves the old
 // version. An engine that waits for the lock finds nothing left to do, since it checks after it has the lock.
 //
@@ -105,10 +114,7 @@ const lockKey = "hashtextextended('tasq ' || $1 || ' @', 0)"
 // locks, up to lock_timeout, when it changes a table. Before one that only newer engines can work with, all engines are
 // fenced, see fenceAll.
 func (s *Store) applyMigrations(ctx context.Context, c *conn) error {
-	if err := c.exec(ctx, "SET LOCAL lock_timeout = '30s'; SET LOCAL statement_timeout = 0; SET LOCAL standard_conforming_strings = on"); err != nil {
-		return err
-	}
-	if _, err := c.run("SELECT pg_advisory_xact_lock("+lockKey+")", "migrate"); err != nil {
+	if err := lockMigrations(ctx, c); err != nil {
 		return err
 	}
 	there, err := hasSchema(c)
@@ -225,15 +231,20 @@ func (db database) tooOld(err error) error {
 		"program, and start the newer one: %w", store.ErrLost, err)
 }
 
+// migrations reads the migrations in a folder schema.
+func migrations(files fs.FS) ([]sqlkit.Migration, error) {
+	folder, err := fs.Sub(files, "schema")
+	if err != nil {
+		return nil, err
+	}
+	return sqlkit.Load(folder)
+}
+
 // pendingMigrations lists the migrations that the schema lacks.
 // The list of versions and the checksums are compared: a schema that only later programs can use, or one whose migrations
 // were other texts, is an error.
 func (db database) pendingMigrations(c *conn) ([]sqlkit.Migration, error) {
-	folder, err := fs.Sub(db.set.schemaFiles, "schema")
-	if err != nil {
-		return nil, err
-	}
-	known, err := sqlkit.Load(folder)
+	known, err := migrations(db.set.schemaFiles)
 	if err != nil {
 		return nil, err
 	}

@@ -230,7 +230,7 @@ func newStore(db database, opts store.Options) *Store {
 	return s
 }
 
-// Migrate creates the schema, or applies the migrations that it lacks, without joining the engines that have the database open. Migrations that only
+// Migrate creates the schema, or applies the migrations that it lacks and makes the indexes that were dropped, without joining the engines that have the database open. Migrations that only
 // add can be applied beside engines of older programs; the others fence them.
 func (o opener) Migrate(ctx context.Context) error {
 	db, err := o.database()
@@ -239,7 +239,7 @@ func (o opener) Migrate(ctx context.Context) error {
 	}
 	s := newStore(db, store.Options{})
 	if s.w, err = s.connectWriter(ctx); err == nil {
-		err = s.migrate(ctx, s.w)
+		err = errors.Join(s.migrate(ctx, s.w), s.makeIndexes(ctx, s.w))
 	}
 	return errors.Join(db.explain(err), s.shut((*conn).close))
 }
@@ -299,7 +299,7 @@ func (s *Store) openWriter(ctx context.Context) error {
 	if err := s.migrate(ctx, w); err != nil {
 		return err
 	}
-	if err := errors.Join(s.warnOfRecords(w), s.warnOfRights(w)); err != nil {
+	if err := errors.Join(s.warnOfRecords(w), s.warnOfRights(w), s.warnOfIndexes(w)); err != nil {
 		return err
 	}
 	if s.presence, err = s.openPresence(ctx); err != nil {

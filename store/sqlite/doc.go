@@ -42,7 +42,7 @@
 //	register, nets                       definitions
 //	recover, waypoints, journal          the journal: replayed by Open, and read
 //	view, reader_db, readonly            readers; in another process, with temporary tables for newer rows
-//	query, newest, queues                lists, and the contents of queues
+//	query, newest, queues, indexes       lists, the contents of queues, and the indexes that a file lacks
 //	find, load, load_many                other queries
 //	memory                               databases in memory
 //	audit, backup                        orphaned rows, copies of a file

@@ -186,6 +186,9 @@ func (s *Store) prepare() error {
 		}
 	}
 	s.rows = newRowWriter(s.w, "")
+	if err := s.makeIndexes(); err != nil {
+		return explain(s.path, err)
+	}
 	return s.recover()
 }
 

@@ -7,6 +7,7 @@ import (
 	"math"
 	"net/http"
 	"runtime/debug"
+	"strings"
 	"sync"
 	"time"
 
@@ -93,6 +94,12 @@ func (c *lastCheck) words(now time.Time) (word, text string) {
 		return "warn", ago + "it was not completed: " + c.err.Error()
 	case len(c.report.Breaches) > 0:
 		return "bad", fmt.Sprintf("%s%s, first: %s; tasq doctor lists all", ago, counted(len(c.report.Breaches)+c.report.More, "problem"), c.report.Breaches[0].Error())
+	case len(c.report.Indexes) > 0:
+		var names []string
+		for _, i := range c.report.Indexes {
+			names = append(names, i.Name+" of the table "+i.Table)
+		}
+		return "warn", ago + "no data is lost, but indexes are missing, and tasq migrate makes them: " + strings.Join(names, ", ")
 	}
 	return "good", fmt.Sprintf("%swhole: each of %s was rebuilt from the journal, %d entries", ago, counted(int(c.report.Cases), "root case"), c.report.Entries)
 }

@@ -249,7 +249,7 @@ func TestScripts(t *testing.T) {
 		UpdateScripts: *update,
 		Setup:         setup,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"run": perform, "exits": exits, "field": field, "await": await, "lines": lines, "older": older,
+			"run": perform, "exits": exits, "field": field, "await": await, "lines": lines, "older": older, "edit": edit,
 			"narrow": narrow, "shown": shown, "begin": begin,
 		},
 	})

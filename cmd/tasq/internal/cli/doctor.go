@@ -74,7 +74,7 @@ type findings struct {
 }
 
 type problem struct {
-	Rule string `json:"rule"` // "sqlite" or "postgres" for the database's own check, "read" for unreadable data, or a rule of Tasq
+	Rule string `json:"rule"` // "sqlite" or "postgres" for the database's own check, "read" for unreadable data, "index" for one that is missing, or a rule of Tasq
 	Text string `json:"text"`
 }
 
@@ -100,6 +100,10 @@ func (a *app) examine(ctx context.Context, m *meter) error {
 		for _, b := range report.Breaches {
 			f.Problems = append(f.Problems, problem{b.Rule, b.Text})
 		}
+		for _, i := range report.Indexes {
+			f.Problems = append(f.Problems, problem{lacksIndex, fmt.Sprintf("the index %s of the table %s is missing or cannot be used: tasq migrate makes it, "+
+				"and so does: %s", i.Name, i.Table, i.SQL)})
+		}
 		return err
 	})
 	m.end()
@@ -112,9 +116,15 @@ func (a *app) examine(ctx context.Context, m *meter) error {
 	if err := a.printFindings(&f); err != nil || f.Whole {
 		return err
 	}
-	return exit(ExitNo, "the database is not whole: %s; restore a backup, or report what led to it with this output",
-		printable.Plural(len(f.Problems)+f.More, "problem"))
+	number := printable.Plural(len(f.Problems)+f.More, "problem")
+	if !slices.ContainsFunc(f.Problems, func(p problem) bool { return p.Rule != lacksIndex }) {
+		return exit(ExitNo, "the database lacks indexes: %s; run tasq migrate", number)
+	}
+	return exit(ExitNo, "the database is not whole: %s; restore a backup, or report what led to it with this output", number)
 }
+
+// lacksIndex is the rule of a problem that a migration repairs.
+const lacksIndex = "index"
 
 // ownChecks are the checks of the databases themselves; "ok" is no problem. A PostgreSQL server verifies pages as it
 // reads them, if it has checksums, and counts the failures.

@@ -3,6 +3,7 @@ package cli_test
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"os"
 
 	"github.com/gofrs/flock"
@@ -42,4 +43,12 @@ func older(ts *testscript.TestScript, _ bool, args []string) {
 	_, err = db.ExecContext(context.Background(), "INSERT INTO migrations VALUES (1, ?, ?, 0)", first.Name, first.Checksum)
 	ts.Check(err)
 	ts.Check(db.Close())
+}
+
+// edit executes SQL on a file: edit FILE STATEMENT.
+func edit(ts *testscript.TestScript, _ bool, args []string) {
+	db, err := sql.Open("sqlite", ts.MkAbs(args[0]))
+	ts.Check(err)
+	_, err = db.ExecContext(context.Background(), args[1])
+	ts.Check(errors.Join(err, db.Close()))
 }
