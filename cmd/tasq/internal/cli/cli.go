@@ -116,7 +116,8 @@ shortened too.
 Exit codes:
   0    success
   1    the result is negative: an output differs from the expected one, a database is damaged (tasq doctor,
-       tasq backup), or a case of tasq demo failed or was canceled
+       tasq backup), work that was resumed or retried failed again at once, or a case of tasq demo failed or
+       was canceled
   2    invalid arguments or input
   3    no such case, work item, task or workflow
   4    rejected: the state of the case forbids it, or a callback of the process returned an error

@@ -158,13 +158,7 @@ func (a *app) oneIncident(ctx context.Context, q *asking, item string) error {
 	case workflow.KindGiveUpIncident:
 		return a.say("incident %s of case %s is given up", q.command.Job, result.Case)
 	}
-	return a.view(ctx, func(r store.Reader) error {
-		it, err := findItem(ctx, r, result.Item)
-		if err != nil {
-			return err
-		}
-		return a.say("work item %s (%s/%s) is %s, attempt %d", it.ID, it.Workflow, it.Label(), it.State, it.Attempt)
-	})
+	return a.showRepaired(ctx, q.command.Kind, result.Item)
 }
 
 // also is the help on what can be retried besides work items.

@@ -44,7 +44,8 @@ func (o *owning) do(ctx context.Context, q *asking) (workflow.Result, error) {
 	if err := o.prepare(ctx, q); err != nil {
 		return workflow.Result{}, err
 	}
-	return o.ask(ctx, q)
+	result, err := o.ask(ctx, q)
+	return result, q.wantsData(err)
 }
 
 // prepare reads what the command needs, without changing anything.

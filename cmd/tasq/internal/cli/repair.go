@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 
 	"github.com/spf13/cobra"
 
@@ -76,8 +77,12 @@ func (a *app) caseRepair(kind workflow.Kind, done string) (*cobra.Command, *aski
 			if err != nil {
 				return err
 			}
-			if a.output == "json" {
-				return a.object(record.OfCase(c))
+			again := caseFailedAgain(ctx, r, c)
+			switch {
+			case a.output == "json":
+				return errors.Join(a.object(record.OfCase(c)), again)
+			case again != nil:
+				return again
 			}
 			word := done
 			if s := c.Suspended; s != nil && kind == workflow.KindSuspend {
@@ -191,16 +196,7 @@ func (a *app) itemRepair(kind workflow.Kind) (*cobra.Command, *asking) {
 		if err != nil || q.left() {
 			return err
 		}
-		return a.view(ctx, func(r store.Reader) error {
-			it, err := findItem(ctx, r, result.Item)
-			if err != nil {
-				return err
-			}
-			if a.output == "json" {
-				return a.object(record.OfItem(it))
-			}
-			return a.say("work item %s (%s/%s) is %s, attempt %d", it.ID, it.Workflow, it.Label(), it.State, it.Attempt)
-		})
+		return a.showRepaired(ctx, kind, result.Item)
 	})
 	return cmd, q
 }
