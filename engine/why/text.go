@@ -53,7 +53,7 @@ func versioned(workflow, version string) string {
 //	print.1.2: item draft.1.3 waits for a worker of queue ai, attempt 3 of 5 after timeout: 30s, since 4s; all workers of queue ai are busy
 //	path       subject        what must happen                attempt        failure             since     block
 //
-// The id of the item is on a line of its own, where it can be copied. The parts are functions of this file; a function
+// The id of the item is on a line of its own, where it can be copied, unless the commands of an incident have it. The parts are functions of this file; a function
 // for a part that may be missing returns it with its separator, or "".
 
 // text describes a wait: who must act, since when, until when, and what blocks it.
@@ -73,7 +73,7 @@ func text(w *Wait, now time.Time) string {
 		line += "; " + reason
 	}
 	line = w.inLine(line)
-	if !w.Item.IsZero() {
+	if !w.Item.IsZero() && (w.Kind != Incident || !w.ofItem()) {
 		line += "\n  " + w.Item.String()
 	}
 	return line
@@ -265,13 +265,13 @@ func problem(w *Wait) string {
 	return fmt.Sprintf("%s was given up: %s", subject(w), w.Failure)
 }
 
-// decision says what a person can do. It names the commands of [repairOf]; the id of an item follows the text.
+// decision says what a person can do. It names the commands, that of [repairOf] first.
 func decision(w *Wait) string {
 	switch {
 	case !w.Child.IsZero():
 		return fmt.Sprintf("resume it with %s, or fail the task with tasq incident give-up %s", repairOf(w), w.Incident)
 	case w.ofItem():
-		return "retry it, skip it or give it up"
+		return fmt.Sprintf("retry it with %s, skip it with tasq item skip %s, or give it up with tasq incident give-up %[2]s", repairOf(w), w.Item)
 	}
 	return "once its cause is gone, do it again with " + repairOf(w)
 }
