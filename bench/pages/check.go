@@ -15,6 +15,7 @@ const (
 	viewTime  = 500 * time.Millisecond // from a change to half of the viewers
 	viewBytes = 60e6                   // of memory of the server for a thousand viewers
 	viewShare = 0.2                    // of a processor for a thousand viewers of a case that changes four times a second
+	viewRatio = 0.9                    // of the throughput of the engine without them
 )
 
 // targets collects what is missed.
@@ -39,7 +40,7 @@ func (t *targets) page(w *world, address string, p95, processor time.Duration, s
 }
 
 // viewers compares what many viewers of one page cost with its targets.
-func (t *targets) viewers(median time.Duration, memory, share float64) {
+func (t *targets) viewers(median time.Duration, memory, share, ratio float64) {
 	if median > viewTime {
 		t.miss("half of the viewers see a change after %s, at most %s", median.Round(time.Millisecond), viewTime)
 	}
@@ -48,6 +49,9 @@ func (t *targets) viewers(median time.Duration, memory, share float64) {
 	}
 	if share > viewShare {
 		t.miss("viewers take %.2f of a processor, at most %.2f", share, viewShare)
+	}
+	if ratio < viewRatio {
+		t.miss("the engine has %.2f of its throughput beside viewers, at least %.2f", ratio, viewRatio)
 	}
 }
 

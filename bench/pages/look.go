@@ -2,28 +2,27 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"os/exec"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 )
 
-// look is the process of the viewers: each reads the events of an address until standard input ends. Standard output gets the line "ready" when
-// each viewer has got the first event, and for each later one a line with the number of the viewer and the time, in nanoseconds since 1970.
+// look is the process of the viewers: each reads the events of an address until standard input ends. Standard output gets the line "ready" when each
+// viewer has got the first event. For each line of standard input it gets a line for each later event, with the number of the viewer and the time in
+// nanoseconds since 1970, and the line "end". It writes nothing in between, which would take time of the process that is measured.
 func look(ctx context.Context, address string, viewers int) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin) // ends with the process that has started this one
-		stop()
-	}()
-	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: viewers}}
+	s := sightings{times: make([][]time.Time, viewers)}
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: viewers, ReadBufferSize: 32 << 10}}
 	failed := make(chan error, viewers)
 	var all, ready sync.WaitGroup
 	for viewer := range viewers {
@@ -33,7 +32,7 @@ func look(ctx context.Context, address string, viewers int) error {
 			defer first()
 			if err := events(ctx, client, address, func(at time.Time) {
 				first()
-				fmt.Println(viewer, at.UnixNano()) // one write, so lines of several viewers do not mix
+				s.add(viewer, at)
 			}); err != nil && ctx.Err() == nil {
 				failed <- err
 			}
@@ -41,6 +40,12 @@ func look(ctx context.Context, address string, viewers int) error {
 	}
 	ready.Wait()
 	fmt.Println("ready")
+	for asked := bufio.NewScanner(os.Stdin); asked.Scan(); { // it ends with the process that has started this one
+		if err := s.write(os.Stdout); err != nil {
+			return err
+		}
+	}
+	stop()
 	all.Wait()
 	select {
 	case err := <-failed:
@@ -48,6 +53,31 @@ func look(ctx context.Context, address string, viewers int) error {
 	default:
 		return nil
 	}
+}
+
+// sightings are the times of the events that each viewer has got.
+type sightings struct {
+	mu    sync.Mutex
+	times [][]time.Time
+}
+
+func (s *sightings) add(viewer int, at time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.times[viewer] = append(s.times[viewer], at)
+}
+
+func (s *sightings) write(to io.Writer) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	lines := bufio.NewWriter(to)
+	for viewer, times := range s.times {
+		for _, at := range times {
+			fmt.Fprintln(lines, viewer, at.UnixNano())
+		}
+	}
+	fmt.Fprintln(lines, "end")
+	return lines.Flush()
 }
 
 // events calls got for each event of an address.
@@ -64,26 +94,25 @@ func events(ctx context.Context, client *http.Client, address string, got func(t
 	if answer.StatusCode != http.StatusOK {
 		return fmt.Errorf("%s: %s", address, answer.Status)
 	}
-	for lines := bufio.NewReader(answer.Body); ; {
-		line, err := lines.ReadString('\n')
-		if err != nil {
+	beginning := true
+	for lines := bufio.NewReaderSize(answer.Body, 32<<10); ; {
+		part, err := lines.ReadSlice('\n')
+		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
 			return err
 		}
-		if strings.HasPrefix(line, "event:") {
+		if beginning && bytes.HasPrefix(part, []byte("event:")) {
 			got(time.Now())
 		}
+		beginning = err == nil
 	}
 }
 
 // audience is the process of the viewers, seen from the one that has started it.
 type audience struct {
 	command *exec.Cmd
-	input   io.Closer     // the process ends when it is closed
-	ready   chan struct{} // closed when each viewer looks
-	ended   chan struct{} // closed when the output has ended
-
-	mu   sync.Mutex
-	seen [][]time.Time // events of each viewer
+	input   io.WriteCloser // the process ends when it is closed
+	output  *bufio.Scanner
+	viewers int
 }
 
 // begin starts the viewers of an address, and returns when each has got its first event.
@@ -105,39 +134,33 @@ func begin(ctx context.Context, address string, viewers int) (*audience, error) 
 	if err := c.Start(); err != nil {
 		return nil, err
 	}
-	a := &audience{command: c, input: input, ready: make(chan struct{}), ended: make(chan struct{}), seen: make([][]time.Time, viewers)}
-	go a.read(output)
-	select {
-	case <-a.ready:
-		return a, nil
-	case <-a.ended:
+	a := &audience{command: c, input: input, output: bufio.NewScanner(output), viewers: viewers}
+	if !a.output.Scan() {
 		return nil, fmt.Errorf("the viewers have ended: %w", a.end())
 	}
+	return a, nil
 }
 
-func (a *audience) read(output io.Reader) {
-	defer close(a.ended)
-	for lines := bufio.NewScanner(output); lines.Scan(); {
-		if lines.Text() == "ready" {
-			close(a.ready)
-			continue
-		}
-		var viewer, nanos int64
-		if n, err := fmt.Sscan(lines.Text(), &viewer, &nanos); n != 2 || err != nil {
-			continue
-		}
-		a.mu.Lock()
-		a.seen[viewer] = append(a.seen[viewer], time.Unix(0, nanos))
-		a.mu.Unlock()
+// seen is when each viewer has got events so far.
+func (a *audience) seen() ([][]time.Time, error) {
+	if _, err := fmt.Fprintln(a.input, "report"); err != nil {
+		return nil, err
 	}
+	all := make([][]time.Time, a.viewers)
+	for a.output.Scan() && a.output.Text() != "end" {
+		var viewer, nanos int64
+		if _, err := fmt.Sscan(a.output.Text(), &viewer, &nanos); err != nil {
+			return nil, err
+		}
+		all[viewer] = append(all[viewer], time.Unix(0, nanos))
+	}
+	return all, a.output.Err()
 }
 
 // without is how many viewers have got no event since a moment.
-func (a *audience) without(since time.Time) int {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+func without(seen [][]time.Time, since time.Time) int {
 	n := 0
-	for _, events := range a.seen {
+	for _, events := range seen {
 		if len(events) == 0 || events[len(events)-1].Before(since) {
 			n++
 		}
@@ -146,11 +169,9 @@ func (a *audience) without(since time.Time) int {
 }
 
 // delays are the times from changes to the events that viewers got after them, unsorted. Changes are in order.
-func (a *audience) delays(changes []time.Time) []time.Duration {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+func delays(seen [][]time.Time, changes []time.Time) []time.Duration {
 	var all []time.Duration
-	for _, events := range a.seen {
+	for _, events := range seen {
 		for _, at := range events {
 			last := -1
 			for last+1 < len(changes) && !changes[last+1].After(at) {
@@ -167,6 +188,5 @@ func (a *audience) delays(changes []time.Time) []time.Duration {
 // end ends the viewers.
 func (a *audience) end() error {
 	_ = a.input.Close()
-	<-a.ended
 	return a.command.Wait()
 }
