@@ -242,10 +242,7 @@ func (c *controls) setLimit(tx *commit.Tx, cmd *workflow.Command, by store.Decis
 		return fmt.Errorf("%w: %w", workflow.ErrBadCommand, err)
 	}
 	if cmd.LimitKey == "" {
-		known.N, known.Decision = &n, by
-		if n == known.Limit.N {
-			known.N, known.Decision = nil, store.Decision{}
-		}
+		setNumber(&known, n, by)
 	} else if c.e.keyless(name) {
 		return fmt.Errorf("%w: limit %s has no keys: no function here takes of it with builder.TakesBy or in steps, and engine.Config.Limits does not have it; leave the key %q out to set the limit",
 			workflow.ErrBadCommand, name, cmd.LimitKey)
@@ -297,8 +294,23 @@ func (c *controls) forgetLimit(tx *commit.Tx, name string) error {
 	return err
 }
 
+// setNumber sets the number of a limit, or removes it.
+func setNumber(l *store.LimitValue, n int64, by store.Decision) {
+	switch {
+	case n == l.Limit.N:
+		l.N, l.Decision = nil, store.Decision{}
+	case l.N != nil && *l.N == n:
+		l.Decision = l.Decision.Again(by)
+	default:
+		l.N, l.Decision = &n, by
+	}
+}
+
 // setKey sets the number of one key of a limit, or removes it.
 func setKey(l *store.LimitValue, key string, v store.KeyValue) error {
+	if old, ok := l.Keys[key]; ok && old.N == v.N {
+		v.Decision = old.Decision.Again(v.Decision)
+	}
 	keys := maps.Clone(l.Keys) // readers may use the map
 	switch {
 	case v.N == l.Current().N:

@@ -16,13 +16,18 @@ func (c *controls) setQueue(tx *commit.Tx, cmd *workflow.Command) error {
 	if err != nil {
 		return err
 	}
-	switch cmd.Kind {
+	switch by := decided(tx, cmd); cmd.Kind {
 	case workflow.KindPause:
-		if cmd.QueueKey == "" {
-			v.Paused, v.Decision = true, decided(tx, cmd)
-		} else if err := pauseKey(&v, cmd, decided(tx, cmd)); err != nil {
-			return err
+		if cmd.QueueKey != "" {
+			if err := pauseKey(&v, cmd, by); err != nil {
+				return err
+			}
+			break
 		}
+		if v.Paused {
+			by = v.Decision.Again(by)
+		}
+		v.Paused, v.Decision = true, by
 	case workflow.KindUnpause:
 		if cmd.QueueKey == "" {
 			v.Paused, v.Decision = false, store.Decision{}
@@ -31,7 +36,10 @@ func (c *controls) setQueue(tx *commit.Tx, cmd *workflow.Command) error {
 			delete(v.Keys, cmd.QueueKey)
 		}
 	case workflow.KindSetWorkers:
-		v.Workers = &store.WorkersValue{N: int(cmd.N), Decision: decided(tx, cmd)}
+		if w := v.Workers; w != nil && w.N == int(cmd.N) {
+			by = w.Decision.Again(by)
+		}
+		v.Workers = &store.WorkersValue{N: int(cmd.N), Decision: by}
 	case workflow.KindForgetWorkers:
 		v.Workers = nil
 	}
@@ -59,6 +67,9 @@ func pauseKey(v *store.QueueValue, cmd *workflow.Command, by store.Decision) err
 	keys := maps.Clone(v.Keys) // readers may use the map
 	if keys == nil {
 		keys = make(map[string]store.Decision)
+	}
+	if old, ok := keys[cmd.QueueKey]; ok {
+		by = old.Again(by)
 	}
 	keys[cmd.QueueKey] = by
 	if len(keys) > workflow.MaxPausedKeys {

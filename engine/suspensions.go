@@ -69,5 +69,13 @@ func (c *controls) setWorkflow(tx *commit.Tx, cmd *workflow.Command) error {
 	if cmd.Kind == workflow.KindResumeWorkflow {
 		return tx.Store().Set(tx.Context(), name, nil)
 	}
-	return setJSON(tx.Context(), tx.Store(), name, decided(tx, cmd))
+	by := decided(tx, cmd)
+	old, err := stored[*store.Decision](tx.Context(), tx.Store(), name, nil)
+	if err != nil {
+		return err
+	}
+	if old != nil {
+		by = old.Again(by)
+	}
+	return setJSON(tx.Context(), tx.Store(), name, by)
 }

@@ -21,6 +21,15 @@ type Decision struct {
 	Reason string    `json:"reason,omitempty"`
 }
 
+// Again returns the decision after one that sets the same again: without a reason, or with the same one, it changes nothing, and another
+// reason replaces who, when and why. So does the second suspension of a case.
+func (d Decision) Again(next Decision) Decision {
+	if next.Reason == "" || next.Reason == d.Reason {
+		return d
+	}
+	return next
+}
+
 // QueueValue is the value of a QueueSetting: the pause of a queue or of keys of it, and its number of workers. The zero value has no effect.
 type QueueValue struct {
 	Paused bool `json:"paused"`

@@ -79,5 +79,9 @@ func (a *app) send(ctx context.Context, o owning, q *asking, done string) error 
 	if q.command.Kind == workflow.KindBroadcast {
 		done = fmt.Sprintf("topic %s reached %d", q.command.Event, result.Count)
 	}
-	return a.say("%s", done)
+	already, err := a.already(ctx, q)
+	if err != nil {
+		return err
+	}
+	return a.say("%s%s", done, already)
 }
