@@ -18,7 +18,7 @@ import (
 var tabNames = []string{"items", "steps", "jobs", "events", "history", "data", "children", "way"}
 
 // maxRows bounds the number of rows of a tab; the lists have all.
-const maxRows = 200
+const maxRows = 100
 
 // caseTabs is the selected tab, below the links to all of them.
 func (s *Site) caseTabs(r *Request, c *shown) ([]Part, error) {
