@@ -40,6 +40,7 @@ type app struct {
 	db     string // flag --db; see path
 	output string // flag -o
 	paint  bool   // standard output is a terminal that shows colors
+	drawn  int    // columns of the terminal on which a watched list is drawn; 0 if none is
 	ran    bool   // the arguments were valid, so an error is not about them
 	help   helpWriter
 }

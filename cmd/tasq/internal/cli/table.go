@@ -8,8 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"golang.org/x/term"
-
 	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -232,17 +230,17 @@ func (a *app) sayWrapped(format string, args ...any) error {
 	return err
 }
 
-// columns returns the width of the terminal that the command writes to; 0 if there is none, or it does not tell.
+// columns returns the width of the terminal that the command writes to, also while a watched list is drawn there; 0 if there is none, or it
+// does not tell.
 func (a *app) columns() int {
+	if a.drawn > 0 {
+		return a.drawn
+	}
 	f := a.screen()
 	if f == nil {
 		return 0
 	}
-	width, _, err := term.GetSize(int(f.Fd()))
-	if err != nil {
-		return 0
-	}
-	return width
+	return widthOf(f)
 }
 
 func number(n int64) string { return strconv.FormatInt(n, 10) }

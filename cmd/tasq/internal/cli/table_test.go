@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tasq-dev/tasq/internal/printable"
+
 	"github.com/tasq-dev/tasq/builder"
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/store/sqlite"
@@ -76,4 +78,25 @@ func TestTheLinesThatFitOnATerminal(t *testing.T) {
 	require.Equal(t, "head\n1\n… and 2 more lines\n", firstLines(text, 4))
 	require.Equal(t, "head\n… and 3 more lines\n", firstLines(text, 1))
 	require.Empty(t, firstLines("", 1))
+}
+
+// The lines of a watched list are cut to the columns of the terminal, wide characters and colors included, and its tables use a wide one.
+func TestAWatchedListFitsTheColumns(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, "abc…\nab\n", cutLines("abcde\nab\n", 4))
+	require.Equal(t, "口…\n口座\n", cutLines("口座に\n口座\n", 4), "a wide character is not cut in half")
+	require.Equal(t, "a \x1b[31mfai…\x1b[0m", cutLines("a \x1b[31mfailed\x1b[0m  1", 6))
+	require.Equal(t, "a \x1b[31mfailed\x1b[0m\n", cutLines("a \x1b[31mfailed\x1b[0m\n", 8))
+	require.Equal(t, "abcde", cutLines("abcde", 0), "the terminal does not tell")
+
+	for drawn, most := range map[int]int{0: tableWidth, 80: tableWidth, 140: 140} {
+		var out strings.Builder
+		a := &app{Streams: Streams{Out: &out}, output: "table", drawn: drawn}
+		table := a.table("CASE", "FAILURE")
+		table.add("C-1", strings.Repeat("口座", 60))
+		require.NoError(t, table.flush())
+		last := strings.Split(strings.TrimSpace(out.String()), "\n")[1]
+		require.LessOrEqual(t, printable.Width(last), most)
+		require.Greater(t, printable.Width(last), most-3)
+	}
 }

@@ -101,6 +101,15 @@ func rowsOf(f *os.File) int {
 	return max(heightOf(f)-others, 5)
 }
 
+// widthOf returns the number of columns of a terminal; 0 if it does not tell.
+func widthOf(f *os.File) int {
+	width, _, err := term.GetSize(int(f.Fd()))
+	if err != nil {
+		return 0
+	}
+	return width
+}
+
 // heightOf returns the number of lines of a terminal.
 func heightOf(f *os.File) int {
 	_, height, err := term.GetSize(int(f.Fd()))
@@ -108,6 +117,44 @@ func heightOf(f *os.File) int {
 		return 24
 	}
 	return height
+}
+
+// cutLines cuts each line of a text to the columns of a terminal, so that the end of a line says that there is more. Colors take no column.
+func cutLines(text string, columns int) string {
+	if columns <= 0 {
+		return text
+	}
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		bare, end := strings.CutSuffix(line, "\n")
+		b.WriteString(cutLine(bare, columns))
+		if end {
+			b.WriteByte('\n')
+		}
+	}
+	return b.String()
+}
+
+func cutLine(line string, columns int) string {
+	var b strings.Builder
+	left := columns
+	for line != "" {
+		text, color, colored := strings.Cut(line, "\x1b[")
+		if left > 0 {
+			shown := printable.Cut(text, left, true)
+			b.WriteString(shown)
+			if left -= printable.Width(shown); shown != text {
+				left = 0
+			}
+		}
+		if !colored {
+			break
+		}
+		code, rest, _ := strings.Cut(color, "m")
+		b.WriteString("\x1b[" + code + "m")
+		line = rest
+	}
+	return b.String()
 }
 
 // firstLines returns the lines of a text that fit on a terminal, above the line of the cursor, and says how many others there are. The cursor
@@ -238,15 +285,17 @@ func (a *app) watchTable(ctx context.Context, s store.Store, look func(context.C
 	d, screen := inPlace{w: a.Out}, a.screen()
 	var frame bytes.Buffer
 	defer a.redirect(&frame, &frame)()
+	defer func() { a.drawn = 0 }()
 	for _, err := range moves(ctx, s, retry.SystemClock, watchRefresh) {
 		if err != nil {
 			return err
 		}
 		frame.Reset()
+		a.drawn = widthOf(screen)
 		if err := s.View(ctx, func(r store.Reader) error { return look(ctx, r) }); err != nil {
 			return err
 		}
-		if err := d.draw(firstLines(frame.String(), heightOf(screen))); err != nil {
+		if err := d.draw(cutLines(firstLines(frame.String(), heightOf(screen)), a.drawn)); err != nil {
 			return err
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"log/slog"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -13,8 +14,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tasq-dev/tasq/builder"
 	"github.com/tasq-dev/tasq/cmd/tasq/internal/cli"
 	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/engine/enginetest"
 	"github.com/tasq-dev/tasq/internal/pgtest"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/postgres"
@@ -114,6 +117,46 @@ func TestWatchedLists(t *testing.T) {
 			for _, p := range []*watched{all, live, items, incidents} {
 				p.end()
 			}
+		})
+	}
+}
+
+// A missing definition becomes an incident without an entry of the journal, and a watched list of incidents shows it.
+func TestWatchedIncidentsWithoutAnEntry(t *testing.T) {
+	t.Parallel()
+	for name, open := range bothStores {
+		t.Run(name, func(t *testing.T) {
+			opener, db := open(t)
+			b := builder.New[any]("desk")
+			check := builder.Task(b, "check", builder.Work[any, any]{Policy: workitem.Incident(workitem.Default())})
+			b.Path(b.Start(), check, b.End())
+			w := b.MustBuild()
+			e, err := engine.Open(t.Context(), opener, w)
+			require.NoError(t, err)
+			id, err := w.Start(t.Context(), e, nil)
+			require.NoError(t, err)
+			for it, err := range store.AllItems(t.Context(), e, store.ItemFilter{Case: id}) {
+				require.NoError(t, err)
+				require.NoError(t, check.Start(t.Context(), e, it.ID))
+				require.NoError(t, check.Fail(t.Context(), e, it.ID, workitem.Failf("broken", "")))
+			}
+			incidents := watching(t, "incidents", "--db", db)
+			kind := func() string {
+				line, err := incidents.lines.ReadString('\n')
+				require.NoError(t, err)
+				return line
+			}
+			require.Contains(t, kind(), `"kind":"attempts"`)
+			require.NoError(t, e.Close())
+
+			earlier := enginetest.NewClock()
+			earlier.Set(time.Now().Add(-time.Hour)) // the engine has been open for long
+			e, err = engine.Config{Workers: -1, Clock: earlier, Logger: slog.New(slog.DiscardHandler)}.Open(t.Context(), opener)
+			require.NoError(t, err)
+			t.Cleanup(func() { require.NoError(t, e.Close()) })
+			require.Contains(t, kind(), `"kind":"definition"`)
+			incidents.stop()
+			require.Equal(t, cli.ExitOK, <-incidents.code)
 		})
 	}
 }
