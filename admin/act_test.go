@@ -172,6 +172,36 @@ func TestCommandsByAPI(t *testing.T) {
 	}
 }
 
+// A body that is no command is refused in words for the one who wrote it, and a reason may be a text, as in the bodies of other addresses.
+func TestBodiesOfCommandsByHand(t *testing.T) {
+	o := newOffice(t, "text")
+	h := o.handler(admin.Config{Access: as("eve")})
+	none := "01999999-9999-7999-8999-999999999999"
+	for body, want := range map[string]string{
+		`{"kind":"retri","item":"` + none + `"}`:           `did you mean "retry"?`,
+		`{"kind":"retry","itm":"` + none + `"}`:            `the body is not a command: bad command: unknown field "itm"`,
+		`{"kind":"cancel","case":7}`:                       `the body is not a command: bad command: the field "case" cannot be a number`,
+		`{"kind":"retry"}`:                                 `the body is not a command: bad command: a retry command needs Item`,
+		`{"kind":"skip","item":"` + none + `"}`:            `no case, work item or job has the id ` + none + `: not found`,
+		`{"kind":"give-up-incident","job":"` + none + `"}`: `not found`,
+	} {
+		var p struct{ Detail string }
+		require.NoError(t, json.Unmarshal(command(h, body).Body.Bytes(), &p))
+		require.Contains(t, p.Detail, want)
+		require.NotRegexp(t, `may be newer|bad command.*bad command|not found.*not found|work item.*work item|json:`, p.Detail)
+	}
+	w := command(h, `{"kind":"suspend","case":"`+o.claim.String()+`","reason":"the customer asked"}`)
+	require.Equal(t, http.StatusOK, w.Code, w.Body)
+	c, err := o.Case(t.Context(), o.claim)
+	require.NoError(t, err)
+	require.Equal(t, "the customer asked", c.Suspended.Reason)
+
+	r := httptest.NewRecorder()
+	h.ServeHTTP(r, httptest.NewRequest(http.MethodGet, "/api/v1/incidents?kind=tiner", nil))
+	require.Equal(t, http.StatusBadRequest, r.Code)
+	require.Contains(t, r.Body.String(), `did you mean \"timer\"?`)
+}
+
 // All incidents of a cause are tried again by one durable action, up to the newest that was seen, and the rest stays.
 func TestIncidentsOfACauseAreRetriedTogether(t *testing.T) {
 	o := newOffice(t, "text")

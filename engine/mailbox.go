@@ -202,7 +202,7 @@ func (e *Engine) serve(tx *commit.Tx, s *mailCommand) error {
 // attempt executes a command within a savepoint, and returns its result as JSON.
 func (e *Engine) attempt(tx *commit.Tx, s *mailCommand) (result json.RawMessage, err error) {
 	if s.err != nil {
-		return nil, s.err
+		return nil, fmt.Errorf("%w; the program that left it may be newer than this one", s.err)
 	}
 	about, err := s.command.Tried()
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/tasq-dev/tasq/domain"
 	"github.com/tasq-dev/tasq/internal/printable"
+	"github.com/tasq-dev/tasq/internal/spelling"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -120,12 +121,24 @@ func Kinds() []Kind {
 	return all
 }
 
+// similarKind asks whether a kind that resembles the given word was meant; "" if none does.
+func similarKind(k Kind) string {
+	var all []string
+	for _, known := range Kinds() {
+		all = append(all, string(known))
+	}
+	if best := spelling.Closest(string(k), all); best != "" {
+		return fmt.Sprintf("; did you mean %q?", best)
+	}
+	return ""
+}
+
 // Check returns the errors of a command that do not depend on the state of a case: an unknown kind, a missing field, a field
 // that the kind does not have, or a name that no store can keep. The error wraps ErrBadCommand, or says which option is invalid.
 func (c *Command) Check() error {
 	f, ok := forms[c.Kind]
 	if !ok {
-		return fmt.Errorf("%w: %q is none of the kinds %v", ErrBadCommand, c.Kind, Kinds())
+		return fmt.Errorf("%w: %q is none of the kinds %v%s", ErrBadCommand, c.Kind, Kinds(), similarKind(c.Kind))
 	}
 	if c.err != nil {
 		return c.err
@@ -241,6 +254,14 @@ var (
 	errNUL     = errors.New("it contains a NUL")
 )
 
+// unreadable says why JSON is no command, without the words for a programmer of package json.
+func unreadable(err error) string {
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
+		return fmt.Sprintf("the field %q cannot be a %s", wrong.Field, wrong.Value)
+	}
+	return strings.TrimPrefix(strings.TrimSpace(err.Error()), "json: ")
+}
+
 // Decode decodes a command from JSON. An unknown field is an error, since a newer program may have set it to something
 // that must not be ignored. JSON that names a field twice, see [domain.CheckForm], is a *domain.InvalidError.
 func Decode(data []byte) (Command, error) {
@@ -248,7 +269,7 @@ func Decode(data []byte) (Command, error) {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&c); err != nil {
-		return c, fmt.Errorf("%w: %s; the program that left it may be newer than this one", ErrBadCommand, strings.TrimSpace(err.Error()))
+		return c, fmt.Errorf("%w: %s", ErrBadCommand, unreadable(err))
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return c, fmt.Errorf("%w: unexpected data after the command, at byte %d; send one command at a time", ErrBadCommand, d.InputOffset())

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"github.com/tasq-dev/tasq/admin/internal/access"
 	"github.com/tasq-dev/tasq/domain"
 	"github.com/tasq-dev/tasq/workflow"
+	"github.com/tasq-dev/tasq/workitem"
 )
 
 // MaxBody is the maximum size of a request body in bytes.
@@ -27,13 +29,13 @@ func (a *API) command(w http.ResponseWriter, r *http.Request) {
 		Problem(w, err)
 		return
 	}
-	c, err := workflow.Decode(body)
+	c, err := workflow.Decode(withReason(body))
 	if _, invalid := errors.AsType[*domain.InvalidError](err); invalid {
 		Problem(w, err)
 		return
 	}
 	if err != nil {
-		Problem(w, fmt.Errorf("the body is not a command: %w: %w", err, workflow.ErrBadCommand))
+		Problem(w, fmt.Errorf("the body is not a command: %w", err))
 		return
 	}
 	u := access.UserOf(r.Context())
@@ -62,4 +64,25 @@ func (a *API) command(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	answer(w, http.StatusOK, result)
+}
+
+// withReason returns a body whose reason is an object, also if it was given as text, as in the bodies of other addresses.
+func withReason(body []byte) []byte {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(body, &fields) != nil {
+		return body // the command is refused with its own message
+	}
+	var text string
+	if raw := fields["reason"]; raw == nil || json.Unmarshal(raw, &text) != nil || domain.CheckForm[workflow.Command](body) != nil {
+		return body
+	}
+	reason, err := json.Marshal(workitem.Failure{Message: text})
+	if err != nil {
+		return body
+	}
+	fields["reason"] = reason
+	if changed, err := json.Marshal(fields); err == nil {
+		return changed
+	}
+	return body
 }

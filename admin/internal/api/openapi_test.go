@@ -91,6 +91,9 @@ func (s *schemas) ref(t reflect.Type) object {
 			continue
 		}
 		properties[tag] = s.of(f.Type)
+		if t == reflect.TypeFor[commandBody]() && tag == "reason" { // see withReason
+			properties[tag] = object{"oneOf": []any{object{"type": "string"}, s.of(f.Type)}}
+		}
 		if !strings.Contains(options, "omit") {
 			required = append(required, tag)
 		}

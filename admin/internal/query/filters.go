@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tasq-dev/tasq/internal/spelling"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/eventlog"
 	"github.com/tasq-dev/tasq/store/state"
@@ -180,7 +181,7 @@ func (q *Query) Moment() store.Moment { return store.Moment{Seq: q.Number("at")}
 func (q *Query) word(name string, known []string) string {
 	text := q.Text(name)
 	if text != "" && !slices.Contains(known, text) {
-		q.fail(name, "has no word %q", text)
+		q.fail(name, "has no word %q; %s", text, spelling.Hint(text, known))
 	}
 	return text
 }

@@ -265,7 +265,7 @@ func (x *Executor) act(tx *commit.Tx, c *workflow.Command, o commit.Operation) (
 func (x *Executor) missing(tx *commit.Tx, c *workflow.Command) error {
 	row, err := tx.Store().Item(tx.Context(), c.Item)
 	if err != nil {
-		return fmt.Errorf("work item %s: %w", c.Item, err)
+		return err
 	}
 	return &workitem.TransitionError{Item: c.Item, Label: row.Workflow + "/" + row.Label(), From: row.State, Action: c.Action}
 }

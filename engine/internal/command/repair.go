@@ -128,7 +128,7 @@ func thenRemember(
 func (x *Executor) openItem(tx *commit.Tx, c *workflow.Command) (*commit.TreeWrite, *state.Case, error) {
 	root, err := tx.RootOfItem(c.Item)
 	if err != nil {
-		return nil, nil, fmt.Errorf("work item %s: %w", c.Item, err)
+		return nil, nil, err
 	}
 	u, err := tx.Open(root)
 	if err != nil {

@@ -202,6 +202,14 @@ func (m *Machine) GiveUpItem(id workitem.ID) error {
 	return fmt.Errorf("work item %s (%s/%s) is no incident, so there is nothing to give up: %w", id, c.Workflow, it.Label(), ErrNotFound)
 }
 
+// orGiveUp names the work item that is given up instead of an incident; "" if that is about something else, as a timer.
+func orGiveUp(j *state.Job) string {
+	if about, err := state.SubjectOf(j); err != nil || j.Item.IsZero() || about.Job.Again() {
+		return ""
+	}
+	return ", or give up its work item " + j.Item.String()
+}
+
 // GiveUpIncident fails the task of an incident that is about a child case, and its case with it, as its policy would have without
 // [workitem.Incident]. The error wraps [ErrNotFound] if there is no such incident, and [workflow.ErrBadCommand] if it is about something else.
 func (m *Machine) GiveUpIncident(id workitem.JobID) error {
@@ -210,7 +218,7 @@ func (m *Machine) GiveUpIncident(id workitem.JobID) error {
 		return fmt.Errorf("incident %s: %w", id, ErrNotFound)
 	}
 	if ofCase(j).IsZero() {
-		return fmt.Errorf("%w: incident %s (%s) is about no child case: retry it, or give up its work item", workflow.ErrBadCommand, id, j.Name)
+		return fmt.Errorf("%w: incident %s (%s) is about no child case: retry it%s", workflow.ErrBadCommand, id, j.Name, orGiveUp(j))
 	}
 	t, _ := c.Net.TaskByName(j.Task)
 	m.push(m.ensureStarted(c.ID, t, j.Generation), m.fail(c.ID, t, j.Generation, j.Failure))
