@@ -202,6 +202,23 @@ func TestBodiesOfCommandsByHand(t *testing.T) {
 	require.Contains(t, r.Body.String(), `did you mean \"timer\"?`)
 }
 
+// The form of an incident says what it is about and what a retry would change, and the form that skips work can be checked first.
+func TestTheFormOfAnIncidentSaysWhatItIsAbout(t *testing.T) {
+	o := newTown(t, "text")
+	h := o.handler(admin.Config{Access: as("eve")})
+	list := get(h, "/incidents").Body.String()
+	found := regexp.MustCompile(`/act\?incident=([^&"]+)&amp;kind=retry-incident`).FindStringSubmatch(list)
+	require.NotNil(t, found, "there is an incident of a job")
+	form := plainText(get(h, "/act?kind=retry-incident&incident="+found[1]).Body.String())
+	require.Regexp(t, `Incident `+found[1]+` \(\w+\) of case \S+ of \w+.*: `, form)
+	require.Contains(t, form, "What it would change")
+	form = plainText(get(h, "/act?kind=retry-incident&incident=01999999-9999-7999-8999-999999999999").Body.String())
+	require.Contains(t, form, "which is not open")
+	skip := regexp.MustCompile(`/act\?item=([^&"]+)&amp;kind=retry"`).FindStringSubmatch(list)
+	require.NotNil(t, skip)
+	require.Contains(t, get(h, "/act?kind=skip&item="+skip[1]).Body.String(), "Check only")
+}
+
 // All incidents of a cause are tried again by one durable action, up to the newest that was seen, and the rest stays.
 func TestIncidentsOfACauseAreRetriedTogether(t *testing.T) {
 	o := newOffice(t, "text")

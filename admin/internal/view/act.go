@@ -314,7 +314,7 @@ func (s *Site) target(ctx context.Context, a *action, id string, p *actPage) err
 		case "job":
 			p.Target = "Job " + id
 		case "incident":
-			p.Target = "Incident " + id
+			return p.incident(ctx, v, id)
 		case "workflow":
 			p.Target = "Workflow " + id
 		case "schedule":
