@@ -391,8 +391,8 @@ func (j *Journal) End() {
 // function whose own SQL breaks the connection again and again would only seem to take long.
 func (j *Journal) note(command string, err error) error {
 	if fault.Is(err) {
-		j.o.Faults.Note("steps", err, "a step could not be stored; it is tried again; if the function's own SQL is the cause, the step "+
-			"fails after some attempts", "step", command, "job", j.w.Job, "case", j.root)
+		j.o.Faults.Note("steps", err, "a step could not be stored; it is tried again until the store takes it; a step whose own SQL breaks the "+
+			"connection fails after some attempts", "step", command, "job", j.w.Job, "case", j.root)
 	} else {
 		j.o.Faults.Note("steps", nil, "")
 	}
