@@ -32,7 +32,7 @@ const (
 
 // checkDeferred makes the server check the user's deferred constraints and triggers at the end of a command. If it
 // succeeds, the savepoint is released, and what the command has SET LOCAL is set back.
-func (tx *transaction) checkDeferred(level int) error {
+func (tx *serverTransaction) checkDeferred(level int) error {
 	tx.w.mu.Lock()
 	defer tx.w.mu.Unlock()
 	// Once per command, at the outermost level: a constraint may be deferred so that inner levels can violate it for a
@@ -59,7 +59,7 @@ func (tx *transaction) checkDeferred(level int) error {
 }
 
 // chooseCheck counts a command, and chooses the second way when it is time.
-func (tx *transaction) chooseCheck() error {
+func (tx *serverTransaction) chooseCheck() error {
 	if tx.checks++; tx.checks != maxTried {
 		return nil
 	}
@@ -71,7 +71,7 @@ func (tx *transaction) chooseCheck() error {
 }
 
 // noteConstraints has the next check set back what a statement of the user sets for constraints. The lock is held.
-func (tx *transaction) noteConstraints(statement string) {
+func (tx *serverTransaction) noteConstraints(statement string) {
 	if hasFold(statement, "constraints") {
 		tx.checks = max(tx.checks, maxTried-1)
 	}

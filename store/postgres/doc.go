@@ -33,7 +33,8 @@
 //	session, statements                       settings of a session, the texts of statements
 //	conn, batch, pipeline                     a connection, statements of one round trip, and how they are sent
 //	errors, drop                              what errors mean, removing a schema
-//	store, tx, savepoint, user, guard, local  an update and its transaction, the user's SQL in it, and the settings that it changes
+//	store, tx                                 an update, and what it writes
+//	server_transaction, savepoint, user, guard, local  its transaction on the server, the user's SQL in it, and the settings that it changes
 //	deferred                                  the user's deferred constraints at the end of a command
 //	commit, lost, parts, rows, remove, register  what one commit sends, in parts if it is large: fence, entries, rows, removals; its outcome; definitions
 //	window, alone, project                    rows that are written after their commits, while there is one engine; from the journal after a crash

@@ -58,7 +58,7 @@ func hasFold(text, word string) bool {
 }
 
 // noteLocal notes the values of the settings that a statement may change. The lock is held.
-func (tx *transaction) noteLocal(statement string) error {
+func (tx *serverTransaction) noteLocal(statement string) error {
 	if tx.saved == 0 {
 		return nil // it is not of a command
 	}
@@ -84,7 +84,7 @@ func (tx *transaction) noteLocal(statement string) error {
 }
 
 // restoreLocal sets back what the user's SQL of a command has changed. The lock is held.
-func (tx *transaction) restoreLocal() error {
+func (tx *serverTransaction) restoreLocal() error {
 	if len(tx.local) == 0 {
 		return nil
 	}

@@ -1,17 +1,11 @@
 package postgres
 
 import (
-	"fmt"
 	"strconv"
 
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/internal/tables"
 )
-
-// notCommitted is the error of a transaction whose connection was lost before the commit.
-func (tx *transaction) notCommitted(err error) error {
-	return fmt.Errorf("%w: %w", store.ErrNotCommitted, tx.s.db.explain(err))
-}
 
 // lost returns the error of a commit whose connection was lost; nil if it happened nevertheless. With own, SQL of the user ran in it.
 func (tx *transaction) lost(err error, own bool) error {

@@ -36,7 +36,7 @@ const currentXact = "SELECT pg_current_xact_id()::text::bigint"
 
 // position gets the transaction id, and begins the transaction if necessary. An engine that loads a tree after that may
 // find a later position in it; its commit then fails as stale.
-func (tx *transaction) position() error {
+func (tx *serverTransaction) position() error {
 	if tx.xact != 0 {
 		return nil
 	}
@@ -71,13 +71,13 @@ func (tx *transaction) position() error {
 }
 
 // useAhead makes this transaction use the one that was begun ahead.
-func (tx *transaction) useAhead() {
+func (tx *serverTransaction) useAhead() {
 	tx.w.mu.Lock()
 	defer tx.w.mu.Unlock()
 	tx.useAheadLocked()
 }
 
-func (tx *transaction) useAheadLocked() {
+func (tx *serverTransaction) useAheadLocked() {
 	if tx.begun {
 		return
 	}

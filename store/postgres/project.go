@@ -140,7 +140,7 @@ func (p *projection) tree(e *store.Entry) (*state.Tree, error) {
 
 // write writes the rows, and the position up to which the tables are complete.
 func (p *projection) write(process, last int64) error {
-	tx := &transaction{s: p.s, w: p.c}
+	tx := &transaction{serverTransaction: serverTransaction{s: p.s, w: p.c}}
 	b := &batch{sql: p.c.sql}
 	p.rows.queue(tx, b)
 	tx.counts.queue(b)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/tasq-dev/tasq/internal/sqlkit"
 	"github.com/tasq-dev/tasq/store"
@@ -60,7 +59,7 @@ func (tx *transaction) Savepoint(_ context.Context, f func() error) (err error) 
 
 // enter begins a savepoint function. Handles that DB returns within it end with it, so that a callback that has timed
 // out cannot write into the next command.
-func (tx *transaction) enter() (level int, user *sqlkit.UserDB) {
+func (tx *serverTransaction) enter() (level int, user *sqlkit.UserDB) {
 	tx.w.mu.Lock()
 	defer tx.w.mu.Unlock()
 	level, user, tx.user = tx.depth, tx.user, nil
@@ -72,7 +71,7 @@ func (tx *transaction) enter() (level int, user *sqlkit.UserDB) {
 //
 // A function may ignore an error of its SQL and continue. On SQLite that works, since only the statement is undone; on
 // PostgreSQL the commit would fail later, for all commands of the batch.
-func (tx *transaction) spoiledBy(level int) error {
+func (tx *serverTransaction) spoiledBy(level int) error {
 	tx.w.mu.Lock()
 	defer tx.w.mu.Unlock()
 	if tx.spoiled == nil || tx.saved <= level {
@@ -81,12 +80,12 @@ func (tx *transaction) spoiledBy(level int) error {
 	return tx.spoiledError()
 }
 
-func (tx *transaction) spoiledError() error {
+func (tx *serverTransaction) spoiledError() error {
 	return fmt.Errorf("an SQL statement failed, and PostgreSQL rolls back the whole command: %w", tx.spoiled)
 }
 
 // leave ends a savepoint function, and keeps or rolls back its changes.
-func (tx *transaction) leave(level int, user *sqlkit.UserDB, keep bool) error {
+func (tx *serverTransaction) leave(level int, user *sqlkit.UserDB, keep bool) error {
 	if tx.user != nil {
 		tx.user.End()
 	}
@@ -111,56 +110,26 @@ func (tx *transaction) leave(level int, user *sqlkit.UserDB, keep bool) error {
 	return tx.broken
 }
 
-// failLocked records that the transaction can only be rolled back.
-func (tx *transaction) failLocked(err error) error {
-	if tx.broken != nil {
-		return tx.broken
-	}
-	if err = tx.s.db.explain(err); tx.w.gone() && !errors.Is(err, store.ErrDisconnected) {
-		err = tx.notCommitted(err)
-	}
-	tx.broken = fmt.Errorf("%w: %w", store.ErrUndone, err)
-	return tx.broken
-}
-
-// met handles the error of one of the store's own reads. An error of the server aborts the transaction, if there is
-// one. If a statement of the user's SQL has failed before, the server refuses all others, and that error is the cause: it ends the
-// command, and not the transaction.
-func (tx *transaction) met(err error) error {
-	if err == nil {
-		return nil
-	}
-	tx.w.mu.Lock()
-	defer tx.w.mu.Unlock()
-	if tx.spoiled != nil && code(err) == failedTransaction {
-		return tx.spoiledError()
-	}
-	if tx.w.gone() || tx.begun && code(err) != "" {
-		return tx.failLocked(err)
-	}
-	return tx.s.db.explain(err)
-}
-
 // Lock implements [sqlkit.Scope].
-func (tx *transaction) Lock() { tx.w.mu.Lock() }
+func (tx *serverTransaction) Lock() { tx.w.mu.Lock() }
 
 // Unlock implements [sqlkit.Scope].
-func (tx *transaction) Unlock() { tx.w.mu.Unlock() }
+func (tx *serverTransaction) Unlock() { tx.w.mu.Unlock() }
 
 // Interrupt implements [sqlkit.Interrupter]. The server is asked on another connection, and does not say whether it has canceled a statement. If
 // it cannot be reached, statement_timeout or [conn.supervise] end the wait.
-func (tx *transaction) Interrupt() {
+func (tx *serverTransaction) Interrupt() {
 	ctx, cancel := context.WithTimeout(context.Background(), tx.s.db.set.attention)
 	defer cancel()
 	_ = tx.w.pg.PgConn().CancelRequest(ctx)
 }
 
 // Do implements [sqlkit.Scope].
-func (tx *transaction) Do(statement string, f func() error) error {
+func (tx *serverTransaction) Do(statement string, f func() error) error {
 	if err := tx.usableLocked(); err != nil {
 		return err
 	}
-	if err := tx.landedLocked(); err != nil {
+	if err := tx.awaitParts(); err != nil {
 		return err
 	}
 	if err := allowed(statement); err != nil {
@@ -169,7 +138,7 @@ func (tx *transaction) Do(statement string, f func() error) error {
 	if tx.spoiled != nil {
 		return fmt.Errorf("an earlier statement failed, and PostgreSQL executes no further one of the command: %w", tx.spoiled)
 	}
-	if err := tx.beginLocked(); err != nil {
+	if err := tx.beginForUser(); err != nil {
 		return tx.failLocked(err)
 	}
 	tx.noteConstraints(statement)
@@ -179,37 +148,9 @@ func (tx *transaction) Do(statement string, f func() error) error {
 	return tx.Met(tx.w.supervise(f))
 }
 
-// beginLocked begins the server's transaction, and creates the savepoints of the running Savepoint calls: without the
-// user's SQL there is nothing on the server to roll back.
-func (tx *transaction) beginLocked() error {
-	if !tx.users {
-		if err := tx.settled(); err != nil {
-			return err
-		}
-	}
-	if tx.useAheadLocked(); !tx.begun {
-		if _, err := tx.w.begin(context.Background(), begin); err != nil {
-			return err
-		}
-		tx.begun = true
-	}
-	// In the same round trip as the settings. A command without the user's SQL has no savepoint on the server.
-	query := strings.Repeat("SAVEPOINT tasq; ", max(0, tx.depth-tx.saved))
-	if !tx.users {
-		query = usersPlans + query
-	}
-	if query != "" {
-		if err := tx.w.exec(context.Background(), query); err != nil {
-			return err
-		}
-	}
-	tx.users, tx.saved = true, max(tx.saved, tx.depth)
-	return nil
-}
-
 // Met implements [sqlkit.Scope]. An error of the server ends the innermost savepoint; some errors end the whole
 // transaction.
-func (tx *transaction) Met(err error) error {
+func (tx *serverTransaction) Met(err error) error {
 	if err == nil {
 		if tx.w.pg.PgConn().TxStatus() == 'I' {
 			return tx.failLocked(errors.New("the statement ended the transaction of the command"))

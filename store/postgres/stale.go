@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"context"
 	"errors"
 	"maps"
 
@@ -59,20 +58,6 @@ func (tx *transaction) Expect(t *state.Tree) {
 			tx.expected[t.Root] = root.LastSeq
 		}
 	}
-}
-
-// begin begins the server's transaction.
-func (tx *transaction) begin() error {
-	tx.w.mu.Lock()
-	defer tx.w.mu.Unlock()
-	if tx.useAheadLocked(); tx.begun {
-		return nil
-	}
-	if _, err := tx.w.begin(context.Background(), begin); err != nil {
-		return tx.failLocked(err)
-	}
-	tx.begun = true
-	return nil
 }
 
 // known lists the root cases that a commit depends on, with the ends of their journals. It does not list those that

@@ -107,7 +107,8 @@ func (s *Store) Update(ctx context.Context, f func(store.Tx) error) (err error) 
 	s.window.adjust()
 	// The server's transaction has not begun yet; the first Append, or the first statement of the user's SQL, begins
 	// it.
-	tx := &transaction{s: s, w: s.w, appended: s.appended[:0], buf: s.buf[:0]}
+	tx := &transaction{serverTransaction: serverTransaction{s: s, w: s.w}, appended: s.appended[:0], buf: s.buf[:0]}
+	tx.awaitParts = tx.landedLocked
 	committed := false
 	defer func() { // also when f panics
 		tx.end()

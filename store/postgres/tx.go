@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/tasq-dev/tasq/domain"
-	"github.com/tasq-dev/tasq/internal/sqlkit"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/internal/tables"
 	"github.com/tasq-dev/tasq/store/state"
@@ -26,11 +24,7 @@ import (
 // Reads before BEGIN do not share a snapshot. That is safe, since the commit checks each tree that it depends on: if
 // another engine has committed in between, the transaction is stale, and the batch runs again.
 type transaction struct {
-	s        *Store
-	w        *conn
-	gave     bool  // DB was called: the user may hold the connection
-	xact     int64 // id of the server's transaction; 0 until an entry is appended
-	first    int64 // position before its first entry
+	serverTransaction
 	seq      int64 // number of entries
 	appended tables.Appended
 	replies  []reply
@@ -49,40 +43,12 @@ type transaction struct {
 	deferred bool                         // the rows are left to the window
 	counts   *tally                       // of the queued rows
 	revs     map[workitem.CaseID]revision // of the newest queued entries
-
-	user *sqlkit.UserDB // of the running savepoint function, or of the whole transaction; nil until DB is called
-
-	// Guarded by the connection's lock, since the user's SQL uses them.
-	begun   bool  // the server has a transaction
-	users   bool  // the user's SQL ran in it
-	depth   int   // number of running savepoint functions
-	saved   int   // number of those that have a savepoint on the server
-	checks  int   // number of commands whose deferred constraints were checked
-	runs    bool  // these checks are not rolled back
-	local   local // what the user's SQL of the running command has set
-	spoiled error // the first error since the innermost savepoint: the server refuses its further statements
-	broken  error // why the transaction can only be rolled back
-	ended   bool
 }
 
 // A reply is written to the row of its request, from which the process that left the request takes it.
 type reply struct {
 	id     int64
 	answer store.Answer
-}
-
-func (tx *transaction) usable() error {
-	tx.w.mu.Lock()
-	defer tx.w.mu.Unlock()
-	return tx.usableLocked()
-}
-
-// The lock is that of the connection, since a callback that has overrun its time may ask while the transaction ends.
-func (tx *transaction) usableLocked() error {
-	if tx.ended {
-		return sqlkit.ErrOver
-	}
-	return tx.broken
 }
 
 // readable returns the reason if the transaction cannot read the tables, which have everything that is committed when it returns
@@ -100,14 +66,6 @@ func (tx *transaction) reachable() error {
 		return err
 	}
 	return tx.landed()
-}
-
-// settled makes the tables have everything that is committed.
-func (tx *transaction) settled() error {
-	if !tx.s.window.on {
-		return nil
-	}
-	return tx.s.window.flush()
 }
 
 // Document implements [tables.Source].
@@ -186,40 +144,8 @@ func mustBeText(e *store.Entry) error {
 	return nil
 }
 
-// DB implements [store.Tx].
-func (tx *transaction) DB() domain.DB {
-	if tx.usable() != nil {
-		return sqlkit.DeadDB()
-	}
-	tx.gave = true
-	// One value for the whole transaction, which its end makes unusable.
-	if tx.user == nil {
-		tx.user = sqlkit.NewUserDB(userConn{tx.w.raw}, tx, domain.Postgres, tx.w.sql.schema)
-	}
-	return tx.user
-}
-
-// end makes the transaction unusable.
-func (tx *transaction) end() {
-	tx.w.mu.Lock()
-	tx.ended = true
-	tx.w.mu.Unlock()
-	if tx.user != nil {
-		tx.user.End()
-	}
-}
-
-// rollback ends the server's transaction. One that was lost with its connection is undone by the server.
+// rollback ends the server's transaction, once it has executed what was sent of the commit.
 func (tx *transaction) rollback() {
 	tx.parts.wait()
-	if !tx.begun || tx.w.gone() {
-		return
-	}
-	tx.begun = false
-	if err := tx.w.exec(context.Background(), "ROLLBACK"); err != nil {
-		tx.s.log.Error("a transaction could not be rolled back; the connection is closed, which does it", "database", tx.s.db.name,
-			"error", err)
-		// A connection in an unknown state is not reused: the next update could become part of this transaction.
-		_ = tx.w.cut() // the next update reconnects
-	}
+	tx.serverTransaction.rollback()
 }

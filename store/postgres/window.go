@@ -219,7 +219,7 @@ func (w *window) write(all []committed) error {
 	if w.doubt = false; last == 0 {
 		return nil
 	}
-	tx := &transaction{s: w.s, w: w.c}
+	tx := &transaction{serverTransaction: serverTransaction{s: w.s, w: w.c}}
 	b := &batch{sql: w.c.sql}
 	b.queue(fenced, w.self, w.epoch)
 	r.queue(tx, b)
