@@ -47,7 +47,7 @@ func Finished(steps []*workitem.Step) []*workitem.Step {
 func (m *Machine) copySteps(id workitem.CaseID, j *state.Job, finished []*workitem.Step) error {
 	for _, old := range finished {
 		s := *old
-		s.ID, s.Job, s.Case, s.Item, s.Copied, s.Run = m.host.IDs().NewStepID(m.now), j.ID, id, workitem.ID{}, true, 0
+		s.ID, s.Job, s.Case, s.Item, s.Copied, s.Run = m.ids.NewStepID(m.now), j.ID, id, workitem.ID{}, true, 0
 		if j.Kind == state.JobRun {
 			s.Item = j.Item
 		}

@@ -38,7 +38,7 @@ func (m *Machine) openCallee(id workitem.CaseID, j *state.Job, s *workitem.Step)
 		}
 	}
 	child := &state.Case{
-		ID: m.host.IDs().NewCaseID(m.now), Root: c.Root, Parent: c.ID, Number: len(c.Children) + 1, Caller: j.ID,
+		ID: m.ids.NewCaseID(m.now), Root: c.Root, Parent: c.ID, Number: len(c.Children) + 1, Caller: j.ID,
 		Priority: c.Priority,
 	}
 	s.Child = child.ID
@@ -49,7 +49,7 @@ func (m *Machine) openCallee(id workitem.CaseID, j *state.Job, s *workitem.Step)
 	if err != nil {
 		return nil, err
 	}
-	m.push(begin...)
+	m.agenda.push(begin...)
 	return s, nil
 }
 

@@ -64,7 +64,7 @@ func (m *Machine) createCase(c *state.Case, d *workflow.Definition, input json.R
 			return nil, err
 		}
 	}
-	return []step{m.caseHook(c.ID, "onInitialized", d.Hooks.OnInitialized), m.releaseRequested}, nil
+	return []step{m.caseHook(c.ID, "onInitialized", d.Hooks.OnInitialized), m.agenda.release}, nil
 }
 
 // firstTasks tries the tasks behind the start condition.
@@ -77,7 +77,7 @@ func (m *Machine) firstTasks(id workitem.CaseID) step {
 		for _, t := range n.Consumers(n.Start()) {
 			steps = append(steps, m.try(id, t))
 		}
-		m.push(steps...)
+		m.agenda.push(steps...)
 		return nil
 	}
 }
@@ -118,7 +118,7 @@ func (m *Machine) openChild(at workitem.CaseID, t net.TaskID, generation int, n 
 			c.Net.TaskName(t), c.Workflow, n.Workflow, ErrUnknown)
 	}
 	child := &state.Case{
-		ID: m.host.IDs().NewCaseID(m.now), Root: c.Root, Parent: c.ID, ParentTask: c.Net.TaskName(t),
+		ID: m.ids.NewCaseID(m.now), Root: c.Root, Parent: c.ID, ParentTask: c.Net.TaskName(t),
 		Generation: generation, Number: c.Tasks[t].Created + 1, Priority: c.Priority,
 	}
 	begin, err := m.openCase(child, d, n.Input)
@@ -146,12 +146,12 @@ func (m *Machine) begin(id workitem.CaseID) step {
 		}
 		hook := m.caseHook(id, "onStarted", d.Hooks.OnStarted)
 		if c.Parent.IsZero() || !c.Caller.IsZero() {
-			m.push(begun, hook)
+			m.agenda.push(begun, hook)
 			return nil
 		}
 		parent := m.tree.Case(c.Parent)
 		t, _ := parent.Net.TaskByName(c.ParentTask)
-		m.push(m.ensureStarted(parent.ID, t, c.Generation), begun, hook,
+		m.agenda.push(m.ensureStarted(parent.ID, t, c.Generation), begun, hook,
 			m.childMoved(id, workitem.Initialized, workitem.Started, false))
 		return nil
 	}
@@ -167,7 +167,7 @@ func (m *Machine) childMoved(id workitem.CaseID, from, to workitem.State, judge 
 			return nil
 		}
 		if !c.Caller.IsZero() {
-			m.push(m.calleeEnded(id))
+			m.agenda.push(m.calleeEnded(id))
 			return nil
 		}
 		parent := m.tree.Case(c.Parent)
@@ -178,11 +178,11 @@ func (m *Machine) childMoved(id workitem.CaseID, from, to workitem.State, judge 
 		}
 		steps := []step{m.changeHook(parent.ID, t, c.Generation, spec, false, func(change *activities.Change) {
 			change.Child, change.Workflow, change.From, change.To = id, c.Workflow, from, to
-		}), m.releaseRequested}
+		}), m.agenda.release}
 		if judge && to.Final() {
 			steps = append(steps, m.judgeChild(id, parent.ID, t, to))
 		}
-		m.push(steps...)
+		m.agenda.push(steps...)
 		return nil
 	}
 }
@@ -219,7 +219,7 @@ func (m *Machine) endCase(id workitem.CaseID, to state.CaseState, failure *worki
 			}
 		}
 		steps = append(steps, m.closeCase(id, to, failure, before, teardown))
-		m.push(steps...)
+		m.agenda.push(steps...)
 		return nil
 	}
 }
@@ -269,7 +269,7 @@ func (m *Machine) closeCase(
 			if d.Output != nil {
 				end.Output, err = m.output(c, d)
 				if errors.Is(err, activities.ErrNoOutput) {
-					m.push(m.closeCase(id, state.CaseFailed, noOutput(err), before, teardown))
+					m.agenda.push(m.closeCase(id, state.CaseFailed, noOutput(err), before, teardown))
 					return nil
 				}
 				if err != nil {
@@ -286,8 +286,8 @@ func (m *Machine) closeCase(
 			return err
 		}
 		delete(m.ending, id)
-		delete(m.touched, id)
-		m.push(hook, m.releaseRequested, m.childMoved(id, before, m.tree.Case(id).ItemState(), !teardown))
+		m.joins.drop(id)
+		m.agenda.push(hook, m.agenda.release, m.childMoved(id, before, m.tree.Case(id).ItemState(), !teardown))
 		return nil
 	}
 }

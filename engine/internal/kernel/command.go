@@ -31,7 +31,7 @@ func (m *Machine) Act(id workitem.ID, a workitem.Action, payload json.RawMessage
 	if route != nil {
 		m.choice = &choice{at: c.ID, t: t, to: route}
 	}
-	m.push(m.act(c.ID, id, move{do: a, payload: payload}))
+	m.agenda.push(m.act(c.ID, id, move{do: a, payload: payload}))
 	return m.run(0)
 }
 
@@ -59,7 +59,7 @@ func (m *Machine) OpenItem(at workitem.CaseID, task string, n activities.NewItem
 	}
 	// Callbacks of the new item may have requested actions. No change has moved it, behind whose hooks these would be
 	// released.
-	m.push(m.releaseRequested)
+	m.agenda.push(m.agenda.release)
 	return it, m.run(0)
 }
 
@@ -79,6 +79,6 @@ func (m *Machine) Cancel(id workitem.CaseID, reason *workitem.Failure) error {
 	if c.State.Final() {
 		return fmt.Errorf("case %s %w: it is %s", id, activities.ErrInactive, c.State)
 	}
-	m.push(m.endCase(id, state.CaseCanceled, reason, false))
+	m.agenda.push(m.endCase(id, state.CaseCanceled, reason, false))
 	return m.run(0)
 }

@@ -96,12 +96,12 @@ func (e *effects) OpenCase(_ context.Context, at activities.Place, n activities.
 	}
 	// What is on the agenda already belongs to the command that called the callback, and waits until the callback
 	// returns.
-	m, base := e.m(), len(e.agenda)
+	m, base := e.m(), e.agenda.height()
 	id, begin, err := m.openChild(at.Case, t, at.Generation, n)
 	if err != nil {
 		return id, err
 	}
-	m.push(begin...)
+	m.agenda.push(begin...)
 	return id, m.run(base)
 }
 
@@ -122,7 +122,7 @@ func (e *effects) Ask(it *workitem.Item, a workitem.Action, payload json.RawMess
 	defer e.host.Control().Give()
 	// The caller may be a hook with other hooks of the same change behind it, which would see the consequences before
 	// the change.
-	e.requested = append(e.requested, e.m().requestedAct(it.Case, it.ID, move{do: a, payload: payload}))
+	e.agenda.request(e.m().requestedAct(it.Case, it.ID, move{do: a, payload: payload}))
 	return nil
 }
 
@@ -136,6 +136,6 @@ func (e *effects) End(it *workitem.Item, a workitem.Action, reason *workitem.Fai
 	if err != nil {
 		return err
 	}
-	e.requested = append(e.requested, end)
+	e.agenda.request(end)
 	return nil
 }

@@ -58,14 +58,14 @@ func (m *Machine) Fork(of workitem.CaseID, entries []*store.Entry, seq int64) er
 	if err := f.begin(last.At); err != nil {
 		return err
 	}
-	return m.emit(&state.Noted{Case: root.ID, Task: -1, Code: state.NoteFork, Text: fmt.Sprintf("forked from case %s at position %d", of, last.Seq)})
+	return m.note(root.ID, -1, state.NoteFork, fmt.Sprintf("forked from case %s at position %d", of, last.Seq))
 }
 
 // name makes the new id of what a change opens, in the same order.
 // The order matters, since ids increase and lists are sorted by id: what the other tree opened first comes first in
 // the fork.
 func (f *fork) name(c state.Change) {
-	ids, now := f.m.host.IDs(), f.m.now
+	ids, now := f.m.ids, f.m.now
 	switch c := c.(type) {
 	case *state.CaseOpened:
 		// The root has its new id already, that of the tree.

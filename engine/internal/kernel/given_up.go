@@ -46,5 +46,5 @@ func (m *Machine) DeadLetter(id workitem.CaseID, task, text string) error {
 	if t, ok := m.tree.Case(id).Net.TaskByName(task); ok {
 		at = t
 	}
-	return m.emit(&state.Noted{Case: id, Task: at, Code: state.NoteDeadLetter, Text: text})
+	return m.note(id, at, state.NoteDeadLetter, text)
 }

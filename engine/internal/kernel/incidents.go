@@ -45,14 +45,14 @@ func isIncident(j *state.Job) bool { return j.Kind == state.JobIncident }
 // openIncident opens an incident, and notes it in the journal.
 func (m *Machine) openIncident(id workitem.CaseID, t net.TaskID, j *state.Job, text string) error {
 	c := m.tree.Case(id)
-	j.Kind, j.State, j.ID, j.Case, j.Root, j.Created = state.JobIncident, state.JobWaiting, m.host.IDs().NewJobID(m.now), id, c.Root, m.now
+	j.Kind, j.State, j.ID, j.Case, j.Root, j.Created = state.JobIncident, state.JobWaiting, m.ids.NewJobID(m.now), id, c.Root, m.now
 	if err := m.emit(&state.JobOpened{Job: j}); err != nil {
 		return err
 	}
 	if text == "" {
 		return nil
 	}
-	return m.emit(&state.Noted{Case: id, Task: t, Code: state.NoteIncident, Text: text})
+	return m.note(id, t, state.NoteIncident, text)
 }
 
 // hold keeps an activation active that its policy would fail otherwise, and opens an incident for what failed.
@@ -75,7 +75,7 @@ func (m *Machine) hold(c *state.Case, t net.TaskID, generation int, o workitem.O
 	}
 	// The task may only be enabled, as when its item is canceled before it has started. An enabled task could be
 	// withdrawn, and the incident with it.
-	m.push(m.ensureStarted(c.ID, t, generation))
+	m.agenda.push(m.ensureStarted(c.ID, t, generation))
 	return m.openIncident(c.ID, t, j, fmt.Sprintf("%s is %s, and its policy holds the task open: %s", what, o.State, f))
 }
 
@@ -196,7 +196,7 @@ func (m *Machine) GiveUpItem(id workitem.ID) error {
 			return err
 		}
 		m.giveUpItem(c, spec, it, j.Failure)
-		m.push(m.ensureStarted(c.ID, t, it.Generation), m.fail(c.ID, t, it.Generation, j.Failure))
+		m.agenda.push(m.ensureStarted(c.ID, t, it.Generation), m.fail(c.ID, t, it.Generation, j.Failure))
 		return m.run(0)
 	}
 	return fmt.Errorf("work item %s (%s/%s) is no incident, so there is nothing to give up: %w", id, c.Workflow, it.Label(), ErrNotFound)
@@ -221,6 +221,6 @@ func (m *Machine) GiveUpIncident(id workitem.JobID) error {
 		return fmt.Errorf("%w: incident %s (%s) is about no child case: retry it%s", workflow.ErrBadCommand, id, j.Name, orGiveUp(j))
 	}
 	t, _ := c.Net.TaskByName(j.Task)
-	m.push(m.ensureStarted(c.ID, t, j.Generation), m.fail(c.ID, t, j.Generation, j.Failure))
+	m.agenda.push(m.ensureStarted(c.ID, t, j.Generation), m.fail(c.ID, t, j.Generation, j.Failure))
 	return m.run(0)
 }

@@ -70,7 +70,7 @@ func (m *Machine) openItem(id workitem.CaseID, t net.TaskID, generation int, n a
 		return nil, err
 	}
 	if spec.Auto {
-		m.requested = append(m.requested, m.requestedAct(id, it.ID, move{do: workitem.Start}))
+		m.agenda.request(m.requestedAct(id, it.ID, move{do: workitem.Start}))
 	}
 	return it, nil
 }
@@ -113,7 +113,7 @@ func (m *Machine) newItem(
 	c *state.Case, t net.TaskID, generation int, spec *workflow.Task, n activities.NewItem,
 ) *workitem.Item {
 	it := &workitem.Item{
-		ID: m.host.IDs().NewID(m.now), Case: c.ID, Task: c.Net.TaskName(t), Generation: generation,
+		ID: m.ids.NewID(m.now), Case: c.ID, Task: c.Net.TaskName(t), Generation: generation,
 		Number: c.Tasks[t].Created + 1, State: workitem.Initialized, Attempt: 1,
 		Queue: spec.Queue, Priority: spec.Priority, Created: m.now,
 	}
@@ -221,7 +221,7 @@ func (m *Machine) requestedAct(id workitem.CaseID, item workitem.ID, mv move) st
 		if _, ok := workitem.Next(it.State, mv.do); !ok {
 			return nil
 		}
-		m.push(m.act(id, item, mv))
+		m.agenda.push(m.act(id, item, mv))
 		return nil
 	}
 }
@@ -234,9 +234,9 @@ func (m *Machine) act(id workitem.CaseID, item workitem.ID, mv move) step {
 		c := m.tree.Case(id)
 		it := c.Item(item)
 		t, _ := c.Net.TaskByName(it.Task)
-		m.push(m.moveItem(id, item, it.State, mv))
+		m.agenda.push(m.moveItem(id, item, it.State, mv))
 		if mv.do == workitem.Start {
-			m.push(m.ensureStarted(id, t, it.Generation))
+			m.agenda.push(m.ensureStarted(id, t, it.Generation))
 		}
 		return nil
 	}
@@ -329,15 +329,15 @@ func (m *Machine) moved(
 	}
 	if a == workitem.Start && spec.Auto {
 		steps = append(steps, func() error {
-			m.requested = append(m.requested, m.requestedAct(id, it.ID, move{do: workitem.Complete}))
+			m.agenda.request(m.requestedAct(id, it.ID, move{do: workitem.Complete}))
 			return nil
 		})
 	}
-	steps = append(steps, m.releaseRequested)
+	steps = append(steps, m.agenda.release)
 	if judge && to.Final() {
 		steps = append(steps, m.judgeItem(id, t, generation, it.ID, to))
 	}
-	m.push(steps...)
+	m.agenda.push(steps...)
 	if to.Final() || a == workitem.Reset {
 		return m.cancelJobs(c.ID, c.Jobs.Of(it.ID))
 	}
@@ -353,7 +353,7 @@ func (m *Machine) judgeItem(id workitem.CaseID, t net.TaskID, generation int, it
 		if it == nil {
 			return nil // its activation has ended
 		}
-		m.push(m.judge(id, t, generation, workitem.Outcome{Item: it, State: to}, it.Failure))
+		m.agenda.push(m.judge(id, t, generation, workitem.Outcome{Item: it, State: to}, it.Failure))
 		return nil
 	}
 }

@@ -27,7 +27,7 @@ func (m *Machine) addJob(id workitem.CaseID, j *state.Job) error {
 // openJobAs creates a job in a given state.
 func (m *Machine) openJobAs(s state.JobState, id workitem.CaseID, j *state.Job) error {
 	c := m.tree.Case(id)
-	j.ID, j.Case, j.Root, j.State, j.Created = m.host.IDs().NewJobID(m.now), id, c.Root, s, m.now
+	j.ID, j.Case, j.Root, j.State, j.Created = m.ids.NewJobID(m.now), id, c.Root, s, m.now
 	return m.emit(&state.JobOpened{Job: j})
 }
 

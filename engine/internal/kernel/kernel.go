@@ -61,56 +61,29 @@ var (
 	ErrUnfinished = workflow.ErrUnfinished
 )
 
-// Bounds of one command. A loop of routing or automatic tasks that never waits enables the same task again and again,
-// and reaches MaxActivations. MaxSteps bounds what grows within one activation, such as a callback that answers each
-// item with another one. Both leave room for a task of a hundred thousand automatic items with callbacks, each of which
-// takes up to fifteen steps. The child cases that a composite task begins with are given by its definition, so each
-// adds room according to its number of tasks; those that a callback opens add none.
-const (
-	MaxActivations = 10_000 // of one task of one case
-	MaxSteps       = 2_000_000
-	childSteps     = 100 // beyond that for each task of each child case; an automatic task with callbacks takes some twenty
-)
-
 // MaxCrashes is how often a job may crash its process, without recording a step in between, before it is given up.
 const MaxCrashes = 3
 
 // Machine runs one command on one tree. Make one for each with [New] or [Reuse].
 type Machine struct {
-	ctx     context.Context
-	host    Host
-	tree    *state.Tree
-	now     time.Time
-	by      string
-	cause   activities.Cause
-	changes []state.Change
+	record
+	agenda agenda
+	joins  joins
+	loops  loops
 
-	agenda           []step // a stack: the next step is the last element
-	requested        []step // actions that callbacks requested, in order; see release
-	releaseRequested step   // the step that executes them; one value, so that pushing it does not allocate
-	touched          map[workitem.CaseID]*touched
-	ending           map[workitem.CaseID]bool // cases between endCase and closeCase, in which nothing is enabled
-	choice           *choice
-	child            workitem.CaseID          // the child case whose end the policy is asked about
-	key              workflow.KeyRequirements // for the business key of the root case that Start opens
-	exhausted        []GivenUp                // work items without further attempts
-	mustWait         bool                     // the root case waits, since others hold its key
-	copied           []*workitem.Step         // for the first run of an item
-	steps            int
-	extraSteps       int                // steps that child cases add to MaxSteps
-	enabled          map[activation]int // how often a task was enabled, from its MaxActivations-th time on
-	opened           *state.Case        // the case that the command has opened last; nil if it has opened none
-	lent             bool               // a callback was called, which may keep the machine
+	ctx       context.Context
+	host      Host
+	cause     activities.Cause
+	ending    map[workitem.CaseID]bool // cases between endCase and closeCase, in which nothing is enabled
+	choice    *choice
+	child     workitem.CaseID          // the child case whose end the policy is asked about
+	key       workflow.KeyRequirements // for the business key of the root case that Start opens
+	exhausted []GivenUp                // work items without further attempts
+	mustWait  bool                     // the root case waits, since others hold its key
+	copied    []*workitem.Step         // for the first run of an item
+	opened    *state.Case              // the case that the command has opened last; nil if it has opened none
+	lent      bool                     // a callback was called, which may keep the machine
 }
-
-// activation identifies a task of a case in all its generations: a loop that never waits makes one after the other.
-type activation struct {
-	at workitem.CaseID
-	t  net.TaskID
-}
-
-// step is one entry of the agenda.
-type step func() error
 
 // choice is the route that the caller wants for the split of the completed task.
 type choice struct {
@@ -119,21 +92,11 @@ type choice struct {
 	to []string
 }
 
-// touched collects what has changed in a case since its joins were last evaluated. It has conditions and tasks and not
-// joins: which joins they affect is determined once, by the sweep. So a command that empties twenty conditions of one
-// slice evaluates the join behind it once.
-type touched struct {
-	conditions net.Bits
-	busy       net.Bits // tasks that were started or ended
-	retry      net.Bits // tasks that a region canceled, and whose join may still be satisfied
-
-	words [3]uint64 // memory for the three sets, if each fits into one word
-}
-
 // New returns a machine for one command. The tree must be between Begin and End.
 func New(ctx context.Context, host Host, tree *state.Tree, now time.Time, by string) *Machine {
-	m := &Machine{agenda: make([]step, 0, 16), changes: make([]state.Change, 0, 12)} // enough for most commands
-	m.releaseRequested = m.release
+	m := new(Machine)
+	m.agenda.init()
+	m.changes = make([]state.Change, 0, 12) // enough for most commands
 	m.prepare(ctx, host, tree, now, by)
 	return m
 }
@@ -145,11 +108,10 @@ func Reuse(m *Machine, ctx context.Context, host Host, tree *state.Tree, now tim
 	if m == nil || m.lent {
 		return New(ctx, host, tree, now, by)
 	}
-	clear(m.agenda[:cap(m.agenda)])
-	clear(m.touched)
+	m.agenda.reset()
+	m.joins.reset()
 	clear(m.ending)
-	clear(m.changes)
-	*m = Machine{agenda: m.agenda[:0], changes: m.changes[:0], touched: m.touched, ending: m.ending, releaseRequested: m.releaseRequested}
+	*m = Machine{record: m.record, agenda: m.agenda, joins: m.joins, ending: m.ending}
 	m.prepare(ctx, host, tree, now, by)
 	return m
 }
@@ -158,91 +120,26 @@ func Reuse(m *Machine, ctx context.Context, host Host, tree *state.Tree, now tim
 func (m *Machine) IsLent() bool { return m.lent }
 
 func (m *Machine) prepare(ctx context.Context, host Host, tree *state.Tree, now time.Time, by string) {
-	m.ctx, m.host, m.tree, m.now, m.by, m.cause = ctx, host, tree, now, by, activities.CauseCaller
+	m.record.prepare(tree, now, by, host.IDs())
+	m.ctx, m.host, m.cause = ctx, host, activities.CauseCaller
 }
 
 // Changes returns the changes of the command. The machine may reuse the slice.
 func (m *Machine) Changes() []state.Change { return m.changes }
 
-// run executes the agenda down to the given length. The outermost run also evaluates the joins that were touched.
-//
-// An inner run is for a callback that opens a child case: the case has to run as far as it can before the call returns.
-// Its base is the length of the agenda at the call, so it executes the steps of the child and leaves the others:
-//
-//	base ─────────┐
-//	[endCheck try(b) | firstTasks(child) onInitialized(child)]    the inner run ends at the bar
-//
-// The inner run does not sweep. The joins of other cases would otherwise be enabled in the middle of a callback, before
-// the steps that come first.
+// run executes the agenda down to the given height; see [agenda.run]. The outermost run also evaluates the joins that
+// were touched. An inner run does not: the joins of other cases would otherwise be enabled in the middle of a callback,
+// before the steps that come first.
 func (m *Machine) run(base int) error {
 	for {
-		for len(m.agenda) > base {
-			if m.steps++; m.steps > MaxSteps+m.extraSteps {
-				return fmt.Errorf("%w: it took more than %d steps; look for a callback that answers each work item or case "+
-					"with another one", ErrRunaway, MaxSteps+m.extraSteps)
-			}
-			next := m.agenda[len(m.agenda)-1]
-			m.agenda = m.agenda[:len(m.agenda)-1]
-			if err := next(); err != nil {
-				return err
-			}
+		if err := m.agenda.run(base); err != nil {
+			return err
 		}
 		// A sweep puts the joins that it has to try on the agenda; when none is left, the command is complete.
 		if base > 0 || !m.sweepAll() {
 			return nil
 		}
 	}
-}
-
-// mayEnable returns an error for an activation that can only be part of an endless loop. A case may loop as often over
-// its life; only this command counts, and only a task with that many generations can have reached the bound in it.
-func (m *Machine) mayEnable(c *state.Case, t net.TaskID, generation int) error {
-	if generation <= MaxActivations {
-		return nil
-	}
-	if m.enabled == nil {
-		m.enabled = make(map[activation]int)
-	}
-	at := activation{c.ID, t}
-	if m.enabled[at]++; m.enabled[at] <= MaxActivations {
-		return nil
-	}
-	return fmt.Errorf("%w: it enabled task %s of %s more than %d times; look for a loop of routing or automatic "+
-		"tasks without a way out", ErrRunaway, c.Net.TaskName(t), versioned(c.Workflow, c.Version), MaxActivations)
-}
-
-// push pushes steps so that the first is executed first, before everything on the agenda. It skips nil steps, so that a
-// hook that is not set costs nothing. Several calls push in reverse order: push(c), push(a, b) executes a, b, c.
-func (m *Machine) push(steps ...step) {
-	for i := len(steps) - 1; i >= 0; i-- {
-		if steps[i] != nil {
-			m.agenda = append(m.agenda, steps[i])
-		}
-	}
-}
-
-// emit applies a change to the tree and records it for the journal. The kernel changes nothing in any other way, so the
-// journal rebuilds exactly what the command saw. A change that cannot be applied is a bug of the kernel or a corrupt
-// tree, never an error of the caller.
-func (m *Machine) emit(e state.Change) error {
-	if err := m.tree.Apply(e); err != nil {
-		return fmt.Errorf("%w: %w", store.ErrCorrupt, err)
-	}
-	m.changes = append(m.changes, e)
-	return nil
-}
-
-// release pushes the actions that callbacks requested, in their order. The step is below the hooks of the current
-// change on the agenda, so all hooks get the change before its consequences begin.
-//
-//	item a.1.1 started: onStarted of the item asks "complete a.1.1"
-//	                    OnWorkItemStateChanged of the task: initialized -> started
-//	release:            complete a.1.1, and the hooks are called with started -> completed
-func (m *Machine) release() error {
-	steps := m.requested
-	m.requested = nil
-	m.push(steps...)
-	return nil
 }
 
 // definition returns the definition of a case.

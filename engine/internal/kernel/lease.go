@@ -62,7 +62,7 @@ func (m *Machine) Claim(id workitem.JobID, owner string, lease time.Time) (*acti
 	if it == nil || j.Kind != state.JobRun || it.State != workitem.Initialized {
 		return w, m.run(0)
 	}
-	m.push(m.act(c.ID, it.ID, move{do: workitem.Start}))
+	m.agenda.push(m.act(c.ID, it.ID, move{do: workitem.Start}))
 	if err := m.run(0); err != nil {
 		return nil, err
 	}
@@ -182,7 +182,7 @@ func (m *Machine) Settle(id workitem.JobID, fence int64, output json.RawMessage,
 			return err
 		}
 	}
-	m.push(m.act(c.ID, j.Item, mv)) // after the child cases of its steps have ended
+	m.agenda.push(m.act(c.ID, j.Item, mv)) // after the child cases of its steps have ended
 	err = m.endJob(c.ID, j, func(e *state.JobMoved) { e.To, e.Failure = state.JobDone, failure })
 	if err != nil {
 		return err
@@ -225,8 +225,7 @@ func (m *Machine) giveUp(c *state.Case, j *state.Job, failure *workitem.Failure)
 	if what == "" {
 		what = j.Kind
 	}
-	err := m.emit(&state.Noted{Case: c.ID, Task: taskOf(c, j), Code: state.NoteIncident,
-		Text: fmt.Sprintf("job %s (%s) was given up: %s", j.ID, what, failure)})
+	err := m.note(c.ID, taskOf(c, j), state.NoteIncident, fmt.Sprintf("job %s (%s) was given up: %s", j.ID, what, failure))
 	if err != nil {
 		return err
 	}
@@ -234,7 +233,7 @@ func (m *Machine) giveUp(c *state.Case, j *state.Job, failure *workitem.Failure)
 		return err
 	}
 	if j.Kind == state.JobStart { // otherwise the case would never begin
-		m.push(m.endCase(c.ID, state.CaseFailed, failure, false))
+		m.agenda.push(m.endCase(c.ID, state.CaseFailed, failure, false))
 	}
 	return m.run(0)
 }

@@ -64,7 +64,7 @@ func (m *Machine) Send(id workitem.CaseID, message *state.Message) error {
 		return fmt.Errorf("event %q cannot be sent: case %s %w: it is %s", message.Name, id, activities.ErrInactive, c.State)
 	}
 	mail := *message
-	mail.ID, mail.Case, mail.Sent = m.host.IDs().NewMessageID(m.now), id, m.now
+	mail.ID, mail.Case, mail.Sent = m.ids.NewMessageID(m.now), id, m.now
 	if err := m.emit(&state.MessageSent{Message: &mail}); err != nil {
 		return err
 	}
@@ -115,7 +115,7 @@ func (m *Machine) Publish(topic string, message *state.Message) (int, error) {
 	for _, s := range waits {
 		mail := *message
 		// Each wait gets a message of its own: the history of its case shows the value and who sent it.
-		mail.ID, mail.Case, mail.Name, mail.Topic, mail.Sent = m.host.IDs().NewMessageID(m.now), s.Case, topic, true, m.now
+		mail.ID, mail.Case, mail.Name, mail.Topic, mail.Sent = m.ids.NewMessageID(m.now), s.Case, topic, true, m.now
 		if err := m.emit(&state.MessageSent{Message: &mail}); err != nil {
 			return 0, err
 		}

@@ -47,20 +47,20 @@ func (m *Machine) Move(id workitem.CaseID, from, to string, force bool) error {
 	if err != nil {
 		return err
 	}
-	m.push(append(steps, func() error {
+	m.agenda.push(append(steps, func() error {
 		if err := m.emit(&state.TokensMoved{Case: id, From: taken, Into: into}); err != nil {
 			return err
 		}
 		c := m.tree.Case(id)
 		next := m.withdrawals(c, taken)
 		for _, p := range into {
-			m.touch(c, p)
+			m.joins.touch(c, p)
 			for _, u := range c.Net.Consumers(p) {
 				next = append(next, m.try(id, u))
 			}
 		}
 		// The token may have been put into the end condition.
-		m.push(append(next, m.endCheck(id))...)
+		m.agenda.push(append(next, m.endCheck(id))...)
 		return nil
 	})...)
 	if err := m.run(0); err != nil || force {

@@ -44,9 +44,9 @@ func (m *Machine) judge(
 		case err != nil:
 			return err
 		case verdict == workitem.CompleteTask:
-			m.push(m.ensureStarted(id, t, generation), m.complete(id, t, generation))
+			m.agenda.push(m.ensureStarted(id, t, generation), m.complete(id, t, generation))
 		case verdict == workitem.FailTask:
-			m.push(m.ensureStarted(id, t, generation), m.fail(id, t, generation, m.unmet(c, t, generation, spec.Policy, o.Tally, failure)))
+			m.agenda.push(m.ensureStarted(id, t, generation), m.fail(id, t, generation, m.unmet(c, t, generation, spec.Policy, o.Tally, failure)))
 		case verdict == workitem.HoldTask:
 			if failure == nil {
 				failure = m.unmet(c, t, generation, spec.Policy, o.Tally, nil)
@@ -152,7 +152,7 @@ func (m *Machine) failUnread(id workitem.CaseID, t net.TaskID, generation int, e
 		return err
 	}
 	failure := noOutput(err)
-	m.push(m.ensureStarted(id, t, generation), m.fail(id, t, generation, failure),
+	m.agenda.push(m.ensureStarted(id, t, generation), m.fail(id, t, generation, failure),
 		m.endCase(id, state.CaseFailed, failure, false)) // where the task has completed already
 	return nil
 }

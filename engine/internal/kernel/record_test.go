@@ -1,75 +1,76 @@
-package kernel_test
+package kernel
 
 import (
-	"fmt"
-	"slices"
+	"testing"
+	"time"
 
+	"github.com/stretchr/testify/require"
+
+	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// record keeps what a change says of a step, so that a later run of its job finds it.
-func (h *host) record(change state.Change) {
-	switch e := change.(type) {
-	case *state.StepOpened:
-		h.steps = append(h.steps, e.Step)
-	case *state.StepMoved:
-		at := slices.IndexFunc(h.steps, func(s *workitem.Step) bool { return s.ID == e.Step })
-		h.steps[at] = e.Move(h.steps[at])
-	}
+// counter makes ids that count.
+type counter byte
+
+func (n *counter) next() (id [16]byte) {
+	*n++
+	id[15] = byte(*n)
+	return id
+}
+func (n *counter) NewID(time.Time) workitem.ID               { return n.next() }
+func (n *counter) NewCaseID(time.Time) workitem.CaseID       { return n.next() }
+func (n *counter) NewJobID(time.Time) workitem.JobID         { return n.next() }
+func (n *counter) NewStepID(time.Time) workitem.StepID       { return n.next() }
+func (n *counter) NewMessageID(time.Time) workitem.MessageID { return n.next() }
+
+// openRecord returns the record of a command on a tree with one case of one task.
+func openRecord(t *testing.T) (*record, *state.Case) {
+	t.Helper()
+	tree := state.NewTree()
+	c := plainCase(t)
+	c.ID, c.State = workitem.CaseID{1}, state.CaseStarted
+	c.Root, tree.Root = c.ID, c.ID
+	r := &record{changes: make([]state.Change, 0, 4)}
+	tree.Begin()
+	r.prepare(tree, time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC), "ann", new(counter))
+	require.NoError(t, r.emit(&state.CaseOpened{Case: c}))
+	return r, tree.Case(c.ID)
 }
 
-// Steps implements kernel.Host.
-func (h *host) Steps(owner [16]byte) (list []*workitem.Step, err error) {
-	if h.broken != nil {
-		return nil, h.broken
-	}
-	for _, s := range h.steps {
-		if s.Owner() == owner {
-			list = append(list, s)
-		}
-	}
-	return list, nil
+// A change is in the tree and in the record, or in neither.
+func TestRecordAppliesChanges(t *testing.T) {
+	r, c := openRecord(t)
+	require.Equal(t, state.CaseStarted, c.State)
+	require.NoError(t, r.note(c.ID, -1, state.NoteReason, "because"))
+	require.Len(t, r.changes, 2)
+	require.ErrorIs(t, r.emit(&state.CaseBegun{Case: workitem.CaseID{9}}), store.ErrCorrupt)
+	require.Len(t, r.changes, 2)
 }
 
-// step finds a step by its name, as it was recorded last.
-func (h *host) step(name string) *workitem.Step {
-	for _, s := range slices.Backward(h.steps) {
-		if s.Name == name {
-			return s
-		}
-	}
-	return nil
+// The record of the next command begins empty, and keeps nothing of the one before alive.
+func TestRecordIsReused(t *testing.T) {
+	r, _ := openRecord(t)
+	before := r.changes
+	r.prepare(state.NewTree(), r.now, "bob", r.ids)
+	require.Empty(t, r.changes)
+	require.Nil(t, before[0])
+	require.Equal(t, "bob", r.by)
 }
 
-// jobWord is a change of a job, step or event in short: "+run" for a job of that kind, "+timer late" for one with a name,
-// "run=running" for its move, "[nap=waiting" for a step that is recorded and "nap=done" for one that moves, "^go" for an event that
-// is sent and "vgo" for one that is taken.
-func (w *world) jobWord(change state.Change) string {
-	label := func(j *state.Job) string {
-		if j.Name == "" {
-			return j.Kind
-		}
-		return j.Kind + ":" + j.Name
-	}
-	switch e := change.(type) {
-	case *state.JobOpened:
-		w.names[e.Job.ID] = label(e.Job)
-		return "+" + label(e.Job)
-	case *state.JobMoved:
-		return fmt.Sprintf("%s=%s", w.names[e.Job], e.To)
-	case *state.StepOpened:
-		w.names[e.Step.ID] = e.Step.Name
-		return fmt.Sprintf("[%s=%s", e.Step.Name, e.Step.State)
-	case *state.StepMoved:
-		return fmt.Sprintf("%s=%s", w.names[e.Step], e.To)
-	case *state.MessageSent:
-		w.names[e.Message.ID] = e.Message.Name
-		return "^" + e.Message.Name
-	case *state.MessageTaken:
-		return "v" + w.names[e.Message]
-	case *state.CaseBegun:
-		return w.path(w.tree.Case(e.Case)) + "case*"
-	}
-	return ""
+// A step that ended in this command is found in its record, as the tree has only steps that wait.
+func TestRecordFindsTheEndOfAStep(t *testing.T) {
+	r, c := openRecord(t)
+	s := &workitem.Step{ID: workitem.StepID{1}, Case: c.ID, Name: "nap", Kind: workitem.StepSleep, State: workitem.StepWaiting}
+	require.NoError(t, r.emit(&state.StepOpened{Step: s}))
+	require.Nil(t, r.endOf(s))
+	require.NoError(t, r.emit(&state.StepMoved{Case: c.ID, Step: s.ID, To: workitem.StepWaiting, Attempt: 2, At: r.now}))
+	require.Nil(t, r.endOf(s), "it waits for its next attempt")
+	require.NoError(t, r.emit(&state.StepMoved{Case: c.ID, Step: s.ID, To: workitem.StepDone, Result: []byte("7"), At: r.now}))
+	ended := r.endOf(s)
+	require.Equal(t, workitem.StepDone, ended.State)
+	require.Equal(t, "7", string(ended.Result))
+	require.Equal(t, r.now, ended.Ended)
+	require.Equal(t, workitem.StepWaiting, s.State, "the given one is not changed")
 }

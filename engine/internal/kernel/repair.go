@@ -28,7 +28,7 @@ func (m *Machine) NoteReason(id workitem.CaseID, reason *workitem.Failure) error
 	if reason == nil || m.tree.Case(id) == nil {
 		return nil
 	}
-	return m.emit(&state.Noted{Case: id, Task: -1, Code: state.NoteReason, Text: reason.String()})
+	return m.note(id, -1, state.NoteReason, reason.String())
 }
 
 // Retry retries the work of an item now. An item that waits for its next attempt gets it at once. An item that failed,
@@ -104,7 +104,7 @@ func (m *Machine) bringForward(c *state.Case, it *workitem.Item) bool {
 		if j.State != state.JobPending || !j.Due.After(m.now) || j.Kind != state.JobRun && j.Kind != state.JobWake {
 			continue
 		}
-		m.push(func() error { return m.moveJob(c.ID, j, func(e *state.JobMoved) { e.Due = m.now }) })
+		m.agenda.push(func() error { return m.moveJob(c.ID, j, func(e *state.JobMoved) { e.Due = m.now }) })
 		return true
 	}
 	return false
@@ -148,7 +148,7 @@ func (m *Machine) replace(c *state.Case, it *workitem.Item, r *resumption) (work
 	if err := m.resolve(c.ID, func(j *state.Job) bool { return j.Item == it.ID }); err != nil {
 		return it.ID, err
 	}
-	m.push(m.releaseRequested)
+	m.agenda.push(m.agenda.release)
 	if err := m.run(0); err != nil {
 		return it.ID, err
 	}
@@ -219,9 +219,9 @@ func (m *Machine) Skip(id workitem.ID, output json.RawMessage, route []string) (
 	}
 	complete := m.requestedAct(c.ID, id, move{do: workitem.Complete, payload: output})
 	if it.State == workitem.Started {
-		m.push(complete)
+		m.agenda.push(complete)
 	} else {
-		m.push(m.act(c.ID, id, move{do: workitem.Start, calls: hooksOnly}), complete)
+		m.agenda.push(m.act(c.ID, id, move{do: workitem.Start, calls: hooksOnly}), complete)
 	}
 	return id, m.run(0)
 }

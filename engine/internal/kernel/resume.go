@@ -94,7 +94,7 @@ func (m *Machine) resume(id workitem.CaseID, r *resumption) (workitem.CaseID, er
 	if err != nil {
 		return id, err
 	}
-	m.push(m.resumeCase(top.ID, r))
+	m.agenda.push(m.resumeCase(top.ID, r))
 	if err := m.run(0); err != nil {
 		return id, err
 	}
@@ -183,12 +183,12 @@ func (m *Machine) resumeCase(id workitem.CaseID, r *resumption) step {
 			if err != nil {
 				return err
 			}
-			m.touchBusy(c, net.TaskID(t))
+			m.joins.touchBusy(c, net.TaskID(t))
 		}
 		for t := range c.Tasks {
 			steps = append(steps, m.try(id, net.TaskID(t)))
 		}
-		m.push(append(steps, m.endCheck(id))...)
+		m.agenda.push(append(steps, m.endCheck(id))...)
 		return nil
 	}
 }
@@ -242,13 +242,13 @@ func (m *Machine) refill(id workitem.CaseID, t net.TaskID, generation int, faile
 		timers := m.startTimers(id, t, generation, spec)
 		switch {
 		case c.Tasks[t].Created == 0:
-			m.push(m.populate(id, t, generation, spec), timers, m.releaseRequested)
+			m.agenda.push(m.populate(id, t, generation, spec), timers, m.agenda.release)
 			return nil
 		case c.Net.Task(t).Kind == net.Composite:
-			m.push(append(m.lostCases(c, t, generation, failed, r), m.refillEmpty(id, t, generation, failed, spec), timers, m.releaseRequested)...)
+			m.agenda.push(append(m.lostCases(c, t, generation, failed, r), m.refillEmpty(id, t, generation, failed, spec), timers, m.agenda.release)...)
 			return nil
 		}
-		m.push(timers, m.refillEmpty(id, t, generation, failed, spec), m.releaseRequested)
+		m.agenda.push(timers, m.refillEmpty(id, t, generation, failed, spec), m.agenda.release)
 		for _, it := range c.Items.Slice() {
 			if it.Task != c.Net.TaskName(t) || it.Generation != generation || !it.Successor.IsZero() {
 				continue
@@ -258,7 +258,7 @@ func (m *Machine) refill(id workitem.CaseID, t net.TaskID, generation int, faile
 					return err
 				}
 			} else if it.State == workitem.Failed { // an incident, if its policy kept the task active
-				m.push(m.judgeItem(id, t, generation, it.ID, it.State))
+				m.agenda.push(m.judgeItem(id, t, generation, it.ID, it.State))
 			}
 		}
 		return nil
@@ -277,7 +277,7 @@ func (m *Machine) refillEmpty(id workitem.CaseID, t net.TaskID, generation int, 
 		if m.tally(c, t, generation).Live() > 0 {
 			return nil
 		}
-		m.push(m.populate(id, t, generation, spec))
+		m.agenda.push(m.populate(id, t, generation, spec))
 		return nil
 	}
 }

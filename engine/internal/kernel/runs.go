@@ -31,7 +31,7 @@ func (m *Machine) Start(
 	default:
 		begin = append(begin, m.firstTasks(c.ID))
 	}
-	m.push(begin...)
+	m.agenda.push(begin...)
 	return m.run(0)
 }
 

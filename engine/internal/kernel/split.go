@@ -36,15 +36,15 @@ func (m *Machine) region(id workitem.CaseID, t net.TaskID) step {
 			switch c.Tasks[u].State {
 			case state.TaskStarted:
 				steps = append(steps, m.cancelTask(id, u))
-				m.touchedOf(c).retry.Add(int(u))
+				m.joins.retry(c, u)
 			case state.TaskEnabled:
 				steps = append(steps, m.drop(id, u, state.TaskEnabled, state.TaskCanceled, nil))
 				emptied = append(emptied, c.Net.PrivateInputs(u)...)
-				m.touchedOf(c).retry.Add(int(u))
+				m.joins.retry(c, u)
 			}
 		}
 		steps = append(steps, func() error { return m.empty(id, t, emptied) })
-		m.push(steps...)
+		m.agenda.push(steps...)
 		return nil
 	}
 }
@@ -64,7 +64,7 @@ func (m *Machine) empty(id workitem.CaseID, t net.TaskID, conditions []net.Condi
 		}
 		emptied = append(emptied, p)
 	}
-	m.push(m.withdrawals(m.tree.Case(id), emptied)...)
+	m.agenda.push(m.withdrawals(m.tree.Case(id), emptied)...)
 	return nil
 }
 
@@ -96,7 +96,7 @@ func (m *Machine) split(id workitem.CaseID, t net.TaskID, generation int, spec *
 			return err
 		}
 		for _, p := range into {
-			m.touch(c, p)
+			m.joins.touch(c, p)
 		}
 		var steps []step
 		seen := net.NewBits(len(c.Tasks))
@@ -108,7 +108,7 @@ func (m *Machine) split(id workitem.CaseID, t net.TaskID, generation int, spec *
 				}
 			}
 		}
-		m.push(append(steps, m.try(id, t), m.sweep(id, m.takeTouched(id)), m.endCheck(id))...)
+		m.agenda.push(append(steps, m.try(id, t), m.sweep(id, m.joins.take(id)), m.endCheck(id))...)
 		return nil
 	}
 }
@@ -119,7 +119,7 @@ func (m *Machine) endCheck(id workitem.CaseID) step {
 	return func() error {
 		c := m.tree.Case(id)
 		if c.Marking[c.Net.End()] > 0 {
-			m.push(m.endCase(id, state.CaseCompleted, nil, false))
+			m.agenda.push(m.endCase(id, state.CaseCompleted, nil, false))
 		}
 		return nil
 	}

@@ -44,8 +44,7 @@ func (m *Machine) RecordSteps(id workitem.JobID, fence int64, steps []*workitem.
 	return stored, nil
 }
 
-// refresh replaces waiting steps that ended later in the same command, as that of a child case that never waits. It
-// searches the changes of the command, since the store does not have them yet.
+// refresh replaces waiting steps that ended later in the same command, as that of a child case that never waits.
 // The caller would wait for the end of such a step, which was reported before the step itself.
 func (m *Machine) refresh(id workitem.CaseID, stored []*workitem.Step) {
 	c := m.tree.Case(id)
@@ -53,12 +52,8 @@ func (m *Machine) refresh(id workitem.CaseID, stored []*workitem.Step) {
 		if s.State != workitem.StepWaiting || c.Step(s.ID) != nil {
 			continue
 		}
-		for _, e := range m.changes {
-			if moved, ok := e.(*state.StepMoved); ok && moved.Step == s.ID {
-				now := *s
-				now.State, now.Result, now.Failure, now.Ended = moved.To, moved.Result, moved.Failure, moved.At
-				stored[i] = &now
-			}
+		if ended := m.endOf(s); ended != nil {
+			stored[i] = ended
 		}
 	}
 }
@@ -67,7 +62,7 @@ func (m *Machine) refresh(id workitem.CaseID, stored []*workitem.Step) {
 // event that was sent before, and a child case is opened. Other steps are recorded as given.
 func (m *Machine) openStep(id workitem.CaseID, j *state.Job, given *workitem.Step) (*workitem.Step, error) {
 	s := *given
-	s.ID, s.Job, s.Case = m.host.IDs().NewStepID(m.now), j.ID, id
+	s.ID, s.Job, s.Case = m.ids.NewStepID(m.now), j.ID, id
 	if s.Created.IsZero() || s.Created.After(m.now) { // otherwise the run says when it began, from which a deadline counts
 		s.Created = m.now
 	}
@@ -105,7 +100,7 @@ func (m *Machine) stepMoved(id workitem.CaseID, given *workitem.Step) (*workitem
 		return nil, err
 	}
 	if given.State.Final() && !s.Child.IsZero() {
-		m.push(m.endCase(s.Child, state.CaseCanceled, nil, true))
+		m.agenda.push(m.endCase(s.Child, state.CaseCanceled, nil, true))
 	}
 	now := *given
 	if given.State.Final() {
@@ -247,7 +242,7 @@ func (m *Machine) stepsDue(id workitem.CaseID, job workitem.JobID) error {
 			err = m.moveStep(s, func(e *state.StepMoved) {
 				e.To, e.Failure = workitem.StepFailed, tooLong(s, fmt.Sprintf("case %s of %s did not end", s.Child, s.Target))
 			})
-			m.push(m.endCase(s.Child, state.CaseCanceled, nil, true))
+			m.agenda.push(m.endCase(s.Child, state.CaseCanceled, nil, true))
 		}
 		if err != nil {
 			return err
@@ -282,7 +277,7 @@ func (m *Machine) endSteps(id workitem.CaseID, job workitem.JobID) error {
 			return err
 		}
 		if !s.Child.IsZero() {
-			m.push(m.endCase(s.Child, state.CaseCanceled, nil, true))
+			m.agenda.push(m.endCase(s.Child, state.CaseCanceled, nil, true))
 		}
 	}
 	return nil

@@ -45,12 +45,11 @@ func (m *Machine) try(id workitem.CaseID, t net.TaskID) step {
 		}
 		switch {
 		case d.Undecided:
-			return m.emit(&state.Noted{Case: id, Task: t, Code: state.NoteUndecided,
-				Text: fmt.Sprintf("or-join %s waits: its search ran out of its budget", c.Net.TaskName(t))})
+			return m.note(id, t, state.NoteUndecided, fmt.Sprintf("or-join %s waits: its search ran out of its budget", c.Net.TaskName(t)))
 		case d.Enabled && task.State != state.TaskEnabled:
 			return m.enable(c, t)
 		case !d.Enabled && task.State == state.TaskEnabled:
-			m.push(m.withdraw(id, t))
+			m.agenda.push(m.withdraw(id, t))
 		}
 		return nil
 	}
@@ -68,7 +67,7 @@ func (m *Machine) enable(c *state.Case, t net.TaskID) error {
 		return err
 	}
 	id, generation := c.ID, c.Tasks[t].Generation+1
-	if err := m.mayEnable(c, t, generation); err != nil {
+	if err := m.loops.count(c, t, generation); err != nil {
 		return err
 	}
 	if err := m.emit(&state.TaskMoved{Case: id, Task: t, To: state.TaskEnabled, Generation: generation}); err != nil {
@@ -76,10 +75,10 @@ func (m *Machine) enable(c *state.Case, t net.TaskID) error {
 	}
 	hook := m.taskHook(id, t, generation, "onEnabled", spec.Hooks.OnEnabled)
 	if c.Net.Task(t).Kind == net.Routing {
-		m.push(hook, m.releaseRequested, m.ensureStarted(id, t, generation), m.complete(id, t, generation))
+		m.agenda.push(hook, m.agenda.release, m.ensureStarted(id, t, generation), m.complete(id, t, generation))
 		return nil
 	}
-	m.push(hook, m.populate(id, t, generation, spec), m.startTimers(id, t, generation, spec), m.releaseRequested)
+	m.agenda.push(hook, m.populate(id, t, generation, spec), m.startTimers(id, t, generation, spec), m.agenda.release)
 	return nil
 }
 
@@ -146,10 +145,10 @@ func (m *Machine) populateCases(c *state.Case, t net.TaskID, generation int, spe
 		if err != nil {
 			return err
 		}
-		m.extraSteps += childSteps * m.tree.Case(id).Net.NumTasks()
+		m.agenda.addRoom(m.tree.Case(id).Net.NumTasks())
 		steps = append(steps, begin...)
 	}
-	m.push(steps...)
+	m.agenda.push(steps...)
 	return nil
 }
 
@@ -163,7 +162,7 @@ func (m *Machine) ensureStarted(id workitem.CaseID, t net.TaskID, generation int
 		if c.Tasks[t].State != state.TaskEnabled || c.Tasks[t].Generation != generation {
 			return nil
 		}
-		m.push(m.begin(id), m.start(id, t, generation))
+		m.agenda.push(m.begin(id), m.start(id, t, generation))
 		return nil
 	}
 }
@@ -197,11 +196,11 @@ func (m *Machine) start(id workitem.CaseID, t net.TaskID, generation int) step {
 		if err != nil {
 			return err
 		}
-		m.touchBusy(c, t)
+		m.joins.touchBusy(c, t)
 		steps := m.withdrawals(c, consumed)
 		steps = append(steps, m.taskHook(id, t, generation, "onStarted", spec.Hooks.OnStarted),
 			m.judge(id, t, generation, workitem.Outcome{}, nil))
-		m.push(steps...)
+		m.agenda.push(steps...)
 		return nil
 	}
 }
@@ -213,7 +212,7 @@ func (m *Machine) withdrawals(c *state.Case, conditions []net.ConditionID) []ste
 	var steps []step
 	seen := net.NewBits(len(c.Tasks))
 	for _, p := range conditions {
-		m.touch(c, p)
+		m.joins.touch(c, p)
 		for _, u := range c.Net.Consumers(p) {
 			if !seen.Has(int(u)) {
 				seen.Add(int(u))
@@ -242,7 +241,7 @@ func (m *Machine) withdrawUnsatisfied(id workitem.CaseID, t net.TaskID) step {
 func (m *Machine) complete(id workitem.CaseID, t net.TaskID, generation int) step {
 	return m.leave(id, t, generation, state.TaskCompleted, func(c *state.Case, spec *workflow.Task) []step {
 		return []step{
-			m.taskHook(id, t, generation, "onCompleted", spec.Hooks.OnCompleted), m.releaseRequested,
+			m.taskHook(id, t, generation, "onCompleted", spec.Hooks.OnCompleted), m.agenda.release,
 			m.region(id, t), m.split(id, t, generation, spec),
 		}
 	})
@@ -253,7 +252,7 @@ func (m *Machine) complete(id workitem.CaseID, t net.TaskID, generation int) ste
 func (m *Machine) fail(id workitem.CaseID, t net.TaskID, generation int, failure *workitem.Failure) step {
 	return m.leave(id, t, generation, state.TaskFailed, func(c *state.Case, spec *workflow.Task) []step {
 		return []step{
-			m.taskHook(id, t, generation, "onFailed", spec.Hooks.OnFailed), m.releaseRequested,
+			m.taskHook(id, t, generation, "onFailed", spec.Hooks.OnFailed), m.agenda.release,
 			m.endCase(id, state.CaseFailed, failure, false),
 		}
 	})
@@ -277,15 +276,15 @@ func (m *Machine) leave(
 		if err := m.emit(&state.TaskMoved{Case: id, Task: t, To: to, Generation: generation}); err != nil {
 			return err
 		}
-		m.touchBusy(c, t)
-		m.push(rest(c, spec)...)
+		m.joins.touchBusy(c, t)
+		m.agenda.push(rest(c, spec)...)
 		// What a failed task cancels is marked, so that a resume opens it again. What a completed one cancels was not
 		// needed.
 		var reason *workitem.Failure
 		if to == state.TaskFailed {
 			reason = lost
 		}
-		m.push(m.cancelOwned(id, t, generation, reason))
+		m.agenda.push(m.cancelOwned(id, t, generation, reason))
 		return nil
 	}
 }
@@ -323,9 +322,9 @@ func (m *Machine) drop(id workitem.CaseID, t net.TaskID, from, to state.TaskStat
 			hook = m.taskHook(id, t, task.Generation, "onDisabled", spec.Hooks.OnDisabled)
 		}
 		if from == state.TaskStarted {
-			m.touchBusy(c, t)
+			m.joins.touchBusy(c, t)
 		}
-		m.push(m.cancelOwned(id, t, task.Generation, reason), hook, m.releaseRequested)
+		m.agenda.push(m.cancelOwned(id, t, task.Generation, reason), hook, m.agenda.release)
 		return nil
 	}
 }
@@ -350,7 +349,7 @@ func (m *Machine) cancelOwned(id workitem.CaseID, t net.TaskID, generation int, 
 				steps = append(steps, m.endCase(child.ID, state.CaseCanceled, reason, true))
 			}
 		}
-		m.push(steps...)
+		m.agenda.push(steps...)
 		// An incident of an item is canceled here too: its item has ended, and nothing else would end it.
 		var jobs []*state.Job
 		for j := range c.Jobs.All() {

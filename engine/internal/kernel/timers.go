@@ -73,9 +73,9 @@ func (m *Machine) endLate(it *workitem.Item, a workitem.Action, reason *workitem
 	}
 	id, item := it.Case, it.ID
 	return func() error {
-		m.push(m.requestedAct(id, item, move{do: a, payload: payload, calls: c}))
+		m.agenda.push(m.requestedAct(id, item, move{do: a, payload: payload, calls: c}))
 		if it := m.tree.Case(id).Item(item); a == workitem.Fail && it != nil && it.State == workitem.Initialized {
-			m.push(m.requestedAct(id, item, move{do: workitem.Start, calls: max(c, hooksOnly)}))
+			m.agenda.push(m.requestedAct(id, item, move{do: workitem.Start, calls: max(c, hooksOnly)}))
 		}
 		return nil
 	}, nil
@@ -99,14 +99,14 @@ func (m *Machine) Fire(id workitem.JobID) error {
 	// A wake job needs no case here: its end is the change that watchers are notified of.
 	switch j.Kind {
 	case state.JobStart:
-		m.push(m.firstTasks(c.ID))
+		m.agenda.push(m.firstTasks(c.ID))
 	case state.JobTimer:
 		t, timer, err := m.timerOf(c, j)
 		if err != nil {
 			return err
 		}
 		if timer != nil {
-			m.push(m.fireTimer(c.ID, t, timer, j), m.releaseRequested)
+			m.agenda.push(m.fireTimer(c.ID, t, timer, j), m.agenda.release)
 		}
 	}
 	return m.run(0)
@@ -209,13 +209,13 @@ func (m *Machine) forceEnd(c *state.Case, j *state.Job, cause *workitem.Failure,
 			return err
 		}
 		steps = append(steps, end)
-		err = m.emit(&state.Noted{Case: c.ID, Task: t, Code: state.NoteIncident, Text: fmt.Sprintf(
+		err = m.note(c.ID, t, state.NoteIncident, fmt.Sprintf(
 			"timer %s: %s of work item %s without its callbacks, which refused it %d times: %s",
-			timer.Name, timer.Does, it.Label(), j.Attempt, cause)})
+			timer.Name, timer.Does, it.Label(), j.Attempt, cause))
 		if err != nil {
 			return err
 		}
 	}
-	m.push(steps...)
+	m.agenda.push(steps...)
 	return nil
 }
