@@ -52,7 +52,7 @@ func TestPayloadsAreReadStrictly(t *testing.T) {
 	same(t, accepts[Draft](t), `{"body":"b"}`, `{"body":"b"}`, ` { "body" : "<b>" } `, `{"body":"<b>"}`,
 		`{"body":"b","bdy":1}`, "!unknown field", `{"body":""}`, "!body: required", ``, "!body: required",
 		`null`, "!body: required",
-		`{"body":1}`, "!body: type=string", `{"body":"b"} x`, "!unexpected data", `{`, "!unexpected EOF")
+		`{"body":1}`, "!body: must be of type string", `{"body":"b"} x`, "!unexpected data", `{`, "!unexpected EOF")
 	same(t, accepts[*Draft](t), `{"body":"b"}`, `{"body":"b"}`, ``, "!body: required", `null`, "!body: required")
 	same(t, accepts[loose](t), ``, `{"a":0}`, `null`, `{"a":0}`, `{"b":"x"}`, `{"a":0,"b":"x"}`)
 	same(t, accepts[struct{}](t), ``, ``, `null`, ``, `{}`, `{}`, `{"a":1}`, "!unknown field")

@@ -29,10 +29,13 @@ type FieldError struct {
 	Param string `json:"param,omitempty"` // what the tag says after "=", such as "4000"; "" if nothing
 }
 
-// String returns "text: max=4000".
+// String returns "text: max=4000", and for JSON of another type "text: must be of type string".
 func (f FieldError) String() string {
 	s := f.Rule
-	if f.Param != "" {
+	switch {
+	case f.Rule == "type":
+		s = "must be of type " + f.Param
+	case f.Param != "":
 		s += "=" + f.Param
 	}
 	if f.Path != "" {
