@@ -8,15 +8,17 @@ import (
 // observer records during a search what the warnings need.
 type observer struct {
 	l     *netLowering
-	joins []net.TaskID            // or-joins
-	seen  map[net.TaskID]marks    // by or-join
-	xors  []net.TaskID            // xor-joins with several inputs that their own region does not empty
-	twice net.Bits                // those of xors that had two tokens
-	owned net.Bits                // tasks with a region
-	fired net.Bits                // those of owned that completed
-	hit   map[net.TaskID]net.Bits // by owner: its member tasks, then its member conditions, that lost something
-	after []uint8                 // scratch
-	whole bool                    // the search was complete
+	joins []net.TaskID                     // or-joins
+	seen  map[net.TaskID]marks             // by or-join
+	xors  []net.TaskID                     // xor-joins with several inputs that their own region does not empty
+	twice net.Bits                         // those of xors that had two tokens
+	past  map[net.TaskID][]net.ConditionID // by routing task of xors: the inputs of the tasks with work behind it
+	runs  map[net.TaskID]net.TaskID        // by routing task of xors: the task with work that gets two tokens of it
+	owned net.Bits                         // tasks with a region
+	fired net.Bits                         // those of owned that completed
+	hit   map[net.TaskID]net.Bits          // by owner: its member tasks, then its member conditions, that lost something
+	after []uint8                          // scratch
+	whole bool                             // the search was complete
 }
 
 // marks records how many inputs of an or-join were marked when it started.
@@ -29,7 +31,8 @@ const (
 )
 
 func newObserver(l *netLowering) *observer {
-	w := &observer{l: l, seen: map[net.TaskID]marks{}, hit: map[net.TaskID]net.Bits{}}
+	w := &observer{l: l, seen: map[net.TaskID]marks{}, hit: map[net.TaskID]net.Bits{},
+		past: map[net.TaskID][]net.ConditionID{}, runs: map[net.TaskID]net.TaskID{}}
 	w.twice, w.owned, w.fired = net.NewBits(l.n.NumTasks()), net.NewBits(l.n.NumTasks()), net.NewBits(l.n.NumTasks())
 	for i := range l.n.NumTasks() {
 		t := net.TaskID(i)
@@ -39,6 +42,9 @@ func newObserver(l *netLowering) *observer {
 			w.joins = append(w.joins, t)
 		case l.n.Task(t).Join == net.Xor && len(l.n.Inputs(t)) > 1 && !l.takesAll(t):
 			w.xors = append(w.xors, t)
+			if l.n.Task(t).Kind == net.Routing {
+				w.past[t] = w.behind(t, nil)
+			}
 		}
 		if n := len(tasks) + len(conditions); n > 0 {
 			w.owned.Add(i)
@@ -57,8 +63,33 @@ func (w *observer) State(state []uint8) {
 		if tokens > 1 {
 			w.twice.Add(int(t))
 		}
+		for _, c := range w.past[t] {
+			if state[c] > 1 {
+				w.runs[t] = w.l.n.Consumers(c)[0]
+			}
+		}
 	}
 }
+
+// behind appends the conditions that get tokens only from a routing task, or from routing tasks that only it leads to,
+// and that one task with work takes them from.
+func (w *observer) behind(t net.TaskID, list []net.ConditionID) []net.ConditionID {
+	for _, c := range w.l.n.Outputs(t) {
+		to := w.l.n.Consumers(c)
+		if len(to) != 1 || len(w.l.n.Producers(c)) != 1 || len(w.l.n.Inputs(to[0])) != 1 || len(list) >= maxPast {
+			continue
+		}
+		if w.l.n.Task(to[0]).Kind == net.Routing {
+			list = w.behind(to[0], list)
+		} else {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+// maxPast bounds what is looked at behind a routing task.
+const maxPast = 16
 
 func (w *observer) Move(m *statespace.Move, before []uint8) {
 	if m.OrJoin >= 0 {

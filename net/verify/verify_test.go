@@ -166,6 +166,29 @@ var classics = []verified{
 		flow c -> B C
 		flow B -> e
 		flow C -> e`},
+	{name: "a routing task passes on two tokens", verdict: verify.Sound, warnings: []string{"xor-join-twice J"}, net: `
+		start s
+		end e
+		condition both
+		task A
+		task B
+		task B2
+		task C
+		dummy J join=xor
+		task Take
+		task Last
+		condition one two
+		flow s -> A
+		flow A -> B B2 one
+		flow B -> J
+		flow B2 -> J
+		flow J -> C
+		flow C -> both
+		flow both -> Take Last
+		flow one -> Take
+		flow Take -> two
+		flow two -> Last
+		flow Last -> e`},
 	{name: "two tokens one after the other", verdict: verify.Sound, warnings: []string{"xor-join-twice C"}, net: `
 		start s
 		end e

@@ -157,6 +157,11 @@ func (f *collector) observed(w *observer) {
 				fmt.Sprintf("the xor-join of %q can hold two tokens at once, and takes only one when it starts", e.Name),
 				"make it an and- or or-join if it is meant to run once")
 		}
+		if run, ok := w.runs[t]; ok && !w.twice.Has(int(t)) {
+			e, behind := f.task(int32(t)), f.task(int32(run))
+			f.add(XorJoinTwice, e, fmt.Sprintf("the xor-join of %q passes on each token that it gets, so %q can get two at once, and run twice",
+				e.Name, behind.Name), "make it an and- or or-join if what follows is meant to run once", behind)
+		}
 		if w.whole && w.fired.Has(int(t)) {
 			f.uselessMembers(t, w)
 		}
