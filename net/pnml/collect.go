@@ -75,6 +75,8 @@ func (d *decoder) collect(el *xmlread.Element) (*graph, error) {
 			d.noteFinalMarkings(c)
 		case "inhibitorArc":
 			err = d.refuse(Unsupported, c, noInhibitors)
+		case "priority":
+			err = d.refuse(Unsupported, c, noPriorities)
 		case "page", "name", "labels", "tokenclass", "variables", "declaration", "feature", "queries", "query":
 		default:
 			d.noteUnknown(tools, c)
@@ -87,6 +89,9 @@ func (d *decoder) collect(el *xmlread.Element) (*graph, error) {
 		return nil, d.refuse(Empty, el, "the net has no place and no transition")
 	}
 	if err := d.resolve(g, refs); err != nil {
+		return nil, err
+	}
+	if err := d.timing(g); err != nil {
 		return nil, err
 	}
 	return g, d.addArcs(g, arcs)
@@ -256,12 +261,14 @@ func (d *decoder) end(g *graph, el *xmlread.Element, which string) (*node, error
 	return nil, d.refuse(UnknownRef, el, "its "+which+" "+xmlread.Quote(id)+" is no place or transition of the net")
 }
 
-// arcKind reads the non-standard kinds of arcs: an attribute, PIPE's <type value=""/> and ProM's
-// <arctype><text/></arctype>.
+// arcKind reads the non-standard kinds of arcs: an attribute, PIPE's <type value=""/>, ProM's
+// <arctype><text/></arctype>, and <type><text/></type>.
 func arcKind(el *xmlread.Element) string {
 	kind := el.Attr("type")
 	if c := el.Child("type"); c != nil {
-		kind = c.Attr("value")
+		if kind = c.Attr("value"); kind == "" {
+			kind = text(c)
+		}
 	}
 	if c := el.Child("arctype"); c != nil {
 		kind = text(c)

@@ -224,6 +224,13 @@ func TestRefused(t *testing.T) {
 			`f.pnml:4: malformed: arc "a": its inscription is "x+y", which is no number of tokens`},
 		{file("<place id='p'><initialMarking><text>-1</text></initialMarking></place>"),
 			`f.pnml:2: malformed: place "p": its initialMarking is "-1", which is no number of tokens`},
+		{file(nodes + "<arc id='a' source='p' target='t'><type><text>inhibitor</text></type></arc>"),
+			`f.pnml:4: unsupported: arc "a": it is an inhibitor arc; without it more could fire, so the net is not read`},
+		{file(nodes + "<priority source='t' target='u'/>"),
+			`f.pnml:4: unsupported: <priority>: it gives transitions priorities; without these more could fire, so the net is not read`},
+		{file(nodes + "<transition id='u'><priority><value>2</value></priority></transition>"),
+			`f.pnml:4: unsupported: transition "u": its priority is "2", and that of the transition "t" "0"; ` +
+				`without priorities more could fire, so the net is not read`},
 		{file(nodes + "<arc id='a' source='p' target='t' type='inhibitor'/>"),
 			`f.pnml:4: unsupported: arc "a": it is an inhibitor arc; without it more could fire, so the net is not read`},
 		{file(nodes + "<arc id='a' source='p' target='t' type='tapnInhibitor'/>"),

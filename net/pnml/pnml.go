@@ -96,6 +96,7 @@ const (
 
 // The codes of notes.
 const (
+	Kept         = xmlread.Kept         // a delay of transitions
 	NotCarried   = xmlread.NotCarried   // other tools' annotations, final markings
 	Closed       = xmlread.Closed       // a start, an end or a routing task was added to the definition
 	Approximated = xmlread.Approximated // read as something with slightly different behaviour
