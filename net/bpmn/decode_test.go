@@ -121,6 +121,9 @@ func TestRefused(t *testing.T) {
 		{"<definitions xmlns='https://www.omg.org/spec/DMN/20191111/MODEL/'/>",
 			`f:1: wrong-format: <definitions>: its namespace is "https://www.omg.org/spec/DMN/20191111/MODEL/", ` +
 				`which is not that of BPMN`},
+		{"<c:definitions xmlns:c='http://www.omg.org/spec/CMMN/20151109/MODEL'/>",
+			`f:1: wrong-format: <definitions>: its namespace is "http://www.omg.org/spec/CMMN/20151109/MODEL", ` +
+				`which is not that of BPMN`},
 		{"<definitions/>", `f:1: empty: <definitions>: there is no <process> in it`},
 		{process(""), `f:1: empty: <definitions>: there is nothing to run in any <process> of it`},
 		{process("<task id='a'>"), `f:4: malformed: </process> closes <task>, which was opened in line 2`},

@@ -16,7 +16,7 @@ func (d *decoder) parse(root *xmlread.Element) error {
 		}
 		return d.refuse(WrongFormat, root, text)
 	}
-	if ns := root.Attr("xmlns"); strings.Contains(ns, "DMN") || strings.Contains(ns, "CMMN") {
+	if ns := namespace(root); strings.Contains(ns, "DMN") || strings.Contains(ns, "CMMN") {
 		return d.refuse(WrongFormat, root, "its namespace is "+xmlread.Quote(ns)+", which is not that of BPMN")
 	}
 	d.readRoots(root)
@@ -310,4 +310,13 @@ func (d *decoder) other(owner, el *xmlread.Element) {
 		element += " of " + owner.String()
 	}
 	d.noteRaw(NotCarried, el, element, text)
+}
+
+// namespace returns the namespace of the name of an element, if the element declares it itself.
+func namespace(el *xmlread.Element) string {
+	tag := strings.TrimPrefix(el.Raw(), "<")
+	if prefix, rest, ok := strings.Cut(tag, ":"); ok && strings.HasPrefix(rest, el.Name) {
+		return el.Attr("xmlns:" + prefix)
+	}
+	return el.Attr("xmlns")
 }
