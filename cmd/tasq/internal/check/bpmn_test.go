@@ -178,3 +178,12 @@ func TestStuckBranchRunsToItsDeadlock(t *testing.T) {
 	require.NotContains(t, out, "dead-task c: ")
 	replays(t, f)
 }
+
+// A net within a net is not verified, and the summary says so.
+func TestANetWithinANetLeavesTheFilePartial(t *testing.T) {
+	out, f := text(t, `<pnml><net id='n'><page id='g'><place id='p'/><place id='q'/><transition id='t'/>
+		<arc source='p' target='t'/><arc source='t' target='q'/>
+		<page id='t'><net id='inner'><place id='i'/></net></page></page></net></pnml>`)
+	require.True(t, f.Partial)
+	require.Contains(t, out, "1 file, 1 net: 1 sound; 1 file read in part, with verdicts on that part; 1 warning\n")
+}

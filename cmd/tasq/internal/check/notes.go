@@ -2,6 +2,7 @@ package check
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/tasq-dev/tasq/cmd/tasq/internal/model"
 	"github.com/tasq-dev/tasq/net"
@@ -21,10 +22,10 @@ func WarningCodes() []net.Code {
 }
 
 // isPartial reports whether part of the file is not in its nets. A plain Petri net is verified exactly as it is in the
-// file.
+// file, except for a net within it.
 func isPartial(f *model.File) bool {
-	return f.Format != model.PNML && slices.ContainsFunc(f.Report.Notes, func(n bpmn.Note) bool {
-		return n.Code == bpmn.LeftOut
+	return slices.ContainsFunc(f.Report.Notes, func(n bpmn.Note) bool {
+		return n.Code == bpmn.LeftOut && (f.Format != model.PNML || strings.HasPrefix(n.Element, "net "))
 	})
 }
 
