@@ -92,7 +92,11 @@ func (c *conversion) file(path string) ([]output, error) {
 	if err != nil {
 		return nil, err
 	}
-	nets, err := chooseNets(f.Name, f.All()[:len(f.Nets)], c.net)
+	from := f.All()
+	if c.net == "" {
+		from = from[:len(f.Nets)] // a collaboration repeats its pools
+	}
+	nets, err := chooseNets(f.Name, from, c.net)
 	if err != nil {
 		return nil, err
 	}
