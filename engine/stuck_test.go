@@ -67,7 +67,9 @@ func TestAStuckRunSaysSo(t *testing.T) {
 	require.Len(t, answer.Waits, 1)
 	require.Equal(t, why.Incident, answer.Waits[0].Kind)
 	require.Contains(t, answer.Waits[0].Text, "item run.1.1 was given up: crash: its worker died 4 times while it ran; "+
-		"a person decides: retry it with tasq item retry "+item.ID.String()+", skip it with tasq item skip "+item.ID.String())
+		"a person decides: retry it, skip it or give it up")
+	require.Equal(t, []string{"tasq item retry " + item.ID.String(), "tasq item skip " + item.ID.String(), "tasq incident give-up " + item.ID.String()},
+		answer.Waits[0].Commands)
 	for found, err := range why.Stranded(ctx, e, why.Search{Here: e.Here(), Now: e.Now()}) {
 		require.NoError(t, err)
 		require.Equal(t, "tasq item retry "+item.ID.String(), found.Repair)

@@ -60,11 +60,14 @@ func (a *Answer) Brief(most int) (shown []*Wait, others []Alike) {
 	return shown, others
 }
 
-// writeWaits writes a line for each wait, or a line for many.
+// writeWaits writes a line for each wait, with its commands below it, or a line for many.
 func (a *Answer) writeWaits(b *strings.Builder) {
 	shown, others := a.Brief(MaxAlike)
 	for _, w := range shown {
 		b.WriteString("\n  " + strings.ReplaceAll(w.Text, "\n", "\n  "))
+		for _, c := range w.Commands {
+			b.WriteString("\n    " + c)
+		}
 	}
 	for _, o := range others {
 		b.WriteString("\n  and " + o.String())

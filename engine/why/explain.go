@@ -105,7 +105,7 @@ func (x *explainer) add(w Wait) {
 	}
 	x.hide(&w)
 	w.Overdue = !w.Until.IsZero() && w.Until.Before(x.in.Now)
-	w.Text = text(&w, x.in.Now)
+	w.Text, w.Commands = text(&w, x.in.Now), commands(&w)
 	x.answer.Waits = append(x.answer.Waits, w)
 }
 

@@ -170,7 +170,6 @@ func TestTriesOfTimersAndFunctions(t *testing.T) {
 func TestIncidentNamesGivenUpJob(t *testing.T) {
 	open := &state.ItemOpened{Item: itemOf(1)}
 	ended := &state.CaseEnded{Case: root, State: state.CaseCanceled, At: now}
-	item := itemOf(1).ID.String()
 	for name, c := range map[string]struct {
 		kind, incident, task string
 		item                 int
@@ -178,7 +177,7 @@ func TestIncidentNamesGivenUpJob(t *testing.T) {
 		want                 string
 		person               bool
 	}{
-		"the run of an item":     {state.JobRun, state.IncidentCrash, "a", 1, nil, "was given up: crash; a person decides: retry it with tasq item retry " + item + ", skip it with tasq item skip " + item + ", or give it up with tasq incident give-up " + item, false},
+		"the run of an item":     {state.JobRun, state.IncidentCrash, "a", 1, nil, "was given up: crash; a person decides: retry it, skip it or give it up", false},
 		"a function of an item":  {state.JobCall, state.IncidentCrash, "a", 1, nil, "function x of a.1.1 was given up: crash; a person decides: once", true},
 		"a timer of an item":     {state.JobTimer, state.IncidentTimer, "a", 1, nil, "timer x of a.1.1 was given up", true},
 		"a timer of a task":      {state.JobTimer, state.IncidentTimer, "a", 0, nil, "timer x of a was given up", true},
@@ -207,6 +206,12 @@ func TestIncidentNamesGivenUpJob(t *testing.T) {
 		}
 		require.Len(t, found, 1, name)
 		require.Contains(t, found[0].Text, c.want, name)
+		require.NotContains(t, found[0].Text, "tasq ", name)
+		first := "tasq incident retry " + workitem.JobID{8}.String()
+		if c.kind == state.JobRun {
+			first = "tasq item retry " + itemOf(1).ID.String()
+		}
+		require.Equal(t, first, found[0].Commands[0], name)
 		require.Equal(t, workitem.JobID{8}, found[0].Incident, name)
 		require.Equal(t, workitem.JobID{7}, found[0].Job, name)
 		require.Equal(t, c.person, person, name)

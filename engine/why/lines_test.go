@@ -25,11 +25,12 @@ func TestATextOfSeveralLinesIsOneLineOfAnAnswer(t *testing.T) {
 	e.FailItem(ended, "check.1.1", failing)
 	answer := ask(t, e, id)
 	require.Contains(t, only(t, answer).Text, "two lines: broken   to repair it: tasq case cancel; a person decides")
-	require.Equal(t, 1, strings.Count(answer.String(), "\n"), "a line for the wait, whose commands have the id of its item")
+	require.Equal(t, 4, strings.Count(answer.String(), "\n"), "a line for the wait, and one for each of its commands, which have the id of its item")
+	require.NotContains(t, only(t, answer).Text, "\n")
 	require.NotContains(t, ask(t, e, ended).String(), "lines: broken\n")
 
 	require.NoError(t, enginetest.Do(t.Context(), e, workflow.Suspend(id, workflow.By("ann\nbob"), workflow.Because("not\nnow"))))
-	require.Equal(t, 1, strings.Count(ask(t, e, id).String(), "\n"))
+	require.Equal(t, 4, strings.Count(ask(t, e, id).String(), "\n"))
 	for found, err := range why.Stranded(t.Context(), e, why.Search{Now: e.Now(), Here: e.Here()}) {
 		require.NoError(t, err)
 		require.NotContains(t, found.Reason, "\n")

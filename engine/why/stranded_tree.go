@@ -118,6 +118,23 @@ func repairOf(w *Wait) string {
 	return "tasq incident retry " + w.Incident.String()
 }
 
+// commands returns the commands by which a person ends a wait that ends by nothing else; none for other waits.
+func commands(w *Wait) []string {
+	switch {
+	case w.Kind == Stuck && w.Name != "":
+		return []string{fmt.Sprintf("tasq case move %s FROM TO", w.Case), "tasq case cancel " + w.Case.String()}
+	case w.Kind == Stuck:
+		return []string{"tasq case cancel " + w.Case.String()}
+	case w.Kind != Incident:
+		return nil
+	case !w.Child.IsZero():
+		return []string{repairOf(w), "tasq incident give-up " + w.Incident.String()}
+	case w.ofItem():
+		return []string{repairOf(w), "tasq item skip " + w.Item.String(), "tasq incident give-up " + w.Item.String()}
+	}
+	return []string{repairOf(w)}
+}
+
 // idle adds a case in which nothing is in progress. The incident of an or-join can be the reason.
 func (l *treeSearch) idle(w *Wait) {
 	c := l.tree.Case(w.Case)

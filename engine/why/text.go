@@ -53,8 +53,8 @@ func versioned(workflow, version string) string {
 //	print.1.2: item draft.1.3 waits for a worker of queue ai, attempt 3 of 5 after timeout: 30s, since 4s; all workers of queue ai are busy
 //	path       subject        what must happen                attempt        failure             since     block
 //
-// The id of the item is on a line of its own, where it can be copied, unless the commands of an incident have it. The parts are functions of this file; a function
-// for a part that may be missing returns it with its separator, or "".
+// The id of the item is on a line of its own, where it can be copied, unless the commands of the wait have it. The parts are functions
+// of this file; a function for a part that may be missing returns it with its separator, or "".
 
 // text describes a wait: who must act, since when, until when, and what blocks it.
 func text(w *Wait, now time.Time) string {
@@ -73,7 +73,7 @@ func text(w *Wait, now time.Time) string {
 		line += "; " + reason
 	}
 	line = w.inLine(line)
-	if !w.Item.IsZero() && (w.Kind != Incident || !w.ofItem()) {
+	if !w.Item.IsZero() && (w.Kind != Incident || !w.ofItem()) { // the commands name it
 		line += "\n  " + w.Item.String()
 	}
 	return line
@@ -265,15 +265,15 @@ func problem(w *Wait) string {
 	return fmt.Sprintf("%s was given up: %s", subject(w), w.Failure)
 }
 
-// decision says what a person can do. It names the commands, that of [repairOf] first.
+// decision says what a person can do. Its commands are those of [commands], in the same order.
 func decision(w *Wait) string {
 	switch {
 	case !w.Child.IsZero():
-		return fmt.Sprintf("resume it with %s, or fail the task with tasq incident give-up %s", repairOf(w), w.Incident)
+		return "resume it, or fail the task"
 	case w.ofItem():
-		return fmt.Sprintf("retry it with %s, skip it with tasq item skip %s, or give it up with tasq incident give-up %[2]s", repairOf(w), w.Item)
+		return "retry it, skip it or give it up"
 	}
-	return "once its cause is gone, do it again with " + repairOf(w)
+	return "once its cause is gone, do it again"
 }
 
 // ofItem reports whether an incident is about a work item, or about the job that runs it. Such an item is retried, skipped or given up.
@@ -281,14 +281,14 @@ func (w *Wait) ofItem() bool { return w.Work == state.JobIncident || w.Work == s
 
 // stuck says where the tokens are: they show which task was not reached.
 func stuck(w *Wait) string {
-	line, cancel := "nothing is under way, and no task can start", "cancel the case with tasq case cancel "+w.Case.String()
+	line := "nothing is under way, and no task can start"
 	if w.Name == "" {
-		return line + "; " + cancel
+		return line + "; cancel the case"
 	}
 	if w.Task != "" {
 		line = empty(w.Task, w.composite) + ", and nothing else is under way"
 	}
-	return fmt.Sprintf("%s: there are tokens in %s; move one to where the case can continue with tasq case move %s FROM TO, or %s", line, w.Name, w.Case, cancel)
+	return fmt.Sprintf("%s: there are tokens in %s; move one to where the case can continue, or cancel the case", line, w.Name)
 }
 
 // blocked describes what blocks a wait.

@@ -196,7 +196,11 @@ type Wait struct {
 	Missing *Missing `json:"missing,omitempty"` // whose definition is not loaded, if that is not the case of the wait
 
 	Tokens *Tokens `json:"tokens,omitempty"` // of a join
-	Text   string  `json:"text"`             // all of it, in words
+	Text   string  `json:"text"`             // all of it in words, except for Commands
+
+	// Commands are the commands by which a person ends an incident, that which retries it first, or the wait of a case in which nothing is
+	// under way. What Text says that can be done is in the same order.
+	Commands []string `json:"commands,omitempty"`
 
 	composite bool // Task is a composite task without child cases
 }

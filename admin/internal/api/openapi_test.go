@@ -94,6 +94,9 @@ func (s *schemas) ref(t reflect.Type) object {
 		if t == reflect.TypeFor[commandBody]() && tag == "reason" { // see withReason
 			properties[tag] = object{"oneOf": []any{object{"type": "string"}, s.of(f.Type)}}
 		}
+		if d := described[name+"."+tag]; d != "" {
+			properties[tag].(object)["description"] = d
+		}
 		if !strings.Contains(options, "omit") {
 			required = append(required, tag)
 		}
@@ -101,6 +104,13 @@ func (s *schemas) ref(t reflect.Type) object {
 	slices.Sort(required)
 	s.all[name].(object)["required"] = required
 	return ref
+}
+
+// described are the descriptions of fields.
+var described = map[string]string{
+	"WhyWait.text": "all of it in words, except for the commands",
+	"WhyWait.commands": "the commands of tasq by which a person ends an incident, that which retries it first, or the wait of a case in which nothing is under way; " +
+		"what the text says that can be done is in the same order",
 }
 
 // answers are the types of what the paths answer with; a list has rows of it.
