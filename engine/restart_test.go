@@ -323,3 +323,15 @@ func TestARestartKeepsItsKeys(t *testing.T) {
 	e.Advance(time.Minute)
 	require.Len(t, said, 2, "another run")
 }
+
+// A restart from a step of a case without steps says that there are none.
+func TestARestartFromAStepWhereThereAreNone(t *testing.T) {
+	f := builder.MustFunc("plain", func(_ context.Context, n int) (int, error) { return n, nil })
+	e := enginetest.New(t, f)
+	run, err := f.Run(t.Context(), e, 1)
+	require.NoError(t, err)
+	e.Drain()
+	err = enginetest.Do(t.Context(), e, workflow.Restart(run.ID, workflow.FromStep("x")))
+	require.ErrorIs(t, err, engine.ErrNotFound)
+	require.ErrorContains(t, err, "it has no completed steps")
+}

@@ -342,7 +342,7 @@ func (s *Site) search(r *Request) (*Page, error) {
 	p := l.page("Enter the id of a case, a work item or a job, its last characters, a business key, a label as in customer=ada, the idempotency key of a command, or the name of a workflow.", "")
 	p.Search, p.Live = word, false
 	if len(found) == 0 && strings.TrimSpace(word) != "" {
-		l.table.Empty = &Empty{Text: fmt.Sprintf("Nothing found for %q: it is no id, no suffix of an id of the newest %d cases and items, no business key, no label, no idempotency key and no workflow.", word, store.MaxSuffixes)}
+		l.table.Empty = &Empty{Text: fmt.Sprintf("Nothing found for %q: it is no id, no suffix of an id of the newest %d cases and items, no business key, no label (as in customer=ada), no idempotency key and no workflow.", word, store.MaxSuffixes)}
 		p.Parts[1].Data = l.table
 	}
 	return p, nil

@@ -103,6 +103,9 @@ func (x *Executor) stepsOf(tx *commit.Tx, old *state.Case, from string) ([]*work
 		}
 	}
 	if cut == nil {
+		if len(names) == 0 {
+			return nil, fmt.Errorf("step %q of case %s (%s): %w; it has no completed steps", from, old.ID, old.Workflow, store.ErrNotFound)
+		}
 		return nil, fmt.Errorf("step %q of case %s (%s): %w; its steps are %q", from, old.ID, old.Workflow, store.ErrNotFound, names)
 	}
 	var kept []*workitem.Step

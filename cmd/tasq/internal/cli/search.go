@@ -27,7 +27,7 @@ func (a *app) search() *cobra.Command {
 				return err
 			}
 			if len(found) == 0 {
-				return exit(ExitNotFound, "nothing found for %q: it is no id, no suffix of an id of the newest %d cases and items, no business key, no label, no "+
+				return exit(ExitNotFound, "nothing found for %q: it is no id, no suffix of an id of the newest %d cases and items, no business key, no label (as in customer=ada), no "+
 					"idempotency key, no workflow", args[0], store.MaxSuffixes)
 			}
 			return a.showMatches(found)

@@ -3,8 +3,8 @@ package cli
 import (
 	"context"
 
+	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/store"
-	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 )
 
@@ -22,11 +22,24 @@ func (a *app) already(ctx context.Context, q *asking) (text string, err error) {
 		}
 		d, err := settingBy(all, &q.command)
 		if err == nil && d != (store.Decision{}) && (d.By != q.command.Actor || d.Reason != q.reason) {
-			text = "; it was already" + suspendedBy(&state.Suspension{At: d.At, By: d.By, Reason: d.Reason})
+			text = setBefore(d)
 		}
 		return err
 	})
 	return text, err
+}
+
+// setBefore says who made a setting, when and why.
+func setBefore(d store.Decision) string {
+	text := "; set before"
+	if d.By != "" {
+		text += " by " + printable.Line(d.By)
+	}
+	text += ", " + printable.Duration(now().Sub(d.At)) + " ago"
+	if d.Reason != "" {
+		text += " (" + printable.Line(d.Reason) + ")"
+	}
+	return text
 }
 
 // settingBy returns the decision about what a command has set; the zero value if there is none.

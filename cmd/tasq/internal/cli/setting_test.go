@@ -30,11 +30,11 @@ func TestASettingThatIsMadeAgainSaysWhoMadeIt(t *testing.T) {
 				require.Zero(t, code, errs)
 				return out
 			}
-			const first = `; it was already by ann for \S+ \(the bank is closed\)\n$`
-			require.NotContains(t, say("--by", "ann", "--reason", "the bank is closed"), "already")
+			const first = `; set before by ann, \S+ ago \(the bank is closed\)\n$`
+			require.NotContains(t, say("--by", "ann", "--reason", "the bank is closed"), "before")
 			require.Regexp(t, first, say("--by", "bob"))
 			require.Regexp(t, first, say("--by", "bob", "--reason", "the bank is closed"))
-			require.NotContains(t, say("--by", "bob", "--reason", "a holiday"), "already")
+			require.NotContains(t, say("--by", "bob", "--reason", "a holiday"), "before")
 		}
 	})
 }
