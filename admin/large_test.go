@@ -76,3 +76,15 @@ func TestThePagesOfALargeNetAreSmall(t *testing.T) {
 	}
 	require.Contains(t, get(h, "/cases/"+id.String()).Body.String(), "register_order_200: completed")
 }
+
+// The page of a case of 200 tasks, half of them completed, most of which is the picture of its net.
+func BenchmarkALargeNet(b *testing.B) {
+	e, id := newLarge(b, 200)
+	h := admin.Handler(e, admin.Config{Access: admin.AllowAll})
+	progress(b, e, id, 100)
+	for b.Loop() {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/cases/"+id.String(), nil))
+		require.Equal(b, http.StatusOK, w.Code)
+	}
+}

@@ -29,10 +29,11 @@ func (p *pen) put(parts ...any) {
 	}
 }
 
+// markup replaces what has a meaning in XML. Making it takes longer than a use, so there is one.
+var markup = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;", "'", "&#39;")
+
 // escape escapes any text for content and attributes.
-func escape(text string) string {
-	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;", "'", "&#39;").Replace(clean(text))
-}
+func escape(text string) string { return markup.Replace(clean(text)) }
 
 // text writes lines below one another, centered at x; the first one begins at top. A tooltip has the complete text if
 // it is cut.
