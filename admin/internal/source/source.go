@@ -80,6 +80,7 @@ type reading struct {
 	clock   retry.Clock
 
 	programs programs
+	answers  answers
 }
 
 func (b *reading) Now() time.Time { return b.clock.Now() }
@@ -100,6 +101,12 @@ func (b *reading) DryRun(ctx context.Context, c workflow.Command) (p engine.Prev
 }
 
 func (b *reading) Do(ctx context.Context, c workflow.Command) (workflow.Result, error) {
+	defer b.answers.forget()
+	return b.send(ctx, c)
+}
+
+// send leaves a command for the owner of the database, and waits for its answer.
+func (b *reading) send(ctx context.Context, c workflow.Command) (workflow.Result, error) {
 	if b.post == nil {
 		return workflow.Result{}, fmt.Errorf("the database is open for reading only: %w", store.ErrReadOnly)
 	}

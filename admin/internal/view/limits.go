@@ -99,15 +99,19 @@ type limitsAnswer struct {
 }
 
 // withLimits asks the program that runs the functions for their limits, before the page looks at the database: the answer takes the
-// engine's writer, which a view may hold up.
+// engine's writer, which a view may hold up. The answer of another process is used for some seconds.
 func (s *Site) withLimits(h http.HandlerFunc, queues bool) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), askLimits)
 		defer cancel()
-		result, err := s.Backend.Do(ctx, workflow.Limits())
+		ask := s.Backend.Do
+		if b, ok := s.Backend.(source.Recaller); ok {
+			ask = b.Recall
+		}
+		result, err := ask(ctx, workflow.Limits())
 		known := limitsAnswer{all: result.Limits}
 		if _, own := s.Backend.(source.Inspector); queues && err == nil && !own {
-			result, err = s.Backend.Do(ctx, workflow.Queues())
+			result, err = ask(ctx, workflow.Queues())
 			known.queues = result.Queues
 		}
 		if known.err = err; ctx.Err() != nil {
