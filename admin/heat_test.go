@@ -10,6 +10,7 @@ import (
 
 	"github.com/tasq-dev/tasq/admin"
 	"github.com/tasq-dev/tasq/internal/printable"
+	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -48,13 +49,16 @@ func TestHeatOfAWorkflow(t *testing.T) {
 	times := page("?heat=time")
 	require.NotContains(t, classOf(times, "withdraw"), "heat", "none of its items has completed")
 	require.Contains(t, classOf(times, "register"), "heat1")
-	require.Contains(t, times, printable.Took(90*time.Minute), "the table has the time of the item that took long")
+	require.Contains(t, times, printable.Took(store.TookOf(store.TookClass(90*time.Minute))), "the table has the time of the item that took long")
 
 	require.NotContains(t, classOf(page("?heat=wait"), "withdraw"), "heat", "none of its items has started")
 	_, err = o.Do(t.Context(), workflow.Act(o.Item(o.claim, "withdraw").ID, workitem.Start, nil))
 	require.NoError(t, err)
+	require.NotContains(t, classOf(page("?heat=wait"), "withdraw"), "heat", "it has started, and not ended")
+	_, err = o.Do(t.Context(), workflow.Act(o.Item(o.claim, "withdraw").ID, workitem.Complete, []byte(`{}`)))
+	require.NoError(t, err)
 	waits := page("?heat=wait")
 	require.Contains(t, classOf(waits, "withdraw"), "heat4")
-	require.Contains(t, waits, `<title>withdraw: `+printable.Took(90*time.Minute)+` until half of the items started`)
+	require.Contains(t, waits, `<title>withdraw: `+printable.Took(store.TookOf(store.TookClass(90*time.Minute)))+` until half of the items started`)
 	require.Equal(t, classOf(page(""), "withdraw"), classOf(page("?heat=nothing"), "withdraw"), "what is not known is as nothing")
 }

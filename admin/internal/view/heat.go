@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tasq-dev/tasq/admin/internal/query"
 	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/net/svg"
@@ -16,28 +17,22 @@ import (
 // measures are what the colors of a net can show; the first is the default.
 var measures = []string{"live", "failures", "wait", "time"}
 
-// sampled is the number of the newest work items from which durations are computed.
-const sampled = 1000
-
 // heat is the statistics of the tasks of a net.
 type heat struct {
 	by     string // an element of measures
+	period string // in which the items ended whose times are shown, as in 24h
 	counts []store.Count
 	tasks  map[string]*taskHeat
 }
 
 type taskHeat struct {
 	live, failed int64
-	oldest       time.Time // of the live items
-	waited       durations // of the newest that have started: from when they were due
-	took         durations // of the newest that completed, from their start
+	oldest       time.Time  // of the live items
+	ended        store.Rate // of the items that ended in the period
 }
 
-// durations are sorted in ascending order.
-type durations []time.Duration
-
-// readHeat reads how the tasks of a net stand: their counts, the oldest live item of each, and how long the newest work
-// items waited and took. What it reads is bounded by the number of tasks, however many items there are.
+// readHeat reads how the tasks of a net stand: their counts, the oldest live item of each, and how long the items waited and took that ended
+// in the period of the address. What it reads is bounded by the number of tasks and hours, however many items there are.
 func readHeat(r *Request, n *net.Net, d *store.Definition, live *liveCounts) (*heat, error) {
 	h := &heat{by: r.Form.Get("heat"), counts: live.counts, tasks: make(map[string]*taskHeat)}
 	if !slices.Contains(measures, h.by) {
@@ -62,42 +57,24 @@ func readHeat(r *Request, n *net.Net, d *store.Definition, live *liveCounts) (*h
 	return h, h.readTimes(r, d.Name)
 }
 
+// readTimes reads the rates of the tasks of a workflow.
 func (h *heat) readTimes(r *Request, flow string) error {
-	newest, err := r.R.Items(r, store.ItemFilter{Page: store.Page{Limit: sampled, Desc: true}})
-	for _, it := range newest {
-		t := h.tasks[it.Task]
-		if t == nil || it.Workflow != flow || it.Started.IsZero() {
-			continue
-		}
-		t.waited = append(t.waited, store.Waited(it.Item))
-		if it.State == workitem.Completed {
-			t.took = append(t.took, it.Ended.Sub(it.Started))
-		}
+	if !r.Form.Has("newer") {
+		r.Form.Set("newer", dayPeriod)
 	}
-	for _, t := range h.tasks {
-		slices.Sort(t.waited)
-		slices.Sort(t.took)
+	h.period = r.Form.Get("newer")
+	q := query.Of(r.Form, r.Now)
+	f := store.RateFilter{Workflow: flow, Since: q.Bound("newer")}
+	if err := q.Err(); err != nil {
+		return err
+	}
+	rates, err := store.Rates(r, store.ViewerOf(r.R), f)
+	for _, rate := range rates {
+		if t := h.tasks[rate.Task]; t != nil {
+			t.ended = rate
+		}
 	}
 	return err
-}
-
-// quantile returns the duration that the given percentage does not exceed; 0 if there are none.
-func (d durations) quantile(percent int) time.Duration {
-	if len(d) == 0 {
-		return 0
-	}
-	return d[(len(d)*percent+99)/100-1]
-}
-
-// cells returns cells for the median and the p95.
-func (d durations) cells() []Cell {
-	cells := []Cell{text(""), text("")}
-	for i, percent := range []int{50, 95} {
-		if len(d) > 0 {
-			cells[i] = Cell{Kind: "text", Text: printable.Took(d.quantile(percent)), Num: true}
-		}
-	}
-	return cells
 }
 
 // value returns the number for the color of a task, and the text of its badge; "" for no badge.
@@ -106,10 +83,10 @@ func (h *heat) value(task string) (v float64, badge string) {
 	switch {
 	case h.by == "failures" && t.failed > 0:
 		return float64(t.failed), thousands(t.failed)
-	case h.by == "wait" && len(t.waited) > 0:
-		return t.waited.quantile(50).Seconds(), printable.Took(t.waited.quantile(50))
-	case h.by == "time" && len(t.took) > 0:
-		return t.took.quantile(50).Seconds(), printable.Took(t.took.quantile(50))
+	case h.by == "wait" && t.ended.Started > 0:
+		return t.ended.WaitedP50.Seconds(), printable.Took(t.ended.WaitedP50)
+	case h.by == "time" && t.ended.Done > 0:
+		return t.ended.P50.Seconds(), printable.Took(t.ended.P50)
 	case h.by == "live" && t.live > 0:
 		return float64(t.live), thousands(t.live)
 	}
@@ -123,6 +100,7 @@ const shades = 4
 type netPart struct {
 	SVG     template.HTML
 	Choices []Link
+	Periods []Link
 	Note    string
 }
 
@@ -130,17 +108,21 @@ type netPart struct {
 var heatNotes = map[string]string{
 	"live":     "The numbers are live work items of running cases.",
 	"failures": "The numbers are failed work items, including those that were retried, of all versions of the workflow.",
-	"wait": fmt.Sprintf("The times are medians from when an item was due to its start, among the newest %s work items of the database.",
-		thousands(sampled)),
-	"time": fmt.Sprintf("The times are medians from start to completion, among the newest %s work items of the database.",
-		thousands(sampled)),
+	"wait":     "The times are medians from when an item was due to its start, of the items of all versions that ended in the period.",
+	"time":     "The times are medians from start to completion, of the items of all versions that completed in the period.",
 }
 
 // netOf draws a net with colored tasks: the task with the highest number has the strongest color.
 func (s *Site) netOf(r *Request, n *net.Net, d *store.Definition, h *heat) (netPart, error) {
 	p := netPart{Note: heatNotes[h.by] + " The stronger its color, the more a task has. A task leads to its items."}
+	choice := func(text, by, period string, current bool) Link {
+		return Link{Text: text, Current: current, Href: s.Link("/workflows/"+escapePath(d.Name), "fingerprint", r.Form.Get("fingerprint"), "heat", by, "newer", period)}
+	}
 	for _, by := range measures {
-		p.Choices = append(p.Choices, Link{Text: by, Current: by == h.by, Href: s.Link("/workflows/"+escapePath(d.Name), "fingerprint", r.Form.Get("fingerprint"), "heat", by)})
+		p.Choices = append(p.Choices, choice(by, by, h.period, by == h.by))
+	}
+	for _, period := range periods {
+		p.Periods = append(p.Periods, choice(period, h.by, period, period == h.period))
 	}
 	most := 0.0
 	for _, task := range n.TaskNames() {
@@ -170,8 +152,8 @@ var heatWords = map[string]string{"live": "live work items", "failures": "failed
 // taskTable returns a table with a row for each task.
 func (s *Site) taskTable(n *net.Net, d *store.Definition, h *heat) *Table {
 	t := &Table{ID: "tasks", Title: "Tasks", Head: []string{"task", "kind", "live here", "oldest live", "waiting", "started", "completed", "failed", "canceled",
-		"waited p50", "waited p95", "took p50", "took p95"}, Note: fmt.Sprintf("The states count the items of all versions of the workflow. An item waits from when it is due "+
-		"until it is started. The times are of the newest %s work items of the database.", thousands(sampled))}
+		"waited p50", "waited p95", "took p50", "took p95"}, Note: "The states count the items of all versions of the workflow. An item waits from when it is due until it is started. " +
+		"The times are of the items that ended in the period, in whole hours, accurate to 6 %."}
 	for _, name := range n.TaskNames() {
 		id, _ := n.TaskByName(name)
 		kind := map[net.Kind]string{net.Routing: "routing", net.Composite: "composite"}[n.Task(id).Kind] // of a task with work items, nothing
@@ -181,7 +163,8 @@ func (s *Site) taskTable(n *net.Net, d *store.Definition, h *heat) *Table {
 			k, _ := count(word)
 			cells = append(cells, countLink(k, s.Link("/items", "workflow", d.Name, "task", name, "state", word)))
 		}
-		t.row("", slices.Concat(cells, about.waited.cells(), about.took.cells())...)
+		ended := &about.ended
+		t.row("", append(cells, tookCell(ended.WaitedP50, ended.Started), tookCell(ended.WaitedP95, ended.Started), tookCell(ended.P50, ended.Done), tookCell(ended.P95, ended.Done))...)
 	}
 	return t
 }
