@@ -114,20 +114,23 @@ const usageOfIncident = `Usage: tasq demo incident [flags]
 A supplier is down: forty purchases fail for the same reason, and wait as
 incidents. One is skipped with an output, one continues from an earlier step,
 and one command retries the others once the supplier is back. The history shows
-who acted, and why.
+who acted, and why. With -serve, you decide in the browser.
 
 Flags:
 `
 
 func commandIncident(ctx context.Context, out io.Writer, args []string, s Setting) error {
 	o := IncidentOptions{Setting: s}
+	yes := false
 	f := flags("tasq demo incident", DefaultIncidentDB, &o.Setting)
+	f.BoolVar(&yes, "yes", yes, "with -serve, decide as without it, and leave nothing to you")
 	if helped, err := parse(f, out, usageOfIncident, args); helped || err != nil {
 		return err
 	}
 	if err := noPrompt(f); err != nil {
 		return err
 	}
+	o.Ask = o.Serve && !yes
 	return RunIncident(ctx, out, o)
 }
 

@@ -31,7 +31,11 @@ const (
 )
 
 // IncidentOptions configure the demo of incidents.
-type IncidentOptions struct{ Setting }
+type IncidentOptions struct {
+	Setting
+	// Ask leaves the decisions to the user of the pages, which Serve serves. Otherwise the demo decides.
+	Ask bool
+}
 
 // purchase is the input of a case, price the output of its first task, and parcel that of the supplier.
 type purchase struct {
@@ -101,7 +105,7 @@ type incidents struct {
 
 // RunIncident runs the demo of incidents on a database. A supplier is down, so all purchases fail with the same error,
 // and wait for a decision. One is skipped with an output, one is moved back by a step, and one bulk action retries the
-// others once the supplier is up again. The demo continues the purchases of an earlier run. When the context ends, it
+// others once the supplier is up again. With Ask, the user decides in the pages. The demo continues the purchases of an earlier run. When the context ends, it
 // stops at once and returns the error of the context; the cases stay in the file.
 func RunIncident(ctx context.Context, out io.Writer, o IncidentOptions) (err error) {
 	o.DB = cmp.Or(o.DB, DefaultIncidentDB)
@@ -125,7 +129,7 @@ func RunIncident(ctx context.Context, out io.Writer, o IncidentOptions) (err err
 	}
 	defer stop()
 	if err = d.run(ctx); ctx.Err() != nil {
-		fmt.Fprintf(out, "\nStopped, and nothing is lost. To go on: tasq demo incident -d %s\n", printable.Word(db.Name()))
+		fmt.Fprintf(out, "\nStopped, and nothing is lost. To go on: tasq demo incident %s-d %s\n", map[bool]string{true: "-serve "}[d.Ask], printable.Word(db.Name()))
 		return ctx.Err()
 	}
 	if err == nil {
@@ -149,14 +153,16 @@ func (d *incidents) run(ctx context.Context) error {
 		fmt.Fprintf(d.out, "%s alike: %s. Each waits for a decision; no case has failed.\n", printable.Plural(len(open), "incident"), open[0].Failure)
 		d.say("tasq incidents", "--code", codeDown)
 	}
-	shown, err := d.decide(ctx, open)
+	decide := d.decide
+	if d.Ask && d.Serve {
+		decide = d.leave
+	}
+	shown, err := decide(ctx, open)
 	if err != nil {
 		return err
 	}
-	for _, id := range all {
-		if _, err := d.engine.WaitRun(ctx, id); err != nil {
-			return err
-		}
+	if err := d.ends(ctx, all); err != nil {
+		return err
 	}
 	fmt.Fprintf(d.out, "\nAll purchases have ended:\n")
 	if err := d.counts(ctx); err != nil {
@@ -290,7 +296,9 @@ func (d *incidents) counts(ctx context.Context) error {
 // history prints the actions of persons on a case, with their reasons.
 func (d *incidents) history(ctx context.Context, id workitem.CaseID) error {
 	tree, err := store.TreeOf(ctx, d.engine, id)
-	if err != nil {
+	if errors.Is(err, store.ErrNotFound) { // the user of the pages has removed it
+		return nil
+	} else if err != nil {
 		return err
 	}
 	c := tree.Case(id)

@@ -31,6 +31,7 @@ func (s *Setting) pages(ctx context.Context, out io.Writer, e *engine.Engine, ma
 	if err != nil {
 		return nil, nil, fmt.Errorf("%w: %w", ErrUsage, err)
 	}
+	s.url = server.URL()
 	ctx, cancel := context.WithCancel(ctx)
 	var done sync.WaitGroup
 	done.Go(func() {

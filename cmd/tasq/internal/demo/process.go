@@ -40,6 +40,8 @@ type Setting struct {
 	// ServeAt is the address of the pages. Default: serve.DefaultListen.
 	ServeAt string
 
+	url string // of the pages, with their token; "" without them
+
 	opener func(path string) store.Opener // for tests. Default: that of database.Of
 	wait   time.Duration                  // for tests: the duration of a retry or pause. Default: depends on Fast
 }
