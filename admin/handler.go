@@ -53,6 +53,10 @@ type ReadingOption = source.ReadingOption
 // without it.
 func Ask(ask func(context.Context) (why.Here, error)) ReadingOption { return source.Ask(ask) }
 
+// Owned has [Reading] look whether an engine has the database open before the pages Limits and Doctor ask it what it knows. Without an engine they wait
+// a second for its answer otherwise, and remember for five that there is none.
+func Owned(owned func(context.Context) (bool, error)) ReadingOption { return source.Owned(owned) }
+
 // Config says where the pages are and who may do what. The zero value refuses every request.
 type Config struct {
 	// Prefix is the path that the handler is mounted at, without a slash at its end: "" or "/tasq". Requests reach the handler with it.

@@ -3,9 +3,11 @@ package source
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
+	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/workflow"
 )
 
@@ -67,6 +69,11 @@ func (b *reading) Recall(ctx context.Context, c workflow.Command) (workflow.Resu
 	last, found, done := b.answers.find(c.Kind, b.Now())
 	if found {
 		return last.result, last.err
+	}
+	if b.owned != nil {
+		if owned, err := b.owned(ctx); err == nil && !owned {
+			return workflow.Result{}, fmt.Errorf("%w: none has it open: %w", ErrNoOwner, store.ErrUnavailable)
+		}
 	}
 	result, err := b.send(ctx, c)
 	if err == nil || errors.Is(err, ErrNoOwner) && errors.Is(ctx.Err(), context.DeadlineExceeded) {

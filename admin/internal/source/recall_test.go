@@ -112,3 +112,18 @@ func TestWhatIsOldOrWasNotAwaitedIsNotRemembered(t *testing.T) {
 		require.Equal(t, 3+1, questions, "a change was under way when it was answered")
 	})
 }
+
+// Where no engine has the database open, none is asked; one that opens it is asked at once.
+func TestNoOwnerIsNotAsked(t *testing.T) {
+	questions, owner, owned := make(asked), true, false
+	b := source.Reading(nil, questions.post(&owner), retry.SystemClock, source.Owned(func(context.Context) (bool, error) { return owned, nil }))
+	_, err := b.(source.Recaller).Recall(t.Context(), workflow.Limits())
+	require.ErrorIs(t, err, source.ErrNoOwner)
+	require.ErrorIs(t, err, store.ErrUnavailable)
+	require.Empty(t, questions)
+	owned = true
+	result, err := b.(source.Recaller).Recall(t.Context(), workflow.Limits())
+	require.NoError(t, err)
+	require.Len(t, result.Limits, 1)
+	require.Equal(t, 1, questions[workflow.KindLimits])
+}

@@ -73,6 +73,12 @@ func Ask(ask func(context.Context) (why.Here, error)) ReadingOption {
 	return func(b *reading) { b.programs.ask = ask }
 }
 
+// Owned lets the Backend look whether an engine has the database open before the pages ask it something, so that they do not wait for an
+// answer of none.
+func Owned(owned func(context.Context) (bool, error)) ReadingOption {
+	return func(b *reading) { b.owned = owned }
+}
+
 type reading struct {
 	store.Viewer
 	streams polled
@@ -81,6 +87,7 @@ type reading struct {
 
 	programs programs
 	answers  answers
+	owned    func(context.Context) (bool, error) // nil if it is not known
 }
 
 func (b *reading) Now() time.Time { return b.clock.Now() }

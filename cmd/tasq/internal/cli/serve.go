@@ -144,7 +144,7 @@ func (a *app) servePages(ctx context.Context, o serve.Options, presets []string)
 			})
 			return here, err
 		}
-		server, err := serve.Open(admin.Reading(s, post, admin.Ask(ask)), c, o)
+		server, err := serve.Open(admin.Reading(s, post, admin.Ask(ask), admin.Owned(db.Owned)), c, o)
 		if errors.Is(err, serve.ErrAddress) || errors.Is(err, serve.ErrUsers) || errors.Is(err, serve.ErrCertificate) {
 			return usage(err)
 		}
