@@ -27,7 +27,8 @@ type Config struct {
 	// starts next. A batch counts as one job. Default: no limit but those of the queues.
 	MaxRunning int
 
-	// MaxPending limits how many jobs of a queue, due or not, wait in this engine. [Engine.Do] rejects the start of a case that
+	// MaxPending limits how many jobs of a queue, due or not, wait in this engine, without those that it has offered to other
+	// engines of its database. [Engine.Do] rejects the start of a case that
 	// would add a job to a full queue, with an error that wraps [ErrFull]. Running cases and [Engine.Update] can exceed the limit.
 	// Default: no limit.
 	MaxPending map[string]int

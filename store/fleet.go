@@ -111,6 +111,9 @@ type TakeFilter struct {
 	Without []string // queues without a free worker
 	Max     int      // the most jobs to take
 
+	// Aging is how long a job has to wait to be as urgent as a new one of the next higher priority; 0 if it always comes after that.
+	Aging time.Duration
+
 	// Workflows are the names of those that this engine can start; nil for all. A case that needs another one (workflow.Options.Needs)
 	// is left to an engine that has it.
 	Workflows []string

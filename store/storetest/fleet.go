@@ -56,6 +56,7 @@ var fleetRules = []fleetRule{
 	{"replied-once", "A request that another store has replied to is stale, and is not listed any more.", repliedOnce},
 	{"take", "A job that a store offers is taken by one store, once, of the definitions and queues that it names, the most urgent first; " +
 		"other jobs stay with the store that made them.", takeOnce},
+	{"aging", "With TakeFilter.Aging, the job that is due first after the head start of its priority is taken first, also one of the lowest.", takeAged},
 	{"leave", "What a store holds is free when it is closed.", leaveFree},
 	{"overdue", "A store names the live jobs that it holds and that were due before a time, the earliest first, and no others.", overdueJobs},
 	{"fenced", "A store that was declared dead commits nothing; it gets that error once, and goes on under a fresh number.", fencedStore},

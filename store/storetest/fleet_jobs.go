@@ -57,6 +57,42 @@ func (w *World) taken(f store.TakeFilter) (ids []workitem.JobID) {
 	return ids
 }
 
+// offerJob offers a job of a case with a priority and a due time.
+func (w *World) offerJob(priority int, due time.Time) (id workitem.JobID) {
+	w.T.Helper()
+	w.Update(func(b *Batch) {
+		root, now := b.Start(`1`), b.Now()
+		id = b.ids.NewJobID(now)
+		b.do(root, "tell", &state.JobOpened{Job: &state.Job{ID: id, Case: root, Root: root, Kind: state.JobCall, Name: "tell", Input: json.RawMessage(`1`),
+			Priority: priority, State: state.JobPending, Due: due, Created: now}})
+		b.shared().Offer(id)
+	})
+	return id
+}
+
+func takeAged(a, b *World) {
+	announce(a, b)
+	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+	offer := func() []workitem.JobID { // in the order of their urgency, with aging
+		low, late, high := a.offerJob(-1, now), a.offerJob(5, now.Add(7*time.Minute)), a.offerJob(5, now.Add(5*time.Minute))
+		return []workitem.JobID{high, low, late}
+	}
+	jobs := offer()
+	for _, id := range jobs {
+		require.Equal(b.T, []workitem.JobID{id}, b.taken(store.TakeFilter{Max: 1, Aging: time.Minute}))
+	}
+	jobs = offer()
+	require.ElementsMatch(b.T, []workitem.JobID{jobs[0], jobs[2]}, b.taken(store.TakeFilter{Max: 2, Aging: 2 * time.Minute}), "the head start is longer")
+	require.Equal(b.T, jobs[1:2], b.taken(store.TakeFilter{Max: 2, Aging: time.Minute}))
+	jobs = offer()
+	require.ElementsMatch(b.T, jobs, b.taken(store.TakeFilter{Max: 4, Aging: time.Minute}), "those of all priorities")
+	jobs = offer()
+	for _, id := range []workitem.JobID{jobs[0], jobs[2], jobs[1]} {
+		require.Equal(b.T, []workitem.JobID{id}, b.taken(store.TakeFilter{Max: 1}))
+	}
+	agree(a, b)
+}
+
 func takeOnce(a, b *World) {
 	require.NoError(a.T, b.fleet().Announce(context.Background(), []string{"another"}))
 	a.startJob(false)

@@ -127,7 +127,7 @@ func (o *Ownership) Filters() (filters []store.TakeFilter, full bool) {
 	} else if bound < f.Max {
 		f.Max = bound
 	}
-	small := store.TakeFilter{Max: f.Max, Workflows: f.Workflows}
+	small := store.TakeFilter{Max: f.Max, Workflows: f.Workflows, Aging: f.Aging}
 	for _, q := range s.queues.byName {
 		switch room := q.limit - q.backlog(); {
 		case slices.Contains(f.Without, q.name) || f.Only != nil && !slices.Contains(f.Only, q.name):
@@ -148,6 +148,7 @@ func (o *Ownership) Filters() (filters []store.TakeFilter, full bool) {
 
 // works returns the filter of the queues that this engine works by its configuration.
 func (o *Ownership) works() (f store.TakeFilter) {
+	f.Aging = o.d.o.Aging
 	if o.d.o.Workers <= 0 {
 		f.Only = []string{}
 	}
