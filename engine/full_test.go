@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -88,4 +89,47 @@ func TestLowPrioritiesAge(t *testing.T) {
 			}
 		}, f)
 	}
+}
+
+// So is one that no engine holds: an engine without workers leaves its jobs to the others, which take the most urgent ones.
+func TestLowPrioritiesAgeInAFleet(t *testing.T) {
+	f := newFleet(t)
+	aging := 10 * time.Millisecond
+	var mu sync.Mutex
+	var order []int
+	begun, all := make(chan struct{}), make(chan struct{})
+	work := func() *builder.FuncRef[int, int] {
+		return builder.MustFunc("f", func(_ context.Context, n int) (int, error) {
+			if n < 0 { // holds the worker until all are there
+				close(begun)
+				<-all
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			order = append(order, n)
+			return n, nil
+		})
+	}
+	w := work()
+	front := f.open(engine.Config{Workers: -1, Aging: aging}, w)
+	f.open(engine.Config{Workers: 1, Aging: aging}, work())
+	var runs []builder.Run[int]
+	run := func(n, priority int) {
+		r, err := w.Run(t.Context(), front, n, workflow.Priority(priority))
+		require.NoError(t, err)
+		runs = append(runs, r)
+	}
+	run(-1, 9)
+	<-begun
+	for n := range 10 { // the worker may hold some of them already
+		run(1000+n, 5)
+	}
+	run(0, 0)
+	<-time.After(10 * aging) // it has waited for longer than the head start of the others
+	for n := range 100 {
+		run(n+1, 5)
+	}
+	close(all)
+	endAll(t, front, runs)
+	require.Less(t, slices.Index(order, 0), 30, "%v", order)
 }
