@@ -9,7 +9,7 @@ import (
 	"github.com/tasq-dev/tasq/store/sqlite"
 )
 
-// With one worker, and Drain behind each command, a script does everything inline: what a command has made due is done when Drain returns, one
+// With one running job, and Drain behind each command, a script does everything inline: what a command has made due is done when Drain returns, one
 // job at a time, in the same order each time.
 func ExampleEngine_Drain() {
 	ctx := context.Background()
@@ -17,7 +17,7 @@ func ExampleEngine_Drain() {
 		fmt.Println("hello", name)
 		return "greeted " + name, nil
 	})
-	e, err := engine.Config{Workers: 1, Steps: 1}.Open(ctx, sqlite.Memory(), greet)
+	e, err := engine.Config{Workers: 1, MaxRunning: 1, Steps: 1}.Open(ctx, sqlite.Memory(), greet)
 	if err != nil {
 		panic(err)
 	}
