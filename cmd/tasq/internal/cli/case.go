@@ -80,9 +80,10 @@ func (a *app) caseCancel() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "cancel CASE", Short: "cancel a case with all its work",
 		Long: paragraph("Cancel a case with its work items, jobs and child cases. --data has the reason: an object with code, message and " +
-			"details."),
-		Example: `  tasq case cancel 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071 --data '{"code":"withdrawn"}'`,
-		Args:    exactly("the id or business key of a CASE"),
+			"details. " + helpOfMany + " Those are live root cases, suspended or not."),
+		Example: `  tasq case cancel 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071 --data '{"code":"withdrawn"}'
+  tasq case cancel --workflow order --label customer=ada --all --reason "the customer has left"`,
+		Args: exactly("the id or business key of a CASE"),
 	}
 	q.flags(cmd, "the reason")
 	cmd.RunE = a.run(func(ctx context.Context, args []string) (err error) {
@@ -104,6 +105,7 @@ func (a *app) caseCancel() *cobra.Command {
 			return a.say("case %s of %s is %s", c.ID, c.Workflow, c.State)
 		})
 	})
+	a.manyCases(cmd, q, workflow.KindCancel)
 	return cmd
 }
 

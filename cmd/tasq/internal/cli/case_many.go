@@ -34,6 +34,9 @@ func (a *app) manyCases(cmd *cobra.Command, q *asking, kind workflow.Kind) {
 	}
 	one := cmd.RunE
 	many := a.run(func(ctx context.Context, _ []string) error {
+		if kind == workflow.KindCancel && q.data.json != nil {
+			return usagef("--data is the reason of a single case; give --reason for those that the flags select")
+		}
 		q.command.Kind = kind
 		f.Before, f.Since = older.time(now()), newer.time(now())
 		var targets []string
@@ -41,9 +44,12 @@ func (a *app) manyCases(cmd *cobra.Command, q *asking, kind workflow.Kind) {
 			if err := (&listing{a: a, workflow: f.Workflow}).known(ctx, r); err != nil {
 				return err
 			}
-			if suspended {
+			switch {
+			case kind == workflow.KindCancel:
+				targets, err = live(ctx, store.ViewerOf(r), f)
+			case suspended:
 				targets, err = bulk.Live(ctx, store.ViewerOf(r), f, kind == workflow.KindResume)
-			} else {
+			default:
 				targets, err = bulk.Failed(ctx, store.ViewerOf(r), f, "")
 			}
 			return err
@@ -54,6 +60,16 @@ func (a *app) manyCases(cmd *cobra.Command, q *asking, kind workflow.Kind) {
 		return a.countFirst(ctx, q, all, targets, "case")
 	})
 	cmd.RunE = oneOrMany(one, many)
+}
+
+// live returns the live root cases, suspended or not, as targets of a cancellation.
+func live(ctx context.Context, v store.Viewer, f store.CaseFilter) ([]string, error) {
+	active, err := bulk.Live(ctx, v, f, false)
+	if err != nil {
+		return nil, err
+	}
+	suspended, err := bulk.Live(ctx, v, f, true)
+	return append(active, suspended...), err
 }
 
 // oneOrMany calls one for an argument, and many without one.
