@@ -1,7 +1,6 @@
 package kernel
 
 import (
-	"context"
 	"encoding/json"
 
 	"github.com/tasq-dev/tasq/domain"
@@ -21,11 +20,6 @@ func Accept(spec *workflow.Task, a workitem.Action, payload json.RawMessage) (js
 	return spec.Accept(a, payload)
 }
 
-// acceptItem is [Accept] during a command.
-func (m *Machine) acceptItem(spec *workflow.Task, a workitem.Action, payload json.RawMessage) (json.RawMessage, error) {
-	return m.accept(spec.Accept == nil || spec.AcceptIsPlain, func() (json.RawMessage, error) { return Accept(spec, a, payload) })
-}
-
 // isAccepted reports whether an item's input is the same bytes as the input of its case, which the definition has
 // accepted in this command as a value of the same type. Then it need not be decoded again. A case that an older program
 // has started is checked by the present rules.
@@ -37,20 +31,4 @@ func (m *Machine) isAccepted(c *state.Case, spec *workflow.Task, input json.RawM
 	}
 	d := m.host.Definition(c.Fingerprint)
 	return d != nil && d.AcceptIsPlain && d.InputType != nil && d.InputType == spec.InputType
-}
-
-// accept decodes a payload with a definition. If that calls methods of the user's types, it runs as a callback.
-func (m *Machine) accept(plain bool, decode func() (json.RawMessage, error)) (accepted json.RawMessage, err error) {
-	if plain {
-		return decode()
-	}
-	var decoded json.RawMessage // a new variable, since an abandoned callback may still write to it
-	err = m.host.Call(m.ctx, func(context.Context) (err error) {
-		decoded, err = decode()
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return decoded, nil
 }

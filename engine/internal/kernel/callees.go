@@ -33,7 +33,7 @@ func (m *Machine) openCallee(id workitem.CaseID, j *state.Job, s *workitem.Step)
 		return m.refuseCallee(s, &refusal{fmt.Errorf("%w: %q; pass it to the engine when it is opened", ErrUnknown, s.Target), "unknown-workflow"})
 	}
 	if d.Accept != nil {
-		if _, err := m.accept(d.AcceptIsPlain, func() (json.RawMessage, error) { return d.Accept(s.Input) }); err != nil {
+		if _, err := m.callbacks.accept(d.AcceptIsPlain, func() (json.RawMessage, error) { return d.Accept(s.Input) }); err != nil {
 			return m.refuseCallee(s, &refusal{fmt.Errorf("start %s: %w", versioned(d.Name, d.Version), err), "invalid-payload"})
 		}
 	}

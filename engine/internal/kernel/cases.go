@@ -38,7 +38,7 @@ func (m *Machine) openCase(c *state.Case, d *workflow.Definition, input json.Raw
 // createCase creates a case and returns its own onInitialized.
 func (m *Machine) createCase(c *state.Case, d *workflow.Definition, input json.RawMessage) ([]step, error) {
 	if d.Accept != nil {
-		accepted, err := m.accept(d.AcceptIsPlain, func() (json.RawMessage, error) { return d.Accept(input) })
+		accepted, err := m.callbacks.accept(d.AcceptIsPlain, func() (json.RawMessage, error) { return d.Accept(input) })
 		if err != nil {
 			return nil, fmt.Errorf("start %s: %w", versioned(d.Name, d.Version), err)
 		}
@@ -64,7 +64,7 @@ func (m *Machine) createCase(c *state.Case, d *workflow.Definition, input json.R
 			return nil, err
 		}
 	}
-	return []step{m.caseHook(c.ID, "onInitialized", d.Hooks.OnInitialized), m.agenda.release}, nil
+	return []step{m.callbacks.caseHook(c.ID, "onInitialized", d.Hooks.OnInitialized), m.agenda.release}, nil
 }
 
 // firstTasks tries the tasks behind the start condition.
@@ -100,7 +100,7 @@ func (m *Machine) openChild(at workitem.CaseID, t net.TaskID, generation int, n 
 ) {
 	var none workitem.CaseID
 	c := m.tree.Case(at)
-	if err := m.mustBeActive(c, t, generation); err != nil {
+	if err := mustBeActive(c, t, generation); err != nil {
 		return none, nil, err
 	}
 	spec, err := m.spec(c, t)
@@ -144,7 +144,7 @@ func (m *Machine) begin(id workitem.CaseID) step {
 		if err != nil {
 			return err
 		}
-		hook := m.caseHook(id, "onStarted", d.Hooks.OnStarted)
+		hook := m.callbacks.caseHook(id, "onStarted", d.Hooks.OnStarted)
 		if c.Parent.IsZero() || !c.Caller.IsZero() {
 			m.agenda.push(begun, hook)
 			return nil
@@ -176,7 +176,7 @@ func (m *Machine) childMoved(id workitem.CaseID, from, to workitem.State, judge 
 		if err != nil {
 			return err
 		}
-		steps := []step{m.changeHook(parent.ID, t, c.Generation, spec, false, func(change *activities.Change) {
+		steps := []step{m.callbacks.changeHook(parent.ID, t, c.Generation, spec, false, func(change *activities.Change) {
 			change.Child, change.Workflow, change.From, change.To = id, c.Workflow, from, to
 		}), m.agenda.release}
 		if judge && to.Final() {
@@ -258,10 +258,10 @@ func (m *Machine) closeCase(
 				return err
 			}
 		}
-		hook := m.caseHook(id, "onCanceled", d.Hooks.OnCanceled)
+		hook := m.callbacks.caseHook(id, "onCanceled", d.Hooks.OnCanceled)
 		switch to {
 		case state.CaseCompleted:
-			hook = m.caseHook(id, "onCompleted", d.Hooks.OnCompleted)
+			hook = m.callbacks.caseHook(id, "onCompleted", d.Hooks.OnCompleted)
 			end.Leftover = leftover(c)
 			if end.FreesKey, err = queued(c); err != nil {
 				return err
@@ -277,7 +277,7 @@ func (m *Machine) closeCase(
 				}
 			}
 		case state.CaseFailed:
-			hook = m.caseHook(id, "onFailed", d.Hooks.OnFailed)
+			hook = m.callbacks.caseHook(id, "onFailed", d.Hooks.OnFailed)
 		}
 		if err := m.emit(end); err != nil {
 			return err
@@ -298,8 +298,8 @@ func (m *Machine) output(c *state.Case, d *workflow.Definition) (output json.Raw
 		output, err = d.PlainOutput(Info(c))
 		return output, located(c, -1, "output", err)
 	}
-	s := m.caseScope(c)
-	err = m.call(c, -1, "output", func(context.Context) (err error) {
+	s := m.callbacks.caseScope(c)
+	err = m.callbacks.call(c, -1, "output", func(context.Context) (err error) {
 		output, err = d.Output(s)
 		return err
 	})
@@ -327,7 +327,7 @@ func leftover(c *state.Case) []net.ConditionID {
 
 // mustBeActive returns an error if an activation has ended, or does not exist yet. The generation distinguishes it from
 // later activations of the same task: a worker that reports on the first round of a loop must not change the second.
-func (m *Machine) mustBeActive(c *state.Case, t net.TaskID, generation int) error {
+func mustBeActive(c *state.Case, t net.TaskID, generation int) error {
 	task := c.Tasks[t]
 	if c.State.Final() || !task.State.Active() || task.Generation != generation {
 		return fmt.Errorf("activation %d of task %s of workflow %s %w: the task is %s in activation %d, the case is %s",

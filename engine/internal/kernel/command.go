@@ -24,7 +24,7 @@ func (m *Machine) Act(id workitem.ID, a workitem.Action, payload json.RawMessage
 	}
 	// Nothing of a suspended case begins. What has begun may end, as its result would be lost otherwise.
 	if a == workitem.Start {
-		if err := m.mayBegin(c, "work item "+it.Label()); err != nil {
+		if err := mayBegin(m.tree, c, "work item "+it.Label()); err != nil {
 			return err
 		}
 	}

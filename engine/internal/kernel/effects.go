@@ -11,13 +11,7 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// effects implements the methods that callbacks can call.
-func (m *Machine) effects() activities.Effects {
-	m.lent = true
-	return (*effects)(m)
-}
-
-// effects is the machine as a callback sees it. Every method takes control and gives it back, so it fails after the
+// effects is the machine as a callback sees it: what its scope can do, by the methods below. Every method takes control and gives it back, so it fails after the
 // callback was abandoned: it must not even read the tree then, which another command may be changing. A method that
 // opens something does so at once, and returns it. A method that acts on an item only records the request, which is
 // executed after all hooks of the current change.
@@ -37,7 +31,7 @@ func (e *effects) m() *Machine { return (*Machine)(e) }
 func (e *effects) Actor() string { return e.by }
 
 // Cause implements activities.Effects.
-func (e *effects) Cause() activities.Cause { return e.cause }
+func (e *effects) Cause() activities.Cause { return e.callbacks.cause }
 
 // DB implements activities.Effects.
 func (e *effects) DB() domain.DB {

@@ -20,7 +20,7 @@ import (
 // before the first of them starts, and the policy cannot complete the task with the first.
 func (m *Machine) openItem(id workitem.CaseID, t net.TaskID, generation int, n activities.NewItem) (*workitem.Item, error) {
 	c := m.tree.Case(id)
-	if err := m.mustBeActive(c, t, generation); err != nil {
+	if err := mustBeActive(c, t, generation); err != nil {
 		return nil, err
 	}
 	spec, err := m.spec(c, t)
@@ -45,7 +45,7 @@ func (m *Machine) openItem(id workitem.CaseID, t net.TaskID, generation int, n a
 		}
 	}
 	if it.Input = n.Input; !m.isAccepted(c, spec, n.Input) {
-		it.Input, err = m.acceptItem(spec, workitem.Initialize, n.Input)
+		it.Input, err = m.callbacks.acceptItem(spec, workitem.Initialize, n.Input)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("initialize work item %s/%s: %w", c.Workflow, it.Label(), err)
@@ -81,7 +81,7 @@ func (m *Machine) callInitialized(c *state.Case, t net.TaskID, spec *workflow.Ta
 		return err
 	}
 	if hook := spec.ItemHooks.OnInitialized; hook != nil {
-		return m.callItem(c, t, it, "item onInitialized", hook)
+		return m.callbacks.callItem(c, t, it, "item onInitialized", hook)
 	}
 	return nil
 }
@@ -94,7 +94,7 @@ func (m *Machine) runAction(
 	if action == nil {
 		return nil
 	}
-	return m.callItem(c, t, it, a.String(), func(ctx context.Context, s *activities.Item) error {
+	return m.callbacks.callItem(c, t, it, a.String(), func(ctx context.Context, s *activities.Item) error {
 		return action(ctx, s, payload)
 	})
 }
@@ -263,7 +263,7 @@ func (m *Machine) moveItem(id workitem.CaseID, item workitem.ID, from workitem.S
 			return err
 		}
 		if !mv.accepted {
-			mv.payload, err = m.acceptItem(spec, mv.do, mv.payload)
+			mv.payload, err = m.callbacks.acceptItem(spec, mv.do, mv.payload)
 		}
 		if err != nil {
 			return fmt.Errorf("%s work item %s/%s (%s): %w", mv.do, c.Workflow, it.Label(), it.ID, err)
@@ -317,10 +317,10 @@ func (m *Machine) moved(
 	id, generation := c.ID, it.Generation
 	steps := make([]step, 0, 6)
 	if mv.calls < taskHookOnly {
-		steps = append(steps, m.itemHook(id, t, it.ID, a, spec))
+		steps = append(steps, m.callbacks.itemHook(id, t, it.ID, a, spec))
 	}
 	if mv.calls < noCallbacks && (to == workitem.Failed || !spec.OnlyFailures) {
-		steps = append(steps, m.changeHook(id, t, generation, spec, to == workitem.Failed && it.Retry != nil, func(change *activities.Change) {
+		steps = append(steps, m.callbacks.changeHook(id, t, generation, spec, to == workitem.Failed && it.Retry != nil, func(change *activities.Change) {
 			change.Item, change.From, change.To = m.tree.Case(id).Item(it.ID), from, to
 		}))
 	}

@@ -96,7 +96,7 @@ func (m *Machine) openCall(at activities.Place, n activities.NewJob) (workitem.J
 	}
 	j := &state.Job{Kind: state.JobCall, Name: n.Name, Queue: queue, Priority: c.Priority, Input: n.Input,
 		Due: m.now.Add(n.After), Detached: n.Detached || c.State.Final()}
-	if t, ok := c.Net.TaskByName(at.Task); ok && !j.Detached && m.mustBeActive(c, t, at.Generation) == nil {
+	if t, ok := c.Net.TaskByName(at.Task); ok && !j.Detached && mustBeActive(c, t, at.Generation) == nil {
 		j.Task, j.Generation = at.Task, at.Generation
 		if it := c.Item(at.Item); it != nil && it.State.Live() {
 			j.Item = it.ID

@@ -36,12 +36,12 @@ func (m *Machine) Claim(id workitem.JobID, owner string, lease time.Time) (*acti
 	if j == nil {
 		return nil, fmt.Errorf("job %s: %w", id, ErrNotFound)
 	}
-	m.cause = activities.CauseJob
-	if err := m.mayClaim(j); err != nil {
+	m.callbacks.cause = activities.CauseJob
+	if err := mayClaim(j, m.now); err != nil {
 		return nil, err
 	}
 	if !j.Detached {
-		if err := m.mayBegin(c, "job "+j.ID.String()); err != nil {
+		if err := mayBegin(m.tree, c, "job "+j.ID.String()); err != nil {
 			return nil, err
 		}
 	}
@@ -75,13 +75,13 @@ func (m *Machine) Claim(id workitem.JobID, owner string, lease time.Time) (*acti
 // mayClaim returns why a job cannot be claimed now. A pending job can be claimed before it is due: the dispatcher
 // checks the time, and a person who retries an item does not have to wait. A suspended one cannot, since its steps
 // decide when it continues.
-func (m *Machine) mayClaim(j *state.Job) error {
+func mayClaim(j *state.Job, now time.Time) error {
 	switch {
 	case j.State == state.JobPending:
 		return nil
 	case j.State != state.JobWaiting:
 		return fmt.Errorf("job %s is %s: %w", j.ID, j.State, ErrLeaseLost)
-	case j.Due.IsZero() || j.Due.After(m.now):
+	case j.Due.IsZero() || j.Due.After(now):
 		return fmt.Errorf("job %s: %w", j.ID, ErrNotDue)
 	}
 	return nil
@@ -107,7 +107,7 @@ func (m *Machine) work(c *state.Case, j *state.Job, it *workitem.Item) (*activit
 	if err := restarted(c, w); err != nil {
 		return nil, err
 	}
-	err := m.traced(w)
+	err := traced(m.tree, w)
 	if err != nil {
 		return nil, err
 	}
@@ -116,8 +116,8 @@ func (m *Machine) work(c *state.Case, j *state.Job, it *workitem.Item) (*activit
 }
 
 // traced sets the trace of the root case on a job.
-func (m *Machine) traced(w *activities.Work) error {
-	root := m.tree.Case(m.tree.Root)
+func traced(tree *state.Tree, w *activities.Work) error {
+	root := tree.Case(tree.Root)
 	if root == nil || len(root.Options) == 0 {
 		return nil
 	}
@@ -274,7 +274,7 @@ func (m *Machine) Reclaim(id workitem.JobID) error {
 // held returns a job that a worker holds, and makes it the cause of the changes that follow. Every command of a worker
 // begins with it: this is where fences are checked.
 func (m *Machine) held(id workitem.JobID, fence int64) (*state.Case, *state.Job, error) {
-	m.cause = activities.CauseJob
+	m.callbacks.cause = activities.CauseJob
 	c, j := m.tree.Job(id)
 	if j == nil {
 		return nil, nil, fmt.Errorf("job %s has ended: %w", id, ErrLeaseLost)

@@ -39,7 +39,7 @@ func (m *Machine) Move(id workitem.CaseID, from, to string, force bool) error {
 	if c.State.Final() {
 		return fmt.Errorf("case %s %w: it is %s", id, activities.ErrInactive, c.State)
 	}
-	into, err := m.before(c, to)
+	into, err := before(c, to)
 	if err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func (m *Machine) Move(id workitem.CaseID, from, to string, force bool) error {
 	}
 	// The way to the end is searched after the move, from the state that it has led to. An error rolls the command
 	// back, and the move with it.
-	return m.canEnd(id)
+	return canEnd(m.tree, id)
 }
 
 // Where the tokens of a name are, and what a move from it does:
@@ -104,7 +104,7 @@ func (m *Machine) takenFrom(c *state.Case, from string) ([]net.ConditionID, []st
 
 // before returns the conditions that need a token for a move to a condition or a task: all inputs of an and-join, or
 // the only input of another join.
-func (m *Machine) before(c *state.Case, to string) ([]net.ConditionID, error) {
+func before(c *state.Case, to string) ([]net.ConditionID, error) {
 	if p, ok := c.Net.ConditionByName(to); ok {
 		return []net.ConditionID{p}, nil
 	}
@@ -135,8 +135,8 @@ func names(c *state.Case, conditions []net.ConditionID) string {
 }
 
 // canEnd returns an error for a case that has failed, and for one that no run can complete, with a run to a deadlock.
-func (m *Machine) canEnd(id workitem.CaseID) error {
-	c := m.tree.Case(id)
+func canEnd(tree *state.Tree, id workitem.CaseID) error {
+	c := tree.Case(id)
 	switch {
 	case c.State == state.CaseFailed:
 		return fmt.Errorf("case %s of %s: %w: it would fail at once (%w). Nothing was moved; to move all the same, force it", id, c.Workflow,

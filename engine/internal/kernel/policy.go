@@ -28,14 +28,14 @@ func (m *Machine) judge(
 ) step {
 	return func() error {
 		c := m.tree.Case(id)
-		if m.ending[id] || m.mustBeActive(c, t, generation) != nil || c.Net.Task(t).Kind == net.Routing {
+		if m.ending[id] || mustBeActive(c, t, generation) != nil || c.Net.Task(t).Kind == net.Routing {
 			return nil
 		}
 		spec, err := m.spec(c, t)
 		if err != nil {
 			return err
 		}
-		o.Tally = m.tally(c, t, generation)
+		o.Tally = tallyOf(m.tree, c, t, generation)
 		verdict, err := m.decide(c, t, spec.Policy, o)
 		if it := o.Item; err == nil && o.State == workitem.Failed && it != nil && it.Successor.IsZero() && verdict != workitem.HoldTask {
 			m.giveUpItem(c, spec, it, failure)
@@ -46,10 +46,10 @@ func (m *Machine) judge(
 		case verdict == workitem.CompleteTask:
 			m.agenda.push(m.ensureStarted(id, t, generation), m.complete(id, t, generation))
 		case verdict == workitem.FailTask:
-			m.agenda.push(m.ensureStarted(id, t, generation), m.fail(id, t, generation, m.unmet(c, t, generation, spec.Policy, o.Tally, failure)))
+			m.agenda.push(m.ensureStarted(id, t, generation), m.fail(id, t, generation, unmet(m.tree, c, t, generation, spec.Policy, o.Tally, failure)))
 		case verdict == workitem.HoldTask:
 			if failure == nil {
-				failure = m.unmet(c, t, generation, spec.Policy, o.Tally, nil)
+				failure = unmet(m.tree, c, t, generation, spec.Policy, o.Tally, nil)
 			}
 			return m.hold(c, t, generation, o, failure)
 		case verdict != workitem.Continue:
@@ -67,7 +67,7 @@ const maxCauses = 3
 // not say why: the message counts them, and has the first failures. The code and the details are those of the latest failure.
 //
 //	1 of 3 work items of task vote completed, and 2 are needed: vote.1.2: no-funds: the account is empty
-func (m *Machine) unmet(c *state.Case, t net.TaskID, generation int, p workitem.Policy, tally workitem.Tally, latest *workitem.Failure) *workitem.Failure {
+func unmet(tree *state.Tree, c *state.Case, t net.TaskID, generation int, p workitem.Policy, tally workitem.Tally, latest *workitem.Failure) *workitem.Failure {
 	demand := p.Demand()
 	if demand == "" && (p.BuiltIn() || latest != nil) || latest != nil && tally.Total() == 1 {
 		return latest
@@ -81,7 +81,7 @@ func (m *Machine) unmet(c *state.Case, t net.TaskID, generation int, p workitem.
 	}
 	text := fmt.Sprintf("%d of %d %s of task %s completed, and %s", tally.Completed, tally.Total(), what, c.Net.TaskName(t), demand)
 	var causes []string
-	for label, f := range m.failures(c, t, generation) {
+	for label, f := range failures(tree, c, t, generation) {
 		if len(causes) == maxCauses {
 			causes = append(causes, fmt.Sprintf("and %d more", tally.Failed-maxCauses))
 			break
@@ -100,11 +100,11 @@ func (m *Machine) unmet(c *state.Case, t net.TaskID, generation int, p workitem.
 }
 
 // failures yields the failed items or child cases of an activation by label, oldest first, without those that have been replaced.
-func (m *Machine) failures(c *state.Case, t net.TaskID, generation int) iter.Seq2[string, *workitem.Failure] {
+func failures(tree *state.Tree, c *state.Case, t net.TaskID, generation int) iter.Seq2[string, *workitem.Failure] {
 	name := c.Net.TaskName(t)
 	return func(yield func(string, *workitem.Failure) bool) {
 		if c.Net.Task(t).Kind == net.Composite {
-			children := slices.Collect(m.tree.Children(c.ID, name, generation))
+			children := slices.Collect(tree.Children(c.ID, name, generation))
 			for _, child := range slices.Backward(children) {
 				if child.ItemState() == workitem.Failed && !yield(child.Label(), child.Failure) {
 					return
@@ -138,7 +138,7 @@ func (m *Machine) decide(c *state.Case, t net.TaskID, p workitem.Policy, o worki
 		return p.Decide(o)
 	}
 	verdict := workitem.Continue
-	err := m.call(c, t, "policy "+p.Name(), func(context.Context) (err error) {
+	err := m.callbacks.call(c, t, "policy "+p.Name(), func(context.Context) (err error) {
 		verdict, err = p.Decide(o)
 		return err
 	})
@@ -162,10 +162,10 @@ func noOutput(err error) *workitem.Failure {
 	return &workitem.Failure{Code: workitem.CodeNoOutput, Message: err.Error()}
 }
 
-// tally counts the items or the child cases of an activation by state.
-func (m *Machine) tally(c *state.Case, t net.TaskID, generation int) workitem.Tally {
+// tallyOf counts the items or the child cases of an activation by state.
+func tallyOf(tree *state.Tree, c *state.Case, t net.TaskID, generation int) workitem.Tally {
 	if c.Net.Task(t).Kind == net.Composite {
-		return m.tree.ChildTally(c.ID, c.Net.TaskName(t), generation)
+		return tree.ChildTally(c.ID, c.Net.TaskName(t), generation)
 	}
 	return c.Items.Tally(c.Net.TaskName(t), generation)
 }

@@ -87,7 +87,7 @@ func (m *Machine) retryOf(c *state.Case, it *workitem.Item, policy *retry.Change
 	if err != nil {
 		return nil, err
 	}
-	task, err := workflow.RetryOf(m.info(c), spec.Retry)
+	task, err := workflow.RetryOf(m.callbacks.info(c), spec.Retry)
 	if err != nil {
 		return nil, err
 	}
@@ -140,7 +140,7 @@ func (m *Machine) replace(c *state.Case, it *workitem.Item, r *resumption) (work
 		if _, err := m.resume(c.ID, r); err != nil {
 			return it.ID, err
 		}
-		return m.successor(it.ID)
+		return successor(m.tree, it.ID)
 	}
 	if err := m.succeed(c.ID, t, m.tree.Case(c.ID).Item(it.ID), r); err != nil {
 		return it.ID, err
@@ -152,7 +152,7 @@ func (m *Machine) replace(c *state.Case, it *workitem.Item, r *resumption) (work
 	if err := m.run(0); err != nil {
 		return it.ID, err
 	}
-	return m.successor(it.ID)
+	return successor(m.tree, it.ID)
 }
 
 // abandonment is the failure of an item whose job was given up: the incident has the cause, its code, and its details. A database
@@ -185,8 +185,8 @@ func (m *Machine) givenUp(c *state.Case, it *workitem.Item) (bool, error) {
 }
 
 // successor returns the item that has replaced another one.
-func (m *Machine) successor(id workitem.ID) (workitem.ID, error) {
-	_, it := m.tree.Item(id)
+func successor(tree *state.Tree, id workitem.ID) (workitem.ID, error) {
+	_, it := tree.Item(id)
 	if it == nil || it.Successor.IsZero() {
 		return id, fmt.Errorf("work item %s cannot be tried again: it %w by itself: its task had not started when its case failed, and is "+
 			"enabled anew when the case is resumed, with fresh items. Resume the case", id, workflow.ErrNotFailed)

@@ -90,7 +90,7 @@ func (m *Machine) Resume(id workitem.CaseID, input json.RawMessage, policy *retr
 // resume opens again what the failure ended, and then checks what is only known afterwards: that the input was used,
 // and that something in the case can happen. If not, the command fails and is rolled back.
 func (m *Machine) resume(id workitem.CaseID, r *resumption) (workitem.CaseID, error) {
-	top, err := m.resumable(id)
+	top, err := resumable(m.tree, id)
 	if err != nil {
 		return id, err
 	}
@@ -102,21 +102,21 @@ func (m *Machine) resume(id workitem.CaseID, r *resumption) (workitem.CaseID, er
 		return id, fmt.Errorf("%w: the input is for the one failed work item of case %s, and there are %d; retry one of them with it",
 			workflow.ErrBadCommand, top.ID, r.given)
 	}
-	return top.ID, m.checkProgress(top.ID)
+	return top.ID, checkProgress(m.tree, top.ID)
 }
 
 // resumable returns the topmost case that failed with the given one, or an error if it cannot be resumed.
-func (m *Machine) resumable(id workitem.CaseID) (*state.Case, error) {
-	top := m.tree.Case(id)
+func resumable(tree *state.Tree, id workitem.CaseID) (*state.Case, error) {
+	top := tree.Case(id)
 	if top == nil {
 		return nil, fmt.Errorf("case %s: %w", id, ErrNotFound)
 	}
-	for up := m.tree.Case(top.Parent); up != nil && up.State.Final(); up = m.tree.Case(top.Parent) {
+	for up := tree.Case(top.Parent); up != nil && up.State.Final(); up = tree.Case(top.Parent) {
 		top = up
 	}
 	switch {
 	case !top.State.Final():
-		if above, s := m.tree.SuspendedBy(top); s != nil {
+		if above, s := tree.SuspendedBy(top); s != nil {
 			return nil, fmt.Errorf("case %s cannot be resumed by itself: case %s above it %w%s; resume that",
 				top.ID, above.ID, workflow.ErrSuspended, suspendedBecause(s))
 		}
@@ -128,9 +128,9 @@ func (m *Machine) resumable(id workitem.CaseID) (*state.Case, error) {
 		return nil, fmt.Errorf("case %s cannot be resumed: the step that ran it %w, and no longer waits for it", top.ID,
 			activities.ErrInactive)
 	}
-	if parent := m.tree.Case(top.Parent); parent != nil {
+	if parent := tree.Case(top.Parent); parent != nil {
 		t, _ := parent.Net.TaskByName(top.ParentTask)
-		if err := m.mustBeActive(parent, t, top.Generation); err != nil {
+		if err := mustBeActive(parent, t, top.Generation); err != nil {
 			return nil, fmt.Errorf("case %s cannot be resumed: %w", top.ID, err)
 		}
 	}
@@ -158,7 +158,7 @@ func (m *Machine) resumeCase(id workitem.CaseID, r *resumption) step {
 		if err := mayResume(c); err != nil {
 			return err
 		}
-		if err := m.mayHold(c); err != nil {
+		if err := m.keys.mayHold(c, m.canWait()); err != nil {
 			return fmt.Errorf("case %s cannot be resumed: %w", id, err)
 		}
 		before := c.ItemState()
@@ -271,10 +271,10 @@ func (m *Machine) refill(id workitem.CaseID, t net.TaskID, generation int, faile
 func (m *Machine) refillEmpty(id workitem.CaseID, t net.TaskID, generation int, failed bool, spec *workflow.Task) step {
 	return func() error {
 		c := m.tree.Case(id)
-		if !failed || m.mustBeActive(c, t, generation) != nil {
+		if !failed || mustBeActive(c, t, generation) != nil {
 			return nil
 		}
-		if m.tally(c, t, generation).Live() > 0 {
+		if tallyOf(m.tree, c, t, generation).Live() > 0 {
 			return nil
 		}
 		m.agenda.push(m.populate(id, t, generation, spec))
@@ -314,8 +314,8 @@ func (m *Machine) succeed(id workitem.CaseID, t net.TaskID, it *workitem.Item, r
 }
 
 // checkProgress returns an error for a case in which nothing can happen.
-func (m *Machine) checkProgress(id workitem.CaseID) error {
-	c := m.tree.Case(id)
+func checkProgress(tree *state.Tree, id workitem.CaseID) error {
+	c := tree.Case(id)
 	if c.State.Final() || len(attached(c)) > 0 {
 		return nil
 	}

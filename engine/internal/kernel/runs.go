@@ -24,7 +24,7 @@ func (m *Machine) Start(
 		return err
 	}
 	switch {
-	case m.mustWait:
+	case m.keys.mustWait:
 		begin = append(begin, m.waitTurn(c.ID))
 	case due.After(m.now):
 		begin = append(begin, m.startLater(c.ID, due))

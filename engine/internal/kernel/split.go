@@ -136,8 +136,8 @@ func (m *Machine) route(c *state.Case, t net.TaskID, generation int, spec *workf
 		targets, given, m.choice = ch.to, true, nil
 	} else if spec.Route != nil {
 		given = true
-		a := m.activation(c, t, generation)
-		err := m.call(c, t, "route", func(ctx context.Context) (err error) {
+		a := m.callbacks.activation(c, t, generation)
+		err := m.callbacks.call(c, t, "route", func(ctx context.Context) (err error) {
 			targets, err = spec.Route(ctx, a)
 			return err
 		})

@@ -289,5 +289,5 @@ func (m *Machine) CallStep(id workitem.JobID, fence int64, f func(context.Contex
 	if err != nil {
 		return err
 	}
-	return m.call(c, taskOf(c, j), "the transaction", f) // package step names the step
+	return m.callbacks.call(c, taskOf(c, j), "the transaction", f) // package step names the step
 }

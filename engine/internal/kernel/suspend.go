@@ -37,11 +37,11 @@ func (m *Machine) continueCase(c *state.Case) error {
 
 // mayBegin returns an error if a case, or one above it, is suspended. The error wraps [workflow.ErrSuspended]. Detached
 // work is no longer part of a case, and is not affected.
-func (m *Machine) mayBegin(c *state.Case, what string) error {
+func mayBegin(tree *state.Tree, c *state.Case, what string) error {
 	if c.State.Final() {
 		return nil
 	}
-	at, s := m.tree.SuspendedBy(c)
+	at, s := tree.SuspendedBy(c)
 	if s == nil {
 		return nil
 	}

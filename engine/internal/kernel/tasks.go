@@ -73,7 +73,7 @@ func (m *Machine) enable(c *state.Case, t net.TaskID) error {
 	if err := m.emit(&state.TaskMoved{Case: id, Task: t, To: state.TaskEnabled, Generation: generation}); err != nil {
 		return err
 	}
-	hook := m.taskHook(id, t, generation, "onEnabled", spec.Hooks.OnEnabled)
+	hook := m.callbacks.taskHook(id, t, generation, "onEnabled", spec.Hooks.OnEnabled)
 	if c.Net.Task(t).Kind == net.Routing {
 		m.agenda.push(hook, m.agenda.release, m.ensureStarted(id, t, generation), m.complete(id, t, generation))
 		return nil
@@ -87,7 +87,7 @@ func (m *Machine) enable(c *state.Case, t net.TaskID) error {
 func (m *Machine) populate(id workitem.CaseID, t net.TaskID, generation int, spec *workflow.Task) step {
 	return func() error {
 		c := m.tree.Case(id)
-		if m.mustBeActive(c, t, generation) != nil {
+		if mustBeActive(c, t, generation) != nil {
 			return nil
 		}
 		if c.Net.Task(t).Kind == net.Composite {
@@ -114,8 +114,8 @@ func (m *Machine) inputs(c *state.Case, t net.TaskID, generation int, spec *work
 		input, err := spec.PlainInput(Info(c))
 		return []json.RawMessage{input}, located(c, t, "input", err)
 	case spec.Inputs != nil:
-		a := m.activation(c, t, generation)
-		err = m.call(c, t, "input", func(ctx context.Context) (err error) {
+		a := m.callbacks.activation(c, t, generation)
+		err = m.callbacks.call(c, t, "input", func(ctx context.Context) (err error) {
 			inputs, err = spec.Inputs(ctx, a)
 			return err
 		})
@@ -130,8 +130,8 @@ func (m *Machine) inputs(c *state.Case, t net.TaskID, generation int, spec *work
 func (m *Machine) populateCases(c *state.Case, t net.TaskID, generation int, spec *workflow.Task) error {
 	cases := []activities.NewCase{{}}
 	if spec.Cases != nil {
-		a := m.activation(c, t, generation)
-		err := m.call(c, t, "cases", func(ctx context.Context) (err error) {
+		a := m.callbacks.activation(c, t, generation)
+		err := m.callbacks.call(c, t, "cases", func(ctx context.Context) (err error) {
 			cases, err = spec.Cases(ctx, a)
 			return err
 		})
@@ -198,7 +198,7 @@ func (m *Machine) start(id workitem.CaseID, t net.TaskID, generation int) step {
 		}
 		m.joins.touchBusy(c, t)
 		steps := m.withdrawals(c, consumed)
-		steps = append(steps, m.taskHook(id, t, generation, "onStarted", spec.Hooks.OnStarted),
+		steps = append(steps, m.callbacks.taskHook(id, t, generation, "onStarted", spec.Hooks.OnStarted),
 			m.judge(id, t, generation, workitem.Outcome{}, nil))
 		m.agenda.push(steps...)
 		return nil
@@ -241,7 +241,7 @@ func (m *Machine) withdrawUnsatisfied(id workitem.CaseID, t net.TaskID) step {
 func (m *Machine) complete(id workitem.CaseID, t net.TaskID, generation int) step {
 	return m.leave(id, t, generation, state.TaskCompleted, func(c *state.Case, spec *workflow.Task) []step {
 		return []step{
-			m.taskHook(id, t, generation, "onCompleted", spec.Hooks.OnCompleted), m.agenda.release,
+			m.callbacks.taskHook(id, t, generation, "onCompleted", spec.Hooks.OnCompleted), m.agenda.release,
 			m.region(id, t), m.split(id, t, generation, spec),
 		}
 	})
@@ -252,7 +252,7 @@ func (m *Machine) complete(id workitem.CaseID, t net.TaskID, generation int) ste
 func (m *Machine) fail(id workitem.CaseID, t net.TaskID, generation int, failure *workitem.Failure) step {
 	return m.leave(id, t, generation, state.TaskFailed, func(c *state.Case, spec *workflow.Task) []step {
 		return []step{
-			m.taskHook(id, t, generation, "onFailed", spec.Hooks.OnFailed), m.agenda.release,
+			m.callbacks.taskHook(id, t, generation, "onFailed", spec.Hooks.OnFailed), m.agenda.release,
 			m.endCase(id, state.CaseFailed, failure, false),
 		}
 	})
@@ -317,9 +317,9 @@ func (m *Machine) drop(id workitem.CaseID, t net.TaskID, from, to state.TaskStat
 		if err := m.emit(moved); err != nil {
 			return err
 		}
-		hook := m.taskHook(id, t, task.Generation, "onCanceled", spec.Hooks.OnCanceled)
+		hook := m.callbacks.taskHook(id, t, task.Generation, "onCanceled", spec.Hooks.OnCanceled)
 		if to == state.TaskDisabled {
-			hook = m.taskHook(id, t, task.Generation, "onDisabled", spec.Hooks.OnDisabled)
+			hook = m.callbacks.taskHook(id, t, task.Generation, "onDisabled", spec.Hooks.OnDisabled)
 		}
 		if from == state.TaskStarted {
 			m.joins.touchBusy(c, t)

@@ -23,7 +23,7 @@ func (m *Machine) startTimers(id workitem.CaseID, t net.TaskID, generation int, 
 	}
 	return func() error {
 		c := m.tree.Case(id)
-		if m.mustBeActive(c, t, generation) != nil {
+		if mustBeActive(c, t, generation) != nil {
 			return nil
 		}
 		for i := range spec.Timers {
@@ -47,15 +47,15 @@ func (m *Machine) fireTimer(id workitem.CaseID, t net.TaskID, timer *activities.
 	return func() error {
 		c := m.tree.Case(id)
 		if timer.Task != nil {
-			a := m.activation(c, t, j.Generation)
-			err := m.call(c, t, "timer "+timer.Name, func(ctx context.Context) error { return timer.Task(ctx, a) })
+			a := m.callbacks.activation(c, t, j.Generation)
+			err := m.callbacks.call(c, t, "timer "+timer.Name, func(ctx context.Context) error { return timer.Task(ctx, a) })
 			return m.failUnread(id, t, j.Generation, err)
 		}
 		it := c.Item(j.Item)
 		if it == nil || !it.State.Live() {
 			return nil
 		}
-		return m.failUnread(id, t, j.Generation, m.callItem(c, t, it, "timer "+timer.Name, timer.Item))
+		return m.failUnread(id, t, j.Generation, m.callbacks.callItem(c, t, it, "timer "+timer.Name, timer.Item))
 	}
 }
 
@@ -89,10 +89,10 @@ func (m *Machine) Fire(id workitem.JobID) error {
 	if j == nil || j.State != state.JobPending {
 		return fmt.Errorf("job %s: %w", id, ErrNotFound)
 	}
-	if err := m.mayBegin(c, "job "+id.String()); err != nil {
+	if err := mayBegin(m.tree, c, "job "+id.String()); err != nil {
 		return err
 	}
-	m.cause = activities.CauseTimer
+	m.callbacks.cause = activities.CauseTimer
 	if err := m.moveJob(c.ID, j, func(e *state.JobMoved) { e.To, e.Attempt = state.JobDone, j.Attempt+1 }); err != nil {
 		return err
 	}
@@ -171,7 +171,7 @@ func (m *Machine) Postpone(
 	if j == nil || j.State != state.JobPending {
 		return fmt.Errorf("job %s: %w", id, ErrNotFound)
 	}
-	m.cause = activities.CauseTimer
+	m.callbacks.cause = activities.CauseTimer
 	if j.Attempt+1 >= maxAttempts {
 		last := *j
 		last.Attempt++
