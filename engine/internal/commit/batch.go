@@ -30,6 +30,7 @@ func (w *Writer) commit(first *Request) {
 	batch, err := w.transact(append(w.batch, first), true)
 	all := batch
 	separate := w.settle(batch, err)
+	inOrder(separate)
 	// They come after the batch: the requests that could be run together do not wait for the locks of these.
 	for _, r := range separate { // each in a transaction of its own, in which it locks what it opens
 		one, err := w.transact([]*Request{r}, false)
@@ -54,7 +55,9 @@ func (w *Writer) settle(batch []*Request, err error) (separate []*Request) {
 		case endedTransaction(batch):
 			var victim *Request
 			if batch, victim = w.answerLast(batch); victim != nil {
-				separate = append(separate, victim)
+				var after []*Request
+				batch, after = splitAfter(batch, victim)
+				separate = append(append(separate, victim), after...)
 			}
 			err = nil
 		// A stale commit is a conflict as well, but with a list of the cases that have changed, so only their trees
@@ -206,7 +209,9 @@ func (w *Writer) answerLast(batch []*Request) (kept []*Request, victim *Request)
 		}
 	}
 	if failed.deferHandlers() {
-		return append(kept, failed), nil
+		kept = append(kept, failed)
+		inOrder(kept)
+		return kept, nil
 	}
 	if !failed.Once && w.mayRepeat(failed) {
 		failed.endExtension(failed.err)
@@ -279,6 +284,8 @@ func (w *Writer) execute(s store.Tx, shared store.SharedTx, r *Request) {
 	}
 	if r.now.IsZero() { // not the time of the batch, which may have begun before a timer fired that queued this request
 		r.now = w.o.Now()
+		w.begun++
+		r.number = w.begun
 		if err := r.ctx.Err(); err != nil {
 			r.err = withdrawnBy(err)
 			return

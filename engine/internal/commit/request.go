@@ -37,6 +37,7 @@ type Request struct {
 	stage       atomic.Int32
 	urgent      atomic.Bool // MakeUrgent was called, so it is no longer lazy
 	now         time.Time   // the time of its first run, which repeated runs keep
+	number      int         // the order of the first runs
 	err         error
 	tx          *Tx
 	tries       int         // the number of conflicts with other engines

@@ -101,6 +101,7 @@ type Writer struct {
 	runner    *runner
 	trees     *trees
 	batch     []*Request // the memory of the last batch, for the next one
+	begun     int        // how many requests have run
 	lazyTimer *time.Timer
 	observers []Observer
 	extender  Extender
