@@ -151,6 +151,7 @@ func TestARemovedLockFileIsCreatedAgain(t *testing.T) {
 func TestASecondOwnerStopsTheFirst(t *testing.T) {
 	t.Parallel()
 	path, w := opened(t)
+	sqlite.LookNoMore(w.Store)
 	require.NoError(t, os.Remove(path+".lock"))
 	cmd, out := start(t, "hold", path)
 	require.True(t, out.Scan())
