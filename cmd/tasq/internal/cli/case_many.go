@@ -37,6 +37,9 @@ func (a *app) manyCases(cmd *cobra.Command, q *asking, kind workflow.Kind) {
 		if kind == workflow.KindCancel && q.data.json != nil {
 			return usagef("--data is the reason of a single case; give --reason for those that the flags select")
 		}
+		if q.command.Key != "" {
+			return usagef("--key is the idempotency key of a command on a single case; cases are selected by --business-key")
+		}
 		q.command.Kind = kind
 		f.Before, f.Since = older.time(now()), newer.time(now())
 		var targets []string
