@@ -19,8 +19,9 @@ import (
 //	Update   fence, journal, COMMIT ──▶ window ──▶ answers
 //	flush                               window ──▶ rows, projected; COMMIT      after 20 ms, or before something reads the tables
 //
-// The journal has all that the rows are made of, so a flush does not wait for the disk, and a window that is lost with its process
-// is written again from the journal: by the next engine that joins, or by this one after it has lost a connection. pulses.projected is the
+// The journal has all that the rows are made of, and a window that is lost with its process is written again from the journal by the next
+// engine that joins. A flush waits for the disk as every commit: this engine forgets what it has written, and nothing would write it again if
+// the server crashed before. pulses.projected is the
 // position up to which the tables have the entries of an engine. It is written in the transaction of the rows, so both are lost, or neither.
 //
 // Everything that reads the tables through the store reads them with the window:
@@ -179,9 +180,6 @@ func (w *window) drop() {
 	w.forget(len(w.commits))
 }
 
-// windowNeeds configures the session of a flush. What is lost with the server is in the journal.
-var windowNeeds = append([]setting{{"synchronous_commit", "off"}}, writerNeeds...)
-
 // projected is the last statement of a flush: a heartbeat, which changes the same row, waits for the end of the transaction only.
 const projected = "UPDATE @.pulses SET projected = $2 WHERE process = $1 AND projected IS NOT NULL"
 
@@ -191,7 +189,7 @@ func (w *window) write(all []committed) error {
 		return errClosed
 	}
 	if w.c == nil || w.c.gone() {
-		c, err := w.s.db.connectFor(context.Background(), w.s.db.set.attention, windowNeeds...)
+		c, err := w.s.db.connectFor(context.Background(), w.s.db.set.attention, writerNeeds...)
 		if err != nil {
 			return err
 		}
