@@ -15,7 +15,7 @@ import (
 func TestListsOfAnEmptyDatabaseProposeACommand(t *testing.T) {
 	e := enginetest.Open(t, memory(), engine.Config{})
 	h := admin.Handler(e, admin.Config{Access: as("eve")})
-	for _, path := range []string{"/", "/workflows", "/cases", "/items", "/jobs", "/steps", "/events", "/limits", "/schedules", "/audit"} {
+	for _, path := range []string{"/", "/workflows", "/cases", "/items", "/jobs", "/steps", "/events", "/limits", "/schedules", "/audit", "/bulk"} {
 		w := get(h, path)
 		require.Equal(t, http.StatusOK, w.Code, path)
 		require.Regexp(t, `<div class="empty"><p>[^<]+</p><p><code>tasq [^<]+</code>`, w.Body.String(), path)

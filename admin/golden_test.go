@@ -13,6 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tasq-dev/tasq/admin"
+	"github.com/tasq-dev/tasq/engine/bulk"
+	"github.com/tasq-dev/tasq/workflow"
 )
 
 var update = flag.Bool("update", false, "write the golden HTML of the pages")
@@ -64,15 +66,26 @@ func TestGoldenPages(t *testing.T) {
 		"workflows": "/workflows", "items": "/items", "jobs": "/jobs", "steps": "/steps", "events": "/events", "audit": "/audit", "limits": "/limits",
 		"claim": "/cases/" + o.claim.String() + "?tab=jobs", "failed": "/items?state=failed", "search": "/search?q=nothing", "retry": "/act?kind=retry&item=" + o.Item(o.failed, "run.1.1").ID.String(),
 	} {
-		w := get(h, path)
-		require.NotEqual(t, http.StatusInternalServerError, w.Code, name)
-		file, got := filepath.Join("testdata", name+".html"), normal(w.Body.String())
-		if *update {
-			require.NoError(t, os.MkdirAll("testdata", 0o755))
-			require.NoError(t, os.WriteFile(file, []byte(got), 0o644))
-		}
-		want, err := os.ReadFile(file)
-		require.NoError(t, err)
-		require.Equal(t, string(want), got, "%s has changed; if it is meant to, run go test ./admin -run Golden -update", path)
+		golden(t, h, name, path)
 	}
+	_, err := o.bulk.Start(t.Context(), o.Engine, bulk.Action{Kind: workflow.KindRetry, Actor: "eve", Reason: "the account is filled"},
+		[]string{o.Item(o.bill, "charge.1.1").ID.String()})
+	require.NoError(t, err)
+	o.Drain()
+	golden(t, h, "bulk", "/bulk")
+}
+
+// golden compares a page with its golden file, or writes that.
+func golden(t *testing.T, h http.Handler, name, path string) {
+	t.Helper()
+	w := get(h, path)
+	require.NotEqual(t, http.StatusInternalServerError, w.Code, name)
+	file, got := filepath.Join("testdata", name+".html"), normal(w.Body.String())
+	if *update {
+		require.NoError(t, os.MkdirAll("testdata", 0o755))
+		require.NoError(t, os.WriteFile(file, []byte(got), 0o644))
+	}
+	want, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, string(want), got, "%s has changed; if it is meant to, run go test ./admin -run Golden -update", path)
 }

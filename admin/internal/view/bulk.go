@@ -18,6 +18,17 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
+// withBulk answers with the list of bulk actions or, if an action or rows are chosen, with the form of one.
+func (s *Site) withBulk(list http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if q := r.URL.Query(); q.Has("kind") || q.Has(selection.IDs) {
+			s.bulkForm(w, r)
+			return
+		}
+		list(w, r)
+	}
+}
+
 // bulkForm answers with the form of a bulk action.
 func (s *Site) bulkForm(w http.ResponseWriter, r *http.Request) {
 	r.Form = r.URL.Query()

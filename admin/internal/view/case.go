@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tasq-dev/tasq/engine/bulk"
 	"github.com/tasq-dev/tasq/engine/why"
 	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/store"
@@ -156,6 +157,9 @@ func (s *Site) caseTop(r *Request, c *shown) caseHead {
 	}
 	for _, name := range slices.Sorted(maps.Keys(identity.Labels)) {
 		h.Meta = append(h.Meta, labeled(name, text(printable.Line(identity.Labels[name]))))
+	}
+	if c.c.Workflow == bulk.Name && c.c.Parent.IsZero() {
+		h.Meta = append(h.Meta, labeled("bulk action", link("progress", s.Link("/bulk/"+id))))
 	}
 	h.Meta = append(h.Meta, labeled("started", at(c.c.Created)))
 	if by := c.window.entries[0].By; by != "" && c.window.earlier == nil {

@@ -3,8 +3,10 @@ package view
 import (
 	"fmt"
 
+	"github.com/tasq-dev/tasq/admin/internal/query"
 	"github.com/tasq-dev/tasq/admin/internal/selection"
 	"github.com/tasq-dev/tasq/engine/bulk"
+	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -32,7 +34,7 @@ func (s *Site) bulk(r *Request) (*Page, error) {
 		return nil, err
 	}
 	d := bulkPage{Title: fmt.Sprintf("%s %d", i.Kind, i.Targets), State: stateOf(i.State), Targets: i.Targets, Done: i.Answered(),
-		Case: s.Link("/cases/" + id.String()), Crumbs: []Link{{Text: "Incidents", Href: s.Link("/incidents")}, {Text: "Action"}},
+		Case: s.Link("/cases/" + id.String()), Crumbs: []Link{{Text: bulkTitle, Href: s.Link("/bulk")}, {Text: "Action"}},
 		Buttons: s.bulkButtons(r, i), Refused: s.refusals(i)}
 	text := fmt.Sprintf("%d of %d are done, and %d refused.", i.Done, i.Targets, i.Refused)
 	if i.Actor != "" {
@@ -45,7 +47,24 @@ func (s *Site) bulk(r *Request) (*Page, error) {
 	if i.State == bulk.Paused {
 		d.Lines = append(d.Lines, "It is paused: a command that has begun may still end, and no other one begins until it is resumed.")
 	}
-	return &Page{Title: "Action", Nav: "Incidents", Live: true, Parts: []Part{{ID: "bulk", Template: "bulk", Data: d}}}, nil
+	return &Page{Title: "Action", Nav: bulkTitle, Live: true, Parts: []Part{{ID: "bulk", Template: "bulk", Data: d}}}, nil
+}
+
+// bulkTitle is the title of the list of bulk actions.
+const bulkTitle = "Bulk actions"
+
+// bulks lists the bulk actions.
+func (s *Site) bulks(r *Request) (*Page, error) {
+	l := s.listing(r, "/bulk", bulkTitle, "action", "command", "state", "targets", "done", "refused", "started", "ended", "by", "reason")
+	l.head.About = "An action sends one command for each of its targets. The lists of cases and of incidents start one."
+	err := rows(l, query.Of(r.Form, r.Now), func(p store.Page) ([]*bulk.Info, error) { return bulk.List(r, r.R, p) },
+		func(i *bulk.Info) string { return i.ID.String() }, func(i *bulk.Info) error {
+			id := i.ID.String()
+			l.table.row(id, idLink(id, s.Link("/bulk/"+id)), text(string(i.Kind)), stateOf(i.State), number(int64(i.Targets)), number(int64(i.Done)), number(int64(i.Refused)),
+				at(i.Started), at(i.Ended), text(printable.Line(i.Actor)), text(printable.Line(i.Reason)))
+			return nil
+		})
+	return l.page("There are no bulk actions. The lists of cases and of incidents start one, and so does:", "tasq incident retry --all"), err
 }
 
 // bulkButtons returns the commands on an action that is not over.

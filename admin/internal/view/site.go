@@ -105,12 +105,13 @@ type build func(s *Site, r *Request) (*Page, error)
 
 // Routes returns the handlers of the pages by pattern, without the prefix.
 func (s *Site) Routes() map[string]http.HandlerFunc {
-	routes := map[string]http.HandlerFunc{"GET /assets/{name}": s.assets.serve, "GET /act": s.actForm, "GET /bulk": s.bulkForm, "GET /payload": s.payload, "GET /": s.notFound}
+	routes := map[string]http.HandlerFunc{"GET /assets/{name}": s.assets.serve, "GET /act": s.actForm, "GET /payload": s.payload, "GET /": s.notFound}
 	for pattern, b := range builds {
 		routes["GET "+pattern] = s.page(b)
 	}
 	routes["GET /limits"] = s.withLimits(routes["GET /limits"], false)
 	routes["GET /doctor"] = s.withLimits(routes["GET /doctor"], true)
+	routes["GET /bulk"] = s.withBulk(routes["GET /bulk"])
 	for pattern, h := range posts {
 		routes["POST "+pattern] = func(w http.ResponseWriter, r *http.Request) { h(s, w, r) }
 	}
@@ -140,6 +141,7 @@ var builds = map[string]build{
 	"/limits":                 (*Site).limits,
 	"/schedules":              (*Site).schedules,
 	"/schedules/{name}":       (*Site).schedule,
+	"/bulk":                   (*Site).bulks,
 	"/bulk/{id}":              (*Site).bulk,
 }
 

@@ -144,7 +144,7 @@ func (p *Page) Entries() []Link {
 
 // More returns the folded entries of the navigation.
 func (p *Page) More() []Link {
-	return p.entries("Steps", "/steps", "Events", "/events", "Statistics", "/stats", "Limits", "/limits", "Doctor", "/doctor", "Audit", "/audit", "Help", "/help")
+	return p.entries("Steps", "/steps", "Events", "/events", "Statistics", "/stats", "Limits", "/limits", bulkTitle, "/bulk", "Doctor", "/doctor", "Audit", "/audit", "Help", "/help")
 }
 
 // Folded returns the present entry if it is a folded one; "" if it is not.
