@@ -220,38 +220,6 @@ func (b *Bulk) run(ctx context.Context, in Input) (Result, error) {
 	return result, nil
 }
 
-// Failed returns the root cases that failed with a code, or with any for "", as targets of a resume. It leaves out the
-// cases of bulk actions.
-func Failed(ctx context.Context, v store.Viewer, f store.CaseFilter, code string) ([]string, error) {
-	f.RootOnly, f.States = true, []state.CaseState{state.CaseFailed}
-	var targets []string
-	for c, err := range store.AllCases(ctx, v, f) {
-		if err != nil {
-			return nil, err
-		}
-		if c.Workflow != Name && (code == "" || c.Failure != nil && c.Failure.Code == code) {
-			targets = append(targets, c.ID.String())
-		}
-	}
-	return targets, nil
-}
-
-// Live returns the live root cases that are suspended, as targets of a resume, or that are not, as targets of a
-// suspension. It leaves out the cases of bulk actions.
-func Live(ctx context.Context, v store.Viewer, f store.CaseFilter, suspended bool) ([]string, error) {
-	f.RootOnly, f.States, f.Suspended = true, []state.CaseState{state.CaseStarted}, suspended
-	var targets []string
-	for c, err := range store.AllCases(ctx, v, f) {
-		if err != nil {
-			return nil, err
-		}
-		if (c.Suspended != nil) == suspended && c.Workflow != Name {
-			targets = append(targets, c.ID.String())
-		}
-	}
-	return targets, nil
-}
-
 // Letters returns the live dead letters as targets of a redrive: those of a workflow, or of all for "", whose failure
 // has a code, or any for "". The filter can restrict them further.
 func Letters(ctx context.Context, v store.Viewer, f store.CaseFilter, workflowName, code string) ([]string, error) {

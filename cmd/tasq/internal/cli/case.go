@@ -78,12 +78,11 @@ func (a *app) caseCancel() *cobra.Command {
 	q := &asking{a: a}
 	o := owning{a: a}
 	cmd := &cobra.Command{
-		Use: "cancel CASE", Short: "cancel a case with all its work",
+		Short: "cancel a case with all its work",
 		Long: paragraph("Cancel a case with its work items, jobs and child cases. --data has the reason: an object with code, message and " +
-			"details. " + helpOfMany + " Those are live root cases, suspended or not."),
+			"details. " + helpOfMany + " Only root cases that have not ended are selected, and no bulk actions."),
 		Example: `  tasq case cancel 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071 --data '{"code":"withdrawn"}'
-  tasq case cancel --workflow order --label customer=ada --all --reason "the customer has left"`,
-		Args: exactly("the id or business key of a CASE"),
+  tasq case cancel --workflow order --label region=south --all --reason "the shop is closed"`,
 	}
 	q.flags(cmd, "the reason")
 	cmd.RunE = a.run(func(ctx context.Context, args []string) (err error) {

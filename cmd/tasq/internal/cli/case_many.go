@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 
 	"github.com/spf13/cobra"
 
@@ -14,47 +15,33 @@ import (
 const helpOfMany = "Without a CASE, the cases that the flags select are only counted; with --all, each gets its own command; a refusal is " +
 	"reported and does not affect the others."
 
-// manyCases lets a command that repairs one case act on all cases that flags select, if it has no argument.
+// manyCases lets a command on one case act on all root cases that flags select, if it has no argument.
 func (a *app) manyCases(cmd *cobra.Command, q *asking, kind workflow.Kind) {
 	var f store.CaseFilter
-	var older, newer bound
-	all, suspended := false, kind == workflow.KindSuspend
+	l := listing{a: a, what: "cases", when: "without a CASE: "}
+	all := false
 	cmd.Use = string(kind) + " [CASE]"
 	cmd.Args = cobra.MaximumNArgs(1)
+	l.caseSelection(cmd, &f, "business-key")
+	l.searchFlag(cmd)
 	flags := cmd.Flags()
-	flags.StringVar(&f.Workflow, "workflow", "", "without a CASE: only those of the workflow with this `name`")
-	flags.StringVar(&f.Key, "business-key", "", "without a CASE: only those with this business `key`")
-	flags.Var((*labels)(&f.Labels), "label", "without a CASE: only those with this label, as `name=value`; may be repeated")
-	flags.Var(&older, "older", "without a CASE: only those started at least this long ago (90s, 5m, 2h, 3d), or before this time")
-	flags.Var(&newer, "newer", "without a CASE: only those started within this time, or since this time")
 	flags.BoolVar(&all, "all", false, "act on all matches")
-	if kind == workflow.KindResume {
-		codeFlags(cmd, &f.Code, "without a CASE: only those that failed with this `code`", "without a CASE: only those that failed without a code")
-		flags.BoolVar(&suspended, "suspended", false, "without a CASE: those that are suspended, instead of those that failed")
+	switch kind {
+	case workflow.KindResume:
+		codeFlags(cmd, &f.Code, l.when+"only those that failed with this `code`", l.when+"only those that failed without a code")
+		flags.BoolVar(&f.Suspended, "suspended", false, l.when+"those that are suspended, instead of those that failed")
+	case workflow.KindCancel:
+		flags.BoolVar(&f.Suspended, "suspended", false, l.when+"only those that are suspended")
 	}
 	one := cmd.RunE
 	many := a.run(func(ctx context.Context, _ []string) error {
-		if kind == workflow.KindCancel && q.data.json != nil {
-			return usagef("--data is the reason of a single case; give --reason for those that the flags select")
-		}
-		if q.command.Key != "" {
-			return usagef("--key is the idempotency key of a command on a single case; cases are selected by --business-key")
-		}
 		q.command.Kind = kind
-		f.Before, f.Since = older.time(now()), newer.time(now())
+		if err := errors.Join(l.checkIDs(), q.ofMany()); err != nil {
+			return err
+		}
 		var targets []string
 		err := a.view(ctx, func(r store.Reader) (err error) {
-			if err := (&listing{a: a, workflow: f.Workflow}).known(ctx, r); err != nil {
-				return err
-			}
-			switch {
-			case kind == workflow.KindCancel:
-				targets, err = live(ctx, store.ViewerOf(r), f)
-			case suspended:
-				targets, err = bulk.Live(ctx, store.ViewerOf(r), f, kind == workflow.KindResume)
-			default:
-				targets, err = bulk.Failed(ctx, store.ViewerOf(r), f, "")
-			}
+			targets, err = l.targets(ctx, r, kind, f)
 			return err
 		})
 		if err != nil {
@@ -65,14 +52,33 @@ func (a *app) manyCases(cmd *cobra.Command, q *asking, kind workflow.Kind) {
 	cmd.RunE = oneOrMany(one, many)
 }
 
-// live returns the live root cases, suspended or not, as targets of a cancellation.
-func live(ctx context.Context, v store.Viewer, f store.CaseFilter) ([]string, error) {
-	active, err := bulk.Live(ctx, v, f, false)
-	if err != nil {
+// ofMany returns an error for flags of a command on one case that do not apply to many.
+func (q *asking) ofMany() error {
+	switch {
+	case q.command.Key != "":
+		return usagef("--key is the idempotency key of a command on one case; --business-key selects cases")
+	case q.command.Kind == workflow.KindCancel && q.data.json != nil:
+		return usagef("--data is the reason of a command on one case; give --reason")
+	}
+	return nil
+}
+
+// targets returns the cases that the flags select.
+func (l *listing) targets(ctx context.Context, r store.Reader, kind workflow.Kind, f store.CaseFilter) ([]string, error) {
+	if err := l.known(ctx, r); err != nil {
 		return nil, err
 	}
-	suspended, err := bulk.Live(ctx, v, f, true)
-	return append(active, suspended...), err
+	if err := resolve(ctx, r, caseIDs, l.caseID, &f.Root); err != nil {
+		return nil, err
+	}
+	if err := l.selected(ctx, r, &f, now()); err != nil {
+		return nil, err
+	}
+	targets, err := bulk.Cases(ctx, store.ViewerOf(r), kind, f, l.search)
+	if cut := (*store.CutError)(nil); errors.As(err, &cut) {
+		return nil, exit(ExitRefused, "the payloads of only %d cases were searched, and there are more; set a filter that selects less", cut.Rows)
+	}
+	return targets, err
 }
 
 // oneOrMany calls one for an argument, and many without one.

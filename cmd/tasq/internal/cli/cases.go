@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -42,17 +43,38 @@ func (a *app) cases() *cobra.Command {
 
 // caseFilters declares the flags that select cases, except those for pages. The listing has the workflow and the ages.
 func (l *listing) caseFilters(cmd *cobra.Command, f *store.CaseFilter) {
-	l.workflowFlag(cmd)
-	l.ageFlags(cmd)
+	l.caseSelection(cmd, f, "key")
 	flags := cmd.Flags()
 	flags.Var(words[state.CaseState]{&f.States, state.ParseCaseState, caseWords}, "state",
 		"only those in these states: started, completed, failed, canceled")
 	codeFlags(cmd, &f.Code, "only those with this `code` of their failure", "only those whose failure, or reason of a cancellation, has no code")
-	flags.StringVar(&f.Fingerprint, "fingerprint", "", "only those that run on the definition with this `fingerprint`, or its beginning, as tasq definitions shows it")
 	flags.BoolVar(&f.Suspended, "suspended", false, "only those that are suspended")
-	flags.StringVar(&f.Key, "key", "", "only those with this business `key`")
-	flags.Var((*labels)(&f.Labels), "label", "only those with this label, as `name=value`; may be repeated")
-	l.caseFlag(cmd, "only the case with this `id`, and, if it is a root case, its descendants")
+}
+
+// caseSelection declares the flags that select cases in any state, for lists and for commands on many. key is the name of the flag with the
+// business key, since commands have another --key. [listing.selected] completes the filter.
+func (l *listing) caseSelection(cmd *cobra.Command, f *store.CaseFilter, key string) {
+	l.workflowFlag(cmd)
+	l.ageFlags(cmd)
+	flags := cmd.Flags()
+	flags.StringVar(&f.Fingerprint, "fingerprint", "", l.when+"only those that run on the definition with this `fingerprint`, or its beginning, as tasq definitions shows it")
+	flags.StringVar(&f.Key, key, "", l.when+"only those with this business `key`")
+	flags.Var((*labels)(&f.Labels), "label", l.when+"only those with this label, as `name=value`; may be repeated")
+	of := "only the case with this `id`, and, if it is a root case, its descendants"
+	if l.when != "" { // an action on a case includes its descendants
+		of = "only the root case with this `id`"
+	}
+	l.caseFlag(cmd, of)
+}
+
+// selected completes a filter whose Root is the case of --case.
+func (l *listing) selected(ctx context.Context, r store.Reader, f *store.CaseFilter, at time.Time) (err error) {
+	if f.Fingerprint, err = wholeFingerprint(ctx, r, f.Fingerprint); err != nil {
+		return err
+	}
+	f.Root, f.ID, err = within(ctx, r, f.Root)
+	f.Workflow, f.Before, f.Since = l.workflow, l.older.time(at), l.newer.time(at)
+	return err
 }
 
 func (l *listing) cases(ctx context.Context, r store.Reader, f store.CaseFilter) (err error) {
@@ -62,14 +84,10 @@ func (l *listing) cases(ctx context.Context, r store.Reader, f store.CaseFilter)
 	if l.counts {
 		return l.count(ctx, r, "case", inStates(f.States))
 	}
-	if f.Fingerprint, err = wholeFingerprint(ctx, r, f.Fingerprint); err != nil {
-		return err
-	}
-	if f.Root, f.ID, err = within(ctx, r, f.Root); err != nil {
-		return err
-	}
 	at := now()
-	f.Workflow, f.Before, f.Since = l.workflow, l.older.time(at), l.newer.time(at)
+	if err := l.selected(ctx, r, &f, at); err != nil {
+		return err
+	}
 	names := l.a.namer(ctx, r)
 	t := l.a.table("CASE", "WORKFLOW", "STATE", "AGE", "PARENT", "AS", "FAILURE")
 	read := func(p store.Page) ([]*state.Case, error) {

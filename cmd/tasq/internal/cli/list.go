@@ -31,6 +31,7 @@ type listing struct {
 	watch      watch
 	search     store.Search
 	countFlags []string // the flags that are allowed with --counts
+	when       string   // what the help of the flags that select rows begins with, as "without a CASE: "
 }
 
 func (l *listing) flags(cmd *cobra.Command) {
@@ -40,7 +41,7 @@ func (l *listing) flags(cmd *cobra.Command) {
 }
 
 func (l *listing) workflowFlag(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&l.workflow, "workflow", "", "only those of the workflow with this `name`")
+	cmd.Flags().StringVar(&l.workflow, "workflow", "", l.when+"only those of the workflow with this `name`")
 }
 
 func (l *listing) pageFlags(cmd *cobra.Command) {
@@ -52,13 +53,17 @@ func (l *listing) pageFlags(cmd *cobra.Command) {
 }
 
 func (l *listing) ageFlags(cmd *cobra.Command) {
-	cmd.Flags().Var(&l.older, "older", "only those created at least this long ago (90s, 5m, 2h, 3d), or before this time (2026-11-22T12:00:00Z)")
-	cmd.Flags().Var(&l.newer, "newer", "only those created within this time, or since this time")
+	cmd.Flags().Var(&l.older, "older", l.when+"only those created at least this long ago (90s, 5m, 2h, 3d), or before this time (2026-11-22T12:00:00Z)")
+	cmd.Flags().Var(&l.newer, "newer", l.when+"only those created within this time, or since this time")
 }
 
 // searchFlag declares --payload. The newest rows are searched first, unless --newest=false is given.
 func (l *listing) searchFlag(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&l.search.Payload, "payload", "", "only those with this `text` in an input, an output or a failure; looks at the newest 100000, for 5s at most")
+	bounds := "; looks at the newest 100000, for 5s at most"
+	if l.when != "" { // a selection is found whole, or not at all
+		bounds = "; searches 100000, for 5s at most, and refuses to leave out the rest"
+	}
+	cmd.Flags().StringVar(&l.search.Payload, "payload", "", l.when+"only those with this `text` in an input, an output or a failure"+bounds)
 	l.search.Time = 5 * time.Second
 }
 
@@ -66,7 +71,7 @@ const ofCase = "only those of the case with this `id`, and, if it is a root case
 
 // caseFlag and itemFlag declare the flags that [listing.runs] parses.
 func (l *listing) caseFlag(cmd *cobra.Command, text string) {
-	cmd.Flags().StringVar(&l.caseID, "case", "", text)
+	cmd.Flags().StringVar(&l.caseID, "case", "", l.when+text)
 }
 
 func (l *listing) itemFlag(cmd *cobra.Command) {
