@@ -17,7 +17,8 @@ import (
 // xesTarget writes XES: a trace for each root case, with the events of its descendants.
 type xesTarget struct{ w *bufio.Writer }
 
-const xesHead = xml.Header + `<log xes.version="1849.2016" xes.features="" xmlns="http://www.xes-standard.org/">
+// The published schema has no target namespace: a log with a namespace is not valid by it.
+const xesHead = xml.Header + `<log xes.version="1849.2016" xes.features="">
 <extension name="Concept" prefix="concept" uri="http://www.xes-standard.org/concept.xesext"/>
 <extension name="Identity" prefix="identity" uri="http://www.xes-standard.org/identity.xesext"/>
 <extension name="Lifecycle" prefix="lifecycle" uri="http://www.xes-standard.org/lifecycle.xesext"/>
