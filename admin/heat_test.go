@@ -62,3 +62,35 @@ func TestHeatOfAWorkflow(t *testing.T) {
 	require.Contains(t, waits, `<title>withdraw: `+printable.Took(store.TookOf(store.TookClass(90*time.Minute)))+` until half of the items started`)
 	require.Equal(t, classOf(page(""), "withdraw"), classOf(page("?heat=nothing"), "withdraw"), "what is not known is as nothing")
 }
+
+// Failed attempts color a task, and each arrow is as wide as the items that passed it, where that is known.
+func TestAttemptsAndArrowsOfAWorkflow(t *testing.T) {
+	o := newOffice(t, "text")
+	h := o.handler(admin.Config{Access: admin.ReadOnly})
+	page := func() string { return get(h, "/workflows/claim?heat=attempts").Body.String() }
+	body := page()
+	require.Contains(t, classOf(body, "fraud"), "heat1")
+	require.Contains(t, body, `<title>fraud: 1+ attempts for each completed work item`, "none has completed")
+	require.Contains(t, classOf(body, "assess"), "heat1", "one attempt for each item is no heat")
+	require.NotContains(t, classOf(body, "pay"), "heat", "no attempt has ended")
+
+	o.Advance(time.Minute)
+	_, err := o.Do(t.Context(), workflow.Act(o.StartItem(o.claim, "fraud.1.2").ID, workitem.Complete, []byte(`{}`)))
+	require.NoError(t, err)
+	body = page()
+	require.Contains(t, classOf(body, "fraud"), "heat4")
+	require.Contains(t, body, `<title>fraud: 2.0 attempts for each completed work item`)
+	require.Regexp(t, `data-label="attempts"[^>]*>2.0<`, body)
+
+	arrows := regexp.MustCompile(` stroke-width="(\d)"><title>(\d work items? of \w+) completed</title></path>`).FindAllStringSubmatch(body, -1)
+	got := make(map[string]int)
+	for _, a := range arrows {
+		got[a[1]+" px, "+a[2]]++
+	}
+	require.Equal(t, map[string]int{
+		"4 px, 1 work item of register": 3, // into it, and both out of it
+		"4 px, 1 work item of assess":   2, // triage chooses among its arrows, so its own items do not count for them
+		"4 px, 1 work item of police":   2,
+		"4 px, 1 work item of fraud":    2,
+	}, got)
+}

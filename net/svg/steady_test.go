@@ -90,6 +90,15 @@ func TestMarksOfTasks(t *testing.T) {
 	require.Contains(t, draw(t, review(), o), `role="img" aria-labelledby=`)
 }
 
+func TestWidthsAndTooltipsOfArrows(t *testing.T) {
+	plain := draw(t, review(), svg.Options{})
+	picture := draw(t, review(), svg.Options{Arrows: map[[2]string]svg.Arrow{{"draft", "ask"}: {Width: 3, Title: "30 <items>"}, {"ask", "vote"}: {Width: 9}, {"a", "b"}: {Width: 2}}})
+	require.Contains(t, picture, `data-from="draft" data-to="ask" stroke-width="3"><title>30 &lt;items&gt;</title></path>`)
+	require.Contains(t, picture, `data-from="ask" data-to="vote" stroke-width="4"/>`, "a wider line would stand out beside its head")
+	picture = strings.NewReplacer(` stroke-width="3"><title>30 &lt;items&gt;</title></path>`, `/>`, ` stroke-width="4"/>`, `/>`).Replace(picture)
+	require.Equal(t, plain, picture, "they take no space")
+}
+
 func TestArrowsNameTheirEnds(t *testing.T) {
 	picture := draw(t, review(), svg.Options{})
 	require.Contains(t, picture, `data-from="ask" data-to="waiting"`)

@@ -44,6 +44,8 @@ type Options struct {
 	Unnamed map[string]bool
 	// Marks are drawn on tasks, by name; nil for none. They take no space, so the layout is the same without them.
 	Marks map[string]Mark
+	// Arrows are widths and tooltips of flows, by the names of both ends; nil for none. They take no space either.
+	Arrows map[[2]string]Arrow
 	// Steady gives the same layout for every marking: a token on a flow between two tasks is drawn on the arrow and
 	// takes no space. Otherwise such a token has its own circle, which moves the elements around it.
 	Steady bool
@@ -64,6 +66,12 @@ type Mark struct {
 	Badge string // a short text in a pill at the corner of the box, such as "2/3"
 	Title string // tooltip of the task, instead of its description
 	Href  string // makes the task a link
+}
+
+// Arrow is how a flow is drawn. The zero value is an arrow like the others.
+type Arrow struct {
+	Width int    // in pixels, up to 4, the most that its head covers; 0 is the width of the others
+	Title string // tooltip of the arrow
 }
 
 // CSS is the style sheet of the pictures, for a page that shows some with [Options].NoStyle.

@@ -128,7 +128,8 @@ func (f *figure) writeFlows(p *pen) {
 	atX, atY, move := 0, 0, "M"
 	for i := range f.edges {
 		w := f.route(i)
-		p.put(`<path d="`, w.data(), `"`, f.data("from", f.edges[i].flow.from), f.data("to", f.edges[i].flow.to), `/>`)
+		of := &f.edges[i].flow
+		p.put(`<path d="`, w.data(), `"`, f.data("from", of.from), f.data("to", of.to), f.o.Arrows[[2]string{of.from, of.to}].rest())
 		x, y := w.at()
 		fmt.Fprintf(&heads, "%s%d %dl-8-4v8z", move, x-atX, y-atY)
 		atX, atY, move = x, y, "m"
@@ -142,6 +143,21 @@ func (f *figure) writeFlows(p *pen) {
 		}
 	}
 }
+
+// rest is the rest of the path of an arrow: its width and its tooltip.
+func (a Arrow) rest() string {
+	width := ""
+	if a.Width > 0 {
+		width = fmt.Sprintf(` stroke-width="%d"`, min(a.Width, widest))
+	}
+	if a.Title == "" {
+		return width + `/>`
+	}
+	return width + `><title>` + escape(a.Title) + `</title></path>`
+}
+
+// widest is the greatest width of an arrow: that of its head where the line ends.
+const widest = 4
 
 // data is an attribute with a name of the net, unless the picture is to have none.
 func (f *figure) data(attribute, name string) string {

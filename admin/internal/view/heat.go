@@ -15,7 +15,7 @@ import (
 )
 
 // measures are what the colors of a net can show; the first is the default.
-var measures = []string{"live", "failures", "wait", "time"}
+var measures = []string{"live", "failures", "attempts", "wait", "time"}
 
 // heat is the statistics of the tasks of a net.
 type heat struct {
@@ -83,6 +83,8 @@ func (h *heat) value(task string) (v float64, badge string) {
 	switch {
 	case h.by == "failures" && t.failed > 0:
 		return float64(t.failed), thousands(t.failed)
+	case h.by == "attempts" && t.ended.Done+t.ended.Failed > 0:
+		return t.attempts() - 1, t.attemptsText() // one attempt for each item is no heat
 	case h.by == "wait" && t.ended.Started > 0:
 		return t.ended.WaitedP50.Seconds(), printable.Took(t.ended.WaitedP50)
 	case h.by == "time" && t.ended.Done > 0:
@@ -91,6 +93,22 @@ func (h *heat) value(task string) (v float64, badge string) {
 		return float64(t.live), thousands(t.live)
 	}
 	return 0, ""
+}
+
+// attempts is how many attempts ended in the period for each item that completed; all of them if none has.
+func (t *taskHeat) attempts() float64 {
+	return float64(t.ended.Done+t.ended.Failed) / float64(max(t.ended.Done, 1))
+}
+
+// attemptsText is how many attempts an item took; "" if none has ended. It ends with a plus if no item has completed, so that more will follow.
+func (t *taskHeat) attemptsText() string {
+	switch {
+	case t.ended.Done+t.ended.Failed == 0:
+		return ""
+	case t.ended.Done == 0:
+		return fmt.Sprintf("%d+", t.ended.Failed)
+	}
+	return fmt.Sprintf("%.1f", t.attempts())
 }
 
 // shades is the number of colors.
@@ -108,13 +126,15 @@ type netPart struct {
 var heatNotes = map[string]string{
 	"live":     "The numbers are live work items of running cases.",
 	"failures": "The numbers are failed work items, including those that were retried, of all versions of the workflow.",
+	"attempts": "The numbers are attempts for each completed work item, those of all versions that ended in the period; 3+ is three attempts, and no item completed.",
 	"wait":     "The times are medians from when an item was due to its start, of the items of all versions that ended in the period.",
 	"time":     "The times are medians from start to completion, of the items of all versions that completed in the period.",
 }
 
 // netOf draws a net with colored tasks: the task with the highest number has the strongest color.
 func (s *Site) netOf(r *Request, n *net.Net, d *store.Definition, h *heat) (netPart, error) {
-	p := netPart{Note: heatNotes[h.by] + " The stronger its color, the more a task has. A task leads to its items."}
+	p := netPart{Note: heatNotes[h.by] + " The stronger its color, the more a task has. A task leads to its items. " +
+		"The wider an arrow, the more items completed in the period: those of the task it leaves, or of the task it enters if the first one has no items or chooses among several arrows."}
 	choice := func(text, by, period string, current bool) Link {
 		return Link{Text: text, Current: current, Href: s.Link("/workflows/"+escapePath(d.Name), "fingerprint", r.Form.Get("fingerprint"), "heat", by, "newer", period)}
 	}
@@ -142,18 +162,46 @@ func (s *Site) netOf(r *Request, n *net.Net, d *store.Definition, h *heat) (netP
 		marks[task] = m
 	}
 	var err error
-	p.SVG, err = draw(n, svg.Options{Marks: marks})
+	p.SVG, err = draw(n, svg.Options{Marks: marks, Arrows: h.arrows(n)})
 	return p, err
 }
 
+// arrows returns the widths of the flows: the more items completed, the wider. A flow whose number of items is not known has none.
+func (h *heat) arrows(n *net.Net) map[[2]string]svg.Arrow {
+	all, most := make(map[[2]string]svg.Arrow), 1
+	for _, t := range h.tasks {
+		most = max(most, t.ended.Done)
+	}
+	for _, f := range n.Definition().Flows {
+		task := h.counted(n, f)
+		if task == "" || h.tasks[task].ended.Done == 0 {
+			continue
+		}
+		done := h.tasks[task].ended.Done
+		all[[2]string{f.From, f.To}] = svg.Arrow{Width: 2 + (2*done+most/2)/most, Title: fmt.Sprintf("%s of %s completed", counted(done, "work item"), task)}
+	}
+	return all
+}
+
+// counted returns the task whose items pass a flow: all that complete it, or all that it begins with; "" if the items of a flow are not known.
+func (h *heat) counted(n *net.Net, f net.Flow) string {
+	if t, ok := n.TaskByName(f.From); ok && n.Task(t).Kind == net.Atomic && (n.Task(t).Split == net.And || len(n.Outputs(t)) == 1) {
+		return f.From
+	}
+	if t, ok := n.TaskByName(f.To); ok && n.Task(t).Kind == net.Atomic && (n.Task(t).Join == net.And || len(n.Inputs(t)) == 1) {
+		return f.To
+	}
+	return ""
+}
+
 // heatWords follow a number of a task.
-var heatWords = map[string]string{"live": "live work items", "failures": "failed work items", "wait": "until half of the items started", "time": "for half of the items"}
+var heatWords = map[string]string{"live": "live work items", "failures": "failed work items", "attempts": "attempts for each completed work item", "wait": "until half of the items started", "time": "for half of the items"}
 
 // taskTable returns a table with a row for each task.
 func (s *Site) taskTable(n *net.Net, d *store.Definition, h *heat) *Table {
 	t := &Table{ID: "tasks", Title: "Tasks", Head: []string{"task", "kind", "live here", "oldest live", "waiting", "started", "completed", "failed", "canceled",
-		"waited p50", "waited p95", "took p50", "took p95"}, Note: "The states count the items of all versions of the workflow. An item waits from when it is due until it is started. " +
-		"The times are of the items that ended in the period, in whole hours, accurate to 6 %."}
+		"attempts", "waited p50", "waited p95", "took p50", "took p95"}, Note: "The states count the items of all versions of the workflow. An item waits from when it is due until it is started. " +
+		"The attempts are those for each completed item. They and the times are of the items that ended in the period, in whole hours; times are accurate to 6 %."}
 	for _, name := range n.TaskNames() {
 		id, _ := n.TaskByName(name)
 		kind := map[net.Kind]string{net.Routing: "routing", net.Composite: "composite"}[n.Task(id).Kind] // of a task with work items, nothing
@@ -164,7 +212,7 @@ func (s *Site) taskTable(n *net.Net, d *store.Definition, h *heat) *Table {
 			cells = append(cells, countLink(k, s.Link("/items", "workflow", d.Name, "task", name, "state", word)))
 		}
 		ended := &about.ended
-		t.row("", append(cells, tookCell(ended.WaitedP50, ended.Started), tookCell(ended.WaitedP95, ended.Started), tookCell(ended.P50, ended.Done), tookCell(ended.P95, ended.Done))...)
+		t.row("", append(cells, Cell{Kind: "text", Text: about.attemptsText(), Num: true}, tookCell(ended.WaitedP50, ended.Started), tookCell(ended.WaitedP95, ended.Started), tookCell(ended.P50, ended.Done), tookCell(ended.P95, ended.Done))...)
 	}
 	return t
 }
