@@ -1,6 +1,7 @@
 package view
 
 import (
+	"bytes"
 	"fmt"
 	"html/template"
 	"slices"
@@ -21,37 +22,106 @@ const (
 	chartRows  = 40
 )
 
-// gantt draws when items waited and were worked on. The table has the same data.
+// lane is a row of the chart: the attempts of one piece of work, the oldest first.
+type lane []*store.ItemRow
+
+// lanesOf groups items, the newest first, by the attempts that follow one another, and returns at most so many lanes, the one that began last at the end.
+func lanesOf(items []*store.ItemRow, most int) (lanes []lane) {
+	of := make(map[workitem.ID]int)
+	for _, it := range items {
+		i, known := of[it.Successor]
+		if !known || it.Successor.IsZero() {
+			if len(lanes) == most {
+				continue
+			}
+			i = len(lanes)
+			lanes = append(lanes, nil)
+		}
+		of[it.ID] = i
+		lanes[i] = append(lanes[i], it)
+	}
+	for _, l := range lanes {
+		slices.Reverse(l)
+	}
+	slices.SortStableFunc(lanes, func(a, b lane) int { return bytes.Compare(a[0].ID[:], b[0].ID[:]) }) // ids are in the order of creation
+	return lanes
+}
+
+// chart is a chart under construction.
+type chart struct {
+	b              strings.Builder
+	from, now, end time.Time // end is after now if something is due by then
+}
+
+// gantt draws when items waited and were worked on, the attempts of one piece of work in a row. The table has the same data.
 func gantt(items []*store.ItemRow, from, ended, now time.Time) template.HTML {
-	items = slices.Clone(items[:min(len(items), chartRows)])
-	slices.Reverse(items)
-	end := now
+	lanes := lanesOf(items, chartRows)
+	c := &chart{from: from, now: now}
 	if !ended.IsZero() {
-		end = ended
+		c.now = ended
 	}
-	if len(items) > 0 && items[0].Created.After(from) && len(items) == chartRows {
-		from = items[0].Created
+	drawn, first := 0, c.now
+	for _, l := range lanes {
+		drawn += len(l)
+		if l[0].Created.Before(first) {
+			first = l[0].Created
+		}
 	}
-	whole := max(end.Sub(from), time.Millisecond)
-	x := func(t time.Time) int {
-		d := min(max(t.Sub(from), 0), whole)
-		return chartLeft + int(float64(chartWidth-chartLeft-20)*float64(d)/float64(whole))
+	if drawn < len(items) || drawn == maxRows { // there are older ones
+		c.from = first
 	}
-	high := 24 + chartRow*len(items)
-	var b strings.Builder
-	fmt.Fprintf(&b, `<svg width="%d" height="%d" viewBox="0 0 %[1]d %[2]d" role="img" aria-label="%s over time">`, chartWidth, high, counted(len(items), "work item"))
+	c.end = c.horizon(lanes)
+	x, whole, high := c.x, c.end.Sub(c.from), 24+chartRow*len(lanes)
+	label := counted(drawn, "work item")
+	if c.end.After(c.now) {
+		high += 14
+	}
+	b := &c.b
+	fmt.Fprintf(b, `<svg width="%d" height="%d" viewBox="0 0 %[1]d %[2]d" role="img" aria-label="%s over time">`, chartWidth, high, label)
 	for step, at := stepOf(whole), time.Duration(0); at <= whole; at += step {
-		left, anchor := x(from.Add(at)), "middle"
+		left, anchor := x(c.from.Add(at)), "middle"
 		if left > chartWidth-60 {
 			anchor = "end"
 		}
-		fmt.Fprintf(&b, `<path class="line" d="M%d 18V%d"/><text class="axis" x="%d" y="12" text-anchor="%s">+%s</text>`, left, high, left, anchor, axisTime(at))
+		fmt.Fprintf(b, `<path class="line" d="M%d 18V%d"/><text class="axis" x="%d" y="12" text-anchor="%s">+%s</text>`, left, high, left, anchor, axisTime(at))
 	}
-	for i, it := range items {
-		bar(&b, it, 24+chartRow*i, x, end)
+	if c.end.After(c.now) {
+		fmt.Fprintf(b, `<path class="axisline" d="M%d 18V%d"/><text class="axis" x="%d" y="%d">now</text>`, x(c.now), high, x(c.now)+4, high-2)
+	}
+	for i, l := range lanes {
+		c.lane(l, 24+chartRow*i)
 	}
 	b.WriteString(`</svg>`)
 	return template.HTML(b.String()) // all texts are escaped
+}
+
+// horizon returns where the axis ends: at the last due time of what is to come, but at most half as far away as the beginning.
+func (c *chart) horizon(lanes []lane) time.Time {
+	whole := max(c.now.Sub(c.from), time.Millisecond)
+	end := c.from.Add(whole)
+	for _, l := range lanes {
+		if it := l[len(l)-1]; c.comes(it) && it.Due.After(end) {
+			end = it.Due
+		}
+	}
+	if most := c.from.Add(whole + whole/2); end.After(most) {
+		return most
+	}
+	return end
+}
+
+// comes reports whether an item is not due yet.
+func (c *chart) comes(it *store.ItemRow) bool {
+	return it.State == workitem.Initialized && it.Due.After(c.now)
+}
+
+// x is the place of a time.
+func (c *chart) x(t time.Time) int {
+	whole, right := c.end.Sub(c.from), 20
+	if c.end.After(c.now) {
+		right = 110 // for when it is due
+	}
+	return chartLeft + int(float64(chartWidth-chartLeft-right)*float64(min(max(t.Sub(c.from), 0), whole))/float64(whole))
 }
 
 // steps are round times between two marks.
@@ -87,45 +157,78 @@ func axisTime(d time.Duration) string {
 	return printable.Duration(d)
 }
 
-func bar(b *strings.Builder, it *store.ItemRow, y int, x func(time.Time) int, end time.Time) {
-	label := printable.Brief([]byte(it.Label()), 22)
-	fmt.Fprintf(b, `<text x="%d" y="%d" text-anchor="end">%s</text>`, chartLeft-10, y+14, template.HTMLEscapeString(printable.Line(label)))
+// lane draws a row: its attempts, and after each how it ended.
+func (c *chart) lane(l lane, y int) {
+	label := printable.Brief([]byte(l[len(l)-1].Label()), 22)
+	fmt.Fprintf(&c.b, `<text x="%d" y="%d" text-anchor="end">%s</text>`, chartLeft-10, y+14, template.HTMLEscapeString(printable.Line(label)))
+	for _, it := range l {
+		c.attempt(it, y)
+	}
+	free := chartWidth - 14 // up to where a sign covers no later one
+	for _, it := range slices.Backward(l) {
+		at := min(c.x(it.Ended)+4, chartWidth-14)
+		if it.Ended.IsZero() || it.Started.IsZero() || at > free {
+			continue
+		}
+		fmt.Fprintf(&c.b, `<text class="axis" x="%d" y="%d"%s>%s</text>`, at, y+14, halo, sign(it.State.String()))
+		free = at - 14
+	}
+	c.due(l[len(l)-1], y)
+}
+
+// halo separates a text from what it is written on.
+const halo = ` stroke="var(--card)" stroke-width="3" paint-order="stroke"`
+
+// due marks when the next attempt is due.
+func (c *chart) due(it *store.ItemRow, y int) {
+	if !c.comes(it) {
+		return
+	}
+	at, words := c.x(it.Due), "due in "+printable.Took(it.Due.Sub(c.now))
+	if it.Due.After(c.end) {
+		words = "→ " + words
+	} else {
+		fmt.Fprintf(&c.b, `<path class="axisline" d="M%d %dv18"/>`, at, y)
+	}
+	fmt.Fprintf(&c.b, `<text class="axis" x="%d" y="%d">%s</text>`, at+4, y+14, words)
+}
+
+// span is a part of the life of an item; its bar is so much narrower than the row.
+func (c *chart) span(it *store.ItemRow, y int, class string, from, to time.Time, pad int) {
+	a, z := c.x(from), c.x(to)
+	fmt.Fprintf(&c.b, `<rect class="%s" x="%d" y="%d" width="%d" height="%d" rx="2"><title>%s</title></rect>`, class, a, y+pad, max(z-a, 2), 18-2*pad,
+		template.HTMLEscapeString(it.Label()+" "+it.State.String()+", "+printable.Took(to.Sub(from))))
+}
+
+// attempt draws how long an item waited, and how long it was under way.
+func (c *chart) attempt(it *store.ItemRow, y int) {
 	begun, over := it.Started, it.Ended
-	if begun.IsZero() {
-		begun = end
-		if !over.IsZero() {
-			begun = over
-		}
-	}
 	if over.IsZero() {
-		over = end
+		over = c.now
 	}
-	rect := func(class string, from, to time.Time, pad int, sign string) {
-		a, z := x(from), x(to)
-		fmt.Fprintf(b, `<rect class="%s" x="%d" y="%d" width="%d" height="%d" rx="2"><title>%s</title></rect>`, class, a, y+pad, max(z-a, 2), 18-2*pad,
-			template.HTMLEscapeString(it.Label()+" "+it.State.String()+", "+printable.Took(to.Sub(from))))
-		if sign != "" {
-			fmt.Fprintf(b, `<text class="axis" x="%d" y="%d">%s</text>`, min(z+4, chartWidth-14), y+14, sign)
+	if begun.IsZero() {
+		begun = over
+		if c.comes(it) {
+			begun = it.Due
 		}
 	}
-	class := "w"
-	if it.Attempt > 1 && !it.Due.IsZero() {
-		class = "r"
-		if due := it.Due; due.Before(begun) {
-			rect("w", due, begun, 6, "")
-			rect(class, it.Created, due, 6, "")
-			class = ""
+	due := it.Created
+	if it.Attempt > 1 && it.Due.After(due) {
+		due = it.Due
+		if due.After(begun) {
+			due = begun
 		}
+		c.span(it, y, "r", it.Created, due, 6)
 	}
-	if class != "" {
-		rect(class, it.Created, begun, 6, "")
+	if due.Before(begun) || it.Attempt == 1 {
+		c.span(it, y, "w", due, begun, 6)
 	}
 	if it.Started.IsZero() {
 		return
 	}
 	classes := map[workitem.State]string{workitem.Completed: "d", workitem.Failed: "f", workitem.Canceled: "c", workitem.Started: "g"}
-	rect(classes[it.State], begun, over, 2, sign(it.State.String()))
-	if wide := x(over) - x(begun); it.By != "" && wide > 12*utf8.RuneCountInString(it.By)+20 {
-		fmt.Fprintf(b, `<text class="on" x="%d" y="%d" text-anchor="middle">%s</text>`, x(begun)+wide/2, y+13, template.HTMLEscapeString(printable.Line(it.By)))
+	c.span(it, y, classes[it.State], begun, over, 2)
+	if wide := c.x(over) - c.x(begun); it.By != "" && wide > 12*utf8.RuneCountInString(it.By)+20 {
+		fmt.Fprintf(&c.b, `<text class="on" x="%d" y="%d" text-anchor="middle">%s</text>`, c.x(begun)+wide/2, y+13, template.HTMLEscapeString(printable.Line(it.By)))
 	}
 }
