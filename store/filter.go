@@ -26,6 +26,7 @@ const DefaultLimit = 1000
 type CaseFilter struct {
 	Page
 	ID       workitem.CaseID
+	IDs      []workitem.CaseID // these; nil selects all
 	Root     workitem.CaseID   // this root case and all its descendants
 	Roots    []workitem.CaseID // these root cases and all their descendants; nil selects all
 	Workflow string
@@ -53,6 +54,7 @@ type CaseFilter struct {
 type ItemFilter struct {
 	Page
 	ID       workitem.ID
+	IDs      []workitem.ID // these; nil selects all
 	Case     workitem.CaseID
 	Root     workitem.CaseID
 	Roots    []workitem.CaseID // these root cases and all their descendants; nil selects all
@@ -88,6 +90,7 @@ func (f ItemFilter) live() bool {
 type JobFilter struct {
 	Page
 	ID     workitem.JobID
+	IDs    []workitem.JobID // these; nil selects all
 	Case   workitem.CaseID
 	Root   workitem.CaseID
 	Roots  []workitem.CaseID // these root cases and all their descendants; nil selects all

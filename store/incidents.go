@@ -1,8 +1,10 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/tasq-dev/tasq/store/state"
@@ -41,6 +43,18 @@ type MissingDefinition struct {
 	Version     string
 	Fingerprint string
 	Cases       int64 // live ones, including child cases
+}
+
+// IncidentHead is what groups an incident with others of the same cause. It does not change as long as the incident is open.
+type IncidentHead struct {
+	ID          workitem.JobID
+	Workflow    string // of its case, like the fingerprint of the definition
+	Fingerprint string
+	Task        string
+	Kind        string
+	Code        string // of the failure, like the message
+	Message     string
+	Since       time.Time
 }
 
 // IncidentFilter selects incidents; a zero field selects all.
@@ -101,7 +115,35 @@ func (f *IncidentFilter) matches(j *state.Job) bool {
 	if j.Failure != nil {
 		code = j.Failure.Code
 	}
-	return (f.Kind == "" || f.Kind == j.Name) && (f.Task == nil || *f.Task == j.Task) && (f.Code == nil || *f.Code == code) && (f.Before.IsZero() || j.Created.Before(f.Before))
+	return f.Selects(&IncidentHead{Kind: j.Name, Task: j.Task, Code: code, Since: j.Created})
+}
+
+// Selects reports whether the task, kind, code and time of an incident are those of the filter.
+func (f *IncidentFilter) Selects(h *IncidentHead) bool {
+	return (f.Kind == "" || f.Kind == h.Kind) && (f.Task == nil || *f.Task == h.Task) && (f.Code == nil || *f.Code == h.Code) && (f.Before.IsZero() || h.Since.Before(f.Before))
+}
+
+// IncidentsByID returns the open incidents with these ids, in the order of the ids. Those that have ended are omitted.
+func IncidentsByID(ctx context.Context, r Finder, ids []workitem.JobID) ([]*Incident, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	jobs, err := r.Jobs(ctx, JobFilter{IDs: ids, Page: Page{Limit: len(ids)}}) // with a kind or a state another index may be used
+	if err != nil {
+		return nil, err
+	}
+	at := make(map[workitem.JobID]int, len(ids))
+	for i, id := range ids {
+		at[id] = i
+	}
+	slices.SortFunc(jobs, func(a, b *state.Job) int { return cmp.Compare(at[a.ID], at[b.ID]) })
+	all := make([]*Incident, 0, len(jobs))
+	for _, j := range jobs {
+		if j.Kind == state.JobIncident && j.State == state.JobWaiting {
+			all = append(all, incidentOf(j))
+		}
+	}
+	return all, nil
 }
 
 func incidentOf(j *state.Job) *Incident {

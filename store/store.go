@@ -238,6 +238,13 @@ type Finder interface {
 	// Jobs lists jobs, including those that have ended.
 	Jobs(ctx context.Context, f JobFilter) ([]*state.Job, error)
 
+	// OpenIncidents lists the ids of the open incidents in the order in which they arose, at most so many; whole is false if there are
+	// more. It costs a look at an entry of an index for each.
+	OpenIncidents(ctx context.Context, most int) (ids []workitem.JobID, whole bool, err error)
+
+	// IncidentHeads lists what incidents are about, by their ids, in no particular order. Missing ones are omitted.
+	IncidentHeads(ctx context.Context, ids []workitem.JobID) ([]IncidentHead, error)
+
 	// Steps lists the steps that jobs recorded, including those of earlier attempts.
 	Steps(ctx context.Context, f StepFilter) ([]*workitem.Step, error)
 

@@ -39,6 +39,12 @@ var long = build("long", func(b *builder.Builder[order]) {
 	builder.Flow(b, work, work)
 })
 
+// parcel has one item, and an incident where that fails.
+var parcel = build("parcel", func(b *builder.Builder[order]) {
+	ship := builder.Work[order, order]{Input: builder.CaseInput(b), Queue: "carriers", Policy: workitem.Incident(workitem.Policy{})}
+	b.Path(b.Start(), builder.Task(b, "ship", ship), b.End())
+})
+
 func build(name string, declare func(*builder.Builder[order])) *builder.Workflow[order] {
 	b := builder.New[order](name)
 	declare(b)
@@ -54,8 +60,8 @@ type world struct {
 // batch is how many commands share a transaction.
 const batch = 100
 
-// fill makes the cases that are missing: of each hundred, 90 are completed, 5 have failed and 5 wait for a person.
-func fill(ctx context.Context, e *engine.Engine, cases, entries int) (*world, error) {
+// fill makes the cases that are missing: of each hundred claims, 90 are completed, 5 have failed and 5 wait for a person. Each parcel is an open incident.
+func fill(ctx context.Context, e *engine.Engine, cases, entries, incidents int) (*world, error) {
 	began := time.Now()
 	w := &world{}
 	counts, err := countsOf(ctx, e)
@@ -68,6 +74,11 @@ func fill(ctx context.Context, e *engine.Engine, cases, entries int) (*world, er
 		}
 		if n%1000 == 0 {
 			fmt.Fprintf(os.Stderr, "\r%d of %d cases, %s ", n, cases, time.Since(began).Round(time.Second))
+		}
+	}
+	for n := counts["parcel"]; n < incidents; n += batch {
+		if err := e.Update(ctx, func(tx *engine.Tx) error { return lost(ctx, tx, n) }); err != nil {
+			return nil, err
 		}
 	}
 	if counts["long"] == 0 {
@@ -114,6 +125,31 @@ func some(ctx context.Context, tx *engine.Tx) error {
 			return err
 		}
 		if _, err := tx.Do(ctx, act); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lost makes cases with an incident each: nine of ten have the same failure code, and every message is another.
+func lost(ctx context.Context, tx *engine.Tx, from int) error {
+	for i := range batch {
+		started, err := tx.Do(ctx, workflow.Start("parcel", anOrder, workflow.By("portal")))
+		if err != nil {
+			return err
+		}
+		open, err := openItem(ctx, tx, started.Case)
+		if err != nil {
+			return err
+		}
+		f := &workitem.Failure{Code: "no-carrier", Message: fmt.Sprintf("no carrier takes parcel %d", from+i)}
+		if i%10 == 0 {
+			f.Code = fmt.Sprint("carrier-", i/10)
+		}
+		if _, err := tx.Do(ctx, workflow.Act(open.ID, workitem.Start, nil, workflow.By("ann"))); err != nil {
+			return err
+		}
+		if _, err := tx.Do(ctx, workflow.Fail(open.ID, f)); err != nil {
 			return err
 		}
 	}

@@ -38,6 +38,7 @@ func main() {
 func start() error {
 	dir := flag.String("dir", "", "folder for the database, which stays there")
 	cases := flag.Int("cases", 250_000, "cases of four items each")
+	incidents := flag.Int("incidents", 10_000, "open incidents, of one case each")
 	entries := flag.Int("entries", 100_000, "entries of the journal of one case")
 	rounds := flag.Int("rounds", 20, "how often each page is asked for")
 	viewers := flag.Int("viewers", 1000, "how many look at one page that changes; 0 leaves that out")
@@ -66,12 +67,12 @@ func start() error {
 		}
 		o = postgres.Open(dsn, postgres.Schema(fmt.Sprintf("pages_%d_%d", *cases, *entries)))
 	}
-	e, err := engine.Config{Workers: 8, Logger: slog.New(slog.DiscardHandler)}.Open(ctx, o, claim, long)
+	e, err := engine.Config{Workers: 8, Logger: slog.New(slog.DiscardHandler)}.Open(ctx, o, claim, long, parcel)
 	if err != nil {
 		return err
 	}
 	defer e.Close()
-	w, err := fill(ctx, e, *cases, *entries)
+	w, err := fill(ctx, e, *cases, *entries, *incidents)
 	if err != nil {
 		return err
 	}

@@ -19,7 +19,7 @@ func (w *world) addresses(chosen *regexp.Regexp) []string {
 	for _, tab := range []string{"items", "steps", "jobs", "events", "history", "data"} {
 		all = append(all, long+"?tab="+tab)
 	}
-	all = append(all, fmt.Sprintf("%s?at=%d", long, w.middle), "/items/"+w.item, "/jobs", "/steps", "/events", "/incidents", "/doctor", "/audit", "/audit?by=ann", "/limits", "/schedules", "/stats", "/stats?newer=30d&workflow=claim", "/stats", "/stats?newer=30d",
+	all = append(all, fmt.Sprintf("%s?at=%d", long, w.middle), "/items/"+w.item, "/jobs", "/steps", "/events", "/incidents", "/incidents?code=x", "/incidents?code=no-carrier", "/doctor", "/audit", "/audit?by=ann", "/limits", "/schedules", "/stats", "/stats?newer=30d&workflow=claim", "/stats", "/stats?newer=30d",
 		"/search?q="+w.item, "/search?q=cla", "/help")
 	for _, filter := range strings.Fields("workflow=claim state=started state=failed state=canceled root=1 key=none older=1s newer=1h code=cause-93") {
 		all = append(all, "/cases?"+filter)

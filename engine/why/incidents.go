@@ -31,7 +31,7 @@ func Incidents(ctx context.Context, v store.Viewer, f store.IncidentFilter, here
 	return func(yield func(*store.Incident, error) bool) {
 		var missing []*store.Incident
 		err := v.View(ctx, func(r store.Reader) (err error) {
-			missing, err = missingDefinitions(ctx, r, f, here, now)
+			missing, err = MissingDefinitions(ctx, r, f, here, now)
 			return err
 		})
 		if err != nil {
@@ -91,8 +91,8 @@ func SelectsDefinitions(f store.IncidentFilter) bool {
 		(f.Code == nil || *f.Code == CodeNotLoaded)
 }
 
-// missingDefinitions returns the incidents of definitions, in the order of the filter.
-func missingDefinitions(ctx context.Context, r store.Reader, f store.IncidentFilter, here Here, now time.Time) ([]*store.Incident, error) {
+// MissingDefinitions returns the incidents of [Incidents] that are about definitions, in the order of the filter.
+func MissingDefinitions(ctx context.Context, r store.Reader, f store.IncidentFilter, here Here, now time.Time) ([]*store.Incident, error) {
 	if !SelectsDefinitions(f) {
 		return nil, nil
 	}

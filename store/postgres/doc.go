@@ -43,5 +43,5 @@
 //	presence, member, members, tick, take, adopt  membership, heartbeats, the jobs of dead engines and those that none holds
 //	hold, hints, inbox                        which engine holds a job, notifications between engines, commands of other processes
 //	reader, query, queues, find, load, journal  queries
-//	audit, limits, settings                   orphaned rows, limits, settings
+//	audit, incidents, limits, settings        orphaned rows, open incidents, limits, settings
 package postgres

@@ -68,8 +68,8 @@ func boundRevisions(w *tables.Conditions, f store.JournalFilter) {
 	}
 }
 
-// The driver encodes arrays of this type; that of case ids it does not know.
-func uuids(list []workitem.CaseID) [][16]byte {
+// The driver encodes arrays of this type; that of ids it does not know.
+func uuids[T any](list []workitem.Key[T]) [][16]byte {
 	all := make([][16]byte, len(list))
 	for i, id := range list {
 		all[i] = id

@@ -86,7 +86,7 @@ func TestAPageReadsNoWholeTable(t *testing.T) {
 	for name, filters := range map[string][]any{
 		"cases": {
 			store.CaseFilter{Page: newest}, store.CaseFilter{Page: page}, store.CaseFilter{Page: page, Workflow: "article"},
-			store.CaseFilter{Page: page, States: []state.CaseState{state.CaseStarted}}, store.CaseFilter{Root: copied}, store.CaseFilter{ID: copied},
+			store.CaseFilter{Page: page, States: []state.CaseState{state.CaseStarted}}, store.CaseFilter{Root: copied}, store.CaseFilter{ID: copied}, store.CaseFilter{IDs: []workitem.CaseID{copied}, Page: page},
 			store.CaseFilter{Page: page, States: []state.CaseState{state.CaseFailed}}, store.CaseFilter{Page: page, RootOnly: true},
 			store.CaseFilter{Page: page, Code: new("none")}, store.CaseFilter{Page: page, Key: "none"}, store.CaseFilter{Page: page, Suspended: true},
 			store.CaseFilter{Page: page, States: []state.CaseState{state.CaseCanceled}},
@@ -134,6 +134,17 @@ func TestAPageReadsNoWholeTable(t *testing.T) {
 	w.View(func(ctx context.Context, r store.Reader) {
 		before := rowsRead(ctx, t, r)
 		_, _, err := r.Queues(ctx, 20)
+		require.NoError(t, err)
+		require.Less(t, rowsRead(ctx, t, r)-before, manyCases)
+	})
+	w.View(func(ctx context.Context, r store.Reader) {
+		jobs, err := r.Jobs(ctx, store.JobFilter{Page: page})
+		require.NoError(t, err)
+		before := rowsRead(ctx, t, r)
+		heads, err := r.IncidentHeads(ctx, []workitem.JobID{jobs[0].ID, jobs[1].ID})
+		require.NoError(t, err)
+		require.Len(t, heads, 2)
+		_, _, err = r.OpenIncidents(ctx, 20)
 		require.NoError(t, err)
 		require.Less(t, rowsRead(ctx, t, r)-before, manyCases)
 	})

@@ -45,6 +45,13 @@ func addID[T any](w *conditions, term string, id workitem.Key[T]) {
 	}
 }
 
+// addIDs selects the ids of a column, unless the list is nil.
+func addIDs[T any](w *conditions, column string, ids []workitem.Key[T]) {
+	if ids != nil {
+		w.Add(column+" = ANY(?)", uuids(ids))
+	}
+}
+
 // from returns a table under an alias, or its rows of some root cases. Nil means any root case; an empty list means
 // none, and finds nothing.
 //
@@ -117,6 +124,7 @@ func (r *reader) Cases(_ context.Context, f store.CaseFilter) ([]*state.Case, er
 		return nil, err
 	}
 	addID(&w, "c.id = ?", f.ID)
+	addIDs(&w, "c.id", f.IDs)
 	addID(&w, "c.root = ?", f.Root)
 	tables.AddStates(&w.Conditions, "c.state", f.States, func(s state.CaseState) bool { return s == state.CaseStarted }, "c.state = 'started'")
 	w.AddText("c.workflow = ?", f.Workflow)
@@ -212,6 +220,7 @@ func queryItems(c *conn, f store.ItemFilter) ([]*store.ItemRow, error) {
 	w := newConditions()
 	from := w.from("work_items", "i", f.Roots) + ofCases(f.Roots)
 	addID(&w, "i.id = ?", f.ID)
+	addIDs(&w, "i.id", f.IDs)
 	addID(&w, "i.case_id = ?", f.Case)
 	if !f.Case.IsZero() { // there is no index by case alone
 		addID(&w, "i.root = (SELECT root FROM @.cases WHERE id = ?)", f.Case)
@@ -268,6 +277,7 @@ func (r *reader) Jobs(_ context.Context, f store.JobFilter) ([]*state.Job, error
 	w := newConditions()
 	from := w.from("jobs", "j", f.Roots)
 	addID(&w, "j.id = ?", f.ID)
+	addIDs(&w, "j.id", f.IDs)
 	// The root is looked up first, by cases_id, since jobs, steps and events have no index by case.
 	addID(&w, "j.case_id = ? AND j.root = (SELECT root FROM @.cases WHERE id = ?)", f.Case)
 	addID(&w, "j.root = ?", f.Root)

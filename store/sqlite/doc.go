@@ -46,5 +46,5 @@
 //	find, load, load_many                other queries
 //	memory                               databases in memory
 //	audit, backup                        orphaned rows, copies of a file
-//	inbox, limits, settings              commands of other processes, limits, settings
+//	inbox, incidents, limits, settings   commands of other processes, open incidents, limits, settings
 package sqlite

@@ -202,13 +202,14 @@ func TestQueriesUseTheirIndexes(t *testing.T) {
 		"jobs_due":                 {store.JobFilter{Due: time.Now(), States: []state.JobState{state.JobPending}}},
 		"jobs_incidents": {store.JobFilter{Kind: state.JobIncident, States: []state.JobState{state.JobWaiting}},
 			store.JobFilter{Page: store.Page{Desc: true}, Kind: state.JobIncident, States: []state.JobState{state.JobWaiting}}},
-		"jobs_failed":   {store.JobFilter{Page: page, States: []state.JobState{state.JobFailed}}},
-		"jobs_case":     {store.JobFilter{Case: id}},
-		"journal_named": {store.JournalFilter{Named: true, Desc: true}, store.JournalFilter{Named: true, Limit: 5, After: 3}},
-		"journal_actor": {store.JournalFilter{By: "ann", Desc: true, Limit: 5}},
-		"steps_case":    {store.StepFilter{Page: page, Case: id}, store.StepFilter{Page: store.Page{Desc: true, Limit: 5}, Case: id}},
-		"steps_case (":  {store.StepFilter{Page: page, Root: id}, store.StepFilter{Roots: []workitem.CaseID{id}}},
-		"steps_owner":   {store.StepFilter{Item: workitem.ID{1}}, store.StepFilter{Job: workitem.JobID{1}}},
+		"USING PRIMARY KEY (id=?)": {store.JobFilter{IDs: []workitem.JobID{{1}}, Page: page}},
+		"jobs_failed":              {store.JobFilter{Page: page, States: []state.JobState{state.JobFailed}}},
+		"jobs_case":                {store.JobFilter{Case: id}},
+		"journal_named":            {store.JournalFilter{Named: true, Desc: true}, store.JournalFilter{Named: true, Limit: 5, After: 3}},
+		"journal_actor":            {store.JournalFilter{By: "ann", Desc: true, Limit: 5}},
+		"steps_case":               {store.StepFilter{Page: page, Case: id}, store.StepFilter{Page: store.Page{Desc: true, Limit: 5}, Case: id}},
+		"steps_case (":             {store.StepFilter{Page: page, Root: id}, store.StepFilter{Roots: []workitem.CaseID{id}}},
+		"steps_owner":              {store.StepFilter{Item: workitem.ID{1}}, store.StepFilter{Job: workitem.JobID{1}}},
 	} {
 		for _, filter := range filters {
 			for _, query := range queriesOf(t, s, filter) {

@@ -94,10 +94,17 @@ func (w *conditions) addRoots(term string, roots []workitem.CaseID) {
 	}
 }
 
+// addIDs selects the ids of a column, unless the list is nil.
+func addIDs[T any](w *conditions, column string, ids []workitem.Key[T]) {
+	if ids != nil {
+		w.Add(column+" IN "+bound, idList(ids))
+	}
+}
+
 // idList returns a list of ids as JSON.
 // One parameter for any number of ids: a statement with a parameter for each would be another text, to be prepared,
 // for each number.
-func idList(ids []workitem.CaseID) string {
+func idList[T any](ids []workitem.Key[T]) string {
 	text, _ := json.Marshal(ids) // an id is always valid text
 	return string(text)
 }
@@ -126,6 +133,7 @@ const (
 func (r *reader) Cases(_ context.Context, f store.CaseFilter) ([]*state.Case, error) {
 	w := newConditions()
 	addID(&w, "c.id = ?", f.ID)
+	addIDs(&w, "c.id", f.IDs)
 	addID(&w, "c.id"+ofTree, f.Root)
 	w.addRoots("c.id"+ofTrees, f.Roots)
 	tables.AddStates(&w.Conditions, "c.state", f.States, func(s state.CaseState) bool { return s == state.CaseStarted },
@@ -209,7 +217,7 @@ const rareItems = 5000
 // rareWorkflow reports whether the filter's workflow has so few items that they are looked up by case.
 func rareWorkflow(c *conn, f store.ItemFilter) (bool, error) {
 	// Another condition with an index of its own finds fewer rows than the workflow.
-	narrow := !f.ID.IsZero() || !f.Case.IsZero() || !f.Root.IsZero() || f.Roots != nil || f.Queue != nil
+	narrow := !f.ID.IsZero() || f.IDs != nil || !f.Case.IsZero() || !f.Root.IsZero() || f.Roots != nil || f.Queue != nil
 	if f.Workflow == "" || narrow || c.overlaid {
 		return false, nil
 	}
@@ -245,6 +253,7 @@ func (w *conditions) addItemStates(c *conn, f store.ItemFilter) (live bool, err 
 func queryItems(c *conn, f store.ItemFilter) ([]*store.ItemRow, error) {
 	w := newConditions()
 	addID(&w, "i.id = ?", f.ID)
+	addIDs(&w, "i.id", f.IDs)
 	addID(&w, "i.case_id = ?", f.Case)
 	addID(&w, "i.case_id"+ofTree, f.Root)
 	w.addRoots("i.case_id"+ofTrees, f.Roots)
@@ -309,6 +318,7 @@ func queryItems(c *conn, f store.ItemFilter) ([]*store.ItemRow, error) {
 func (r *reader) Jobs(_ context.Context, f store.JobFilter) ([]*state.Job, error) {
 	w := newConditions()
 	addID(&w, "j.id = ?", f.ID)
+	addIDs(&w, "j.id", f.IDs)
 	addID(&w, "j.case_id = ?", f.Case)
 	addID(&w, "j.case_id"+ofTree, f.Root)
 	w.addRoots("j.case_id"+ofTrees, f.Roots)

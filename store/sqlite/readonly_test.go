@@ -12,6 +12,7 @@ import (
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/sqlite"
 	"github.com/tasq-dev/tasq/store/storetest"
+	"github.com/tasq-dev/tasq/workitem"
 )
 
 // closed makes a file with some cases in it, and no owner.
@@ -273,4 +274,19 @@ func TestAReaderReadsTheFileThatHasTheName(t *testing.T) {
 	look(t, s, w)
 	require.NoError(t, s.Close())
 	require.NoFileExists(t, path+"-wal")
+}
+
+// A reader beside an owner lists also the incidents that the tables do not have yet, without those that ended meanwhile.
+func TestAReaderBesideAnOwnerListsTheOpenIncidents(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "cases.db")
+	w := storetest.NewWorld(t, sqlite.File(path), 1)
+	for range 2 {
+		w.Update(func(b *storetest.Batch) {
+			root := b.Start(`1`)
+			b.Resolve(b.Incident(root, root, "", nil))
+			b.Incident(root, root, "draft", &workitem.Failure{Code: "late", Message: "too late"})
+		})
+		look(t, reader(t, path), w)
+		require.NoError(t, w.Store.Idle(t.Context()))
+	}
 }

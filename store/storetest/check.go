@@ -44,6 +44,7 @@ func (m *Model) Check(ctx context.Context, t testing.TB, r store.Reader) {
 		require.Equal(t, asJSON(t, m.Jobs[j.ID]), asJSON(t, j), "job %s", j.ID)
 	}
 	m.checkCounts(ctx, t, r)
+	m.checkIncidents(ctx, t, r)
 	m.checkEnded(ctx, t, r)
 	m.checkWaits(ctx, t, r)
 	m.checkJournal(ctx, t, r)

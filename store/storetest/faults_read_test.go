@@ -31,6 +31,8 @@ var faultsOfReading = []fault{
 	{name: "a count is not there", rule: "counts", wrap: inView(func(r store.Reader) store.Reader { return miscounting{Reader: r, drop: true} })},
 	{name: "a job that is due is not counted", rule: "backlog", wrap: inView(func(r store.Reader) store.Reader { return hurried{r} })},
 	{name: "only queues of the first items are listed", rule: "queues", wrap: inView(func(r store.Reader) store.Reader { return glancing{r} })},
+	{name: "open incidents are cut off in silence", rule: "incidents", wrap: inView(func(r store.Reader) store.Reader { return curt{r} })},
+	{name: "the definition of an incident is not told", rule: "incidents", wrap: inView(func(r store.Reader) store.Reader { return vague{r} })},
 	{name: "a view finds no key", rule: "keys", wrap: inView(func(r store.Reader) store.Reader { return keyless{r} })},
 	{name: "what ended and goes on still counts", rule: "ended-again", wrap: inView(func(r store.Reader) store.Reader { return sticky{r} })},
 	{name: "waits are not counted", rule: "ended", wrap: inView(func(r store.Reader) store.Reader { return waitless{r} })},
@@ -65,6 +67,25 @@ type glancing struct{ store.Reader }
 func (r glancing) Queues(ctx context.Context, most int) ([]store.QueueCount, bool, error) {
 	counts, whole, err := r.Reader.Queues(ctx, most)
 	return counts[:min(len(counts), most)], whole, err
+}
+
+// curt does not say that there are more incidents.
+type curt struct{ store.Reader }
+
+func (r curt) OpenIncidents(ctx context.Context, most int) ([]workitem.JobID, bool, error) {
+	ids, _, err := r.Reader.OpenIncidents(ctx, most)
+	return ids, true, err
+}
+
+// vague lists incidents without the definition of their cases.
+type vague struct{ store.Reader }
+
+func (r vague) IncidentHeads(ctx context.Context, ids []workitem.JobID) ([]store.IncidentHead, error) {
+	heads, err := r.Reader.IncidentHeads(ctx, ids)
+	for i := range heads {
+		heads[i].Fingerprint = ""
+	}
+	return heads, err
 }
 
 // keyless finds nothing by an idempotency key.

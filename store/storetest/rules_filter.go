@@ -42,6 +42,8 @@ func caseFilter(w *World) {
 	}{
 		{"everything", store.CaseFilter{}, func(*state.Case) bool { return true }},
 		{"id", store.CaseFilter{ID: sample.ID}, func(c *state.Case) bool { return c.ID == sample.ID }},
+		{"ids", store.CaseFilter{IDs: []workitem.CaseID{keyed.ID, child.ID, {1}}}, func(c *state.Case) bool { return c.ID == keyed.ID || c.ID == child.ID }},
+		{"no ids", store.CaseFilter{IDs: []workitem.CaseID{}}, func(*state.Case) bool { return false }},
 		{"root", store.CaseFilter{Root: child.Root}, func(c *state.Case) bool { return c.Root == child.Root }},
 		{"two roots", store.CaseFilter{Roots: two}, func(c *state.Case) bool { return slices.Contains(two, c.Root) }},
 		{"no roots", store.CaseFilter{Roots: []workitem.CaseID{}}, func(*state.Case) bool { return false }},
@@ -93,6 +95,8 @@ func itemFilter(w *World) {
 	}{
 		{"everything", store.ItemFilter{}, func(*workitem.Item) bool { return true }},
 		{"id", store.ItemFilter{ID: sample.ID}, func(it *workitem.Item) bool { return it.ID == sample.ID }},
+		{"ids", store.ItemFilter{IDs: []workitem.ID{sample.ID, all[0].ID}}, func(it *workitem.Item) bool { return it.ID == sample.ID || it.ID == all[0].ID }},
+		{"no ids", store.ItemFilter{IDs: []workitem.ID{}}, func(*workitem.Item) bool { return false }},
 		{"case", store.ItemFilter{Case: sample.Case}, func(it *workitem.Item) bool { return it.Case == sample.Case }},
 		{"root", store.ItemFilter{Root: rootOf(sample)},
 			func(it *workitem.Item) bool { return rootOf(it) == rootOf(sample) }},
@@ -151,6 +155,8 @@ func jobFilter(w *World) {
 	}{
 		{"everything", store.JobFilter{}, func(*state.Job) bool { return true }},
 		{"id", store.JobFilter{ID: sample.ID}, func(j *state.Job) bool { return j.ID == sample.ID }},
+		{"ids", store.JobFilter{IDs: []workitem.JobID{ofItem.ID, all[0].ID}}, func(j *state.Job) bool { return j.ID == ofItem.ID || j.ID == all[0].ID }},
+		{"no ids", store.JobFilter{IDs: []workitem.JobID{}}, func(*state.Job) bool { return false }},
 		{"case", store.JobFilter{Case: sample.Case}, func(j *state.Job) bool { return j.Case == sample.Case }},
 		{"root", store.JobFilter{Root: sample.Root}, func(j *state.Job) bool { return j.Root == sample.Root }},
 		{"two roots", store.JobFilter{Roots: two}, func(j *state.Job) bool { return slices.Contains(two, j.Root) }},

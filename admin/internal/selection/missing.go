@@ -17,7 +17,8 @@ import (
 // Missing finds the commands that are rejected since no open engine has a definition that they need.
 type Missing struct {
 	here  why.Here
-	lacks []string // the fingerprints of the definitions that no open engine has
+	lacks []string          // the fingerprints of the definitions that no open engine has
+	names map[string]string // their workflows with the versions
 	cases map[workitem.CaseID]*state.Case
 	roots map[workitem.CaseID]*Lack // what is missing to cancel a root case; nil until that is asked for
 }
@@ -32,10 +33,11 @@ func FindMissing(ctx context.Context, r store.Reader, here why.Here) (*Missing, 
 	if err != nil {
 		return nil, err
 	}
-	m := &Missing{here: here, cases: make(map[workitem.CaseID]*state.Case)}
+	m := &Missing{here: here, names: make(map[string]string), cases: make(map[workitem.CaseID]*state.Case)}
 	for _, d := range all {
 		if here.Lacks(d.Fingerprint) {
 			m.lacks = append(m.lacks, d.Fingerprint)
+			m.names[d.Fingerprint] = strings.TrimSpace(d.Name + " " + d.Version)
 		}
 	}
 	if m.lacks == nil {
@@ -67,6 +69,22 @@ func (m *Missing) lackOf(ctx context.Context, r store.Reader, c *state.Case) (*L
 		return nil, err
 	}
 	return LackOf(&m.here, c, chain), nil
+}
+
+// Knows adds a case that has been read.
+func (m *Missing) Knows(c *state.Case) {
+	if m != nil {
+		m.cases[c.ID] = c
+	}
+}
+
+// Definition returns what is missing for commands on cases of the definition with a fingerprint; nil for nothing, as far as that depends
+// on the definition alone.
+func (m *Missing) Definition(fingerprint string) *Lack {
+	if m == nil || m.names[fingerprint] == "" {
+		return nil
+	}
+	return &Lack{Workflow: m.names[fingerprint], Some: needDefinition}
 }
 
 // Incident returns what is missing for a command that resolves an incident; nil for nothing. The retry of an incident about a child case resumes

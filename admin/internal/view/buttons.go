@@ -198,7 +198,7 @@ func (s *Site) eventButtons(r *Request, w *why.Wait) []Link {
 
 // words are those of the bulk actions on the incidents of the group.
 func (g *group) words() []string {
-	switch first := g.All[0]; {
+	switch first := g.shown[0]; {
 	case g.Workflow == "":
 		return nil
 	case !first.Child.IsZero():

@@ -6,11 +6,11 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 	"unicode"
 
 	"github.com/tasq-dev/tasq/admin/internal/selection"
 	"github.com/tasq-dev/tasq/engine/why"
-	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
@@ -21,10 +21,18 @@ import (
 type group struct {
 	Workflow, Task, Kind, Code string
 	Where                      string // the workflow and its task
-	Since, Last                Cell
-	All                        []incident
-	texts                      map[string]int // the messages of the failures, with their counts
+	Since, Last                time.Time
+
+	missing  []*store.Incident // of definitions; the group has either these or heads
+	heads    []*openHead
+	message  string         // of the first incident
+	differ   bool           // there are other messages
+	patterns map[string]int // of the messages, with their counts
+	shown    []incident     // the first ones; see [Site.readShown]
 }
+
+// n is the number of incidents of the group.
+func (g *group) n() int { return len(g.missing) + len(g.heads) }
 
 // filter returns the parameters of the list of incidents that select the group within a filter. Without a task or a
 // code, they select incidents that have none.
@@ -35,51 +43,45 @@ func (g *group) filter(within url.Values) url.Values {
 	return v
 }
 
-// incident is an incident of a group, with its case.
-type incident struct {
-	*store.Incident
-	of *state.Case
-}
-
-// maxGrouped bounds the number of incidents that are read.
-const maxGrouped = 10_000
-
-// incidentGroups groups incidents by cause, the largest groups first.
-func incidentGroups(r *Request, f store.IncidentFilter, here why.Here) ([]*group, error) {
-	f.Limit = maxGrouped
+// incidentGroups groups incidents by cause, the largest groups first. whole is false if there are more open incidents than were
+// examined.
+func (s *Site) incidentGroups(r *Request, f store.IncidentFilter, here why.Here) (groups []*group, whole bool, err error) {
+	missing, err := why.MissingDefinitions(r, r.R, f, here, r.Now)
+	if err != nil {
+		return nil, false, err
+	}
+	heads, whole, err := s.openHeads(r, f)
+	if err != nil {
+		return nil, false, err
+	}
 	type key struct{ workflow, task, kind, code string }
 	byCause := make(map[key]*group)
-	cases := make(map[workitem.CaseID]*state.Case)
-	var groups []*group
-	for found, err := range why.Incidents(r, store.ViewerOf(r.R), f, here, r.Now) {
-		if err != nil {
-			return nil, err
-		}
-		i := incident{r.Mask.Incident(found), nil}
-		if i.Definition != nil {
-			i.of = &state.Case{Workflow: i.Definition.Workflow}
-		} else if i.of, err = caseOf(r, cases, i.Case); err != nil {
-			return nil, err
-		}
-		k := key{i.of.Workflow, i.Task, i.Kind, ""}
-		if i.Failure != nil {
-			k.code = i.Failure.Code
-		}
+	add := func(h *openHead) *group {
+		k := key{h.Workflow, h.Task, h.Kind, h.Code}
 		g := byCause[k]
 		if g == nil {
-			g = &group{Workflow: k.workflow, Task: k.task, Kind: k.kind, Code: k.code, Where: k.workflow, Since: at(i.Since), texts: make(map[string]int)}
+			g = &group{Workflow: k.workflow, Task: k.task, Kind: k.kind, Code: k.code, Where: k.workflow, Since: h.Since, message: h.Message,
+				patterns: make(map[string]int)}
 			if k.task != "" {
 				g.Where += "/" + k.task
 			}
 			byCause[k] = g
 			groups = append(groups, g)
 		}
-		g.Last = at(i.Since)
-		g.All = append(g.All, i)
-		g.texts[i.message()]++
+		g.Last, g.differ = h.Since, g.differ || h.Message != g.message
+		g.patterns[h.pattern]++
+		return g
 	}
-	slices.SortStableFunc(groups, func(a, b *group) int { return len(b.All) - len(a.All) })
-	return groups, nil
+	for _, i := range missing {
+		g := add(newHead(store.IncidentHead{Workflow: i.Definition.Workflow, Kind: i.Kind, Code: i.Failure.Code, Message: i.Failure.Message, Since: i.Since}))
+		g.missing = append(g.missing, i)
+	}
+	for _, h := range heads {
+		g := add(h)
+		g.heads = append(g.heads, h)
+	}
+	slices.SortStableFunc(groups, func(a, b *group) int { return b.n() - a.n() })
+	return groups, whole, nil
 }
 
 // caseOf returns a case with the identity that the user may see. It caches cases in known, if that is not nil.
@@ -101,14 +103,6 @@ func caseOf(r *Request, known map[workitem.CaseID]*state.Case, id workitem.CaseI
 	return c, nil
 }
 
-// message returns the message of an incident's failure, on one line.
-func (i incident) message() string {
-	if i.Failure == nil {
-		return ""
-	}
-	return printable.Line(printable.Brief([]byte(i.Failure.Message), 200))
-}
-
 // cause says on one line what the incidents have in common: the code, and the message if all have the same. Otherwise
 // it is the pattern that most messages share, such as "no funds for …".
 func (g *group) cause() string {
@@ -116,23 +110,19 @@ func (g *group) cause() string {
 	if code == "" {
 		code = g.Kind
 	}
-	patterns := make(map[string]int)
-	for text, n := range g.texts {
-		if len(g.texts) > 1 {
-			text = pattern(text)
-		}
-		patterns[text] += n
-	}
-	most := ""
-	for text, n := range patterns {
-		if best := patterns[most]; n > best || n == best && text < most {
-			most = text
+	most := g.message
+	if g.differ {
+		most = ""
+		for text, n := range g.patterns {
+			if best := g.patterns[most]; n > best || n == best && text < most {
+				most = text
+			}
 		}
 	}
 	if most != "" {
 		code += ": " + most
 	}
-	switch others := len(patterns) - 1; others {
+	switch others := len(g.patterns) - 1; others {
 	case 0:
 		return code
 	case 1:
@@ -156,22 +146,33 @@ func pattern(message string) string {
 // offers are the bulk actions of a group, by their words, that work for one of its incidents at least.
 type offers struct {
 	words   []string
-	ticks   map[workitem.JobID]bool // the incidents for which one of them works
+	ticks   map[workitem.JobID]bool // the shown incidents for which one of them works
 	lacking selection.Lacking       // those that cannot be retried
+	least   bool                    // more of them may be lacking
 }
 
-// offered returns what is offered for a group.
+// offered returns what is offered for a group. Each incident that is shown is examined; of the others, only whether the definition of
+// its case is missing.
 func (g *group) offered(r *Request, m *selection.Missing) (*offers, error) {
 	o := &offers{ticks: make(map[workitem.JobID]bool)}
+	rest := g.heads[min(len(g.shown), len(g.heads)):]
 	for k, word := range g.words() {
 		works := false
-		for _, in := range g.All {
+		for _, in := range g.shown {
 			lack, err := m.Incident(r, r.R, in.Incident, word)
 			switch {
 			case err != nil:
 				return nil, err
 			case lack == nil:
 				works, o.ticks[in.ID] = true, true
+			case k == 0:
+				o.lacking.Add(lack)
+			}
+		}
+		for _, h := range rest {
+			switch lack := m.Definition(h.Fingerprint); {
+			case lack == nil || !g.shown[0].Child.IsZero(): // that of the child case counts
+				works, o.least = true, m != nil
 			case k == 0:
 				o.lacking.Add(lack)
 			}
@@ -193,6 +194,9 @@ func (o *offers) lack(all int) string {
 		those = "This"
 	case o.lacking.N < all:
 		those = thousands(int64(o.lacking.N)) + " of these"
+		if o.least {
+			those = "At least " + those
+		}
 	}
 	return fmt.Sprintf("%s cannot be retried: no open engine has workflow %s. Open a program with it.", those, o.lacking.Names())
 }

@@ -44,13 +44,16 @@ func (s *Site) incidents(r *Request) (*Page, error) {
 	if here.Unknown() && why.SelectsDefinitions(f) {
 		l.head.About += " " + noProgram
 	}
-	groups, err := incidentGroups(r, f, here)
+	groups, whole, err := s.incidentGroups(r, f, here)
 	if err != nil {
 		return nil, err
 	}
 	failed, err := s.failedCases(r, f)
 	if err != nil {
 		return nil, err
+	}
+	if !whole {
+		l.head.About += fmt.Sprintf(" More than %s incidents are open: only the oldest %[1]s were examined.", thousands(int64(examined(f))))
 	}
 	if len(groups) == 0 {
 		p := l.page("There are no incidents.", "")
@@ -63,13 +66,20 @@ func (s *Site) incidents(r *Request) (*Page, error) {
 	if err != nil {
 		return nil, err
 	}
+	most := maxOfGroup
+	if len(groups) == 1 {
+		most = maxOfOnly
+	}
+	if n := len(groups); n > maxGroups {
+		groups = groups[:maxGroups]
+		l.head.About += fmt.Sprintf(" Only the %d largest of %s groups are listed; filter for the others.", maxGroups, thousands(int64(n)))
+	}
+	if err := s.readShown(r, groups, most, missing); err != nil {
+		return nil, err
+	}
 	var data []groupData
 	for i, g := range groups {
-		most := maxOfGroup
-		if len(groups) == 1 {
-			most = maxOfOnly
-		}
-		d, err := s.groupData(r, g, missing, i, most, within)
+		d, err := s.groupData(r, g, missing, i, whole, within)
 		if err != nil {
 			return nil, err
 		}
@@ -87,7 +97,8 @@ const noProgram = "No program that has the database open has answered, so it is 
 
 // groupData is a group of incidents on its page.
 type groupData struct {
-	N                  int
+	N                  string
+	Several            bool
 	Where, Kind, Cause string
 	Since, Last        time.Time
 	Lack               string // what is missing for commands; "" for nothing
@@ -96,36 +107,32 @@ type groupData struct {
 	More               *Link // the page with all of them; nil if they are all here
 }
 
-// The number of incidents of a group that are listed: beside other groups, and if it is the only one.
+// The number of groups that are listed, and of incidents of a group: beside other groups, and if it is the only one.
 const (
+	maxGroups  = 40
 	maxOfGroup = 5
 	maxOfOnly  = 200
 )
 
-// groupData shows a group, the i-th, with at most so many of its incidents. within is the filter of the list.
-func (s *Site) groupData(r *Request, g *group, m *selection.Missing, i, most int, within url.Values) (groupData, error) {
-	d := groupData{N: len(g.All), Where: g.Where, Kind: g.Kind, Cause: g.cause(), Since: g.Since.Time, Last: g.Last.Time}
+// groupData shows a group, the i-th. whole says whether it has all of its incidents. within is the filter of the list.
+func (s *Site) groupData(r *Request, g *group, m *selection.Missing, i int, whole bool, within url.Values) (groupData, error) {
+	d := groupData{N: atLeast(g.n(), whole), Several: g.n() > 1, Where: g.Where, Kind: g.Kind, Cause: g.cause(), Since: g.Since, Last: g.Last}
 	offered, err := g.offered(r, m)
 	if err != nil {
 		return d, err
 	}
-	d.Lack, d.Buttons = offered.lack(len(g.All)), s.groupButtons(r, g, offered.words, within)
+	d.Lack, d.Buttons = offered.lack(g.n()), s.groupButtons(r, g, offered.words, within)
 	d.Table = &Table{ID: fmt.Sprintf("group%d", i), Head: []string{"item", "case", "key", "message", "since", ""}, Picks: s.incidentPicks(r, offered)}
-	for k, in := range g.All {
-		if k == most {
-			d.More = &Link{Text: fmt.Sprintf("and %d more", len(g.All)-most), Href: s.listLink("/incidents", g.filter(within))}
-			break
-		}
+	if more := g.n() - len(g.shown); more > 0 {
+		d.More = &Link{Text: "and " + atLeast(more, whole) + " more", Href: s.listLink("/incidents", g.filter(within))}
+	}
+	for _, in := range g.shown {
 		item := text(orElse(in.Task, "case"))
-		if !in.Item.IsZero() {
-			it, err := findItem(r, in.Item)
-			if err != nil {
-				return d, err
-			}
-			item = link(it.Label(), s.Link("/items/"+in.Item.String()))
+		if in.item != nil {
+			item = link(in.item.Label(), s.Link("/items/"+in.Item.String()))
 		}
 		message := text("")
-		if len(g.texts) > 1 {
+		if g.differ {
 			message = text(in.message())
 		}
 		if i := in.Definition; i != nil {
@@ -182,7 +189,11 @@ func (s *Site) doctor(r *Request) (*Page, error) {
 	if open == 0 {
 		add("incidents", "good", "none", s.Link("/incidents"))
 	} else {
-		add("incidents", "bad", counted(open, "incident")+" open", s.Link("/incidents"))
+		found, err := s.allOpen(r, open)
+		if err != nil {
+			return nil, err
+		}
+		add("incidents", "bad", found+" open", s.Link("/incidents"))
 	}
 	if err := s.definitions(r, add); err != nil {
 		return nil, err

@@ -100,7 +100,7 @@ func (s *Site) countLines(counts []store.Count, what, path string, words []strin
 // needs lists what does not continue without a person.
 func (s *Site) needs(r *Request, counts []store.Count) ([]line, error) {
 	var lines []line
-	groups, err := incidentGroups(r, store.IncidentFilter{}, s.Backend.Here())
+	groups, whole, err := s.incidentGroups(r, store.IncidentFilter{}, s.Backend.Here())
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +109,7 @@ func (s *Site) needs(r *Request, counts []store.Count) ([]line, error) {
 			lines = append(lines, line{N: "…", Text: "more incidents", Href: s.Link("/incidents"), State: "bad"})
 			break
 		}
-		lines = append(lines, line{N: thousands(int64(len(g.All))), Text: g.Where + ": " + g.cause(), State: "incident",
+		lines = append(lines, line{N: atLeast(g.n(), whole), Text: g.Where + ": " + g.cause(), State: "incident",
 			Href: s.listLink("/incidents", g.filter(nil))})
 	}
 	if n, _ := counter(counts, "case", "")("failed"); n > 0 {
@@ -126,6 +126,14 @@ func (s *Site) needs(r *Request, counts []store.Count) ([]line, error) {
 	}
 	closed, err := s.closed(r)
 	return append(lines, closed...), err
+}
+
+// atLeast is a number, with a plus sign if it is not the whole.
+func atLeast(n int, whole bool) string {
+	if whole {
+		return thousands(int64(n))
+	}
+	return thousands(int64(n)) + "+"
 }
 
 // closed lists the paused queues and the limits that are set to 0, with the keys of them, which block what needs them.
@@ -248,6 +256,26 @@ func (s *Site) openIncidents(r *Request) (int, error) {
 	}
 	missing, err := s.missing.count(r, s.Backend.Here())
 	return len(found) + missing, err
+}
+
+// allOpen says how many incidents are open, of which so many were counted.
+func (s *Site) allOpen(r *Request, counted int) (string, error) {
+	whole := true
+	if counted >= maxOpen {
+		ids, all, err := r.R.OpenIncidents(r, maxGrouped)
+		if err != nil {
+			return "", err
+		}
+		missing, err := s.missing.count(r, s.Backend.Here())
+		if err != nil {
+			return "", err
+		}
+		counted, whole = len(ids)+missing, all
+	}
+	if counted == 1 {
+		return "1 incident", nil
+	}
+	return atLeast(counted, whole) + " incidents", nil
 }
 
 // missing caches how many definitions are missing, since every page shows it and the count reads all definitions.

@@ -29,6 +29,7 @@ type Site struct {
 	Streams func() int    // returns the number of open live pages; nil if it is not known
 	checked lastCheck
 	missing missing
+	heads   heads
 	views   chan struct{} // limits the number of concurrent views
 	assets  assets
 }
