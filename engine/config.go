@@ -27,8 +27,9 @@ type Config struct {
 	// starts next. A batch counts as one job. Default: no limit but those of the queues.
 	MaxRunning int
 
-	// MaxPending limits how many jobs of a queue, due or not, wait in this engine, without those that it has offered to other
-	// engines of its database. [Engine.Do] rejects the start of a case that
+	// MaxPending limits how many jobs of a queue, due or not, wait, over all engines of the database. What waits in others, or in none, is
+	// counted at each heartbeat and before a start is rejected, so several engines can exceed the limit by what the others start within
+	// about a second. [Engine.Do] rejects the start of a case that
 	// would add a job to a full queue, with an error that wraps [ErrFull]. Running cases and [Engine.Update] can exceed the limit.
 	// Default: no limit.
 	MaxPending map[string]int

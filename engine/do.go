@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/tasq-dev/tasq/engine/internal/command"
 	"github.com/tasq-dev/tasq/engine/internal/commit"
@@ -35,32 +36,79 @@ func (e *Engine) do(ctx context.Context, c workflow.Command) (workflow.Result, e
 	})
 }
 
+// roomPause is how long a start waits for room in this engine before it looks for room in the database, which other engines may have made.
+const roomPause = 100 * time.Millisecond
+
 // startIfRoom executes a start, if the queues of its jobs have room.
 // A start that has waited is executed from the beginning: what it depends on, such as the holder of its business key,
 // may have changed.
 func (e *Engine) startIfRoom(ctx context.Context, c *workflow.Command) (workflow.Result, error) {
-	for {
-		var a dispatch.Admission
-		var room <-chan struct{}
-		result, err := commit.Query(ctx, e.writer, &commit.Request{Key: c.Key}, func(tx *commit.Tx) (workflow.Result, error) {
-			e.dispatch.Settle(&a) // the start is repeated
-			result, err := e.commands.Execute(tx, c)
-			if err == nil {
-				room, err = e.dispatch.Admit(tx, &a)
-			}
-			return result, err
-		})
-		e.dispatch.Settle(&a)
-		if !e.cfg.WaitWhenFull || !errors.Is(err, ErrFull) {
+	for looked := false; ; {
+		result, room, err := e.tryStart(ctx, c)
+		if !errors.Is(err, ErrFull) {
 			return result, err
 		}
+		if !looked && e.sharesJobs() { // another engine may have made room since the last look
+			looked = true
+			if failed := e.dispatch.LookForRoom(ctx); failed == nil && isClosed(room) {
+				continue
+			}
+		}
+		if !e.cfg.WaitWhenFull {
+			return result, err
+		}
+		if stopped := e.awaitRoom(ctx, room); errors.Is(stopped, ErrClosed) {
+			return result, stopped
+		} else if stopped != nil {
+			return result, fmt.Errorf("%w: %w", err, stopped)
+		}
+		looked = false
+	}
+}
+
+// tryStart executes a start; room is closed when it may be tried again, if a queue is full.
+func (e *Engine) tryStart(ctx context.Context, c *workflow.Command) (result workflow.Result, room <-chan struct{}, err error) {
+	var a dispatch.Admission
+	result, err = commit.Query(ctx, e.writer, &commit.Request{Key: c.Key}, func(tx *commit.Tx) (workflow.Result, error) {
+		e.dispatch.Settle(&a) // the start is repeated
+		result, err := e.commands.Execute(tx, c)
+		if err == nil {
+			room, err = e.dispatch.Admit(tx, &a)
+		}
+		return result, err
+	})
+	e.dispatch.Settle(&a)
+	return result, room, err
+}
+
+// awaitRoom waits for room in a queue. The error is that of the context, or says that the engine is closed.
+func (e *Engine) awaitRoom(ctx context.Context, room <-chan struct{}) error {
+	var again <-chan time.Time // never, if each job belongs to this engine
+	if e.sharesJobs() {
+		ticks := time.NewTicker(roomPause)
+		defer ticks.Stop()
+		again = ticks.C
+	}
+	for {
 		select {
 		case <-room:
+			return nil
 		case <-ctx.Done():
-			return result, fmt.Errorf("%w: %w", err, context.Cause(ctx))
+			return context.Cause(ctx)
 		case <-e.closing:
-			return result, e.closedError()
+			return e.closedError()
+		case <-again:
+			_ = e.dispatch.LookForRoom(ctx) // it is tried again
 		}
+	}
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
 	}
 }
 

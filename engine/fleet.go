@@ -17,6 +17,20 @@ func (e *Engine) isShared() bool {
 	return ok && f.Shared()
 }
 
+// sharesJobs reports whether jobs can wait in the store without belonging to this engine.
+func (e *Engine) sharesJobs() bool {
+	_, ok := e.store.(store.Fleet)
+	return ok
+}
+
+// countElsewhere returns the function that counts what waits in other engines, or in none; nil if each job belongs to this one.
+func (e *Engine) countElsewhere() func(context.Context, map[string]int) (map[string]int, error) {
+	if f, ok := e.store.(store.Fleet); ok {
+		return f.Waiting
+	}
+	return nil
+}
+
 // What the member of a fleet and this engine exchange:
 //
 //	fleet needs to know     Awaited, Work.Roots    which root cases have callers or running jobs here

@@ -91,6 +91,10 @@ type Fleet interface {
 	// belonged to an engine that died. If Take fails, some jobs may have been assigned nevertheless: the next call returns them.
 	Take(ctx context.Context, f TakeFilter) ([]*state.Job, error)
 
+	// Waiting counts the pending jobs of functions and calls of some queues that this engine does not hold, each queue up to the number
+	// given. It may miss some if this engine holds very many, or very many of other queues wait.
+	Waiting(ctx context.Context, most map[string]int) (map[string]int, error)
+
 	// Overdue returns jobs that this engine holds and that were due before a time, the earliest first, at most most. The engine compares
 	// them with those that it knows.
 	Overdue(ctx context.Context, due time.Time, most int) ([]*state.Job, error)

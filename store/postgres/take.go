@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/internal/tables"
@@ -113,4 +114,41 @@ func takeFrom(c *conn, f store.TakeFilter, args []any) ([]*state.Job, error) {
 		}
 	}
 	return all, nil
+}
+
+// scanned is how many jobs are read to count those of a queue that this engine does not hold: it bounds the cost if most are others.
+const scanned = 20_000
+
+// The statements that count the jobs of a queue that wait and that this engine does not hold: those of a queue with a name by
+// the index jobs_named, those of the default queue by jobs_due. A job that waits for an event has the zero time, before all others.
+const (
+	waitingNamed = "SELECT count(*) FROM (SELECT FROM (SELECT holder, kind FROM @.jobs WHERE " + liveJob + " AND queue <> '' AND queue = $1 " +
+		"AND state = 'pending' AND due > $5 ORDER BY due, id LIMIT $3) j WHERE holder <> $4 AND kind IN ('run', 'call') LIMIT $2) n"
+	waitingUnnamed = "SELECT count(*) FROM (SELECT FROM (SELECT queue, state, holder, kind FROM @.jobs WHERE " + liveJob + " AND due > $5 " +
+		"ORDER BY due, id LIMIT $3) j WHERE queue = $1 AND state = 'pending' AND holder <> $4 AND kind IN ('run', 'call') LIMIT $2) n"
+)
+
+// Waiting implements [store.Fleet].
+func (s *Store) Waiting(ctx context.Context, most map[string]int) (found map[string]int, err error) {
+	if err := s.window.flush(); err != nil {
+		return nil, err
+	}
+	err = s.onFleetConn(ctx, func(c *conn, self int64) error {
+		return c.transaction(context.Background(), func() error {
+			found = make(map[string]int, len(most))
+			for queue, n := range most {
+				query := waitingNamed
+				if queue == "" {
+					query = waitingUnnamed
+				}
+				count, _, err := c.number(query, queue, n, scanned+n, self, state.Micros(time.Time{}))
+				if err != nil {
+					return err
+				}
+				found[queue] = int(count)
+			}
+			return nil
+		}, takeInOrder...)
+	})
+	return found, err
 }

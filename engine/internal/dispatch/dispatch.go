@@ -74,6 +74,8 @@ type Options struct {
 	AroundJob  func(ctx context.Context, w *activities.Work, next func(context.Context) error) error
 	AroundStep func(ctx context.Context, w *activities.Work, name string, next func(context.Context) error) error
 
+	// Elsewhere counts the jobs of queues that wait and that this engine does not hold, up to the numbers given; nil if each job belongs to it.
+	Elsewhere func(ctx context.Context, most map[string]int) (map[string]int, error)
 	// TakeWork is called when a queue has a free worker and no work; nil if there are no other engines to take work from.
 	TakeWork func()
 	// Active counts work: it is called with +1 when work becomes due, and with -1 when it is done.
@@ -91,6 +93,7 @@ type Dispatcher struct {
 	sched  scheduler
 	runner *worker.Runner
 	jobs   sync.WaitGroup
+	look   roomLook
 
 	haveHours   bool // some functions are restricted to time windows
 	haveBatches bool // some tasks process their jobs in batches

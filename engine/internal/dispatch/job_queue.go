@@ -35,6 +35,7 @@ type jobQueue struct {
 	// The fields below are for queues with a bound.
 	pending     int           // waiting jobs
 	uncommitted int           // jobs opened by starts that are not committed
+	elsewhere   int           // waiting jobs that other engines hold, or none
 	room        chan struct{} // closed when there is room; nil if no start waits for it
 }
 

@@ -1,6 +1,10 @@
 package dispatch
 
 import (
+	"context"
+	"sync"
+	"time"
+
 	"github.com/tasq-dev/tasq/engine/internal/commit"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
@@ -9,10 +13,18 @@ import (
 
 // pendingBounds counts the waiting jobs of the queues with a bound, see Options.MaxPending. The lock of the scheduler
 // guards it.
+//
+//	pending      wait in this engine: counted one by one
+//	uncommitted  opened by starts of this engine that are not committed
+//	elsewhere    wait in other engines, or in none: counted in the database at each heartbeat and before a start is
+//	             refused, and in between changed by what this engine offers and takes
 type pendingBounds struct {
 	most    map[string]int
 	counted map[workitem.JobID]*jobQueue // nil if no queue has a bound
 }
+
+// waits returns how many jobs of a queue count for its bound.
+func (q *jobQueue) waits() int { return q.pending + q.uncommitted + q.elsewhere }
 
 func newPendingBounds(most map[string]int) pendingBounds {
 	if len(most) == 0 {
@@ -45,7 +57,7 @@ func (b *pendingBounds) uncount(id workitem.JobID) {
 // notify wakes all starts that wait for room in a queue. They try again; those that find the queue full again wait for
 // the next room. To wake one for each job that left would lose room if that one had given up meanwhile.
 func (b *pendingBounds) notify(q *jobQueue) {
-	if q.room != nil && q.pending+q.uncommitted < b.most[q.name] {
+	if q.room != nil && q.waits() < b.most[q.name] {
 		close(q.room)
 		q.room = nil
 	}
@@ -54,11 +66,11 @@ func (b *pendingBounds) notify(q *jobQueue) {
 // reserve reserves room for a job whose start is not committed. The error is a *workflow.FullError, whose channel is
 // closed when there may be room.
 func (b *pendingBounds) reserve(q *jobQueue) (room <-chan struct{}, err error) {
-	if most := b.most[q.name]; q.pending+q.uncommitted >= most {
+	if most := b.most[q.name]; q.waits() >= most {
 		if q.room == nil {
 			q.room = make(chan struct{})
 		}
-		return q.room, &workflow.FullError{Queue: q.name, Pending: q.pending + q.uncommitted, Max: most}
+		return q.room, &workflow.FullError{Queue: q.name, Pending: q.waits(), Max: most}
 	}
 	// Between the start and its commit the job is in neither count of the queue, and other starts are in the same batch.
 	q.uncommitted++
@@ -69,6 +81,74 @@ func (b *pendingBounds) reserve(q *jobQueue) (room <-chan struct{}, err error) {
 func (b *pendingBounds) settle(q *jobQueue, reserved int) {
 	q.uncommitted -= reserved
 	b.notify(q)
+}
+
+// offered counts a job that this engine has offered to all. Whether another engine takes it, the next look shows.
+func (b *pendingBounds) offered(l *queues, j *state.Job) {
+	if _, bounded := b.most[j.Queue]; bounded && j.State == state.JobPending && isWork(j) {
+		l.of(j.Queue).elsewhere++
+	}
+}
+
+// taken no longer counts a job as one that waits elsewhere, since this engine has taken it.
+func (b *pendingBounds) taken(l *queues, j *state.Job) {
+	if _, bounded := b.most[j.Queue]; !bounded || j.State != state.JobPending || !isWork(j) || b.counted[j.ID] != nil {
+		return
+	}
+	q := l.of(j.Queue)
+	q.elsewhere = max(0, q.elsewhere-1)
+}
+
+// isWork reports whether a job needs a worker.
+func isWork(j *state.Job) bool { return j.Kind == state.JobRun || j.Kind == state.JobCall }
+
+// lookPause is the least time between two looks for room that refused starts cause.
+const lookPause = 20 * time.Millisecond
+
+// roomLook keeps refused starts from asking the database more often than lookPause.
+type roomLook struct {
+	mu     sync.Mutex // held during a look, for which others wait
+	recent bool
+}
+
+// LookForRoom counts again what waits elsewhere in the queues with a bound, unless that was just done, and wakes the starts
+// for which there is room. It does nothing if all jobs belong to this engine.
+func (d *Dispatcher) LookForRoom(ctx context.Context) error {
+	d.look.mu.Lock()
+	defer d.look.mu.Unlock()
+	if d.look.recent {
+		return nil
+	}
+	if err := d.countElsewhere(ctx); err != nil {
+		return err
+	}
+	d.look.recent = true
+	time.AfterFunc(lookPause, func() {
+		d.look.mu.Lock()
+		defer d.look.mu.Unlock()
+		d.look.recent = false
+	})
+	return nil
+}
+
+// countElsewhere counts what waits in the queues with a bound, and does not belong to this engine.
+func (d *Dispatcher) countElsewhere(ctx context.Context) error {
+	if d.o.Elsewhere == nil || len(d.o.MaxPending) == 0 {
+		return nil
+	}
+	found, err := d.o.Elsewhere(ctx, d.o.MaxPending)
+	if err != nil {
+		return err
+	}
+	s := &d.sched
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name := range d.o.MaxPending {
+		q := s.queues.of(name)
+		q.elsewhere = found[name]
+		s.bounds.notify(q)
+	}
+	return nil
 }
 
 // Admission is the room that a start has reserved in bounded queues, until it is committed.
@@ -85,7 +165,7 @@ func (d *Dispatcher) Admit(tx *commit.Tx, a *Admission) (room <-chan struct{}, e
 	for _, changes := range tx.Changed() {
 		for _, e := range changes {
 			opened, ok := e.(*state.JobOpened)
-			if !ok || opened.Job.Kind != state.JobRun && opened.Job.Kind != state.JobCall {
+			if !ok || !isWork(opened.Job) {
 				continue
 			}
 			if _, bounded := s.bounds.most[opened.Job.Queue]; !bounded {

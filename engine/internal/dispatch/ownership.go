@@ -176,6 +176,9 @@ func (s *scheduler) roomOfAll() int {
 	return room
 }
 
+// CountWaiting counts what waits in the queues with a bound, and does not belong to this engine.
+func (o *Ownership) CountWaiting(ctx context.Context) error { return o.d.countElsewhere(ctx) }
+
 // Adopt schedules jobs that belong to this engine from now on. A running one belonged to an engine that died, unless it
 // runs here. Jobs that could not be scheduled because of the error are returned; they belong to this engine, and are
 // passed to Adopt again.
@@ -195,6 +198,7 @@ func (o *Ownership) Adopt(ctx context.Context, jobs []*state.Job) (left []*state
 	}
 	o.d.sched.mu.Lock()
 	for _, j := range jobs {
+		o.d.sched.bounds.taken(&o.d.sched.queues, j)
 		o.d.sched.add(nil, j, true)
 	}
 	o.d.sched.mu.Unlock()

@@ -154,8 +154,12 @@ func (s *scheduler) committed(tree *state.Tree, changes []state.Change) {
 
 // opened adds a new job, and reports whether it may be due now.
 func (s *scheduler) opened(tree *state.Tree, j *state.Job) bool {
-	// Its claim was made together with it, another engine will do it, or it has repeated too quickly.
-	if s.claims.isReserved(j.ID) || s.isOffered(j.ID) || s.loops.holds(j) {
+	if s.isOffered(j.ID) { // another engine will do it
+		s.bounds.offered(&s.queues, j)
+		return false
+	}
+	// Its claim was made together with it, or it has repeated too quickly.
+	if s.claims.isReserved(j.ID) || s.loops.holds(j) {
 		return false
 	}
 	return s.add(tree.Case(j.Case), j, false)
@@ -180,12 +184,15 @@ func (s *scheduler) moved(tree *state.Tree, e *state.JobMoved) bool {
 	}
 	switch {
 	case e.To == state.JobPending || e.To == state.JobWaiting:
-		c := tree.Case(e.Case)
-		if c == nil || s.isOffered(e.Job) {
+		c, j := tree.Job(e.Job)
+		if j == nil || j.State != e.To {
 			return false
 		}
-		j := c.Job(e.Job)
-		return j != nil && j.State == e.To && s.add(c, j, false)
+		if s.isOffered(e.Job) {
+			s.bounds.offered(&s.queues, j)
+			return false
+		}
+		return s.add(c, j, false)
 	case !e.To.Live():
 		s.drop(e)
 	}
@@ -202,14 +209,14 @@ func (s *scheduler) add(c *state.Case, j *state.Job, cautious bool) bool {
 	if n.due > s.d.o.Now().UnixMicro() {
 		n.durableClaim = true // the job waits for its time anyway, and each of its runs should be counted
 	}
-	if j.Kind == state.JobRun || j.Kind == state.JobCall {
+	if isWork(j) {
 		n.queue = s.queues.of(j.Queue)
+		s.bounds.count(j, n.queue)
 		// This engine does not work the queue; another program does.
 		if n.queue.limit <= 0 {
 			return false
 		}
 		n.urgent = s.d.urgency(j)
-		s.bounds.count(j, n.queue)
 		if c != nil {
 			for _, m := range s.entriesOf(c, j, n) {
 				s.put(m, j)

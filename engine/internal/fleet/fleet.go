@@ -43,6 +43,8 @@ type Work interface {
 	Filters() (filters []store.TakeFilter, full bool)
 	// Adopt schedules jobs that this engine has taken. It returns those that it could not schedule, with the reason.
 	Adopt(ctx context.Context, jobs []*state.Job) (left []*state.Job, err error)
+	// CountWaiting counts the jobs that wait in queues with a bound, and that this engine does not own.
+	CountWaiting(ctx context.Context) error
 	// Unknown returns those of some due jobs that neither wait nor run here.
 	Unknown(jobs []*state.Job) []*state.Job
 	// Others sets whether there are other engines.
@@ -113,7 +115,10 @@ func (m *Member) Join(ctx context.Context) error {
 	if _, err := m.tick(ctx); err != nil {
 		return err
 	}
-	return m.take(ctx)
+	if err := m.take(ctx); err != nil {
+		return err
+	}
+	return m.o.Work.CountWaiting(ctx)
 }
 
 // Start sends heartbeats and handles hints until the context ends.
@@ -197,7 +202,7 @@ func (m *Member) await(ctx context.Context, timer *time.Timer) bool {
 		}
 		next, err := m.tick(ctx)
 		if errors.Is(err, store.ErrFenced) || err == nil {
-			err = errors.Join(err, m.take(ctx), m.findUnknown(ctx))
+			err = errors.Join(err, m.take(ctx), m.o.Work.CountWaiting(ctx), m.findUnknown(ctx))
 		}
 		m.report(err)
 		m.pause.start(timer, next)

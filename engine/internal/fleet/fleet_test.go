@@ -56,6 +56,9 @@ func (w *world) Announce(context.Context, []string) error    { return nil }
 func (w *world) Knows(context.Context, string) (bool, error) { return false, nil }
 func (w *world) Hints() <-chan store.Hint                    { return w.hints }
 func (w *world) Busy() bool                                  { return false }
+func (w *world) CountWaiting(context.Context) error          { return nil }
+
+func (w *world) Waiting(context.Context, map[string]int) (map[string]int, error) { return nil, nil }
 
 func (w *world) Filters() (filters []store.TakeFilter, full bool) {
 	w.locked(func() { filters, full = []store.TakeFilter{w.filter}, len(w.filter.Without) > 0 })
