@@ -3,6 +3,7 @@ package admin_test
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -84,4 +85,56 @@ func TestCommandsByTheKeyboard(t *testing.T) {
 	require.Equal(t, "Move it", eval[string](b, focused))
 	b.enter()
 	b.until(fmt.Sprintf("(%s) === %q", focused, "✓ Move a token: done."))
+}
+
+// typist is a person at a browser who has no mouse: the tabulator leads to what is wanted, where the focus is seen.
+type typist struct{ *clicker }
+
+func newTypist(t *testing.T, h http.Handler) visitor {
+	return &typist{newClicker(t, h, true).(*clicker)}
+}
+
+// wanted is what has a name, as in find, or the field of a name.
+const (
+	wanted = `(() => { const name = %s, text = e => e.textContent.replace(/\s+/g, " ").trim();
+  const all = [...document.querySelectorAll(%s)].filter(e => e.getClientRects().length > 0 && !e.disabled);
+  return all.find(e => text(e) === name || e.getAttribute("aria-label") === name) || all.find(e => text(e).includes(name)); })()`
+	wantedField = `[...document.querySelectorAll(%s)].find(e => e.getClientRects().length > 0)`
+)
+
+// reach presses the tabulator until an element has the focus.
+func (p *typist) reach(element, name string) {
+	p.t.Helper()
+	require.True(p.t, eval[bool](p.browser, element+` !== undefined`), "nothing is called %s", name)
+	for range 250 {
+		if eval[bool](p.browser, `document.activeElement === `+element) {
+			require.NotRegexp(p.t, "^(without a ring|out of sight)", eval[string](p.browser, focused), name)
+			return
+		}
+		p.press("\t")
+	}
+	require.Fail(p.t, "the tabulator does not reach it", name)
+}
+
+func (p *typist) click(name, kinds string) {
+	p.t.Helper()
+	quoted, _ := json.Marshal(name)
+	of, _ := json.Marshal(kinds)
+	element := fmt.Sprintf(wanted, quoted, of)
+	p.reach(element, name)
+	eval[bool](p.browser, `window.before = document.activeElement.tagName !== "SUMMARY"`)
+	p.press("\r")
+	p.loaded()
+}
+
+func (p *typist) follow(name string) { p.t.Helper(); p.click(name, "a[href],summary") }
+func (p *typist) send(name string)   { p.t.Helper(); p.click(name, "button") }
+
+func (p *typist) fill(field, value string) {
+	p.t.Helper()
+	quoted, _ := json.Marshal(`main [name="` + field + `"]`)
+	p.reach(fmt.Sprintf(wantedField, quoted), field)
+	p.do("select what is there", chromedp.KeyEvent("a", chromedp.KeyModifiers(chromedp.ModifierCtrl)))
+	p.press(value)
+	require.Equal(p.t, value, eval[string](p.browser, `document.activeElement.value`), field)
 }

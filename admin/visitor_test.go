@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"html"
+	"maps"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -45,23 +46,33 @@ var visitors = map[string]func(t *testing.T, h http.Handler) visitor{
 	"with a script":     func(t *testing.T, h http.Handler) visitor { return newClicker(t, h, true) },
 }
 
-// visit runs a test as each visitor; the tests in a browser are left out with -short. In the usual form a part of the tests is in a browser, which
-// runs scripts: what a browser does without a script is much like the text. The long form has each test in one browser, and the nightly one in both.
+// visit runs a test as each visitor that asked names; the tests in a browser are left out with -short.
 func visit(t *testing.T, f func(t *testing.T, as func(*testing.T, http.Handler) visitor)) {
-	for name, of := range visitors {
-		in := "without a script"
-		if len(t.Name())%2 == 1 {
-			in = "with a script"
+	all := maps.Clone(visitors)
+	all["by the keyboard"] = newTypist
+	for name, of := range all {
+		if asked(name, t.Name()) {
+			t.Run(name, func(t *testing.T) {
+				mayBrowse(t, name)
+				f(t, of)
+			})
 		}
-		usual := name == "without a browser" || name == in && in == "with a script"
-		if !usual && !testsize.Nightly() && (name != in || !testsize.Long()) {
-			continue
-		}
-		t.Run(name, func(t *testing.T) {
-			mayBrowse(t, name)
-			f(t, of)
-		})
 	}
+}
+
+// asked reports whether a test is run as a visitor. In the usual form every second one is in a browser, which runs scripts: what a browser does without a
+// script is much like the text. The long form has each by the keyboard alone, and every second one without a script; the nightly form has all.
+func asked(visitor, test string) bool {
+	second := len(test)%2 == 1
+	switch {
+	case visitor == "without a browser" || testsize.Nightly():
+		return true
+	case visitor == "with a script":
+		return second && !testsize.Long()
+	case visitor == "without a script":
+		return !second && testsize.Long()
+	}
+	return testsize.Long()
 }
 
 func mayBrowse(t *testing.T, visitor string) {

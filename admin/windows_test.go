@@ -19,6 +19,7 @@ import (
 	"github.com/tasq-dev/tasq/internal/testsize"
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workitem"
 )
 
 // tab opens another tab of the same browser, with its cookies, storage and connections.
@@ -128,11 +129,55 @@ func TestADraftOfAFormSurvivesAReload(t *testing.T) {
 	b.visit(form)
 	b.until(reason + `.value === "ordered twice"`)
 	require.True(t, eval[bool](b, reason+`.form.requestSubmit() === undefined`))
-	b.until(`location.pathname.includes("/cases/") && !Object.keys(localStorage).some(k => k.startsWith("tasq-draft-"))`)
+	b.until(`document.querySelector(".alert.good") !== null && !Object.keys(localStorage).some(k => k.startsWith("tasq-draft-"))`)
 	c, err := o.Case(t.Context(), o.order)
 	require.NoError(t, err)
 	require.Equal(t, state.CaseCanceled, c.State)
 	b.quiet("a form")
+}
+
+// startAt starts a server at an address, and returns what stops it with all its connections, as a process that ends does.
+func startAt(t *testing.T, address string, h http.Handler) (*httptest.Server, func()) {
+	t.Helper()
+	listener, err := stdnet.Listen("tcp", address)
+	require.NoError(t, err)
+	server := httptest.NewUnstartedServer(h)
+	require.NoError(t, server.Listener.Close())
+	server.Listener = listener
+	streams, end := context.WithCancel(context.Background())
+	server.Config.BaseContext = func(stdnet.Listener) context.Context { return streams }
+	server.Start()
+	return server, func() {
+		end()
+		server.CloseClientConnections()
+		server.Close()
+	}
+}
+
+// A form that is sent to a server that has stopped is there again, with what was typed, once the server runs; it is sent once, and its draft ends then.
+func TestAServerStopsBeforeAFormIsSent(t *testing.T) {
+	b := newBrowser(t)
+	o := newOffice(t, "text")
+	h := admin.Handler(o.Engine.Engine, admin.Config{Access: as("ann"), Bulk: o.bulk, Clock: retry.SystemClock})
+	server, stop := startAt(t, "127.0.0.1:0", h)
+	item := o.Item(o.claim, "assess.1.2").ID
+	form := server.URL + "/act?kind=item-complete&item=" + item.String()
+	b.visit(form)
+	b.until(`document.querySelector(".act textarea") !== null`)
+	b.do("fill in the form", chromedp.SendKeys(chromedp.CSS(`.act textarea`), `{"mine":1}`))
+	stop()
+	b.do("complete it", chromedp.Click(chromedp.CSS(`.act button.primary`)))
+	b.until(`document.querySelector(".act") === null && document.readyState === "complete"`) // the browser's page of an error
+	require.Equal(t, workitem.Started, o.Item(o.claim, "assess.1.2").State)
+
+	_, stop = startAt(t, server.Listener.Addr().String(), h)
+	t.Cleanup(stop)
+	b.visit(server.URL + "/cases/" + o.claim.String())
+	b.visit(form)
+	b.until(`document.querySelector(".act textarea")?.value === '{"mine":1}'`)
+	b.do("complete it", chromedp.Click(chromedp.CSS(`.act button.primary`)))
+	b.until(`document.querySelector(".alert.good") !== null && !Object.keys(localStorage).some(k => k.startsWith("tasq-draft-"))`)
+	require.JSONEq(t, `{"mine":1}`, string(o.Item(o.claim, "assess.1.2").Output))
 }
 
 // A server that restarts: the page says that it is not live, recovers by itself, and shows what happened meanwhile. A browser repeats a
@@ -149,22 +194,7 @@ func TestAPageRecoversFromARestartOfItsServer(t *testing.T) {
 		}
 		pages.ServeHTTP(w, r)
 	})
-	start := func(address string) (*httptest.Server, func()) {
-		listener, err := stdnet.Listen("tcp", address)
-		require.NoError(t, err)
-		server := httptest.NewUnstartedServer(h)
-		require.NoError(t, server.Listener.Close())
-		server.Listener = listener
-		streams, end := context.WithCancel(context.Background())
-		server.Config.BaseContext = func(stdnet.Listener) context.Context { return streams }
-		server.Start()
-		return server, func() {
-			end()
-			server.CloseClientConnections()
-			server.Close()
-		}
-	}
-	server, stop := start("127.0.0.1:0")
+	server, stop := startAt(t, "127.0.0.1:0", h)
 	b.visit(server.URL + "/cases/" + o.claim.String())
 	b.until(livetext + ` === "live"`)
 	stop()
@@ -172,7 +202,7 @@ func TestAPageRecoversFromARestartOfItsServer(t *testing.T) {
 	require.Contains(t, eval[string](b, `document.querySelector("#part-why").textContent`), "withdraw.1.1", "the last state stays")
 	o.StartItem(o.claim, "withdraw")
 	busy.Store(testsize.Long())
-	_, stop = start(server.Listener.Addr().String())
+	_, stop = startAt(t, server.Listener.Addr().String(), h)
 	t.Cleanup(stop)
 	b.until(livetext + ` === "live" && document.querySelector("#part-why").textContent.includes("withdraw.1.1 (started")`)
 	require.False(t, busy.Load(), "a stream was refused")

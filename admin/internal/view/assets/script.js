@@ -37,8 +37,8 @@
     old.innerHTML = html;
     old.querySelectorAll("details").forEach((d, i) => { d.open = open[i] || d.open; });
     old.querySelectorAll(".netbox,.scroll").forEach((e, i) => { e.scrollLeft = scrolls[i] || 0; });
-    if (focus) { const e = focus.path.reduce((n, i) => n && n.children[i], focus.name ? named(old, focus.name) : old); if (e) e.focus({ preventScroll: true }); }
-    if (chosen) { const tr = named(old, name(chosen)); if (tr) tr.classList.add("at"); }
+    if (focus) { const e = focus.path.reduce((n, i) => n && n.children[i], focus.name ? named(old, focus.name) : old); e?.focus({ preventScroll: true }); }
+    if (chosen) { const tr = named(old, name(chosen)); tr?.classList.add("at"); }
     old.querySelectorAll("input[name=ids]").forEach(i => { i.checked = ticks.includes(i.value); });
     arrange(old);
   }
@@ -61,8 +61,8 @@
     times(old);
     return true;
   }
-  // Rows come and go: a row is known by its first link, and what is in it by its place there.
-  const name = tr => { const a = tr.querySelector("a"); return a && a.getAttribute("href"); };
+  // A row is known by its first link, and what is in it by its place there.
+  const name = tr => tr.querySelector("a")?.getAttribute("href");
   const named = (top, n) => [...top.querySelectorAll("tr")].find(tr => name(tr) === n);
   function place(top, e) {
     const tr = e.closest("tr"), n = tr && top.contains(tr) && name(tr), from = n ? tr : top, p = [];
@@ -124,16 +124,17 @@
     stream.onerror = () => { live("lost", "not live since " + new Date().toLocaleTimeString());
       if (stream && stream.readyState === EventSource.CLOSED) { close(); setTimeout(listen, 5000); } };
   }
-  function close() { if (stream) stream.close(); stream = null; }
+  function close() { stream?.close(); stream = null; }
   function pause() { paused = !!stream; if (paused) { close(); live("paused", "paused"); } else listen(); }
 
-  // Drafts of forms survive a reload and an error.
+  // Drafts of forms survive a reload, an error, and a server that stops: they end at the page that says what was done.
   function drafts() {
+    if (document.querySelector(".alert.good")) store.set(store.get("sent"), null);
     for (const f of document.querySelectorAll("form[data-draft]")) {
       const key = "draft-" + f.dataset.draft, kept = JSON.parse(store.get(key) || "{}");
       for (const e of f.elements) if (kept[e.name] && e.type !== "hidden" && !e.value) { e.value = kept[e.name]; const d = e.closest("details"); if (d) d.open = true; }
       f.oninput = () => { const d = {}; for (const e of f.elements) if (e.name && e.type !== "hidden") d[e.name] = e.value; store.set(key, JSON.stringify(d)); };
-      f.onsubmit = () => store.set(key, null);
+      f.onsubmit = () => store.set("sent", key);
     }
   }
 
@@ -147,10 +148,10 @@
     row = Math.max(0, Math.min(rows.length - 1, row + by));
     rows[row].classList.add("at"); rows[row].scrollIntoView({ block: "nearest" });
   }
-  function step(rel) { const a = document.querySelector('.slider a[rel="' + rel + '"]'); if (a) a.click(); }
+  const step = rel => document.querySelector(`.slider a[rel=${rel}]`)?.click();
   const keys = { "/": () => $("q").focus(), "?": () => go("help"), t: theme, p: pause, j: () => move(1), k: () => move(-1),
-    x: () => { const i = document.querySelector("tr.at input"); if (i) i.click(); },
-    Enter: () => { const a = document.querySelector("tr.at a"); if (a) a.click(); }, "[": () => step("prev"), "]": () => step("next"), ",": () => step("fail"), ".": () => step("nextfail") };
+    x: () => document.querySelector("tr.at input")?.click(),
+    Enter: () => document.querySelector("tr.at a")?.click(), "[": () => step("prev"), "]": () => step("next"), ",": () => step("fail"), ".": () => step("nextfail") };
   const go = to => { location.href = document.body.dataset.home + to; };
   function key(e) {
     if (e.key === "Escape") { document.querySelectorAll("details[open]").forEach(d => { d.open = false; }); document.activeElement.blur(); return; }
