@@ -178,7 +178,7 @@ func (h *heat) arrows(n *net.Net) map[[2]string]svg.Arrow {
 			continue
 		}
 		done := h.tasks[task].ended.Done
-		all[[2]string{f.From, f.To}] = svg.Arrow{Width: 2 + (2*done+most/2)/most, Title: fmt.Sprintf("%s of %s completed", counted(done, "work item"), task)}
+		all[[2]string{f.From, f.To}] = svg.Arrow{Width: 2 + (2*done+most/2)/most, Title: counted(done, "work item") + " completed"}
 	}
 	return all
 }
