@@ -166,6 +166,9 @@ func (s *Site) netOf(r *Request, n *net.Net, d *store.Definition, h *heat) (netP
 	return p, err
 }
 
+// maxTitled is the number of flows up to which arrows have tooltips: those of a large net would be most of its page.
+const maxTitled = 200
+
 // arrows returns the widths of the flows: the more items completed, the wider. A flow whose number of items is not known has none.
 func (h *heat) arrows(n *net.Net) map[[2]string]svg.Arrow {
 	all, most := make(map[[2]string]svg.Arrow), 1
@@ -178,7 +181,11 @@ func (h *heat) arrows(n *net.Net) map[[2]string]svg.Arrow {
 			continue
 		}
 		done := h.tasks[task].ended.Done
-		all[[2]string{f.From, f.To}] = svg.Arrow{Width: 2 + (2*done+most/2)/most, Title: counted(done, "work item") + " completed"}
+		a := svg.Arrow{Width: 2 + (2*done+most/2)/most}
+		if len(n.Definition().Flows) <= maxTitled {
+			a.Title = fmt.Sprintf("%s of %s completed", counted(done, "work item"), task)
+		}
+		all[[2]string{f.From, f.To}] = a
 	}
 	return all
 }
