@@ -224,7 +224,7 @@ func (o *office) paths(t testing.TB) []string {
 	return []string{"/", "/workflows", "/workflows/claim", "/workflows/claim?heat=failures", "/workflows/claim?heat=time", "/cases", "/cases?state=started&workflow=claim&older=0s", c, c + "?tab=steps", c + "?tab=jobs",
 		c + "?tab=events", c + "?tab=history", c + "?tab=data", c + "?tab=children", c + "?entry=4", c + "?entry=4&tab=history", "/cases/" + o.bill.String(),
 		"/cases/" + o.order.String() + "?tab=steps", "/cases/" + o.order.String() + "?tab=events", "/cases/" + o.failed.String(), "/items",
-		"/items?queue=&state=failed", "/items/" + item, "/jobs", "/jobs/" + job, "/steps", "/events", "/incidents", "/doctor", "/audit", "/bulk", "/search?q=cla",
+		"/items?queue=&state=failed", "/items?state=failed", "/items/" + item, "/jobs", "/jobs/" + job, "/steps", "/events", "/incidents", "/doctor", "/audit", "/bulk", "/search?q=cla",
 		"/search?q=nothing+of+this", "/help",
 		"/api/v1/openapi.json", "/api/v1/cases", "/api/v1" + c, fmt.Sprintf("/api/v1%s?at=%d", c, third), "/api/v1" + c + "/why", "/api/v1" + c + "/history", "/api/v1/items",
 		"/api/v1/items/" + item, "/api/v1/jobs", "/api/v1/jobs/" + job, "/api/v1/steps", "/api/v1/events", "/api/v1/incidents", "/api/v1/definitions",

@@ -160,7 +160,15 @@ func (s *Site) items(r *Request) (*Page, error) {
 		s.itemRow(&l.table, r, r.Mask.Row(it), true)
 		return nil
 	})
-	return l.page("There are no work items yet. They are created when tasks are enabled. Start a case from a program, or with:", startCommand), err
+	if err != nil {
+		return nil, err
+	}
+	p := l.page("There are no work items yet. They are created when tasks are enabled. Start a case from a program, or with:", startCommand)
+	causes, err := s.failedItems(r, f)
+	if causes != nil {
+		p.Parts = slices.Insert(p.Parts, len(p.Parts)-1, Part{ID: "causes", Template: "tablepart", Data: causes})
+	}
+	return p, err
 }
 
 // itemStates are all states of work items.
