@@ -41,11 +41,15 @@ const (
 
 // Action is the command that is sent for each target.
 type Action struct {
-	Kind    workflow.Kind   `json:"kind"`              // resume, cancel or redrive, for cases; retry, skip or give-up, for work items; retry-incident or give-up-incident
-	Payload json.RawMessage `json:"payload,omitempty"` // a new input for a retry or resume, the output for a skip; nil if none
-	Reason  string          `json:"reason,omitempty"`  // recorded in the history
-	Actor   string          `json:"actor,omitempty"`   // who sends the action
-	Retry   *retry.Changes  `json:"retry,omitempty"`   // of a retry or resume: changes of the retry policy; nil for none
+	// Kind is resume, suspend, cancel, restart, remove or redrive, for cases; retry, skip, give-up, or item with Do, for work items;
+	// retry-incident or give-up-incident.
+	Kind     workflow.Kind   `json:"kind"`
+	Do       workitem.Action `json:"action,omitzero"`    // of the kind item: reset, fail or cancel
+	Payload  json.RawMessage `json:"payload,omitempty"`  // a new input for a retry or resume, the output for a skip, the failure or reason of a fail or cancel of items; nil if none
+	Reason   string          `json:"reason,omitempty"`   // recorded in the history; the payload of a fail or cancel takes precedence there
+	Actor    string          `json:"actor,omitempty"`    // who sends the action
+	Retry    *retry.Changes  `json:"retry,omitempty"`    // of a retry or resume: changes of the retry policy; nil for none
+	FromStep string          `json:"fromStep,omitempty"` // of a restart: the first step that is executed again; "" repeats no completed step
 }
 
 // Input is the input of a case of the workflow.
@@ -139,6 +143,11 @@ func check(a Action, targets []string) error {
 	case len(targets) > MaxTargets:
 		return fmt.Errorf("%d targets are too many for one action: give at most %d, and the others to further actions", len(targets), MaxTargets)
 	}
+	if a.ends() {
+		if _, err := builder.DecodeFailure(a.Payload); err != nil {
+			return fmt.Errorf("the reason of %s: %w", a.Do, err)
+		}
+	}
 	for _, target := range targets {
 		if _, err := a.Command(target, ""); err != nil {
 			return err
@@ -147,22 +156,29 @@ func check(a Action, targets []string) error {
 	return nil
 }
 
+// ends reports whether the action fails or cancels work items, so that its payload is the reason.
+func (a *Action) ends() bool {
+	return a.Kind == workflow.KindAct && (a.Do == workitem.Fail || a.Do == workitem.Cancel)
+}
+
 // Command returns the command for one target, with an idempotency key; "" for none.
 func (a *Action) Command(target, key string) (workflow.Command, error) {
 	id, err := workitem.ParseID(target)
 	if err != nil {
 		return workflow.Command{}, fmt.Errorf("target %q: %w", target, err)
 	}
-	c := workflow.Command{Kind: a.Kind, Actor: a.Actor, Key: key, Payload: a.Payload, Retry: a.Retry}
-	switch a.Kind {
-	case workflow.KindResume, workflow.KindSuspend, workflow.KindCancel, workflow.KindRedrive:
+	c := workflow.Command{Kind: a.Kind, Action: a.Do, Actor: a.Actor, Key: key, Payload: a.Payload, Retry: a.Retry, FromStep: a.FromStep}
+	switch {
+	case OfCases(a.Kind):
 		c.Case = workitem.CaseID(id)
-	case workflow.KindRetryIncident, workflow.KindGiveUpIncident:
+	case a.Kind == workflow.KindRetryIncident, a.Kind == workflow.KindGiveUpIncident:
 		c.Job = workitem.JobID(id)
+	case a.Kind == workflow.KindAct && !slices.Contains(ItemActions, a.Do):
+		return c, fmt.Errorf("there is no bulk action %q on work items; there are %v: %w", a.Do, ItemActions, workflow.ErrBadCommand)
 	default:
 		c.Item = id
 	}
-	if a.Reason != "" {
+	if a.Reason != "" && (!a.ends() || a.Payload == nil) {
 		c = workflow.With(c, workflow.Because(a.Reason))
 	}
 	return c, c.Check()
@@ -190,12 +206,18 @@ func (b *Bulk) run(ctx context.Context, in Input) (Result, error) {
 	if err != nil {
 		return result, err
 	}
+	resumed, err := in.resumed(ctx)
+	if err != nil {
+		return result, err
+	}
 	w, _ := builder.WorkFrom(ctx)
 	for _, target := range in.Targets {
 		if err := step.Yield(ctx); err != nil { // the action is paused, or the engine closes
 			return result, err
 		}
 		o, err := step.Do(ctx, target, func(ctx context.Context) (outcome, error) {
+			mayBeDone := resumed
+			resumed = false // those after the first one without an answer were not begun
 			c, err := in.Command(target, keyOf(w.Case.ID, target))
 			if err == nil {
 				_, err = doer.Do(ctx, c)
@@ -203,10 +225,15 @@ func (b *Bulk) run(ctx context.Context, in Input) (Result, error) {
 			if err == nil {
 				return outcome{}, nil
 			}
-			if o := (outcome{b.code(err), err.Error()}); !slices.Contains(again, o.Code) && ctx.Err() == nil {
-				return o, nil
+			o := outcome{b.code(err), err.Error()}
+			switch {
+			case slices.Contains(again, o.Code), ctx.Err() != nil:
+				resumed = in.Kind == workflow.KindRemove
+				return outcome{}, err
+			case mayBeDone && errors.Is(err, store.ErrNotFound): // the command succeeded before the interruption
+				return outcome{}, nil
 			}
-			return outcome{}, err
+			return o, nil
 		})
 		switch {
 		case err != nil:
@@ -218,6 +245,23 @@ func (b *Bulk) run(ctx context.Context, in Input) (Result, error) {
 		}
 	}
 	return result, nil
+}
+
+// begun is the name of the step that a removal records before its first command.
+const begun = "begun"
+
+// resumed reports whether an action may have executed a command whose outcome it has not recorded, and that is not recognized by its
+// idempotency key: a removed case leaves no key.
+func (a *Action) resumed(ctx context.Context) (bool, error) {
+	if a.Kind != workflow.KindRemove {
+		return false, nil
+	}
+	resumed := true
+	_, err := step.Do(ctx, begun, func(context.Context) (outcome, error) {
+		resumed = false
+		return outcome{}, nil
+	})
+	return resumed, err
 }
 
 // Letters returns the live dead letters as targets of a redrive: those of a workflow, or of all for "", whose failure

@@ -3,26 +3,45 @@ package bulk
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 )
 
+// OfCases reports whether the targets of an action of a kind are cases.
+func OfCases(kind workflow.Kind) bool {
+	switch kind {
+	case workflow.KindResume, workflow.KindSuspend, workflow.KindCancel, workflow.KindRedrive, workflow.KindRestart, workflow.KindRemove:
+		return true
+	}
+	return false
+}
+
+// Ended are the states of cases that have ended.
+var Ended = []state.CaseState{state.CaseCompleted, state.CaseFailed, state.CaseCanceled}
+
 // Cases returns the root cases that a filter selects and that have a text in their payloads, as targets of an action of a kind: for a
-// suspension the live cases that are not suspended, for a cancellation the live ones, and for a resume those that failed or, with
-// Suspended in the filter, the live ones that are suspended. It leaves out the cases of bulk actions. States, RootOnly and Page of the filter have no effect. If the
+// suspension the live cases that are not suspended, for a cancellation the live ones, for a resume those that failed or, with
+// Suspended in the filter, the live ones that are suspended, and for a restart or a removal those that have ended, in one of its States if it has any.
+// It leaves out the cases of bulk actions. RootOnly and Page of the filter have no effect, and States only of these two. If the
 // search reached a bound before all cases were searched, the error wraps a *[store.CutError].
 func Cases(ctx context.Context, v store.Viewer, kind workflow.Kind, f store.CaseFilter, s store.Search) (targets []string, err error) {
-	f.States = []state.CaseState{state.CaseStarted}
 	switch kind {
 	case workflow.KindSuspend, workflow.KindCancel:
+		f.States = []state.CaseState{state.CaseStarted}
 	case workflow.KindResume:
-		if !f.Suspended {
-			f.States = []state.CaseState{state.CaseFailed}
+		f.States = []state.CaseState{state.CaseFailed}
+		if f.Suspended {
+			f.States = []state.CaseState{state.CaseStarted}
+		}
+	case workflow.KindRestart, workflow.KindRemove:
+		if f.States, err = among(f.States, Ended, "cases", string(kind)); err != nil {
+			return nil, err
 		}
 	default:
-		return nil, fmt.Errorf("a filter of cases selects no targets of %q: give resume, suspend or cancel", kind)
+		return nil, fmt.Errorf("a filter of cases selects no targets of %q: give resume, suspend, cancel, restart or remove", kind)
 	}
 	f.RootOnly, f.Page = true, store.Page{Limit: store.DefaultLimit}
 	s.Spent = new(store.SearchSpent)
@@ -68,4 +87,21 @@ func Live(ctx context.Context, v store.Viewer, f store.CaseFilter, suspended boo
 	}
 	f.Suspended = suspended
 	return Cases(ctx, v, kind, f, store.Search{})
+}
+
+// among returns the given states that are possible, and all possible ones for none. what are the objects, and do the action on them.
+func among[S comparable](given, possible []S, what, do string) ([]S, error) {
+	if len(given) == 0 {
+		return possible, nil
+	}
+	var both []S
+	for _, s := range given {
+		if slices.Contains(possible, s) {
+			both = append(both, s)
+		}
+	}
+	if both == nil {
+		return nil, fmt.Errorf("%s that are %v are not selected for %q: select those that are %v: %w", what, given, do, possible, workflow.ErrBadCommand)
+	}
+	return both, nil
 }

@@ -21,7 +21,8 @@ const Paused = "paused"
 type Info struct {
 	ID       workitem.CaseID `json:"id"` // of its case
 	Kind     workflow.Kind   `json:"kind"`
-	State    string          `json:"state"` // that of its case, or [Paused]
+	Do       workitem.Action `json:"action,omitzero"` // of the kind item
+	State    string          `json:"state"`           // that of its case, or [Paused]
 	Actor    string          `json:"actor,omitempty"`
 	Reason   string          `json:"reason,omitempty"`
 	Started  time.Time       `json:"started"`
@@ -34,6 +35,14 @@ type Info struct {
 
 // Answered returns how many targets have an answer, also a refusal.
 func (i *Info) Answered() int { return i.Done + i.Refused }
+
+// Command returns what the action does in words, as "retry" or "item reset".
+func (i *Info) Command() string {
+	if i.Do == workitem.NoAction {
+		return string(i.Kind)
+	}
+	return fmt.Sprintf("%s %s", i.Kind, i.Do)
+}
 
 // InfoOf returns the action of a case. The error wraps store.ErrNotFound if there is no such case, or if it is no bulk action.
 func InfoOf(ctx context.Context, v store.Viewer, id workitem.CaseID) (i *Info, err error) {
@@ -77,7 +86,7 @@ func infoOf(ctx context.Context, r store.Reader, c *state.Case, refusals bool) (
 	if err := json.Unmarshal(c.Input, &in); err != nil {
 		return nil, fmt.Errorf("the input of the bulk action %s: %w", c.ID, err)
 	}
-	i := &Info{ID: c.ID, Kind: in.Kind, State: c.State.String(), Actor: in.Actor, Reason: in.Reason, Started: c.Created, Ended: c.Ended, Targets: len(in.Targets)}
+	i := &Info{ID: c.ID, Kind: in.Kind, Do: in.Do, State: c.State.String(), Actor: in.Actor, Reason: in.Reason, Started: c.Created, Ended: c.Ended, Targets: len(in.Targets)}
 	if c.Suspended != nil && !c.State.Final() {
 		i.State = Paused
 	}
@@ -101,7 +110,7 @@ func infoOf(ctx context.Context, r store.Reader, c *state.Case, refusals bool) (
 		switch o, answered := answers[target]; {
 		case !answered && cut:
 			cut = false
-			done, err := succeeded(ctx, r, keyOf(c.ID, target))
+			done, err := succeeded(ctx, r, in.Kind, c.ID, target)
 			if err != nil {
 				return nil, err
 			}
@@ -119,9 +128,18 @@ func infoOf(ctx context.Context, r store.Reader, c *state.Case, refusals bool) (
 	return i, nil
 }
 
-// succeeded reports whether a command with an idempotency key has been executed. One that was refused leaves no trace.
-func succeeded(ctx context.Context, r store.Reader, key string) (bool, error) {
-	_, err := r.Answered(ctx, key)
+// succeeded reports whether the command of an action for a target has been executed, by its idempotency key. One that was refused leaves no trace. A removal removes
+// its key, too, so it has been executed if there is no such case.
+func succeeded(ctx context.Context, r store.Reader, kind workflow.Kind, action workitem.CaseID, target string) (bool, error) {
+	if kind == workflow.KindRemove {
+		id, err := workitem.ParseID(target)
+		if err != nil {
+			return false, err
+		}
+		found, err := r.Cases(ctx, store.CaseFilter{ID: workitem.CaseID(id)})
+		return err == nil && len(found) == 0, err
+	}
+	_, err := r.Answered(ctx, keyOf(action, target))
 	if errors.Is(err, store.ErrNotFound) {
 		return false, nil
 	}

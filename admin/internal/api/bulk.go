@@ -22,14 +22,16 @@ import (
 
 // bulkStart is the body of the start of a bulk action. It has Targets or Filter.
 type bulkStart struct {
-	Kind    workflow.Kind       `json:"kind"`              // resume, suspend, cancel or redrive, for cases; retry, retry-incident, skip, give-up or give-up-incident, for incidents
+	Kind    workflow.Kind       `json:"kind"`              // resume, suspend, cancel, restart, remove or redrive, for cases; item, for items; retry, retry-incident, skip, give-up or give-up-incident, for incidents
+	Action  workitem.Action     `json:"action,omitzero"`   // of the kind item: reset, fail or cancel
 	Targets []string            `json:"targets,omitempty"` // ids of cases, of work items, or of incidents for retry-incident and give-up-incident
-	Filter  map[string][]string `json:"filter,omitempty"`  // parameters of the list of cases or incidents, or ids
+	Filter  map[string][]string `json:"filter,omitempty"`  // parameters of the list of cases, items or incidents, or ids
 	Until   string              `json:"until,omitempty"`   // the newest id of the filter that counts, as a count answers it
 	Payload json.RawMessage     `json:"payload,omitempty"`
 	Reason  string              `json:"reason,omitempty"`
-	Retry   *retry.Changes      `json:"retry,omitempty"` // of a retry or resume: changes of the retry policy
-	Count   bool                `json:"count,omitempty"` // only count
+	Retry   *retry.Changes      `json:"retry,omitempty"`    // of a retry or resume: changes of the retry policy
+	From    string              `json:"fromStep,omitempty"` // of a restart: the first step that is executed again
+	Count   bool                `json:"count,omitempty"`    // only count
 }
 
 // bulkStarted is the answer to it.
@@ -89,12 +91,14 @@ func (a *API) oneBulk(w http.ResponseWriter, r *http.Request) {
 func (a *API) targets(r *http.Request, b *bulkStart) (*selection.Selection, error) {
 	u := access.UserOf(r.Context())
 	switch {
-	case !selection.Bulk(b.Kind):
+	case b.Kind == workflow.KindAct && !selection.Bulk(b.Kind, b.Action):
+		return nil, fmt.Errorf("there is no bulk action %q on items; \"action\" is reset, fail or cancel: %w", b.Action, workflow.ErrBadCommand)
+	case !selection.Bulk(b.Kind, b.Action):
 		return nil, fmt.Errorf("there is no bulk action %q: %w", b.Kind, workflow.ErrBadCommand)
 	case (b.Targets == nil) == (b.Filter == nil):
 		return nil, fmt.Errorf("a bulk action has either targets or a filter, which may be empty: %w", workflow.ErrBadCommand)
 	case b.Filter != nil:
-		return selection.Find(r.Context(), a.Backend, &selection.Choice{Kind: b.Kind, Filter: url.Values(b.Filter), Until: b.Until, Now: a.Backend.Now(), User: u, Mask: a.mask(r),
+		return selection.Find(r.Context(), a.Backend, &selection.Choice{Kind: b.Kind, Do: b.Action, Filter: url.Values(b.Filter), Until: b.Until, Now: a.Backend.Now(), User: u, Mask: a.mask(r),
 			Here: a.Backend.Here()})
 	}
 	sel := new(selection.Selection)
@@ -194,7 +198,7 @@ func (a *API) runBulk(r *http.Request, b *bulkStart, targets []string, key strin
 			return workitem.CaseID{}, fmt.Errorf("target %q: %w: %w", target, err, workflow.ErrBadCommand)
 		}
 	}
-	run, err := a.Bulk.Start(r.Context(), a.Backend, bulk.Action{Kind: b.Kind, Payload: b.Payload, Reason: b.Reason, Actor: u.Name, Retry: b.Retry}, targets, opts...)
+	run, err := a.Bulk.Start(r.Context(), a.Backend, bulk.Action{Kind: b.Kind, Do: b.Action, Payload: b.Payload, Reason: b.Reason, Actor: u.Name, Retry: b.Retry, FromStep: b.From}, targets, opts...)
 	return run.ID, err
 }
 

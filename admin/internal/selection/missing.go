@@ -149,6 +149,31 @@ func redriveLack(name string) *Lack {
 		Text: fmt.Sprintf("No open engine has workflow %s, in which the work failed: the letter cannot be redriven until a program with it is open.", name)}
 }
 
+// Item returns what is missing for an action on a work item; nil for nothing.
+func (m *Missing) Item(ctx context.Context, r store.Reader, it *workitem.Item, do workitem.Action) (*Lack, error) {
+	if m == nil {
+		return nil, nil
+	}
+	c, err := m.find(ctx, r, it.Case)
+	if err != nil {
+		return nil, err
+	}
+	l, err := m.lackOf(ctx, r, c)
+	if err != nil || !l.Rejects("item-"+do.String(), "item") {
+		return nil, err
+	}
+	return l, nil
+}
+
+// restart returns what is missing to start a case again: its workflow, in any version.
+func (m *Missing) restart(ctx context.Context, r store.Reader, c *state.Case) (*Lack, error) {
+	can, err := Startable(ctx, r, &m.here, c.Workflow)
+	if err != nil || can {
+		return nil, err
+	}
+	return &Lack{Workflow: c.Workflow, Some: map[string]bool{"restart": true}}, nil
+}
+
 // Case returns what is missing for a bulk action on a root case; nil for nothing.
 func (m *Missing) Case(ctx context.Context, r store.Reader, c *state.Case, kind workflow.Kind) (*Lack, error) {
 	switch {
@@ -158,6 +183,8 @@ func (m *Missing) Case(ctx context.Context, r store.Reader, c *state.Case, kind 
 		return m.lackOf(ctx, r, c)
 	case kind == workflow.KindRedrive:
 		return m.Redrive(ctx, r, c)
+	case kind == workflow.KindRestart:
+		return m.restart(ctx, r, c)
 	case kind != workflow.KindCancel || c.State.Final():
 		return nil, nil
 	}

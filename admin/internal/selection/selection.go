@@ -35,39 +35,33 @@ type Selection struct {
 	Denied  int     // how many more match, for which the user does not have the right
 	Lacking Lacking // how many more match, for which no open engine has the definition
 	Until   string  // the newest id of those that match, for Choice.Until
-	What    string  // the noun for one: "case" or "incident"
+	What    string  // the noun for one: "case", "item" or "incident"
 }
 
 // Choice says what to select.
 type Choice struct {
-	Kind   workflow.Kind // of the action
-	Filter url.Values    // as of the list of cases or incidents, with the further parameter [IDs]
-	Until  string        // the newest id that is included; "" for all
+	Kind   workflow.Kind   // of the action
+	Do     workitem.Action // of an action on work items
+	Filter url.Values      // as of the list of cases, items or incidents, with the further parameter [IDs]
+	Until  string          // the newest id that is included; "" for all
 	Now    time.Time
 	User   *access.User
 	Mask   mask.Mask
 	Here   why.Here // which definitions open engines have
 }
 
-// IDs is the parameter with the ids of single rows of the list: of cases, or of incidents. It may be repeated.
+// IDs is the parameter with the ids of single rows of the list: of cases, of items, or of incidents. It may be repeated.
 const IDs = "ids"
 
-// Bulk reports whether there are bulk actions of a kind.
-func Bulk(kind workflow.Kind) bool {
+// Bulk reports whether there are bulk actions of a kind. do is the action of those on work items.
+func Bulk(kind workflow.Kind, do workitem.Action) bool {
 	switch kind {
+	case workflow.KindAct:
+		return slices.Contains(bulk.ItemActions, do)
 	case workflow.KindRetry, workflow.KindRetryIncident, workflow.KindSkip, workflow.KindGiveUp, workflow.KindGiveUpIncident:
 		return true
 	}
-	return OfCases(kind)
-}
-
-// OfCases reports whether the action is on cases; otherwise it is on the work items or jobs of incidents.
-func OfCases(kind workflow.Kind) bool {
-	switch kind {
-	case workflow.KindResume, workflow.KindSuspend, workflow.KindCancel, workflow.KindRedrive:
-		return true
-	}
-	return false
+	return bulk.OfCases(kind)
 }
 
 // OnceLabel is the label of a bulk action with the idempotency key of the request that has started it.
@@ -92,10 +86,13 @@ func Find(ctx context.Context, v store.Viewer, c *Choice) (*Selection, error) {
 	delete(filter, IDs)
 	sel := &Selection{What: "incident"}
 	matching := c.incidents
-	if OfCases(c.Kind) {
+	switch {
+	case bulk.OfCases(c.Kind):
 		sel.What, matching = "case", c.cases
+	case c.Kind == workflow.KindAct:
+		sel.What, matching = "item", c.items
 	}
-	if chosen && OfCases(c.Kind) && len(filter) == 0 {
+	if chosen && sel.What != "incident" && len(filter) == 0 {
 		matching = func(ctx context.Context, v store.Viewer, _ url.Values) iter.Seq2[match, error] {
 			return c.named(ctx, v, ids)
 		}
@@ -145,9 +142,12 @@ func (c *Choice) lack(ctx context.Context, v store.Viewer, m *Missing, one *matc
 		return nil, nil
 	}
 	err = v.View(ctx, func(r store.Reader) error {
-		if one.incident != nil {
+		switch {
+		case one.incident != nil:
 			l, err = m.Incident(ctx, r, one.incident, string(c.Kind))
-		} else {
+		case one.item != nil:
+			l, err = m.Item(ctx, r, one.item, c.Do)
+		default:
 			l, err = m.Case(ctx, r, one.of, c.Kind)
 		}
 		return err
@@ -160,7 +160,8 @@ type match struct {
 	id       string // of the row
 	target   string // "" if the action cannot be executed on it
 	incident *store.Incident
-	of       *state.Case // nil for an incident
+	item     *workitem.Item
+	of       *state.Case // nil for an incident and an item
 }
 
 func failing(err error) iter.Seq2[match, error] {
@@ -211,6 +212,9 @@ func (c *Choice) cases(ctx context.Context, v store.Viewer, filter url.Values) i
 		return failing(err)
 	}
 	f.RootOnly = true
+	if c.ended() && len(f.States) == 0 {
+		f.States = bulk.Ended
+	}
 	return func(yield func(match, error) bool) {
 		for found, err := range f.all(ctx, v, c.Mask) {
 			if cut := (*store.CutError)(nil); errors.As(err, &cut) {
@@ -224,7 +228,7 @@ func (c *Choice) cases(ctx context.Context, v store.Viewer, filter url.Values) i
 			if c.Until != "" && m.id > c.Until {
 				return
 			}
-			if found.Workflow != bulk.Name {
+			if found.Workflow != bulk.Name && (found.State.Final() || !c.ended()) {
 				m.target = m.id
 			}
 			if !yield(m, nil) {
@@ -234,7 +238,12 @@ func (c *Choice) cases(ctx context.Context, v store.Viewer, filter url.Values) i
 	}
 }
 
-// named selects the cases with the given ids, without a look at others.
+// ended reports whether the action is one on cases that have ended.
+func (c *Choice) ended() bool {
+	return c.Kind == workflow.KindRestart || c.Kind == workflow.KindRemove
+}
+
+// named selects the cases or work items with the given ids, without a look at others.
 func (c *Choice) named(ctx context.Context, v store.Viewer, ids []string) iter.Seq2[match, error] {
 	return func(yield func(match, error) bool) {
 		for _, text := range ids {
@@ -246,20 +255,35 @@ func (c *Choice) named(ctx context.Context, v store.Viewer, ids []string) iter.S
 				yield(match{}, &query.Error{Param: IDs, Text: "has ids of 36 characters"})
 				return
 			}
-			var found []*state.Case
-			err := v.View(ctx, func(r store.Reader) (err error) {
-				found, err = r.Cases(ctx, store.CaseFilter{ID: id, RootOnly: true})
-				return err
-			})
+			one, err := c.byID(ctx, v, id)
 			if err != nil {
 				yield(match{}, err)
 				return
 			}
-			if len(found) > 0 && found[0].Workflow != bulk.Name && !yield(match{id: text, target: text, of: found[0]}, nil) {
+			if one.id != "" && !yield(one, nil) {
 				return
 			}
 		}
 	}
+}
+
+// byID selects the case or the work item with an id; none if there is none, or if the action cannot be executed on it.
+func (c *Choice) byID(ctx context.Context, v store.Viewer, id workitem.CaseID) (one match, err error) {
+	err = v.View(ctx, func(r store.Reader) error {
+		if c.Kind == workflow.KindAct {
+			items, err := r.Items(ctx, store.ItemFilter{ID: workitem.ID(id)})
+			if len(items) > 0 && c.acts(items[0]) {
+				one = match{id: id.String(), target: id.String(), item: items[0].Item}
+			}
+			return err
+		}
+		cases, err := r.Cases(ctx, store.CaseFilter{ID: id, RootOnly: true})
+		if len(cases) > 0 && cases[0].Workflow != bulk.Name && (cases[0].State.Final() || !c.ended()) {
+			one = match{id: id.String(), target: id.String(), of: cases[0]}
+		}
+		return err
+	})
+	return one, err
 }
 
 // Cases is the filter of the list of cases. Bulk actions on cases read it with the same function, so that they

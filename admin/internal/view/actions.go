@@ -38,6 +38,7 @@ var (
 	valueField    = field{Name: "payload", Label: "Value, as JSON", Hint: "Leave empty to send null.", Wide: true}
 	routeField    = field{Name: "route", Label: "Route", Hint: "Names of the next tasks or conditions, separated by commas. Leave empty to let the workflow choose."}
 	forceField    = field{Name: "force", Label: "Force", Hint: "Move even if the case could not end afterwards.", Options: []string{"", "force"}}
+	fromStepField = field{Name: "fromStep", Label: "From step", Hint: "Executes the step with this name and those after it again. Leave empty to take over all completed steps."}
 	codeField     = field{Name: "code", Label: "Failure code", Hint: "A code for programs, such as no-funds."}
 	messageField  = field{Name: "reason", Label: "Message", Hint: "A sentence for people."}
 	queueKeyField = field{Name: "queueKey", Label: "Only for the key", Hint: "Of a queue whose jobs take turns by a key, such as a customer. Leave empty for the whole queue."}
@@ -58,7 +59,7 @@ var actions = map[string]action{
 		fields: []field{{Name: "from", Label: "From", Hint: "The condition that holds the token, or the enabled or started task.", Required: true},
 			{Name: "to", Label: "To", Hint: "The condition that gets the token, or the task to enable.", Required: true}, forceField, reasonField}},
 	"restart": {kind: workflow.KindRestart, target: "case", title: "Restart the case", do: "Restart it",
-		about: "Starts a new case with the same input. Completed steps are taken over.", fields: []field{reasonField}},
+		about: "Starts a new case with the same input. Completed steps are taken over.", fields: []field{fromStepField, reasonField}},
 	"fork": {kind: workflow.KindFork, target: "case", title: "Fork the case", do: "Start the fork",
 		about: "Starts a new case from the past state. Work that was completed by then is completed in the new case, too, and is not repeated; work that was active " +
 			"starts again, with its remaining time. The original case does not change.",
@@ -140,7 +141,7 @@ func (a *action) word() string {
 // command returns the command of a filled form.
 func (a *action) command(form url.Values, actor string) (workflow.Command, error) {
 	c := workflow.Command{Kind: a.kind, Action: a.act, Actor: actor, Key: form.Get("key"), Event: form.Get("event"), Workflow: form.Get("workflow"),
-		LimitKey: form.Get("limitKey"), QueueKey: form.Get("queueKey"), From: strings.TrimSpace(form.Get("from")), To: strings.TrimSpace(form.Get("to")),
+		FromStep: strings.TrimSpace(form.Get("fromStep")), LimitKey: form.Get("limitKey"), QueueKey: form.Get("queueKey"), From: strings.TrimSpace(form.Get("from")), To: strings.TrimSpace(form.Get("to")),
 		Force: a.kind == workflow.KindMove && form.Get("force") == "force"}
 	if err := a.aim(&c, form.Get(a.target)); err != nil {
 		return c, err

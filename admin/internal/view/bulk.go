@@ -2,6 +2,7 @@ package view
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -44,7 +45,7 @@ func (s *Site) bulkAction(w http.ResponseWriter, r *http.Request) (action, bool)
 		s.say(w, r, http.StatusOK, "No action is chosen", "Go back to the list, and choose one of the buttons below it.")
 		return a, false
 	}
-	if !selection.Bulk(a.kind) {
+	if !selection.Bulk(a.kind, a.act) {
 		s.say(w, r, http.StatusNotFound, "There is no such action", "")
 		return a, false
 	}
@@ -57,6 +58,7 @@ func (s *Site) bulkAction(w http.ResponseWriter, r *http.Request) (action, bool)
 		s.say(w, r, http.StatusForbidden, "You may not do this", "The pages are read-only, or you do not have the right for this command.")
 		return a, false
 	}
+	a.fields = slices.DeleteFunc(slices.Clone(a.fields), func(f field) bool { return f.Name == "confirm" }) // the number is typed instead
 	return a, true
 }
 
@@ -105,17 +107,17 @@ func (s *Site) saidEmpty(w http.ResponseWriter, r *http.Request, a *action, sel 
 // bulkConfirmation is the form that confirms a bulk action on the selected targets, with the values of a form that was sent.
 func (s *Site) bulkConfirmation(form url.Values, a *action, sel *chosen) actPage {
 	title := a.do + ": " + counted(len(sel.Targets), sel.What)
-	p := actPage{Title: title, Action: s.Link("/bulk"), Draft: "bulk " + string(a.kind), Do: title,
+	p := actPage{Title: title, Action: s.Link("/bulk"), Draft: "bulk " + form.Get("kind"), Do: title,
 		Danger: a.danger, Back: sel.Back, Crumbs: []Link{{Text: capital(sel.What) + "s", Href: sel.Back}, {Text: a.do}},
 		About: a.about + " Each is done by itself, under your name; what is refused is listed. It continues after a restart of the program. What begins to match later is not included."}
 	p.Hidden = append(p.Hidden, Link{Text: "kind", Href: form.Get("kind")}, Link{Text: "once", Href: form.Get("once")})
 	for _, name := range slices.Sorted(maps.Keys(sel.Filter)) {
 		for _, value := range sel.Filter[name] {
-			p.Hidden = append(p.Hidden, Link{Text: inForm(name), Href: value})
+			p.Hidden = append(p.Hidden, Link{Text: a.inForm(name), Href: value})
 		}
 	}
 	p.Hidden = append(p.Hidden, Link{Text: "until", Href: sel.Until})
-	if selection.OfCases(a.kind) {
+	if bulk.OfCases(a.kind) {
 		p.About += " Only root cases are selected, since an action on a case includes its child cases, and no bulk actions."
 	}
 	if sel.Denied > 0 {
@@ -125,7 +127,7 @@ func (s *Site) bulkConfirmation(form url.Values, a *action, sel *chosen) actPage
 		p.About += " Left out: " + sel.lack()
 	}
 	fields := slices.Clone(a.fields)
-	if n := len(sel.Targets); n > 1 { // one target needs only the button, as on its own page
+	if n := len(sel.Targets); n > 1 || a.kind == workflow.KindRemove { // one target needs only the button, as on its own page
 		fields = append(fields, field{Name: "confirm", Label: fmt.Sprintf("Type the number %d to confirm", n), Required: true})
 	}
 	for _, f := range fields {
@@ -141,9 +143,9 @@ func (s *Site) bulkConfirmation(form url.Values, a *action, sel *chosen) actPage
 	return p
 }
 
-// confirmed reports whether the user has typed the number of targets. One target needs no confirmation.
-func confirmed(targets int, typed string) bool {
-	return typed == strconv.Itoa(targets) && targets > 0 || typed == "" && targets == 1
+// confirmed reports whether the user has typed the number of targets. One target needs no confirmation, except for a removal.
+func (a *action) confirmed(targets int, typed string) bool {
+	return typed == strconv.Itoa(targets) && targets > 0 || typed == "" && targets == 1 && a.kind != workflow.KindRemove
 }
 
 // startBulk starts a bulk action on the selected targets for which the user has the right.
@@ -160,7 +162,7 @@ func (s *Site) startBulk(w http.ResponseWriter, r *http.Request) {
 		s.deniedAll(w, r, &a, sel)
 		return
 	}
-	if err == nil && !confirmed(len(sel.Targets), r.Form.Get("confirm")) {
+	if err == nil && !a.confirmed(len(sel.Targets), r.Form.Get("confirm")) {
 		err = fmt.Errorf("%s match now; type that number to confirm", counted(len(sel.Targets), sel.What))
 	}
 	if err != nil {
@@ -169,13 +171,17 @@ func (s *Site) startBulk(w http.ResponseWriter, r *http.Request) {
 	}
 	u := access.UserOf(r.Context())
 	values := url.Values{a.target: {sel.Targets[0]}, "payload": {r.Form.Get("payload")}}
-	for _, f := range policyFields {
+	for _, f := range append(slices.Clone(policyFields), codeField, messageField, fromStepField) {
 		values.Set(f.Name, r.Form.Get(f.Name))
 	}
 	template, err := a.command(values, u.Name)
+	b := bulk.Action{Kind: a.kind, Do: a.act, Payload: template.Payload, Reason: r.Form.Get("reason"), Actor: u.Name, Retry: template.Retry, FromStep: template.FromStep}
+	if err == nil && template.Reason != nil && (a.act == workitem.Fail || a.act == workitem.Cancel) { // with its code
+		b.Payload, err = json.Marshal(template.Reason)
+	}
 	var run workitem.CaseID
 	if err == nil {
-		run, err = s.runBulk(r, bulk.Action{Kind: a.kind, Payload: template.Payload, Reason: r.Form.Get("reason"), Actor: u.Name, Retry: template.Retry}, sel.Targets)
+		run, err = s.runBulk(r, b, sel.Targets)
 	}
 	if err != nil {
 		status, _ := api.StatusOf(err)

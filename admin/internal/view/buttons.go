@@ -254,10 +254,15 @@ func (s *Site) listButtons(r *Request, f *selection.Cases, missing string) (all 
 			add("cancel", "Cancel all that match…")
 		}
 	}
-	switch {
-	case present == state.CaseFailed && missing == "":
+	if present == state.CaseFailed && missing == "" {
 		add("resume", "Resume all that match…")
-	case present != state.CaseStarted:
+	}
+	switch {
+	case present.Final():
+		if missing == "" {
+			add("restart", "Restart all that match…")
+		}
+		add("remove", "Remove all that match…")
 	case f.Suspended:
 		add("resume", "Resume all that match…")
 		cancel()
@@ -276,7 +281,7 @@ func (s *Site) picks(r *Request, words ...string) *Picks {
 	p := &Picks{Action: s.Link("/bulk")}
 	for _, word := range words {
 		if a := actions[word]; s.Bulk != nil && r.User.Allowed(string(a.kind), "") {
-			p.Words = append(p.Words, Link{Text: capital(strings.ReplaceAll(strings.TrimSuffix(word, "-incident"), "-", " ")) + " ticked…", Href: word, Danger: a.danger})
+			p.Words = append(p.Words, Link{Text: capital(strings.ReplaceAll(strings.TrimPrefix(strings.TrimSuffix(word, "-incident"), "item-"), "-", " ")) + " ticked…", Href: word, Danger: a.danger})
 		}
 	}
 	if p.Words == nil {
@@ -294,9 +299,33 @@ func (s *Site) casePicks(r *Request, f *selection.Cases) *Picks {
 	case live:
 		return s.picks(r, "resume", "suspend", "cancel")
 	case failed:
-		return s.picks(r, "resume")
+		return s.picks(r, "resume", "restart", "remove")
 	}
-	return nil
+	return s.picks(r, "restart", "remove")
+}
+
+// itemWordsOf are the bulk actions on work items in some states; nil stands for all states.
+func itemWordsOf(states []workitem.State) (all []string) {
+	for _, do := range bulk.ItemActions {
+		if _, err := bulk.ItemStates(do, states); err == nil {
+			all = append(all, "item-"+do.String())
+		}
+	}
+	return all
+}
+
+// itemListButtons returns the bulk actions on all work items that match the filter of the list, if it has one.
+func (s *Site) itemListButtons(r *Request, names, words []string) (all []Link) {
+	filter := filterOf(r.Form, names)
+	if s.Bulk == nil || len(filter) == 0 || r.Form.Get("workflow") == bulk.Name {
+		return nil
+	}
+	for _, word := range words {
+		if a := actions[word]; r.User.Allowed(string(a.kind), "") {
+			all = append(all, Link{Text: capital(a.act.String()) + " all that match…", Danger: a.danger, Href: s.bulkLink(word, filter)})
+		}
+	}
+	return all
 }
 
 // tick lets the last row be ticked.

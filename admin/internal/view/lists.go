@@ -129,6 +129,11 @@ func (s *Site) items(r *Request) (*Page, error) {
 	l := s.listing(r, "/items", "Items", "item", "of", "workflow", "state", "try", "queue", "by", "created", "took", "input, output or failure")
 	q := query.Of(r.Form, r.Now)
 	f, of, search := q.Items(), q.Case(), q.Search()
+	actions := itemWordsOf(f.States)
+	l.head.Buttons = s.itemListButtons(r, q.Names(), actions)
+	if len(actions) > 0 && f.Workflow != bulk.Name {
+		l.table.Picks = s.picks(r, actions...)
+	}
 	counts, err := r.R.Counts(r)
 	if err != nil {
 		return nil, err
@@ -158,6 +163,9 @@ func (s *Site) items(r *Request) (*Page, error) {
 		return store.SearchItems(r, store.ViewerOf(r.R), f, search, r.Mask.Item)
 	}, func(it *store.ItemRow) string { return it.ID.String() }, func(it *store.ItemRow) error {
 		s.itemRow(&l.table, r, r.Mask.Row(it), true)
+		if it.State.Live() && it.Workflow != bulk.Name {
+			l.table.tick(it.ID.String())
+		}
 		return nil
 	})
 	if err != nil {

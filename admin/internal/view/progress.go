@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/tasq-dev/tasq/admin/internal/query"
-	"github.com/tasq-dev/tasq/admin/internal/selection"
 	"github.com/tasq-dev/tasq/engine/bulk"
 	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/store"
@@ -33,7 +32,7 @@ func (s *Site) bulk(r *Request) (*Page, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := bulkPage{Title: fmt.Sprintf("%s %d", i.Kind, i.Targets), State: stateOf(i.State), Targets: i.Targets, Done: i.Answered(),
+	d := bulkPage{Title: fmt.Sprintf("%s %d", i.Command(), i.Targets), State: stateOf(i.State), Targets: i.Targets, Done: i.Answered(),
 		Case: s.Link("/cases/" + id.String()), Crumbs: []Link{{Text: bulkTitle, Href: s.Link("/bulk")}, {Text: "Action"}},
 		Buttons: s.bulkButtons(r, i), Refused: s.refusals(i)}
 	text := fmt.Sprintf("%d of %d are done, and %d refused.", i.Done, i.Targets, i.Refused)
@@ -56,15 +55,15 @@ const bulkTitle = "Bulk actions"
 // bulks lists the bulk actions.
 func (s *Site) bulks(r *Request) (*Page, error) {
 	l := s.listing(r, "/bulk", bulkTitle, "action", "command", "state", "targets", "done", "refused", "started", "ended", "by", "reason")
-	l.head.About = "An action sends one command for each of its targets. The lists of cases and of incidents start one."
+	l.head.About = "An action sends one command for each of its targets. The lists of cases, items and incidents start one."
 	err := rows(l, query.Of(r.Form, r.Now), func(p store.Page) ([]*bulk.Info, error) { return bulk.List(r, r.R, p) },
 		func(i *bulk.Info) string { return i.ID.String() }, func(i *bulk.Info) error {
 			id := i.ID.String()
-			l.table.row(id, idLink(id, s.Link("/bulk/"+id)), text(string(i.Kind)), stateOf(i.State), number(int64(i.Targets)), number(int64(i.Done)), number(int64(i.Refused)),
+			l.table.row(id, idLink(id, s.Link("/bulk/"+id)), text(i.Command()), stateOf(i.State), number(int64(i.Targets)), number(int64(i.Done)), number(int64(i.Refused)),
 				at(i.Started), at(i.Ended), text(printable.Line(i.Actor)), text(printable.Line(i.Reason)))
 			return nil
 		})
-	return l.page("There are no bulk actions. The lists of cases and of incidents start one, and so does:", "tasq incident retry --all"), err
+	return l.page("There are no bulk actions. The lists of cases, items and incidents start one, and so does:", "tasq incident retry --all"), err
 }
 
 // bulkButtons returns the commands on an action that is not over.
@@ -91,7 +90,7 @@ const backToBulk = "bulk"
 func (s *Site) refusals(i *bulk.Info) *Table {
 	t := &Table{ID: "refused", Title: counted(i.Refused, "refusal"), Head: []string{"target", "code", "error"}, Empty: &Empty{Text: "Nothing was rejected."}}
 	path := "/items/"
-	if selection.OfCases(i.Kind) {
+	if bulk.OfCases(i.Kind) {
 		path = "/cases/"
 	}
 	for n, f := range i.Refusals {

@@ -3,6 +3,7 @@ package view
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -16,12 +17,23 @@ import (
 // names: the name there by that in the list.
 var renamed = map[string]string{"kind": "incident", "payload": "payload-has"}
 
+// codeInForm is the name of the list's parameter "code" in the form of an action that has a field of this name.
+const codeInForm = "code-is"
+
 // inForm returns the name of a list's parameter in the form of a bulk action.
-func inForm(name string) string {
+func (a *action) inForm(name string) string {
 	if other := renamed[name]; other != "" {
 		return other
 	}
+	if name == codeField.Name && a.has(name) {
+		return codeInForm
+	}
 	return name
+}
+
+// has reports whether the form of the action has a field.
+func (a *action) has(name string) bool {
+	return slices.ContainsFunc(a.fields, func(f field) bool { return f.Name == name })
 }
 
 // listed returns the filter in a form or an address of a bulk action, with the names that the list has.
@@ -36,9 +48,11 @@ func listed(form url.Values, a *action) url.Values {
 			v[name] = values
 		}
 	}
-	for name, other := range renamed {
+	names := maps.Clone(renamed)
+	names[codeField.Name] = a.inForm(codeField.Name)
+	for name, other := range names {
 		if values, found := v[other]; found {
-			delete(v, other)
+			delete(v, other) // which may be the same name
 			v[name] = values
 		}
 	}
@@ -48,9 +62,9 @@ func listed(form url.Values, a *action) url.Values {
 // bulkLink returns the address of the form of a bulk action on what a filter of a list selects. A parameter without a
 // value stays, since it can have a meaning: the flag "suspended", or the code of failures without one.
 func (s *Site) bulkLink(word string, filter url.Values) string {
-	v := url.Values{"kind": {word}}
+	v, a := url.Values{"kind": {word}}, actions[word]
 	for name, values := range filter {
-		v[inForm(name)] = values
+		v[a.inForm(name)] = values
 	}
 	return s.Prefix + "/bulk?" + v.Encode()
 }
@@ -85,7 +99,7 @@ func (c *chosen) lack() string {
 // choose finds the targets. until is the newest id that is included, "" for all.
 func (s *Site) choose(r *http.Request, a *action, until string) (*chosen, error) {
 	sel := &chosen{Filter: listed(r.Form, a)}
-	c := &selection.Choice{Kind: a.kind, Filter: sel.Filter, Until: until, Now: s.Backend.Now(), User: access.UserOf(r.Context()), Mask: s.maskOf(r.Context())}
+	c := &selection.Choice{Kind: a.kind, Do: a.act, Filter: sel.Filter, Until: until, Now: s.Backend.Now(), User: access.UserOf(r.Context()), Mask: s.maskOf(r.Context())}
 	err := s.bounded(r, func(ctx context.Context) (err error) {
 		c.Here = s.Backend.Here()
 		sel.Selection, err = selection.Find(ctx, s.Backend, c)

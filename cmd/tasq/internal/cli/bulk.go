@@ -25,7 +25,7 @@ func (a *app) bulk() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "bulk", Short: "list, show, pause, resume or cancel bulk actions", Args: cobra.ArbitraryArgs, RunE: a.group,
 		Long: paragraph("A bulk action sends one command for each of its targets. The commands with --all start one (tasq incident, tasq " +
-			"case, tasq redrive), and so do the pages. It is a case of the workflow " + bulk.Name + ", and resumes after an interruption."),
+			"case, tasq item, tasq redrive), and so do the pages. It is a case of the workflow " + bulk.Name + ", and resumes after an interruption."),
 	}
 	cmd.AddCommand(a.bulkList(), a.bulkShow(),
 		a.bulkCommand("pause", "pause a bulk action: it stops before its next target", "Pause a bulk action. The command that it executes now ends; no other "+
@@ -69,7 +69,7 @@ func (a *app) listBulk(ctx context.Context, r store.Reader, p store.Page) error 
 				}
 				continue
 			}
-			t.add(p.After, string(i.Kind), i.State, number(int64(i.Targets)), number(int64(i.Done)), number(int64(i.Refused)), printable.Time(i.Started), i.Actor, i.Reason)
+			t.add(p.After, i.Command(), i.State, number(int64(i.Targets)), number(int64(i.Done)), number(int64(i.Refused)), printable.Time(i.Started), i.Actor, i.Reason)
 		}
 		if !all || len(found) < store.DefaultLimit {
 			break
@@ -142,7 +142,7 @@ func (a *app) showBulk(i *bulk.Info) error {
 	if i.Reason != "" {
 		by += " (" + i.Reason + ")"
 	}
-	err := a.say("bulk action %s: %s, %s%s: %d of %d done, %d refused", i.ID, i.Kind, i.State, printable.Line(by), i.Done, i.Targets, i.Refused)
+	err := a.say("bulk action %s: %s, %s%s: %d of %d done, %d refused", i.ID, i.Command(), i.State, printable.Line(by), i.Done, i.Targets, i.Refused)
 	for _, r := range i.Refusals {
 		err = errors.Join(err, a.say("  %s: %s", r.Target, printable.Line(r.Error)))
 	}

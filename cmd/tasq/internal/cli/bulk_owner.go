@@ -16,6 +16,7 @@ import (
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
+	"github.com/tasq-dev/tasq/workitem"
 )
 
 // many acts on every target: with --queue by commands for the next owner of the database; otherwise by a durable bulk action, in this process if it can own the
@@ -25,7 +26,15 @@ func (a *app) many(ctx context.Context, q *asking, targets []string, what string
 		return err
 	}
 	o := owning{a: a}
-	action := bulk.Action{Kind: q.command.Kind, Payload: q.command.Payload, Reason: q.reason, Actor: q.command.Actor, Retry: q.command.Retry}
+	action := bulk.Action{Kind: q.command.Kind, Do: q.command.Action, Payload: q.command.Payload, Reason: q.reason, Actor: q.command.Actor, Retry: q.command.Retry,
+		FromStep: q.command.FromStep}
+	if q.command.Kind == workflow.KindAct && q.command.Action != workitem.Reset && q.command.Reason != nil { // which says that a failure is retryable
+		payload, err := json.Marshal(q.command.Reason)
+		if err != nil {
+			return err
+		}
+		action.Payload = payload
+	}
 	if q.queue {
 		return o.leaveAll(ctx, action, targets)
 	}

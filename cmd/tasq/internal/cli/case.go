@@ -112,13 +112,12 @@ func (a *app) caseRemove() *cobra.Command {
 	q := &asking{a: a}
 	o := owning{a: a}
 	cmd := &cobra.Command{
-		Use: "remove CASE", Short: "remove a case that has ended",
+		Short: "remove a case that has ended",
 		Long: paragraph("Remove a root case that has ended, with its child cases, work items, jobs, steps, events, history, and the " +
 			"idempotency keys of its commands. This cannot be undone. tasq audit shows who removed it, when and why. If the workflow has a retention time, the engine removes its " +
-			"cases by itself."),
+			"cases by itself." + helpOfEnded + helpOfBulk),
 		Example: `  tasq case remove 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071
-  tasq cases --root-only --state completed --older 90d --limit 0 -o json | jq -r .id | xargs -n 1 tasq case remove`,
-		Args: exactly("the id or business key of a CASE"),
+  tasq case remove --state completed --older 90d --all --reason "older than a quarter"`,
 	}
 	cmd.Flags().StringVar(&q.command.Actor, "by", "", "`name` of the actor, for the audit (default: the environment variable USER)")
 	cmd.Flags().StringVar(&q.reason, "reason", "", "`reason`, for the audit")
@@ -137,6 +136,7 @@ func (a *app) caseRemove() *cobra.Command {
 		}
 		return a.say("case %s is removed", q.command.Case)
 	})
+	a.manyCases(cmd, q, workflow.KindRemove)
 	return cmd
 }
 

@@ -8,12 +8,19 @@ import (
 
 	"github.com/tasq-dev/tasq/engine/bulk"
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
 )
 
 // helpOfMany is the part of the help that manyCases adds.
 const helpOfMany = "Without a CASE, the cases that the flags select are only counted; with --all, each gets its own command; a refusal is " +
 	"reported and does not affect the others."
+
+// endedWords are the states of cases that have ended.
+var endedWords = []string{"completed", "failed", "canceled"}
+
+// helpOfEnded is the part of the help of commands on cases that have ended.
+const helpOfEnded = " " + helpOfMany + " Only root cases that have ended are selected, and no bulk actions. "
 
 // manyCases lets a command on one case act on all root cases that flags select, if it has no argument.
 func (a *app) manyCases(cmd *cobra.Command, q *asking, kind workflow.Kind) {
@@ -30,6 +37,9 @@ func (a *app) manyCases(cmd *cobra.Command, q *asking, kind workflow.Kind) {
 	case workflow.KindResume:
 		codeFlags(cmd, &f.Code, l.when+"only those that failed with this `code`", l.when+"only those that failed without a code")
 		flags.BoolVar(&f.Suspended, "suspended", false, l.when+"those that are suspended, instead of those that failed")
+	case workflow.KindRestart, workflow.KindRemove:
+		flags.Var(words[state.CaseState]{&f.States, state.ParseCaseState, endedWords}, "state", l.when+"only those in these states: completed, failed, canceled")
+		codeFlags(cmd, &f.Code, l.when+"only those with this `code` of their failure", l.when+"only those whose failure, or reason of a cancellation, has no code")
 	case workflow.KindCancel:
 		flags.BoolVar(&f.Suspended, "suspended", false, l.when+"only those that are suspended")
 	}
@@ -75,10 +85,7 @@ func (l *listing) targets(ctx context.Context, r store.Reader, kind workflow.Kin
 		return nil, err
 	}
 	targets, err := bulk.Cases(ctx, store.ViewerOf(r), kind, f, l.search)
-	if cut := (*store.CutError)(nil); errors.As(err, &cut) {
-		return nil, exit(ExitRefused, "the payloads of only %d cases were searched, and there are more; set a filter that selects less", cut.Rows)
-	}
-	return targets, err
+	return targets, l.whole(err)
 }
 
 // oneOrMany calls one for an argument, and many without one.

@@ -74,7 +74,7 @@ func flagError(cmd *cobra.Command, err error) error {
 
 // emptyMeans are the flags for which an empty text is valid, or which reject it themselves: "" is the default queue,
 // and a reason is optional.
-var emptyMeans = []string{"queue", "reason", "zone", "once-per"}
+var emptyMeans = []string{"queue", "reason", "zone", "once-per", "of-queue"}
 
 // fileNames are the flags with file names, which may be any bytes.
 var fileNames = []string{"db", "net", "to", "verdicts", "witness", "users", "tls-key", "tls-cert"}

@@ -2,10 +2,12 @@ package cli
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/tasq-dev/tasq/engine/bulk"
 	"github.com/tasq-dev/tasq/internal/record"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/workflow"
@@ -35,7 +37,11 @@ func (a *app) item() *cobra.Command {
 	} {
 		sub := a.itemAction(action.do, action.data, action.ends)
 		sub.Short = action.short
-		sub.Long = paragraph(strings.ToUpper(action.short[:1]) + action.short[1:] + ". " + action.more)
+		many := ""
+		if slices.Contains(bulk.ItemActions, action.do) {
+			many = helpOfManyItems + helpOfBulk
+		}
+		sub.Long = paragraph(strings.ToUpper(action.short[:1]) + action.short[1:] + ". " + action.more + many)
 		cmd.AddCommand(sub)
 	}
 	cmd.AddCommand(a.itemRetry(), a.itemSkip())
@@ -73,5 +79,10 @@ func (a *app) itemAction(do workitem.Action, what string, ends bool) *cobra.Comm
 			return a.say("work item %s (%s/%s) is %s", it.ID, it.Workflow, it.Label(), it.State)
 		})
 	})
+	if slices.Contains(bulk.ItemActions, do) {
+		a.manyItems(cmd, q, do)
+		cmd.Example = "  tasq item " + do.String() + " --workflow order --task pack --older 2d\n" +
+			"  tasq item " + do.String() + " --workflow order --task pack --older 2d --all --reason \"the shift has ended\""
+	}
 	return cmd
 }

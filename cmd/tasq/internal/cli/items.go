@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -14,7 +15,6 @@ import (
 func (a *app) items() *cobra.Command {
 	l := listing{a: a, what: "work items", countFlags: []string{"task"}}
 	var f store.ItemFilter
-	var queue string
 	cmd := &cobra.Command{
 		Use: "items", Short: "list work items",
 		Long: paragraph("List work items, oldest first; those of one queue (--queue) by priority, the highest first, then oldest first. " +
@@ -26,30 +26,44 @@ func (a *app) items() *cobra.Command {
   tasq items --counts --workflow article`,
 		Args: exactly(),
 	}
-	l.workflowFlag(cmd)
 	l.flags(cmd)
-	l.ageFlags(cmd)
-	l.searchFlag(cmd)
 	flags := cmd.Flags()
 	flags.Var(words[workitem.State]{&f.States, workitem.ParseState, itemWords}, "state",
 		"only those in these states: initialized, started, completed, failed, canceled")
-	flags.StringVar(&l.task, "task", "", "only those of the task with this `name`")
-	flags.StringVar(&queue, "queue", "", "only those of the queue with this `name`; \"\" is the default queue")
-	flags.StringVar(&f.Holder, "holder", "", "only started ones that the actor with this `name` holds")
-	flags.IntVar(&f.Attempt, "attempt", 0, "only those of this attempt or a later one: a `number` from 1")
 	codeFlags(cmd, &f.Code, "only those whose failure has this `code`", "only those whose failure, or reason of a cancellation, has no code")
+	more := l.itemSelection(cmd, &f, "queue")
+	l.runs(cmd, &f.Root, nil, more, func(ctx context.Context, r store.Reader) error { return l.items(ctx, r, f) })
+	return cmd
+}
+
+// itemSelection declares the flags that select work items in any state, for lists and for commands on many. queue is the name of the flag with the queue,
+// since commands have another --queue. The function that it returns checks them, and [listing.selectedItems] completes the filter.
+func (l *listing) itemSelection(cmd *cobra.Command, f *store.ItemFilter, queue string) (check func() error) {
+	l.workflowFlag(cmd)
+	l.ageFlags(cmd)
+	l.searchFlag(cmd)
+	flags := cmd.Flags()
+	flags.StringVar(&l.task, "task", "", l.when+"only those of the task with this `name`")
+	of := flags.String(queue, "", l.when+"only those of the queue with this `name`; \"\" is the default queue")
+	flags.StringVar(&f.Holder, "holder", "", l.when+"only started ones that the actor with this `name` holds")
+	flags.IntVar(&f.Attempt, "attempt", 0, l.when+"only those of this attempt or a later one: a `number` from 1")
 	l.caseFlag(cmd, ofCase)
-	more := func() error {
+	return func() error {
 		if flags.Changed("attempt") && f.Attempt < 1 {
 			return usagef("--attempt %d: attempts are counted from 1", f.Attempt)
 		}
-		if flags.Changed("queue") {
-			f.Queue = &queue
+		if flags.Changed(queue) {
+			f.Queue = of
 		}
 		return nil
 	}
-	l.runs(cmd, &f.Root, nil, more, func(ctx context.Context, r store.Reader) error { return l.items(ctx, r, f) })
-	return cmd
+}
+
+// selectedItems completes a filter whose Root is the case of --case.
+func (l *listing) selectedItems(ctx context.Context, r store.Reader, f *store.ItemFilter, at time.Time) (err error) {
+	f.Root, f.Case, err = within(ctx, r, f.Root)
+	f.Workflow, f.Task, f.Before, f.Since = l.workflow, l.task, l.older.time(at), l.newer.time(at)
+	return err
 }
 
 func (l *listing) items(ctx context.Context, r store.Reader, f store.ItemFilter) (err error) {
@@ -59,11 +73,10 @@ func (l *listing) items(ctx context.Context, r store.Reader, f store.ItemFilter)
 	if l.counts {
 		return l.count(ctx, r, "item", inStates(f.States))
 	}
-	if f.Root, f.Case, err = within(ctx, r, f.Root); err != nil {
+	at := now()
+	if err := l.selectedItems(ctx, r, &f, at); err != nil {
 		return err
 	}
-	at := now()
-	f.Workflow, f.Task, f.Before, f.Since = l.workflow, l.task, l.older.time(at), l.newer.time(at)
 	names := l.a.namer(ctx, r)
 	t := l.a.table("ITEM", "CASE", "NAME", "STATE", "TRY", "QUEUE", "AGE", "BY", "FAILURE")
 	read := func(p store.Page) ([]*store.ItemRow, error) {
