@@ -231,11 +231,13 @@ func newClaims(t *testing.T) *office {
 	}
 	o.Engine = enginetest.New(t, flows...)
 	o.bulk.Serve(o.Engine)
+	n := 0
 	for range 2 {
 		for _, code := range []string{"", "down", "late", "down", "down"} {
 			for _, name := range []string{"claim", "bill"} {
 				for _, task := range []string{"ask", "pay"} {
-					_, err := o.Do(t.Context(), workflow.Start(name, []byte(strconv.Quote(task+" "+code))))
+					n++
+					_, err := o.Do(t.Context(), workflow.Start(name, []byte(strconv.Quote(task+" "+code)), workflow.Label("of", task), workflow.BusinessKey("C-"+strconv.Itoa(n))))
 					require.NoError(t, err)
 				}
 			}
@@ -259,7 +261,8 @@ func TestBulkActionsSelectTheGroupOfIncidents(t *testing.T) {
 		first = i.Case
 	}
 	values := map[string][]string{"workflow": {"claim", "counts"}, "task": {"ask", ""}, "kind": {state.IncidentAttempts, state.IncidentHandler},
-		"code": {"down", "late", ""}, "older": {"3h"}, "case": {first.String()}}
+		"code": {"down", "late", ""}, "older": {"3h"}, "newer": {"3h"}, "case": {first.String()},
+		"key": {"C-6", "none"}, "label": {"of=ask"}}
 	q := query.Of(url.Values{}, o.Clock().Now())
 	q.Incidents()
 	q.Case()

@@ -67,11 +67,15 @@ type IncidentFilter struct {
 	Kind     string
 	Code     *string   // of the failure; "" is none, nil any
 	Before   time.Time // since before
+	Since    time.Time // since then or later
+	// Key is the business key of the case or its root case, and Labels are values by name, all of which one of the two has.
+	Key    string
+	Labels map[string]string
 }
 
 // Incidents lists the stored incidents that match, in the order in which they arose; engine/why.Incidents also lists those of
-// definitions. Kind, Code and Before, and a Task of "", are applied to
-// each incident that the other fields select, without an index.
+// definitions. Kind, Code, Before, Since, Key and Labels, and a Task of "", are applied to each incident that the other fields select,
+// without an index.
 func Incidents(ctx context.Context, v Viewer, f IncidentFilter) iter.Seq2[*Incident, error] {
 	jobs := JobFilter{Root: f.Root, Item: f.Item, Workflow: f.Workflow, Kind: state.JobIncident,
 		States: []state.JobState{state.JobWaiting}, Page: Page{After: f.After, Desc: f.Desc}}
@@ -81,13 +85,10 @@ func Incidents(ctx context.Context, v Viewer, f IncidentFilter) iter.Seq2[*Incid
 	return func(yield func(*Incident, error) bool) {
 		// With a limit of 0 the first incident makes it -1, and it is never 0 again: all are listed.
 		left := f.Limit
-		for j, err := range AllJobs(ctx, v, jobs) {
+		for j, err := range f.ofCases(ctx, v, AllJobs(ctx, v, jobs)) {
 			if err != nil {
 				yield(nil, err)
 				return
-			}
-			if !f.matches(j) {
-				continue
 			}
 			if !yield(incidentOf(j), nil) {
 				return
@@ -120,7 +121,7 @@ func (f *IncidentFilter) matches(j *state.Job) bool {
 
 // Selects reports whether the task, kind, code and time of an incident are those of the filter.
 func (f *IncidentFilter) Selects(h *IncidentHead) bool {
-	return (f.Kind == "" || f.Kind == h.Kind) && (f.Task == nil || *f.Task == h.Task) && (f.Code == nil || *f.Code == h.Code) && (f.Before.IsZero() || h.Since.Before(f.Before))
+	return (f.Kind == "" || f.Kind == h.Kind) && (f.Task == nil || *f.Task == h.Task) && (f.Code == nil || *f.Code == h.Code) && (f.Before.IsZero() || h.Since.Before(f.Before)) && !h.Since.Before(f.Since)
 }
 
 // IncidentsByID returns the open incidents with these ids, in the order of the ids. Those that have ended are omitted.

@@ -109,7 +109,7 @@ func MissingDefinitions(ctx context.Context, r store.Reader, f store.IncidentFil
 		if f.Workflow != "" && f.Workflow != u.Workflow {
 			continue
 		}
-		oldest, err := r.Cases(ctx, store.CaseFilter{Root: f.Root, Fingerprint: u.Fingerprint, States: []state.CaseState{state.CaseStarted},
+		oldest, err := r.Cases(ctx, store.CaseFilter{Root: f.Root, Key: f.Key, Labels: f.Labels, Fingerprint: u.Fingerprint, States: []state.CaseState{state.CaseStarted},
 			Page: store.Page{Limit: 1}})
 		if err != nil {
 			return nil, err
@@ -118,7 +118,7 @@ func MissingDefinitions(ctx context.Context, r store.Reader, f store.IncidentFil
 			continue
 		}
 		i := missingDefinition(&u, later(here.Opened, oldest[0].Created))
-		if (f.Before.IsZero() || i.Since.Before(f.Before)) && follows(i.ID, f.Page) {
+		if (f.Before.IsZero() || i.Since.Before(f.Before)) && !i.Since.Before(f.Since) && follows(i.ID, f.Page) {
 			found = append(found, i)
 		}
 	}

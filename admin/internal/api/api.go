@@ -78,7 +78,7 @@ func (a *API) Routes() map[string]Route {
 		"GET /api/v1/jobs/{id}":              route(a.oneJob, "", "A job."),
 		"GET /api/v1/steps":                  route(a.steps, "case item job kind target state"+paging, "Steps of durable functions, newest first."),
 		"GET /api/v1/events":                 route(a.events, "case name unread"+paging, "Events that were sent to cases, newest first."),
-		"GET /api/v1/incidents":              route(a.incidents, "case workflow task kind code older"+paging, "What needs a person, oldest first."),
+		"GET /api/v1/incidents":              route(a.incidents, "case workflow task kind code older newer key label"+paging, "What needs a person, oldest first."),
 		"GET /api/v1/definitions":            route(a.definitions, "", "The definitions of workflows, and how many cases each has."),
 		"GET /api/v1/doctor":                 route(a.doctor, "older limit format", "Cases that do not end by themselves, each with its cause and the act that repairs it."),
 		"GET /api/v1/database":               route(a.database, "", "The database: its kind, size, schema, newest entry and due work."),

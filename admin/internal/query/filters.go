@@ -123,7 +123,7 @@ func (q *Query) Messages() store.MessageFilter {
 // Incidents reads a filter of incidents. An empty task or code selects those that have none.
 func (q *Query) Incidents() store.IncidentFilter {
 	return store.IncidentFilter{Workflow: q.Text("workflow"), Task: q.optional("task"), Kind: q.word("kind", state.IncidentKinds), Code: q.optional("code"),
-		Before: q.Bound("older")}
+		Before: q.Bound("older"), Since: q.Bound("newer"), Key: q.Text("key"), Labels: q.labels()}
 }
 
 // Failures reads a filter of failures, and the part by which they are grouped; nil for all parts.

@@ -29,7 +29,7 @@ func (s *Site) failedCases(r *Request, f store.IncidentFilter) (*Table, error) {
 	if f.Task != nil && *f.Task != "" || f.Kind != "" { // a case has no task and no kind
 		return nil, nil
 	}
-	found, err := r.R.Cases(r, store.CaseFilter{Workflow: f.Workflow, Code: f.Code, Before: f.Before, Root: f.Root, RootOnly: true,
+	found, err := r.R.Cases(r, store.CaseFilter{Workflow: f.Workflow, Code: f.Code, Before: f.Before, Since: f.Since, Key: f.Key, Labels: f.Labels, Root: f.Root, RootOnly: true,
 		States: []state.CaseState{state.CaseFailed}, Page: store.Page{Desc: true, Limit: maxFailed + 1}})
 	if err != nil || len(found) == 0 {
 		return nil, err

@@ -88,7 +88,7 @@ func (s *Site) openHeads(r *Request, f store.IncidentFilter) (found []*openHead,
 		return nil, true, nil
 	}
 	var ids []workitem.JobID
-	if !f.Root.IsZero() || !f.Item.IsZero() {
+	if !f.Root.IsZero() || !f.Item.IsZero() || f.ByCase() {
 		ids, whole, err = openOf(r, f)
 	} else {
 		ids, whole, err = r.R.OpenIncidents(r, examined(f))
@@ -107,13 +107,13 @@ func (s *Site) openHeads(r *Request, f store.IncidentFilter) (found []*openHead,
 
 // examined is how many open incidents are examined for a filter.
 func examined(f store.IncidentFilter) int {
-	if f.Workflow != "" || f.Task != nil || f.Kind != "" || f.Code != nil || !f.Before.IsZero() {
+	if f.Workflow != "" || f.Task != nil || f.Kind != "" || f.Code != nil || !f.Before.IsZero() || !f.Since.IsZero() {
 		return maxFiltered
 	}
 	return maxGrouped
 }
 
-// openOf lists the open incidents of one case or item.
+// openOf lists the open incidents of one case or item, or of the cases with a key or a label.
 func openOf(r *Request, f store.IncidentFilter) (ids []workitem.JobID, whole bool, err error) {
 	f.Limit = maxGrouped + 1
 	for i, err := range store.Incidents(r, store.ViewerOf(r.R), f) {

@@ -33,7 +33,8 @@ func (s *Site) incidents(r *Request) (*Page, error) {
 	}
 	l.filters("", field{Name: "workflow", Label: "workflow", Options: names}, field{Name: "task", Label: "task", Hint: "name", None: "none"},
 		field{Name: "kind", Label: "kind", Options: state.IncidentKinds}, field{Name: "code", Label: "failure code", Hint: "timeout", None: "none"},
-		field{Name: "older", Label: "open longer than", Hint: "2h, 3d, or a time"}, field{Name: "case", Label: "case", Hint: "id"})
+		field{Name: "older", Label: "open longer than", Hint: "2h, 3d, or a time"}, field{Name: "newer", Label: "newer than", Hint: "2h, 3d, or a time"},
+		field{Name: "key", Label: "key", Hint: "C-4711"}, field{Name: "label", Label: "label", Hint: "customer=ada"}, field{Name: "case", Label: "case", Hint: "id"})
 	if f.Root, err = query.RootOf(r, r.R, of); err != nil {
 		return nil, err
 	}

@@ -53,12 +53,15 @@ func (a *app) incidentAction(kind workflow.Kind, short, what, say string) *cobra
 	} else {
 		q.repairing(cmd, what)
 	}
-	s.flags(cmd)
+	s.flags(cmd, "business-key")
 	cmd.Flags().BoolVar(&all, "all", false, "act on all matches")
 	cmd.RunE = a.run(func(ctx context.Context, args []string) error {
 		q.command.Kind = kind
 		if len(args) == 1 {
 			return a.oneIncident(ctx, q, args[0])
+		}
+		if q.command.Key != "" {
+			return usagef("--key is the idempotency key of a command on one incident; --business-key selects those of cases")
 		}
 		var targets []string
 		err := a.view(ctx, func(r store.Reader) error {

@@ -21,12 +21,13 @@ type choosing struct {
 	f              store.IncidentFilter
 	task, code     string
 	noTask, noCode bool
-	older          bound
+	older, newer   bound
 	caseID         string
 	noted          bool // it was said that missing definitions are not known
 }
 
-func (s *choosing) flags(cmd *cobra.Command) {
+// flags declares the flags. key is the name of the one for business keys: a command on an incident has an idempotency key, too.
+func (s *choosing) flags(cmd *cobra.Command, key string) {
 	f := cmd.Flags()
 	f.StringVar(&s.f.Workflow, "workflow", "", "only those of the workflow with this `name`")
 	f.StringVar(&s.task, "task", "", "only those of the task with this `name`")
@@ -37,6 +38,9 @@ func (s *choosing) flags(cmd *cobra.Command) {
 	oneOf(cmd, "task", "no-task")
 	oneOf(cmd, "code", "no-code")
 	f.Var(&s.older, "older", "only those that have been open for at least this long (90s, 5m, 2h, 3d), or since before this time")
+	f.Var(&s.newer, "newer", "only those that began within this time, or since this time")
+	f.StringVar(&s.f.Key, key, "", "only those of cases, or of their child cases, with this business `key`")
+	f.Var((*labels)(&s.f.Labels), "label", "only those of cases, or of their child cases, with this label, as `name=value`; may be repeated")
 	f.StringVar(&s.caseID, "case", "", ofCase)
 }
 
@@ -46,7 +50,7 @@ func (s *choosing) filter(ctx context.Context, r store.Finder) (store.IncidentFi
 		return s.f, usagef("unknown --kind %q; %s", s.f.Kind, spelling.Hint(s.f.Kind, state.IncidentKinds))
 	}
 	s.f.Task, s.f.Code = orNone(s.task, s.noTask), orNone(s.code, s.noCode)
-	s.f.Before = s.older.time(now())
+	s.f.Before, s.f.Since = s.older.time(now()), s.newer.time(now())
 	if s.caseID == "" {
 		return s.f, nil
 	}
@@ -76,10 +80,11 @@ func (a *app) incidents() *cobra.Command {
 			"abandoned jobs, undecided or-joins; and definitions that live cases need and that no open program has had for a minute. An incident ends when its work is retried, skipped, given up or canceled (see tasq " +
 			"incident), that of a definition when a program with it is opened. If no program answers which definitions it has, a line on standard error says so."),
 		Example: `  tasq incidents --code no-funds --older 1h
+  tasq incidents --label customer=ada --newer 1h
   tasq incidents --workflow order -o json`,
 		Args: exactly(),
 	}
-	s.flags(cmd)
+	s.flags(cmd, "key")
 	cmd.Flags().IntVar(&s.f.Limit, "limit", 100, "at most `n`; 0 for all")
 	w := watch{a: a, poll: watchRefresh}
 	w.flag(cmd)
