@@ -157,7 +157,11 @@ func (a *app) queues() *cobra.Command {
 		if err != nil || q.left() {
 			return err
 		}
+		known := make(map[string]bool) // the queues of the engine that has answered
 		if answered {
+			for _, l := range result.Queues {
+				known[l.Queue] = true
+			}
 			if result.Queues, err = why.QueuesOfFleet(ctx, r, now(), result.Queues); err == nil {
 				err = why.QueuesSet(ctx, r, result.Queues)
 			}
@@ -167,12 +171,13 @@ func (a *app) queues() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return a.showQueues(result.Queues)
+		return a.showQueues(result.Queues, known)
 	})
 	return cmd
 }
 
-func (a *app) showQueues(list []workflow.QueueInfo) error {
+// showQueues shows a list of queues. The workers of those that are not known to the engine that has answered are not known here.
+func (a *app) showQueues(list []workflow.QueueInfo, known map[string]bool) error {
 	if a.output == "json" {
 		return objects(a, list)
 	}
@@ -204,6 +209,15 @@ func (a *app) showQueues(list []workflow.QueueInfo) error {
 		}
 		row := []string{queueName(l.Queue), workersOf(l), strconv.Itoa(l.Defined), strconv.Itoa(l.Running), strconv.Itoa(l.Waiting), keys, most, oldest,
 			state, l.By, printable.Line(l.Reason)}
+		if !known[l.Queue] {
+			row[1], row[2] = "-", "-"
+			if l.Set > 0 {
+				row[1] = fmt.Sprintf("- of %d", l.Set)
+			}
+			if l.Fleet != nil { // the counts of the engine that has answered
+				row[3], row[4] = "-", "-"
+			}
+		}
 		if fleet {
 			row = append(row, strconv.Itoa(l.Fleet.Running), strconv.Itoa(l.Fleet.Waiting))
 		}
