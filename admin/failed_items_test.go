@@ -22,14 +22,11 @@ func TestFailedItemsByCause(t *testing.T) {
 		o.FailItem(result.Case, "charge", &workitem.Failure{Code: "bank-closed", Message: "closed"}, workflow.By("ann"))
 	}
 	h := o.handler(admin.Config{Access: as("eve")})
-	causes := func(h http.Handler, query string) (rows []string) {
+	causes := func(h http.Handler, query string) []string {
 		w := get(h, "/items"+query)
 		require.Equal(t, http.StatusOK, w.Code)
 		table := regexp.MustCompile(`(?s)<table id="causes".*?</table>`).FindString(w.Body.String())
-		for _, row := range regexp.MustCompile(`(?s)<tr id=.*?</tr>`).FindAllString(table, -1) {
-			rows = append(rows, row)
-		}
-		return rows
+		return regexp.MustCompile(`(?s)<tr id=.*?</tr>`).FindAllString(table, -1)
 	}
 	rows := causes(h, "?state=failed")
 	require.Len(t, rows, 3, "the attempt that a later one has replaced has not failed for good")
