@@ -68,6 +68,7 @@ type sharing struct {
 	take      func([]*state.Job) []*state.Job
 	agelessly bool // it takes jobs by priority alone
 	overdue   func([]*state.Job) []*state.Job
+	waiting   func(n int) int
 	tick      func(store.News, error) (store.News, error)
 	close     func(store.Store) error
 }
@@ -101,6 +102,17 @@ func (s *sharing) Overdue(ctx context.Context, due time.Time, most int) ([]*stat
 		jobs = s.overdue(jobs)
 	}
 	return jobs, err
+}
+
+// Waiting implements store.Fleet.
+func (s *sharing) Waiting(ctx context.Context, most map[string]int) (map[string]int, error) {
+	found, err := s.Fleet.Waiting(ctx, most)
+	if s.waiting != nil {
+		for queue, n := range found {
+			found[queue] = s.waiting(n)
+		}
+	}
+	return found, err
 }
 
 // Tick implements store.Fleet.
@@ -221,6 +233,8 @@ var fleetFaults = []struct {
 		}
 	}},
 	{"takes jobs by priority alone", "aging", func(s *sharing) { s.agelessly = true }},
+	{"counts nothing that waits elsewhere", "waiting", func(s *sharing) { s.waiting = func(int) int { return 0 } }},
+	{"counts more than it was asked for", "waiting", func(s *sharing) { s.waiting = func(n int) int { return 2 * n } }},
 	{"names no job that it holds", "overdue", func(s *sharing) {
 		s.overdue = func([]*state.Job) []*state.Job { return nil }
 	}},

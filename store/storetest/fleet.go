@@ -58,6 +58,7 @@ var fleetRules = []fleetRule{
 		"other jobs stay with the store that made them.", takeOnce},
 	{"aging", "With TakeFilter.Aging, the job that is due first after the head start of its priority is taken first, also one of the lowest.", takeAged},
 	{"leave", "What a store holds is free when it is closed.", leaveFree},
+	{"waiting", "A store counts the jobs of a queue that wait and that it does not hold, up to a number: not its own, and none that runs.", waitingElsewhere},
 	{"overdue", "A store names the live jobs that it holds and that were due before a time, the earliest first, and no others.", overdueJobs},
 	{"fenced", "A store that was declared dead commits nothing; it gets that error once, and goes on under a fresh number.", fencedStore},
 	{"adopt", "What a store held that was killed is free after others have looked for it, and is taken with the state that it had. " +

@@ -118,6 +118,27 @@ func leaveFree(a, b *World) {
 	agree(a, b)
 }
 
+func waitingElsewhere(a, b *World) {
+	announce(a, b)
+	waiting := func(w *World, queue string, most int) int {
+		found, err := w.fleet().Waiting(context.Background(), map[string]int{queue: most, "empty": 5})
+		require.NoError(w.T, err)
+		require.Zero(w.T, found["empty"])
+		return found[queue]
+	}
+	held := a.startJob(false)
+	a.startJob(true)
+	b.startJob(false)
+	require.Equal(b.T, 2, waiting(b, held.Queue, 10), "one that the other store holds, and one that none does")
+	require.Equal(b.T, 1, waiting(b, held.Queue, 1))
+	require.Equal(a.T, 2, waiting(a, held.Queue, 10))
+	a.Update(func(b *Batch) { b.Claim(held.Root, held.Root) })
+	require.Equal(b.T, 1, waiting(b, held.Queue, 10), "the other one runs")
+	a.offerJob(0, a.clock)
+	require.Equal(b.T, 1, waiting(b, "", 10), "of the default queue")
+	agree(a, b)
+}
+
 func overdueJobs(a, b *World) {
 	announce(a, b)
 	var mine []workitem.JobID
