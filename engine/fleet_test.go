@@ -408,23 +408,33 @@ func TestJobsGoWhereTheirDefinitionIs(t *testing.T) {
 func TestEnginesAreListed(t *testing.T) {
 	f := newFleet(t)
 	began, canceled := make(chan string, 10), make(chan string, 10)
-	a := f.open(engine.Config{}, blocking(t, began, canceled, "a"))
+	a := f.open(engine.Config{Workers: 1}, blocking(t, began, canceled, "a"))
 	f.open(engine.Config{}, blocking(t, began, canceled, "b"))
 	startOn(t, a, "block", `0`)
 	require.Equal(t, "a", <-began)
-	require.NoError(t, a.View(t.Context(), func(r store.Reader) error {
-		members, err := r.(store.Members).Members(t.Context())
-		require.NoError(t, err)
-		require.Len(t, members, 2)
-		require.Equal(t, int64(1), members[0].Held)
-		require.Equal(t, int64(1), members[0].Running)
-		require.Zero(t, members[1].Held)
-		for _, m := range members {
-			require.Equal(t, 1, m.Definitions)
-			require.Less(t, m.Silent, time.Minute)
-			require.Less(t, m.Skew.Abs(), 10*time.Second)
-			require.WithinDuration(t, time.Now(), m.Joined, time.Minute)
-		}
-		return nil
-	}))
+	members := func() (all []store.Member) {
+		t.Helper()
+		require.NoError(t, a.View(t.Context(), func(r store.Reader) (err error) {
+			all, err = r.(store.Members).Members(t.Context())
+			return err
+		}))
+		require.Len(t, all, 2)
+		return all
+	}
+	all := members()
+	require.Equal(t, int64(1), all[0].Held)
+	require.Equal(t, int64(1), all[0].Running)
+	require.Zero(t, all[0].Lag, "what it holds runs")
+	require.Zero(t, all[1].Held)
+	for _, m := range all {
+		require.Equal(t, 1, m.Definitions)
+		require.Less(t, m.Silent, time.Minute)
+		require.Less(t, m.Skew.Abs(), 10*time.Second)
+		require.WithinDuration(t, time.Now(), m.Joined, time.Minute)
+	}
+	startOn(t, a, "block", `1`)
+	all = members()
+	require.Equal(t, int64(2), all[0].Held)
+	require.Positive(t, all[0].Lag, "the second one has no worker")
+	require.Less(t, all[0].Lag, time.Minute)
 }

@@ -168,6 +168,7 @@ type Member struct {
 	Skew        time.Duration // by how much its clock is ahead of the server's
 	Held        int64         // live jobs that are assigned to it
 	Running     int64         // of them, those with a worker
+	Lag         time.Duration // for how long the earliest of those without a worker has been due; 0 if none is due
 	Definitions int           // the number of its definitions
 
 	// Fingerprints are those of its definitions; none if the database is its own, so that no other engine has to know them.

@@ -76,6 +76,14 @@ func TestIncidentsNameDefinitionsThatNoProgramHas(t *testing.T) {
 		}
 
 		e = open(two)
+		if strings.HasPrefix(at, "postgres") {
+			code, out, errs = tasq(t, at, "processes")
+			require.Zero(t, code, errs)
+			require.Regexp(t, `LATE +SEEN +CLOCK +DEFINITIONS\n.* 1: desk 2\n$`, out)
+			code, out, errs = tasq(t, at, "processes", "-o", "json")
+			require.Zero(t, code, errs)
+			require.Contains(t, out, `"lag":"0s","definitions":1,"knows":["desk 2"]`)
+		}
 		var got map[string]any
 		require.NoError(t, json.Unmarshal([]byte(incidents()), &got))
 		require.Equal(t, "definition", got["kind"])
