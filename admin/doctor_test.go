@@ -98,6 +98,15 @@ func TestTheDoctorDescribesTheDatabase(t *testing.T) {
 			require.Regexp(t, `<dt>journal</dt><dd>entry [1-9]`, page)
 			require.Contains(t, page, "<dt>open live pages</dt><dd>0</dd>")
 			require.Contains(t, page, "not checked from this page")
+			engines := get(h, "/api/v1/engines").Body.String()
+			if driver == "sqlite" {
+				require.NotContains(t, page, "Engines")
+				require.JSONEq(t, `{"rows":[]}`, engines)
+			} else {
+				require.Regexp(t, `data-label="since"[^>]*>[^<]*<time [^>]*>[^<]*</time>`, page)
+				require.Contains(t, page, `data-label="definitions">1: wait</td>`)
+				require.Contains(t, engines, `"lag":"0s","definitions":1,"knows":["wait"]`)
+			}
 			require.Equal(t, http.StatusSeeOther, post(h, "/doctor").Code)
 			checked(t, h)
 			e.Advance(time.Minute)

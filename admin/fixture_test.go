@@ -227,7 +227,7 @@ func (o *office) paths(t testing.TB) []string {
 		"/items?queue=&state=failed", "/items?state=failed", "/items/" + item, "/jobs", "/jobs/" + job, "/steps", "/events", "/incidents", "/doctor", "/audit", "/bulk", "/search?q=cla",
 		"/search?q=nothing+of+this", "/help",
 		"/api/v1/openapi.json", "/api/v1/cases", "/api/v1" + c, fmt.Sprintf("/api/v1%s?at=%d", c, third), "/api/v1" + c + "/why", "/api/v1" + c + "/history", "/api/v1/items",
-		"/api/v1/items/" + item, "/api/v1/jobs", "/api/v1/jobs/" + job, "/api/v1/steps", "/api/v1/events", "/api/v1/incidents", "/api/v1/definitions",
+		"/api/v1/items/" + item, "/api/v1/jobs", "/api/v1/jobs/" + job, "/api/v1/steps", "/api/v1/events", "/api/v1/incidents", "/api/v1/definitions", "/api/v1/engines",
 		"/api/v1/counts", "/api/v1/audit", "/api/v1/failures", "/api/v1/doctor", "/api/v1/stats?hourly", "/limits", "/schedules", "/stats", "/stats?newer=30d&workflow=claim", "/stats?task=none", "/api/v1/limits", "/api/v1/queues", "/api/v1/schedules"}
 }
 

@@ -53,7 +53,7 @@ func (o *office) rights(t *testing.T) map[string]struct{ right, example, body st
 		"GET /cases/{id}/differences": {look, "/cases/" + id + "/differences", ""}, "GET /api/v1/cases/{id}/history": {look, "/api/v1/cases/" + id + "/history", ""},
 	}
 	for _, path := range strings.Fields("workflows cases items jobs steps events incidents limits schedules stats doctor audit search help api/v1/cases api/v1/search api/v1/items " +
-		"api/v1/jobs api/v1/steps api/v1/events api/v1/incidents api/v1/definitions api/v1/counts api/v1/audit api/v1/failures api/v1/doctor api/v1/database api/v1/stats api/v1/export api/v1/queues api/v1/limits api/v1/schedules api/v1/bulk") {
+		"api/v1/jobs api/v1/steps api/v1/events api/v1/incidents api/v1/definitions api/v1/counts api/v1/audit api/v1/failures api/v1/engines api/v1/doctor api/v1/database api/v1/stats api/v1/export api/v1/queues api/v1/limits api/v1/schedules api/v1/bulk") {
 		all["GET /"+path] = row{look, "/" + path, ""}
 	}
 	for path, one := range map[string]string{"cases": id, "items": item, "jobs": job, "bulk": id} {

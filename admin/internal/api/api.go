@@ -80,6 +80,7 @@ func (a *API) Routes() map[string]Route {
 		"GET /api/v1/events":                 route(a.events, "case name unread"+paging, "Events that were sent to cases, newest first."),
 		"GET /api/v1/incidents":              route(a.incidents, "case workflow task kind code older newer key label"+paging, "What needs a person, oldest first."),
 		"GET /api/v1/definitions":            route(a.definitions, "", "The definitions of workflows, and how many cases each has."),
+		"GET /api/v1/engines":                route(a.engines, "", "The engines that have a database of a server open, in the order in which they joined; none of a file."),
 		"GET /api/v1/doctor":                 route(a.doctor, "older limit format", "Cases that do not end by themselves, each with its cause and the act that repairs it."),
 		"GET /api/v1/database":               route(a.database, "", "The database: its kind, size, schema, newest entry and due work."),
 		"GET /api/v1/audit":                  route(a.audit, "case by command before older newer limit", "Commands with their actors, newest first. By command or time, a page may have few rows or none, and next name another page."),
@@ -349,6 +350,20 @@ func (a *API) definitions(w http.ResponseWriter, r *http.Request) {
 			return err
 		}
 		rows, err := record.Definitions(r.Context(), v, defs)
+		out.Rows = append(out.Rows, rows...)
+		return err
+	})
+	if err != nil {
+		Problem(w, err)
+		return
+	}
+	answer(w, http.StatusOK, out)
+}
+
+func (a *API) engines(w http.ResponseWriter, r *http.Request) {
+	out := page[*record.Engine]{Rows: []*record.Engine{}}
+	err := a.Backend.View(r.Context(), func(v store.Reader) error {
+		rows, _, err := record.Engines(r.Context(), v)
 		out.Rows = append(out.Rows, rows...)
 		return err
 	})

@@ -207,19 +207,31 @@ var heatWords = map[string]string{"live": "live work items", "failures": "failed
 // taskTable returns a table with a row for each task.
 func (s *Site) taskTable(n *net.Net, d *store.Definition, h *heat) *Table {
 	t := &Table{ID: "tasks", Title: "Tasks", Head: []string{"task", "kind", "live here", "oldest live", "waiting", "started", "completed", "failed", "canceled",
-		"attempts", "waited p50", "waited p95", "took p50", "took p95"}, Note: "The states count the items of all versions of the workflow. An item waits from when it is due until it is started. " +
-		"The attempts are those for each completed item. They and the times are of the items that ended in the period, in whole hours; times are accurate to 6 %."}
+		"tries", "waited p50 / p95", "took p50 / p95"}, Note: "The states count the items of all versions of the workflow. An item waits from when it is due until it is started. " +
+		"Tries are the attempts for each completed item. They and the times are of the items that ended in the period, in whole hours; times are accurate to 6 %."}
 	for _, name := range n.TaskNames() {
 		id, _ := n.TaskByName(name)
 		kind := map[net.Kind]string{net.Routing: "routing", net.Composite: "composite"}[n.Task(id).Kind] // of a task with work items, nothing
 		count, about := itemCounter(h.counts, d.Name, name), h.tasks[name]
-		cells := []Cell{link(name, s.Link("/items", "workflow", d.Name, "task", name)), text(kind), number(about.live), at(about.oldest)}
+		oldest := at(about.oldest)
+		oldest.Num = true // as narrow as it can be
+		cells := []Cell{link(name, s.Link("/items", "workflow", d.Name, "task", name)), text(kind), number(about.live), oldest}
 		for _, word := range itemWords {
 			k, _ := count(word)
 			cells = append(cells, countLink(k, s.Link("/items", "workflow", d.Name, "task", name, "state", word)))
 		}
 		ended := &about.ended
-		t.row("", append(cells, Cell{Kind: "text", Text: about.attemptsText(), Num: true}, tookCell(ended.WaitedP50, ended.Started), tookCell(ended.WaitedP95, ended.Started), tookCell(ended.P50, ended.Done), tookCell(ended.P95, ended.Done))...)
+		t.row("", append(cells, Cell{Kind: "text", Text: about.attemptsText(), Num: true}, quantilesCell(ended.WaitedP50, ended.WaitedP95, ended.Started),
+			quantilesCell(ended.P50, ended.P95, ended.Done))...)
 	}
 	return t
+}
+
+// quantilesCell has two quantiles of n durations, the first of which is not longer; it is empty if there are none.
+func quantilesCell(first, second time.Duration, n int) Cell {
+	c := tookCell(first, n)
+	if n > 0 {
+		c.Text += " / " + printable.Took(second)
+	}
+	return c
 }

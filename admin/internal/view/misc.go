@@ -223,6 +223,9 @@ func (s *Site) doctor(r *Request) (*Page, error) {
 		About: "The state of the database and of the program that owns it. Reload to check again."}},
 		{ID: "checks", Template: "tablepart", Data: checks}, {ID: "database", Template: "database", Data: facts}, {ID: "stranded", Template: "tablepart", Data: stranded}}}
 	p.Live = s.checked.runs() // its progress
+	if err := s.engines(r, p); err != nil {
+		return nil, err
+	}
 	if len(overdue) > 0 {
 		p.Parts = append(p.Parts, Part{ID: "overdue", Template: "tablepart", Data: t})
 	}

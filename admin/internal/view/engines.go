@@ -1,0 +1,25 @@
+package view
+
+import (
+	"strconv"
+
+	"github.com/tasq-dev/tasq/internal/record"
+)
+
+// engines adds the engines that have a database of a server open. A file has one engine, whose state the page has anyway.
+func (s *Site) engines(r *Request, p *Page) error {
+	rows, ok, err := record.Engines(r, r.R)
+	if err != nil || !ok {
+		return err
+	}
+	t := &Table{ID: "engines", Title: "Engines", Head: []string{"engine", "process", "since", "holds", "running", "late", "seen", "clock", "definitions"},
+		Note:  "What an engine holds are jobs; the earliest of those without a worker has been due for as long as it is late. The clock is ahead of that of the server.",
+		Empty: &Empty{Text: "No engine has the database open."}}
+	for _, e := range rows {
+		id := strconv.FormatInt(e.ID, 10)
+		t.row("engine-"+id, text(id), text(e.Name), at(e.Joined), number(e.Held), number(e.Running), text(e.Lag), text(e.Silent+" ago"), text(e.Skew),
+			text(e.Known(strconv.Itoa(e.Definitions))))
+	}
+	p.Parts = append(p.Parts, Part{ID: "engines", Template: "tablepart", Data: t})
+	return nil
+}

@@ -1,0 +1,66 @@
+package record
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tasq-dev/tasq/store"
+)
+
+// Engine is the JSON form of an engine that has a database open. Durations are those of [time.Duration.String].
+type Engine struct {
+	ID          int64     `json:"id"`
+	Name        string    `json:"name"` // host and process
+	Joined      time.Time `json:"joined"`
+	Held        int64     `json:"held"`
+	Running     int64     `json:"running"`
+	Lag         string    `json:"lag"`
+	Definitions int       `json:"definitions"`
+	Knows       []string  `json:"knows,omitempty"` // its definitions, as name and version, sorted
+	Silent      string    `json:"silent"`
+	Skew        string    `json:"skew"`
+}
+
+// Engines returns the engines that have a database open, in the order in which they joined. ok is false for a file, which has
+// one engine at most and does not list it. The error is that of the reader.
+func Engines(ctx context.Context, r store.Reader) (rows []*Engine, ok bool, err error) {
+	fleet, ok := r.(store.Members)
+	if !ok {
+		return nil, false, nil
+	}
+	members, err := fleet.Members(ctx)
+	if err != nil {
+		return nil, true, err
+	}
+	defs, err := r.Definitions(ctx)
+	if err != nil {
+		return nil, true, err
+	}
+	names := make(map[string]string, len(defs))
+	for _, d := range defs {
+		names[d.Fingerprint] = strings.TrimSpace(d.Name + " " + d.Version)
+	}
+	for _, m := range members {
+		row := &Engine{ID: m.ID, Name: m.Name, Joined: m.Joined, Held: m.Held, Running: m.Running, Lag: milliseconds(m.Lag), Definitions: m.Definitions,
+			Silent: milliseconds(m.Silent), Skew: milliseconds(m.Skew)}
+		for _, print := range m.Fingerprints {
+			row.Knows = append(row.Knows, cmp.Or(names[print], print)) // a definition that was removed has its fingerprint alone
+		}
+		slices.Sort(row.Knows)
+		rows = append(rows, row)
+	}
+	return rows, true, nil
+}
+
+// Known says how many definitions an engine has, and which.
+func (e *Engine) Known(count string) string {
+	if len(e.Knows) == 0 {
+		return count
+	}
+	return count + ": " + strings.Join(e.Knows, ", ")
+}
+
+func milliseconds(d time.Duration) string { return d.Round(time.Millisecond).String() }
