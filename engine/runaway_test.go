@@ -114,6 +114,9 @@ func TestATimerThatIsARunawayIsAnIncidentAtOnce(t *testing.T) {
 
 	loops = false
 	require.NoError(t, enginetest.Do(t.Context(), e, workflow.RetryIncident(open[0].ID)))
+	err = enginetest.Do(t.Context(), e, workflow.RetryIncident(open[0].ID))
+	require.ErrorIs(t, err, engine.ErrNotFound)
+	require.ErrorContains(t, err, "incident "+open[0].ID.String()+" is not open, since it has ended")
 	e.Drain()
 	require.Equal(t, "completed", outcome(t, e, id))
 }

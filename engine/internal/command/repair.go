@@ -1,6 +1,7 @@
 package command
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/tasq-dev/tasq/engine/internal/commit"
@@ -85,6 +86,9 @@ func (x *Executor) repairItem(tx *commit.Tx, c *workflow.Command, o commit.Opera
 // below the root is known only once the tree is open.
 func (x *Executor) repairIncident(tx *commit.Tx, c *workflow.Command, o commit.Operation) (workflow.Result, error) {
 	root, err := tx.Store().Root(tx.Context(), c.Job)
+	if errors.Is(err, store.ErrNotFound) {
+		return workflow.Result{}, kernel.IncidentNotOpen(c.Job)
+	}
 	if err != nil {
 		return workflow.Result{}, fmt.Errorf("incident %s: %w", c.Job, err)
 	}

@@ -112,13 +112,18 @@ func (m *Machine) jobIncident(c *state.Case, given *state.Job, f *workitem.Failu
 	return m.openIncident(c.ID, taskOf(c, given), j, "")
 }
 
+// IncidentNotOpen returns the error for an incident that is not there: an incident that has ended is a job no more.
+func IncidentNotOpen(id workitem.JobID) error {
+	return fmt.Errorf("incident %s is not open, since it has ended or there is none with this id: %w", id, ErrNotFound)
+}
+
 // RetryIncident repeats a job that was given up: a timer, a scheduled function, a handler. A new job, due now, replaces
 // the incident. If the incident is about a child case, that is resumed, see [Machine.Resume]. The error wraps [ErrNotFound] if there
 // is no such incident, and [workflow.ErrBadCommand] if it is about a work item, which has commands of its own.
 func (m *Machine) RetryIncident(id workitem.JobID) error {
 	c, j := m.tree.Job(id)
 	if j == nil || !isIncident(j) {
-		return fmt.Errorf("incident %s: %w", id, ErrNotFound)
+		return IncidentNotOpen(id)
 	}
 	about, err := state.SubjectOf(j)
 	if err != nil {
@@ -215,7 +220,7 @@ func orGiveUp(j *state.Job) string {
 func (m *Machine) GiveUpIncident(id workitem.JobID) error {
 	c, j := m.tree.Job(id)
 	if j == nil || !isIncident(j) {
-		return fmt.Errorf("incident %s: %w", id, ErrNotFound)
+		return IncidentNotOpen(id)
 	}
 	if ofCase(j).IsZero() {
 		return fmt.Errorf("%w: incident %s (%s) is about no child case: retry it%s", workflow.ErrBadCommand, id, j.Name, orGiveUp(j))
