@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/require"
 
@@ -275,6 +276,42 @@ func TestScreenshots(t *testing.T) {
 		b.until(`document.readyState === "complete"`)
 		require.NoError(t, os.WriteFile(filepath.Join("..", "docs", "images", shot.name+".png"), b.picture(), 0o644))
 	}
+}
+
+// Each page of the docs as a picture, light and dark, and the page of the docs that shows them, are made by go test ./admin -run Gallery -screenshots.
+func TestGallery(t *testing.T) {
+	if !*screenshots {
+		t.Skip("it writes the pictures of the docs; run with -screenshots")
+	}
+	b := newBrowser(t)
+	b.width(1280)
+	o := newOfficeOf(t, likely)
+	o.Advance(12 * time.Second)
+	docs := filepath.Join("..", "docs")
+	var list strings.Builder
+	shoot := func(o *office, paths ...string) {
+		base := o.serve(t)
+		for _, path := range paths {
+			about, _, _ := strings.Cut(path, "%")
+			about = anyID.ReplaceAllString(about, "ID")
+			name := strings.Trim(regexp.MustCompile(`[^a-z]+`).ReplaceAllString(strings.ReplaceAll(about, "ID", "one"), "-"), "-")
+			if name == "" {
+				name = "overview"
+			}
+			fmt.Fprintf(&list, "\n## `%s`\n\n", about)
+			b.visit(base + path)
+			for _, theme := range []string{"light", "dark"} {
+				b.theme(theme)
+				file := fmt.Sprintf("%s-%s.webp", name, theme)
+				require.NoError(t, os.WriteFile(filepath.Join(docs, "images", "gallery", file), b.pictureWith(page.CaptureScreenshotFormatWebp, 60), 0o644))
+				fmt.Fprintf(&list, "![%s, %s](images/gallery/%s)\n", about, theme, file)
+			}
+		}
+	}
+	shoot(o, o.pages(t)...)
+	shoot(newPlant(t), "/schedules", "/limits")
+	require.NoError(t, os.WriteFile(filepath.Join(docs, "gallery.md"), []byte("# Gallery of the pages\n\nEach page, light and dark, 1,280 pixels wide, of one "+
+		"database of examples. The pictures are made by `go test ./admin -run Gallery -screenshots`, and [pages.md](pages.md) describes the pages.\n"+list.String()), 0o644))
 }
 
 // All pages as pictures, to look at them: go test ./admin -run Pictures -pictures DIR.

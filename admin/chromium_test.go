@@ -255,6 +255,17 @@ func (b *browser) picture() []byte {
 	return picture
 }
 
+// pictureWith is the whole page in a format that loses a part, with a quality up to 100.
+func (b *browser) pictureWith(format page.CaptureScreenshotFormat, quality int64) []byte {
+	b.t.Helper()
+	ctx, cancel := b.bound()
+	defer cancel()
+	beyond := true
+	picture, err := chromedp.Call(ctx, page.CaptureScreenshot, page.CaptureScreenshotParams{Format: format, Quality: &quality, CaptureBeyondViewport: &beyond})
+	require.NoError(b.t, err, "picture")
+	return picture.Data
+}
+
 func (b *browser) quiet(where string) {
 	b.t.Helper()
 	b.mu.Lock()
