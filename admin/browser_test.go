@@ -289,6 +289,7 @@ func TestGallery(t *testing.T) {
 	o.Advance(12 * time.Second)
 	docs := filepath.Join("..", "docs")
 	var list strings.Builder
+	shown := make(map[string]bool) // one of each kind
 	shoot := func(o *office, paths ...string) {
 		base := o.serve(t)
 		for _, path := range paths {
@@ -298,6 +299,10 @@ func TestGallery(t *testing.T) {
 			if name == "" {
 				name = "overview"
 			}
+			if shown[name] {
+				continue
+			}
+			shown[name] = true
 			fmt.Fprintf(&list, "\n## `%s`\n\n", about)
 			b.visit(base + path)
 			for _, theme := range []string{"light", "dark"} {
@@ -308,8 +313,8 @@ func TestGallery(t *testing.T) {
 			}
 		}
 	}
-	shoot(o, o.pages(t)...)
 	shoot(newPlant(t), "/schedules", "/limits")
+	shoot(o, o.pages(t)...)
 	require.NoError(t, os.WriteFile(filepath.Join(docs, "gallery.md"), []byte("# Gallery of the pages\n\nEach page, light and dark, 1,280 pixels wide, of one "+
 		"database of examples. The pictures are made by `go test ./admin -run Gallery -screenshots`, and [pages.md](pages.md) describes the pages.\n"+list.String()), 0o644))
 }
