@@ -24,6 +24,7 @@ var (
 	tailID  = regexp.MustCompile(`…([0-9a-f]{8})`)
 	entry   = regexp.MustCompile(`(\bat=|\bfrom=|\bid="e)(\d+)`)
 	facts   = regexp.MustCompile(`(?s)(id="part-database">).*?(</section>)`)
+	engines = regexp.MustCompile(`(?s)<div class="part" id="part-engines">.*?</section>\s*</div>\n`) // of a server alone
 	chance  = regexp.MustCompile(`(data-label="worker">)[^<]+|(data-label="entry"><a href="[^"]*">)[0-9]+|(pages )[0-9a-f]{24}|(style-|script-|icon-|net-)[0-9a-f]{8,12}|(seen=)[0-9a-z]+`)
 )
 
@@ -50,7 +51,7 @@ func normal(page string) string {
 		}
 		return part[1] + positions[part[2]]
 	})
-	page = facts.ReplaceAllString(page, "${1}X$2")
+	page = engines.ReplaceAllString(facts.ReplaceAllString(page, "${1}X$2"), "")
 	page = chance.ReplaceAllString(page, "$1$2$3$4${5}X")
 	return strings.ReplaceAll(page, "><", ">\n<") + "\n"
 }
