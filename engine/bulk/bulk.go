@@ -174,7 +174,7 @@ func (a *Action) Command(target, key string) (workflow.Command, error) {
 	case a.Kind == workflow.KindRetryIncident, a.Kind == workflow.KindGiveUpIncident:
 		c.Job = workitem.JobID(id)
 	case a.Kind == workflow.KindAct && !slices.Contains(ItemActions, a.Do):
-		return c, fmt.Errorf("there is no bulk action %q on work items; there are %v: %w", a.Do, ItemActions, workflow.ErrBadCommand)
+		return c, fmt.Errorf("there is no bulk action %q on work items; there are %s: %w", a.Do, words(ItemActions, ", "), workflow.ErrBadCommand)
 	default:
 		c.Item = id
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
@@ -65,17 +66,11 @@ func Cases(ctx context.Context, v store.Viewer, kind workflow.Kind, f store.Case
 // Failed returns the root cases that failed with a code, or with any for "", as targets of a resume. It leaves out the
 // cases of bulk actions.
 func Failed(ctx context.Context, v store.Viewer, f store.CaseFilter, code string) ([]string, error) {
-	f.RootOnly, f.States = true, []state.CaseState{state.CaseFailed}
-	var targets []string
-	for c, err := range store.AllCases(ctx, v, f) {
-		if err != nil {
-			return nil, err
-		}
-		if c.Workflow != Name && (code == "" || c.Failure != nil && c.Failure.Code == code) {
-			targets = append(targets, c.ID.String())
-		}
+	f.Suspended = false
+	if code != "" {
+		f.Code = &code
 	}
-	return targets, nil
+	return Cases(ctx, v, workflow.KindResume, f, store.Search{})
 }
 
 // Live returns the live root cases that are suspended, as targets of a resume, or that are not, as targets of a
@@ -90,7 +85,10 @@ func Live(ctx context.Context, v store.Viewer, f store.CaseFilter, suspended boo
 }
 
 // among returns the given states that are possible, and all possible ones for none. what are the objects, and do the action on them.
-func among[S comparable](given, possible []S, what, do string) ([]S, error) {
+func among[S interface {
+	comparable
+	fmt.Stringer
+}](given, possible []S, what, do string) ([]S, error) {
 	if len(given) == 0 {
 		return possible, nil
 	}
@@ -101,7 +99,15 @@ func among[S comparable](given, possible []S, what, do string) ([]S, error) {
 		}
 	}
 	if both == nil {
-		return nil, fmt.Errorf("%s that are %v are not selected for %q: select those that are %v: %w", what, given, do, possible, workflow.ErrBadCommand)
+		return nil, fmt.Errorf("%s cannot be executed on %s that are %s: select those that are %s: %w", do, what, words(given, " or "), words(possible, " or "), workflow.ErrBadCommand)
 	}
 	return both, nil
+}
+
+func words[S fmt.Stringer](all []S, between string) string {
+	var texts []string
+	for _, s := range all {
+		texts = append(texts, s.String())
+	}
+	return strings.Join(texts, between)
 }

@@ -21,7 +21,7 @@ func ItemStates(do workitem.Action, given []workitem.State) ([]workitem.State, e
 	case workitem.Cancel:
 		return among(given, []workitem.State{workitem.Initialized, workitem.Started}, "work items", do.String())
 	}
-	return nil, fmt.Errorf("there is no bulk action %q on work items; there are %v: %w", do, ItemActions, workflow.ErrBadCommand)
+	return nil, fmt.Errorf("there is no bulk action %q on work items; there are %s: %w", do, words(ItemActions, ", "), workflow.ErrBadCommand)
 }
 
 // Items returns the work items that a filter selects and that have a text in their payloads, as targets of an action of the kind
