@@ -55,10 +55,10 @@ func Engines(ctx context.Context, r store.Reader) (rows []*Engine, ok bool, err 
 	return rows, true, nil
 }
 
-// Known says how many definitions an engine has, and which.
+// Known says how many definitions an engine has, and which: "-" if none are recorded, as of an engine that has the database alone.
 func (e *Engine) Known(count string) string {
 	if len(e.Knows) == 0 {
-		return count
+		return "-"
 	}
 	return count + ": " + strings.Join(e.Knows, ", ")
 }

@@ -1,12 +1,13 @@
 package view
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/tasq-dev/tasq/internal/record"
 )
 
-// engines adds the engines that have a database of a server open. A file has one engine, whose state the page has anyway.
+// engines adds, behind the database, the engines that have it open on a server. A file has one engine, whose state the page has anyway.
 func (s *Site) engines(r *Request, p *Page) error {
 	rows, ok, err := record.Engines(r, r.R)
 	if err != nil || !ok {
@@ -20,6 +21,7 @@ func (s *Site) engines(r *Request, p *Page) error {
 		t.row("engine-"+id, text(id), text(e.Name), at(e.Joined), number(e.Held), number(e.Running), text(e.Lag), text(e.Silent+" ago"), text(e.Skew),
 			text(e.Known(strconv.Itoa(e.Definitions))))
 	}
-	p.Parts = append(p.Parts, Part{ID: "engines", Template: "tablepart", Data: t})
+	after := 1 + slices.IndexFunc(p.Parts, func(p Part) bool { return p.ID == "database" })
+	p.Parts = slices.Insert(p.Parts, after, Part{ID: "engines", Template: "tablepart", Data: t})
 	return nil
 }

@@ -15,7 +15,7 @@ func (a *app) processes() *cobra.Command {
 		Use: "processes", Short: "list the engines that have the database open",
 		Long: paragraph("List the engines that have a PostgreSQL database open, in the order in which they joined: since when, how many " +
 			"live jobs each holds, how many of them run, for how long the earliest of the others has been due, the age of its last heartbeat, " +
-			"by how much its clock is ahead of the server's, and its definitions. A file has one engine at most."),
+			"by how much its clock is ahead of the server's, and its definitions, unless it has the database alone. A file has one engine at most."),
 		Example: `  tasq processes -d postgres://app@db.example/article`,
 		Args:    exactly(),
 	}
