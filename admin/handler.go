@@ -153,7 +153,7 @@ func routes(b Backend, c *Config, site *view.Site) map[string]http.Handler {
 		all[pattern] = h
 		pages.Handle(pattern, h)
 	}
-	programs := &api.API{Backend: b, Clock: c.Clock, Mask: c.masks(), Past: site.Past, Bulk: c.Bulk}
+	programs := &api.API{Backend: b, Clock: c.Clock, Mask: c.masks(), Past: site.Past, Bulk: c.Bulk, Strands: site.Strands}
 	for pattern, h := range programs.Routes() {
 		all[pattern] = h
 	}

@@ -58,6 +58,9 @@ type Search struct {
 	// Most bounds the number of root cases that are examined, oldest first. If there are more, the search ends with
 	// [ErrMore]. 0 is no bound.
 	Most int
+	// Roots are the root cases that are examined, in this order; nil is all. Those that have ended and left no incident
+	// are not listed.
+	Roots []workitem.CaseID
 }
 
 // ErrMore says that a search has examined as many cases as Search.Most allows.
@@ -197,9 +200,18 @@ func (x *examination) readControls(ctx context.Context, r store.Reader) error {
 	return err
 }
 
-// roots yields the root cases to examine: the live ones, and then those that have ended and left an incident.
+// roots yields the root cases to examine: those of Search.Roots, or the live ones, and then those that have ended and
+// left an incident.
 func (x *examination) roots(ctx context.Context, v store.Viewer) iter.Seq2[workitem.CaseID, error] {
 	return func(yield func(workitem.CaseID, error) bool) {
+		if x.Roots != nil {
+			for _, root := range x.Roots {
+				if !yield(root, nil) {
+					return
+				}
+			}
+			return
+		}
 		live := store.CaseFilter{RootOnly: true, States: []state.CaseState{state.CaseStarted}}
 		if x.Most > 0 {
 			live.Limit = x.Most + 1

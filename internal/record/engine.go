@@ -44,8 +44,8 @@ func Engines(ctx context.Context, r store.Reader) (rows []*Engine, ok bool, err 
 		names[d.Fingerprint] = strings.TrimSpace(d.Name + " " + d.Version)
 	}
 	for _, m := range members {
-		row := &Engine{ID: m.ID, Name: m.Name, Joined: m.Joined, Held: m.Held, Running: m.Running, Lag: milliseconds(m.Lag), Definitions: m.Definitions,
-			Silent: milliseconds(m.Silent), Skew: milliseconds(m.Skew)}
+		row := &Engine{ID: m.ID, Name: m.Name, Joined: m.Joined, Held: m.Held, Running: m.Running, Lag: brief(m.Lag), Definitions: m.Definitions,
+			Silent: brief(m.Silent), Skew: brief(m.Skew)}
 		for _, print := range m.Fingerprints {
 			row.Knows = append(row.Knows, cmp.Or(names[print], print)) // a definition that was removed has its fingerprint alone
 		}
@@ -63,4 +63,10 @@ func (e *Engine) Known(count string) string {
 	return count + ": " + strings.Join(e.Knows, ", ")
 }
 
-func milliseconds(d time.Duration) string { return d.Round(time.Millisecond).String() }
+// brief writes a duration to the millisecond, and a long one to the second.
+func brief(d time.Duration) string {
+	if d.Abs() >= 10*time.Second {
+		return d.Round(time.Second).String()
+	}
+	return d.Round(time.Millisecond).String()
+}

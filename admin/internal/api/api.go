@@ -37,6 +37,8 @@ type API struct {
 	Mask    func(u *access.User) mask.Mask // what a user may see of payloads; nil shows all
 	Past    *past.Memory                   // cache of past states
 	Bulk    *bulk.Bulk                     // starts bulk actions; nil if the engine has none
+	Strands *source.Examiner               // counts stranded cases
+	Timeout time.Duration                  // of an answer without a stream or an export; 0 is DefaultTimeout
 }
 
 // Route is the handler of a pattern of the API.
@@ -44,15 +46,19 @@ type Route struct {
 	Summary string   // one sentence for the description
 	Params  []string // its query parameters; a request with any other is refused
 	answer  http.HandlerFunc
+	timeout time.Duration // of the answer
 }
 
 // ServeHTTP checks the parameters of a request before it handles it: a misspelled filter would otherwise select
 // everything.
 func (t Route) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	q := query.Of(r.URL.Query(), time.Time{})
-	if q.Only(t.Params...); check(w, q) {
-		t.answer(w, r)
+	if q.Only(t.Params...); !check(w, q) {
+		return
 	}
+	r, cancel := within(r, t.timeout)
+	defer cancel()
+	t.answer(w, r)
 }
 
 // paging are the parameters of every list besides its filter.
@@ -60,8 +66,12 @@ const paging = " cursor limit newest format"
 
 // Routes returns the handlers of the API by pattern, below the prefix.
 func (a *API) Routes() map[string]Route {
+	timeout := a.Timeout
+	if timeout == 0 {
+		timeout = DefaultTimeout
+	}
 	route := func(answer http.HandlerFunc, params, summary string) Route {
-		return Route{Summary: summary, Params: strings.Fields(params), answer: answer}
+		return Route{Summary: summary, Params: strings.Fields(params), answer: answer, timeout: timeout}
 	}
 	return map[string]Route{
 		"GET /api/v1/openapi.json":           route(a.describe, "", "This description."),
@@ -85,7 +95,7 @@ func (a *API) Routes() map[string]Route {
 		"GET /api/v1/database":               route(a.database, "", "The database: its kind, size, schema, newest entry and due work."),
 		"GET /api/v1/audit":                  route(a.audit, "case by command before older newer limit", "Commands with their actors, newest first. By command or time, a page may have few rows or none, and next name another page."),
 		"GET /api/v1/failures":               route(a.failures, "workflow task code by older newer", "Work items that failed for good, grouped by workflow, task and code, or by one of these: the largest group first."),
-		"GET /api/v1/counts":                 route(a.counts, "", "Cases, work items and jobs by state."),
+		"GET /api/v1/counts":                 route(a.counts, "", "Cases, work items and jobs by state; and the live cases that nothing moves, without those that have an incident, with what was examined for that, and when."),
 		"GET /api/v1/search":                 route(a.search, "q", "What a word names: an id, the end of one, a business key, a label, the idempotency key of a command, the name of a workflow."),
 		"GET /api/v1/stats":                  route(a.stats, "workflow task older newer by hourly cases format", "What ended, how much of it failed and how long it took: work items by task or cases by workflow, and by hour."),
 		"GET /api/v1/export":                 route(a.export, "format case workflow fingerprint state suspended code key label older newer", "What happened to root cases and all below them, as an event log for process mining."),
@@ -324,54 +334,6 @@ func (a *API) events(w http.ResponseWriter, r *http.Request) {
 		f.Page = p
 		return v.Messages(r.Context(), f)
 	}, func(e *state.Message) string { return e.ID.String() }, func(e *state.Message) record.Event { return record.OfEvent(m.Message(e)) })
-}
-
-func (a *API) counts(w http.ResponseWriter, r *http.Request) {
-	out := page[record.Count]{Rows: []record.Count{}}
-	err := a.Backend.View(r.Context(), func(v store.Reader) error {
-		counts, err := v.Counts(r.Context())
-		for _, c := range counts {
-			out.Rows = append(out.Rows, record.Count{What: c.What, Workflow: c.Workflow, Task: c.Task, State: c.State, N: c.N})
-		}
-		return err
-	})
-	if err != nil {
-		Problem(w, err)
-		return
-	}
-	answer(w, http.StatusOK, out)
-}
-
-func (a *API) definitions(w http.ResponseWriter, r *http.Request) {
-	out := page[*record.Definition]{Rows: []*record.Definition{}}
-	err := a.Backend.View(r.Context(), func(v store.Reader) error {
-		defs, err := v.Definitions(r.Context())
-		if err != nil {
-			return err
-		}
-		rows, err := record.Definitions(r.Context(), v, defs)
-		out.Rows = append(out.Rows, rows...)
-		return err
-	})
-	if err != nil {
-		Problem(w, err)
-		return
-	}
-	answer(w, http.StatusOK, out)
-}
-
-func (a *API) engines(w http.ResponseWriter, r *http.Request) {
-	out := page[*record.Engine]{Rows: []*record.Engine{}}
-	err := a.Backend.View(r.Context(), func(v store.Reader) error {
-		rows, _, err := record.Engines(r.Context(), v)
-		out.Rows = append(out.Rows, rows...)
-		return err
-	})
-	if err != nil {
-		Problem(w, err)
-		return
-	}
-	answer(w, http.StatusOK, out)
 }
 
 // notFound returns the error for an unknown id.

@@ -283,8 +283,11 @@ func (s *schemas) answerOf(t *testing.T, method, path string, names []string) ob
 		if known.of == reflect.TypeFor[record.Change]() || known.of == reflect.TypeFor[store.Frame]() || known.of == reflect.TypeFor[record.Act]() {
 			next = object{"type": "integer"}
 		}
-		schema = object{"type": "object", "additionalProperties": false, "required": []string{"rows"},
-			"properties": object{"rows": object{"type": "array", "items": schema}, "next": next, "cut": object{"type": "boolean"}}}
+		properties, required := object{"rows": object{"type": "array", "items": schema}, "next": next, "cut": object{"type": "boolean"}, "note": object{"type": "string"}}, []string{"rows"}
+		if path == "/api/v1/counts" {
+			properties["stranded"], required = s.of(reflect.TypeFor[source.Examination]()), append(required, "stranded")
+		}
+		schema = object{"type": "object", "additionalProperties": false, "required": required, "properties": properties}
 	}
 	kind := "application/json"
 	if path == "/api/v1/stream" {

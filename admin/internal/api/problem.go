@@ -52,6 +52,9 @@ func StatusOf(err error) (status int, code string) {
 	if tooLong := (*http.MaxBytesError)(nil); errors.As(err, &tooLong) {
 		return http.StatusRequestEntityTooLarge, "too-large"
 	}
+	if tookLong(err) {
+		return http.StatusServiceUnavailable, "busy"
+	}
 	code = engine.Code(err)
 	if status = statuses[code]; status == 0 {
 		status = http.StatusConflict
@@ -68,6 +71,10 @@ func Problem(w http.ResponseWriter, err error) {
 	}
 	if invalid := (*domain.InvalidError)(nil); errors.As(err, &invalid) {
 		p.Fields = invalid.Fields
+	}
+	if tookLong(err) {
+		p.Detail = slowly
+		w.Header().Set("Retry-After", "1")
 	}
 	if throttled := (*workflow.ThrottledError)(nil); errors.As(err, &throttled) {
 		w.Header().Set("Retry-After", strconv.FormatFloat(math.Ceil(throttled.Wait.Seconds()), 'f', 0, 64))

@@ -23,6 +23,9 @@ type tile struct {
 	None  string
 	More  *Link // where else to look
 	Chart template.HTML
+
+	Examined string    // what was examined for it; "" if nothing was
+	At       time.Time // since when, at most
 }
 
 // line is a count with a link to what is counted.
@@ -44,6 +47,10 @@ func (s *Site) overview(r *Request) (*Page, error) {
 	if err != nil {
 		return nil, err
 	}
+	needsTile, err := s.needsTile(r, needs)
+	if err != nil {
+		return nil, err
+	}
 	since := r.Now.Add(-23 * time.Hour)
 	ended, err := r.R.Ended(r, store.RateFilter{Since: since, Hourly: true})
 	if err != nil {
@@ -62,8 +69,7 @@ func (s *Site) overview(r *Request) (*Page, error) {
 		return nil, err
 	}
 	tiles := struct{ Tiles []tile }{[]tile{
-		{Title: "Needs a person", Lines: needs, None: "Nothing needs a person's decision.",
-			More: &Link{Text: "Find stranded cases", Href: s.Link("/doctor")}},
+		needsTile,
 		s.lastDay(ended, since, r.Now),
 		{Title: "Cases", Lines: s.countLines(counts, "case", "/cases", caseWords), None: "There are no cases yet."},
 		{Title: "Work items", Lines: s.countLines(counts, "item", "/items", itemWords), None: "There are no work items yet."},
@@ -72,6 +78,28 @@ func (s *Site) overview(r *Request) (*Page, error) {
 	return &Page{Title: "Overview", Nav: "Overview", Live: true, Parts: []Part{
 		{ID: "tiles", Template: "overview", Data: tiles}, {ID: "flows", Template: "tablepart", Data: flows}, {ID: "queues", Template: "tablepart", Data: queues},
 		{ID: "recent", Template: "tablepart", Data: recent}}}, nil
+}
+
+// needsTile adds the stranded cases to what needs a person, and says which cases were examined, and when.
+func (s *Site) needsTile(r *Request, needs []line) (tile, error) {
+	doctor := s.Link("/doctor")
+	t := tile{Title: "Needs a person", None: "Nothing needs a person's decision.", More: &Link{Text: "Find stranded cases", Href: doctor}}
+	x, err := s.Strands.Look(r, r.R)
+	if err != nil {
+		return t, err
+	}
+	if x.Cases > 0 {
+		text := "cases that nothing moves"
+		if x.Cases == 1 {
+			text = "case that nothing moves"
+		}
+		needs = append([]line{{N: atLeast(x.Cases, x.All), Text: text, Href: doctor + "#part-stranded", State: "bad"}}, needs...)
+	}
+	t.Lines, t.At = needs, x.Since.Truncate(time.Minute)
+	if t.Examined = "examined"; !x.All {
+		t.Examined = fmt.Sprintf("the oldest %s examined", thousands(int64(x.Examined)))
+	}
+	return t, nil
 }
 
 // lastDay counts the work items that ended since a time, a day ago.

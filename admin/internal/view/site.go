@@ -27,6 +27,7 @@ type Site struct {
 	Timeout time.Duration // of one page
 	Past    *past.Memory  // cache of past states
 	Streams func() int    // returns the number of open live pages; nil if it is not known
+	Strands *source.Examiner
 	checked lastCheck
 	missing missing
 	heads   heads
@@ -41,6 +42,9 @@ const maxViews = 4
 func New(s *Site) *Site {
 	s.views = make(chan struct{}, maxViews)
 	s.assets = loadAssets()
+	if s.Strands == nil {
+		s.Strands = &source.Examiner{Backend: s.Backend, Log: s.Log}
+	}
 	if s.Timeout == 0 {
 		s.Timeout = 10 * time.Second
 	}
