@@ -109,7 +109,8 @@ func (b *bookings) ends(e *engine.Engine, id workitem.CaseID) string {
 	}
 }
 
-// The server is restarted under load, as by an administrator and as by a crash. The engines continue by themselves.
+// The server is restarted under load, as by an administrator and as by a crash. The engines continue by themselves, and what their callers ask and
+// are answered is linearizable.
 func TestTheServerIsRestarted(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -122,14 +123,23 @@ func TestTheServerIsRestarted(t *testing.T) {
 			f := fleetOn(t, server.DSN)
 			var engines []*engine.Engine
 			for range n {
-				engines = append(engines, f.open(engine.Config{Workers: 4}, booked(t)))
+				engines = append(engines, f.open(engine.Config{Workers: 4}, booked(t), tallied(t)))
 			}
 			b := f.bookings(engines...)
 			for _, immediate := range []bool{false, true} {
 				b.book(40)
 				f.until("SELECT count(*) FROM effects", func(n int) bool { return n >= b.next/4 })
+				l := newLinear(t, engines[0], tallied(t))
+				l.pace = 20 * time.Millisecond
+				var callers []*caller
+				for c := range 6 {
+					callers = append(callers, l.caller(c, asks(engines[c%n]), asks(engines[(c+1)%n])))
+				}
+				l.begin(25, callers...)
+				l.underWay(3)
 				require.NoError(t, server.Restart(immediate))
 				b.book(10)
+				l.check()
 			}
 			b.check(f)
 		})

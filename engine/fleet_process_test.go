@@ -3,14 +3,9 @@
 package engine_test
 
 import (
-	"bufio"
 	"context"
 	"fmt"
-	"io"
-	"log/slog"
 	"os"
-	"os/exec"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -21,15 +16,11 @@ import (
 	"github.com/tasq-dev/tasq/domain"
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/step"
-	"github.com/tasq-dev/tasq/store/postgres"
 	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 
 	"github.com/tasq-dev/tasq/internal/testsize"
 )
-
-// envFleet has the database of a process of the test.
-const envFleet = "TASQ_FLEET_DSN"
 
 // transfer is work whose effects are counted in a table of the user's: two of each number.
 func transfer(t testing.TB) engine.Workflow {
@@ -52,58 +43,8 @@ func transfer(t testing.TB) engine.Workflow {
 	return w
 }
 
-// TestFleetMember is a process of [TestProcessesThatDie], until its standard input ends.
-func TestFleetMember(t *testing.T) {
-	dsn := os.Getenv(envFleet)
-	if dsn == "" {
-		t.Skip("it is the child of TestProcessesThatDie")
-	}
-	e, err := engine.Config{Workers: 4, Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))}.
-		Open(context.Background(), postgres.Open(dsn), transfer(t))
-	require.NoError(t, err)
-	fmt.Println("ready")
-	_, _ = io.Copy(io.Discard, os.Stdin)
-	require.NoError(t, e.Close())
-}
-
-// member is a process that runs TestFleetMember.
-type member struct {
-	cmd *exec.Cmd
-	in  io.WriteCloser
-}
-
-func (f fleetOf) process() *member {
-	f.t.Helper()
-	p := &member{cmd: exec.Command(os.Args[0], "-test.run=^TestFleetMember$", "-test.count=1")}
-	p.cmd.Env = append(os.Environ(), envFleet+"="+f.dsn)
-	p.cmd.Stderr = os.Stderr
-	out, err := p.cmd.StdoutPipe()
-	require.NoError(f.t, err)
-	p.in, err = p.cmd.StdinPipe()
-	require.NoError(f.t, err)
-	require.NoError(f.t, p.cmd.Start())
-	f.t.Cleanup(p.end)
-	lines := bufio.NewScanner(out)
-	for lines.Scan() && !strings.HasPrefix(lines.Text(), "ready") {
-	}
-	require.NoError(f.t, lines.Err())
-	go func() { _, _ = io.Copy(io.Discard, out) }()
-	return p
-}
-
-// end has the process close its engine.
-func (p *member) end() {
-	_ = p.in.Close()
-	_ = p.cmd.Wait() // it may have been killed
-}
-
-func (p *member) signal(t *testing.T, s syscall.Signal) {
-	t.Helper()
-	require.NoError(t, p.cmd.Process.Signal(s))
-}
-
 // Of three processes under load one is killed, or is stopped and continues later, again and again. Each effect happens
-// once, and everything that was acknowledged comes to its end.
+// once, everything that was acknowledged comes to its end, and what callers of all of them ask and are answered is linearizable.
 func TestProcessesThatDie(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts three processes and kills them, which takes half a minute; run without -short")
@@ -111,15 +52,27 @@ func TestProcessesThatDie(t *testing.T) {
 	f := newFleet(t)
 	f.sql("CREATE TABLE effects (n int, effect text, pid int)")
 	rounds := testsize.Pick(2, 3, 200) // the third is the first process that is stopped and continues
-	e := f.open(engine.Config{Workers: -1}, transfer(t))
+	e := f.open(engine.Config{Workers: -1}, transfer(t), tallied(t))
 	var processes []*member
 	for range 3 {
 		processes = append(processes, f.process())
 	}
 	load := newLoad(t, e)
 	for round := range rounds {
+		l := newLinear(t, e, tallied(t))
+		stops := round%4 == 2
+		l.pace = 20 * time.Millisecond
+		if stops {
+			l.pace = 300 * time.Millisecond // so that the others change what the process does as it continues
+		}
+		var callers []*caller
+		for c := range 6 {
+			callers = append(callers, l.caller(c, processes[c%3].ask, asks(e)))
+		}
+		l.begin(25, append(callers, l.caller(6, asks(e)))...)
+		l.underWay(3)
 		p := processes[round%3]
-		if round%4 == 2 {
+		if stops {
 			p.signal(t, syscall.SIGSTOP)
 			pause(t, time.Second)
 			load.hold()             // what begins now meets nothing that differs from a kill
@@ -127,12 +80,13 @@ func TestProcessesThatDie(t *testing.T) {
 			load.goOn()
 			p.signal(t, syscall.SIGCONT)
 			pause(t, time.Second)
-			continue
+		} else {
+			p.signal(t, syscall.SIGKILL)
+			p.end()
+			processes[round%3] = f.process()
+			pause(t, time.Second)
 		}
-		p.signal(t, syscall.SIGKILL)
-		p.end()
-		processes[round%3] = f.process()
-		pause(t, time.Second)
+		l.check()
 	}
 	ids := load.stop()
 	t.Logf("%d faults survived, with %d cases", rounds, len(ids))
@@ -142,14 +96,6 @@ func TestProcessesThatDie(t *testing.T) {
 	require.Equal(t, 2*len(ids), f.sql("SELECT count(*) FROM effects"))
 	require.Equal(t, 2*len(ids), f.sql("SELECT count(*) FROM (SELECT DISTINCT n, effect FROM effects) e"))
 	require.GreaterOrEqual(t, f.sql("SELECT count(DISTINCT pid) FROM effects"), 3, "all processes worked")
-}
-
-func pause(t *testing.T, d time.Duration) {
-	t.Helper()
-	select {
-	case <-time.After(d):
-	case <-t.Context().Done():
-	}
 }
 
 // load starts cases until it is stopped. Each of its callers waits for the end of its case before it starts the next
