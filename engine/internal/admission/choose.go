@@ -69,7 +69,7 @@ func (g *Gate[T]) chooseKey(t *Ticket[T], i int, held []holding[T], full func(l 
 	if len(keys) == 0 {
 		l := g.lineOf(lineKey{t.Takes[i].Limit, t.Takes[i].Key})
 		switch {
-		case t.isHold(i) && !g.hasHold(l.at.limit, &t.Holds[i]):
+		case t.isHold(i) && !g.hasHold(l.def.Name, &t.Holds[i]):
 			return []*line[T]{l}
 		case !t.isHold(i) && full(l, t.Takes[i].N+t.amountBefore(held, l)):
 			return []*line[T]{l}
@@ -106,7 +106,7 @@ func (g *Gate[T]) advanceOthers(t *Ticket[T], now int64) {
 		return
 	}
 	g.eachLine(t, func(l *line[T]) {
-		if !slices.ContainsFunc(t.held, func(h holding[T]) bool { return h.line == l }) && len(l.list) > 0 {
+		if !slices.ContainsFunc(t.held, func(h holding[T]) bool { return h.line == l }) && l.queue.len() > 0 {
 			g.advance(l, now)
 		}
 	})
@@ -152,8 +152,8 @@ func (g *Gate[T]) eachLine(t *Ticket[T], f func(*line[T])) {
 }
 
 func (g *Gate[T]) withLine(at lineKey, f func(*line[T])) {
-	if l := g.lines[at]; l != nil {
-		f(l)
+	if d := g.limits[at.limit]; d != nil && d.lines[at.key] != nil {
+		f(d.lines[at.key])
 	}
 }
 
@@ -161,7 +161,7 @@ func (g *Gate[T]) withLine(at lineKey, f func(*line[T])) {
 func (t *Ticket[T]) KeyOf(name string) (key string, ok bool) {
 	for i := range t.held {
 		if t.Takes[i].Limit == name {
-			return t.held[i].line.at.key, true
+			return t.held[i].line.key, true
 		}
 	}
 	return "", false

@@ -94,32 +94,27 @@ type Options[T any] struct {
 
 // Gate admits jobs. It is not safe for concurrent use: its owner has a lock.
 type Gate[T any] struct {
-	o        Options[T]
-	start    time.Time
-	limits   map[string]*limit.Limit
-	keys     map[string]map[string]*limit.Limit // by name and key: definitions that replace that of the limit for one key
-	lines    map[lineKey]*line[T]
-	forgetAt int // the number of lines at which idle ones are dropped next
-	parked   map[workitem.JobID][]*Ticket[T]
-	toOrder  map[*line[T]]struct{} // lines that need an order to the store
-	turn     int                   // rotates the first key of pools
-	holds    map[holdKey]hold      // known holds of cases
-	late     []*Ticket[T]          // those that were made ready and keep their reservations until Lapse
-	idle     []*Ticket[T]          // those that were made ready and may have no worker, see noworker.go
-	stopped  bool
+	o       Options[T]
+	start   time.Time
+	limits  map[string]*limited[T]
+	parked  map[workitem.JobID][]*Ticket[T]
+	toOrder map[*line[T]]struct{} // lines that need an order to the store
+	turn    int                   // rotates the first key of pools
+	holds   map[holdKey]hold      // known holds of cases
+	late    []*Ticket[T]          // those that were made ready and keep their reservations until Lapse
+	idle    []*Ticket[T]          // those that were made ready and may have no worker, see noworker.go
+	stopped bool
 }
 
 type lineKey struct{ limit, key string }
 
 // New returns a gate for limits.
 func New[T any](o Options[T]) *Gate[T] {
-	g := &Gate[T]{o: o, start: o.Clock.Now(), limits: make(map[string]*limit.Limit, len(o.Limits)),
-		keys: make(map[string]map[string]*limit.Limit), forgetAt: leastLines,
-		lines: make(map[lineKey]*line[T]), parked: make(map[workitem.JobID][]*Ticket[T]), toOrder: make(map[*line[T]]struct{}),
-		holds: make(map[holdKey]hold)}
+	g := &Gate[T]{o: o, start: o.Clock.Now(), limits: make(map[string]*limited[T], len(o.Limits)),
+		parked: make(map[workitem.JobID][]*Ticket[T]), toOrder: make(map[*line[T]]struct{}), holds: make(map[holdKey]hold)}
 	for i := range o.Limits {
 		l := o.Limits[i]
-		g.limits[l.Name] = &l
+		g.limits[l.Name] = &limited[T]{def: &l, lines: make(map[string]*line[T]), forgetAt: leastLines}
 	}
 	return g
 }
@@ -165,7 +160,7 @@ func (g *Gate[T]) Enter(t *Ticket[T]) bool {
 // overtake any that wait.
 func (g *Gate[T]) Try(t *Ticket[T]) bool {
 	now := g.now()
-	held, wait := g.choose(t, func(l *line[T], n int64) bool { return len(l.list) > 0 || len(l.reserved) > 0 || l.wait(now, n) > 0 })
+	held, wait := g.choose(t, func(l *line[T], n int64) bool { return l.queue.busy() || l.wait(now, n) > 0 })
 	if wait != nil {
 		return false
 	}
@@ -217,8 +212,8 @@ func (g *Gate[T]) Begin(t *Ticket[T]) bool {
 		if t.isHold(i) || l.share != nil || l.def.Algorithm != limit.SlidingWindow {
 			continue
 		}
-		l.def.Commit(&l.state, &t.held[i].Grant, now, 0)
-		t.held[i].Grant = l.def.Take(&l.state, now, t.Takes[i].N)
+		l.def.Commit(l.state, &t.held[i].Grant, now, 0)
+		t.held[i].Grant = l.def.Take(l.state, now, t.Takes[i].N)
 	}
 	return true
 }
@@ -226,12 +221,12 @@ func (g *Gate[T]) Begin(t *Ticket[T]) bool {
 // Release returns slots after the work, and reports its outcome to circuit breakers. What was acquired of a rate stays
 // used.
 func (g *Gate[T]) Release(t *Ticket[T], failed bool) {
-	g.end(t, false, func(l *line[T], grant limit.Grant, now int64) { l.def.Give(&l.state, grant, now, failed) })
+	g.end(t, false, func(l *line[T], grant limit.Grant, now int64) { l.def.Give(l.state, grant, now, failed) })
 }
 
 // Undo returns everything that a ticket acquired, also of rates, because its work did not start.
 func (g *Gate[T]) Undo(t *Ticket[T]) {
-	g.end(t, true, func(l *line[T], grant limit.Grant, now int64) { l.def.Undo(&l.state, grant, now) })
+	g.end(t, true, func(l *line[T], grant limit.Grant, now int64) { l.def.Undo(l.state, grant, now) })
 }
 
 func (g *Gate[T]) end(t *Ticket[T], unused bool, give func(*line[T], limit.Grant, int64)) {
@@ -252,7 +247,7 @@ func (g *Gate[T]) end(t *Ticket[T], unused bool, give func(*line[T], limit.Grant
 		}
 		if l.share == nil {
 			give(l, held[i].Grant, now)
-		} else if l.share.give(l.def.Algorithm == limit.Slots, held[i].grant, now, unused); l.share.dirty || len(l.share.corrections) > 0 {
+		} else if l.share.give(l.def.Algorithm == limit.Slots, held[i].grant, now, unused); l.share.returns() {
 			g.orderNow(l)
 		}
 		g.advance(l, now)
@@ -324,7 +319,7 @@ func (g *Gate[T]) Commit(t *Ticket[T], name string, used int64) bool {
 			}
 			return true
 		}
-		l.def.Commit(&l.state, &t.held[i].Grant, now, used)
+		l.def.Commit(l.state, &t.held[i].Grant, now, used)
 		g.advance(l, now)
 		return true
 	}
@@ -333,11 +328,13 @@ func (g *Gate[T]) Commit(t *Ticket[T], name string, used int64) bool {
 
 // Stop stops all timers and drops the waiting tickets.
 func (g *Gate[T]) Stop() {
-	for _, l := range g.lines {
+	for l := range g.eachLineOfAll() {
 		l.disarm()
-		l.list = nil
-		if l.share != nil && l.share.stop != nil {
-			l.share.stop()
+		if l.queue != nil {
+			l.queue.list = nil
+		}
+		if l.share != nil {
+			l.share.portion.stopTimer()
 		}
 	}
 	// The tickets keep their places in lines that are gone: Withdraw does nothing once the gate has stopped.

@@ -50,7 +50,7 @@ func (g *Gate[T]) hasHold(limit string, h *quota.Hold) bool {
 // holdIn returns the hold for which a ticket waits in a line; nil if it waits for slots of its attempt.
 func (g *Gate[T]) holdIn(t *Ticket[T], l *line[T]) *quota.Hold {
 	for i := range t.Holds {
-		if l.at.serves(&t.Takes[i]) && !g.hasHold(l.at.limit, &t.Holds[i]) {
+		if l.at().serves(&t.Takes[i]) && !g.hasHold(l.def.Name, &t.Holds[i]) {
 			return &t.Holds[i]
 		}
 	}
@@ -63,7 +63,7 @@ func (g *Gate[T]) waitOf(p *place[T], l *line[T], now int64) time.Duration {
 	switch {
 	case p.hold == nil:
 		return l.wait(now, p.n+l.reservedBefore(p.t))
-	case g.hasHold(p.line.at.limit, p.hold):
+	case g.hasHold(p.line.def.Name, p.hold):
 		return 0
 	}
 	return limit.Unknown
@@ -76,20 +76,21 @@ func (g *Gate[T]) begin(l *line[T], h quota.Hold, had bool) {
 	p := l.placeForHold(&h)
 	switch {
 	case p != nil && p.hold.Activation == h.Activation:
-		g.holds[keyOf(l.at.limit, &h)] = hold{h, l.at}
+		g.holds[keyOf(l.def.Name, &h)] = hold{h, l.at()}
 		g.makeReady(p)
 	case !had:
-		l.share.ended = append(l.share.ended, quota.End{Hold: h, Only: true})
+		l.share.end(quota.End{Hold: h, Only: true})
 	}
 }
 
 // nextHold returns the hold to order next: the preferred one, or that of the first ticket in the line. It is nil if the
 // first ticket waits for slots of its attempt.
 func (l *line[T]) nextHold() *quota.Hold {
-	h := l.share.preferred
-	l.share.preferred = nil
-	if h == nil && len(l.list) > 0 {
-		h = l.list[0].hold
+	h := l.share.known().preferred
+	if h != nil {
+		l.share.note().preferred = nil
+	} else if first := l.queue.first(); first != nil {
+		h = first.hold
 	}
 	if h == nil {
 		return nil
@@ -105,8 +106,8 @@ func (l *line[T]) nextHold() *quota.Hold {
 // still exists, and sets its activation.
 func (g *Gate[T]) prefer(l *line[T], held []quota.Hold) {
 	for i := range held {
-		if p := l.placeForHold(&held[i]); p != nil && !g.hasHold(l.at.limit, p.hold) {
-			l.share.preferred = p.hold
+		if p := l.placeForHold(&held[i]); p != nil && !g.hasHold(l.def.Name, p.hold) {
+			l.share.note().preferred = p.hold
 			g.orderNow(l)
 			return
 		}
@@ -115,11 +116,12 @@ func (g *Gate[T]) prefer(l *line[T], held []quota.Hold) {
 
 // placeForHold returns the place of the ticket that waits for a hold; nil if there is none.
 func (l *line[T]) placeForHold(h *quota.Hold) *place[T] {
-	i := slices.IndexFunc(l.list, func(p *place[T]) bool { return p.hold != nil && p.hold.Same(h) })
+	all := l.queue.all()
+	i := slices.IndexFunc(all, func(p *place[T]) bool { return p.hold != nil && p.hold.Same(h) })
 	if i < 0 {
 		return nil
 	}
-	return l.list[i]
+	return all[i]
 }
 
 // checkAgain is the interval at which the holds that block a line are checked. It is longer than that of orders because
@@ -135,9 +137,9 @@ func (g *Gate[T]) waitForHolds(l *line[T], now int64) {
 	}
 	// The first refusal is checked at once: the engine that was to end the hold may have died before this one was
 	// opened.
-	if len(s.others) > 0 && (s.checked == 0 || now-s.checked >= int64(checkAgain)) {
-		s.checked = now
-		g.o.Check(l.at.limit, l.at.key, slices.Clone(s.others))
+	if n := s.known(); len(n.others) > 0 && (n.checked == 0 || now-n.checked >= int64(checkAgain)) {
+		s.note().checked = now
+		g.o.Check(l.def.Name, l.key, slices.Clone(n.others))
 	}
 }
 
@@ -146,12 +148,12 @@ func (l *line[T]) heldBy() []workitem.CaseID {
 	if l.share == nil {
 		return nil
 	}
-	return quota.Cases(l.share.others)
+	return quota.Cases(l.share.known().others)
 }
 
 // holds reports whether the row of the limit had a hold by the last answer that refused one.
 func (l *line[T]) holds(h *quota.Hold) bool {
-	return slices.ContainsFunc(l.share.others, func(other quota.Hold) bool { return other.Same(h) })
+	return slices.ContainsFunc(l.share.known().others, func(other quota.Hold) bool { return other.Same(h) })
 }
 
 // forget drops what is known of the holds of a ticket whose job has ended here, if there are other engines: from now on
@@ -185,7 +187,7 @@ func (g *Gate[T]) End(name, key string, e quota.End) {
 		return
 	}
 	if l := g.lineOf(at); l.share != nil {
-		l.share.ended = append(l.share.ended, e)
+		l.share.end(e)
 		l.share.next = 0
 		g.orderNow(l)
 	}

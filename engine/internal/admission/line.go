@@ -2,6 +2,7 @@ package admission
 
 import (
 	"container/heap"
+	"iter"
 	"math"
 	"slices"
 	"time"
@@ -14,90 +15,88 @@ import (
 // a time, so that it does not block jobs that only need the other limits. Lines are ordered by the jobs' positions in
 // their job queue, so it keeps its place in each of them. If later jobs acquire the limits in whose lines it does not
 // wait, it gets a reservation, see reserve.go.
+//
+// There may be a line for each of many keys, so it is small: what it has only while tickets wait is in its queue.
 type line[T any] struct {
 	def     *limit.Limit
-	at      lineKey
-	state   limit.State
-	share   *share      // replaces the state for a limit that engines share
-	wanted  int64       // the total amount that waiting tickets need
-	held    int         // the number of tickets that have acquired it
-	outside int64       // the slots that code outside of jobs has
-	list    []*place[T] // a heap by Options.Before
-	before  func(a, b *T) bool
-
-	reserved []*Ticket[T] // those for which the line has reserved room
-
-	due  int64 // when the timer fires
-	stop func() bool
+	key     string
+	state   *limit.State // nil if engines share the limit
+	share   *share       // of a limit that engines share; nil for others
+	queue   *queue[T]    // nil if nothing waits
+	held    int          // the number of tickets that have acquired it
+	outside int64        // the slots that code outside of jobs has
 }
 
-// Len implements heap.Interface.
-func (l *line[T]) Len() int { return len(l.list) }
-
-// Less implements heap.Interface.
-func (l *line[T]) Less(i, j int) bool { return l.before(&l.list[i].t.Value, &l.list[j].t.Value) }
-
-// Swap implements heap.Interface.
-func (l *line[T]) Swap(i, j int) {
-	l.list[i], l.list[j] = l.list[j], l.list[i]
-	l.list[i].index, l.list[j].index = i, j
-}
-
-// Push implements heap.Interface.
-func (l *line[T]) Push(x any) {
-	p := x.(*place[T])
-	p.index = len(l.list)
-	l.list = append(l.list, p)
-}
-
-// Pop implements heap.Interface.
-func (l *line[T]) Pop() any {
-	last := len(l.list) - 1
-	p := l.list[last]
-	l.list[last] = nil
-	l.list = l.list[:last]
-	return p
-}
+// at returns the limit and the key of a line.
+func (l *line[T]) at() lineKey { return lineKey{l.def.Name, l.key} }
 
 // hasEarlier reports whether an earlier ticket waits for the limit.
 // The first of the heap is the earliest. The ticket itself may be in the list, and is not before itself.
 func (l *line[T]) hasEarlier(g *Gate[T], t *Ticket[T]) bool {
-	return len(l.list) > 0 && g.o.Before(&l.list[0].t.Value, &t.Value)
+	first := l.queue.first()
+	return first != nil && g.o.Before(&first.t.Value, &t.Value)
 }
 
 // lineOf returns the line of a key of a limit, and creates it if necessary.
 func (g *Gate[T]) lineOf(at lineKey) *line[T] {
-	l := g.lines[at]
+	d := g.limits[at.limit]
+	l := d.lines[at.key]
 	if l == nil {
-		g.forgetIdle()
-		l = &line[T]{def: g.definition(at), at: at, before: g.o.Before}
+		d.forgetIdle(g.now)
+		l = &line[T]{def: d.of(at.key), key: at.key}
 		// Whether engines share a limit is a property of its definition, and does not change while it has lines.
 		if g.o.Shared != nil && g.o.Shared(*l.def) {
 			l.share = new(share)
+		} else {
+			l.state = new(limit.State)
 		}
-		g.lines[at] = l
+		d.lines[at.key] = l
 	}
 	return l
 }
 
-// leastLines is the number of lines below which idle lines are not dropped.
+// eachLineOfAll returns the lines of all limits.
+func (g *Gate[T]) eachLineOfAll() iter.Seq[*line[T]] {
+	return func(yield func(*line[T]) bool) {
+		for _, d := range g.limits {
+			for _, l := range d.lines {
+				if !yield(l) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// leastLines is the number of lines of a limit below which idle lines are not dropped.
 const leastLines = 1024
 
 // forgetIdle drops idle lines, whose state equals that of new ones, when the number of lines has doubled since the last
 // time. So the cost is amortized, and memory is proportional to the number of recently used keys.
-func (g *Gate[T]) forgetIdle() {
-	if len(g.lines) < g.forgetAt {
+func (d *limited[T]) forgetIdle(clock func() int64) {
+	if len(d.lines) < d.forgetAt {
 		return
 	}
-	now := g.now()
-	for at, l := range g.lines {
-		// A line with a ticket that holds something must stay, since the ticket refers to it.
-		if l.held+len(l.list)+len(l.reserved) == 0 && l.share.idle() && l.def.Idle(&l.state, now) {
+	now := clock()
+	for key, l := range d.lines {
+		if l.idle(now) {
 			l.disarm()
-			delete(g.lines, at)
+			delete(d.lines, key)
 		}
 	}
-	g.forgetAt = max(leastLines, 2*len(g.lines))
+	d.forgetAt = max(leastLines, 2*len(d.lines))
+}
+
+// idle reports whether a line says no more than a new one.
+// A line with a ticket that holds something must stay, since the ticket refers to it.
+func (l *line[T]) idle(now int64) bool {
+	switch {
+	case l.held > 0 || l.queue.busy():
+		return false
+	case l.share != nil:
+		return l.share.idle()
+	}
+	return l.def.Idle(l.state, now)
 }
 
 // place is the position of a ticket in a line. A ticket of a pool has a place in the line of each of its
@@ -128,21 +127,22 @@ func (g *Gate[T]) park(lines []*line[T], t *Ticket[T], now int64) {
 	for i, l := range lines {
 		p := &t.places[i]
 		*p = place[T]{t: t, line: l, n: l.amount(t), hold: g.holdIn(t, l)}
-		heap.Push(l, p)
-		l.wanted += p.n
+		q := g.queueOf(l)
+		heap.Push(q, p)
+		q.wanted += p.n
 		switch {
 		case p.hold != nil && l.holds(p.hold): // the tickets before it may wait for this very hold to end, and orders may pause
-			l.share.preferred = p.hold
+			l.share.note().preferred = p.hold
 			g.orderNow(l)
 		case p.hold != nil && l.share.next == math.MaxInt64: // its case may have the hold already, from before this engine was opened
 			l.share.next = 0
 			g.orderRoom(l, now)
-		case l.list[0] == p:
+		case q.list[0] == p:
 			g.startWait(l, now, g.waitOf(p, l, now))
 		}
 	}
 	g.eachLine(t, func(other *line[T]) {
-		if t.placeIn(other) == nil && len(other.list) > 0 {
+		if t.placeIn(other) == nil && other.queue.len() > 0 {
 			g.advance(other, now)
 		}
 	})
@@ -151,7 +151,7 @@ func (g *Gate[T]) park(lines []*line[T], t *Ticket[T], now int64) {
 // amount returns how much of the line's limit a ticket needs.
 func (l *line[T]) amount(t *Ticket[T]) (n int64) {
 	for i := range t.Takes {
-		if p := &t.Takes[i]; l.at.serves(p) {
+		if p := &t.Takes[i]; l.at().serves(p) {
 			n += p.N
 		}
 	}
@@ -163,8 +163,8 @@ func (l *line[T]) amount(t *Ticket[T]) (n int64) {
 func (g *Gate[T]) remove(t *Ticket[T]) {
 	for i := range t.places {
 		p := &t.places[i]
-		heap.Remove(p.line, p.index)
-		p.line.wanted -= p.n
+		heap.Remove(p.line.queue, p.index)
+		p.line.queue.wanted -= p.n
 	}
 	t.places = nil
 	of := g.parked[t.Job]
@@ -180,7 +180,7 @@ func (g *Gate[T]) remove(t *Ticket[T]) {
 // ready ticket acquires its amount later, when a worker is free for it. If the first ticket belongs to a pool and has
 // room in another line, this line advances to the next.
 func (g *Gate[T]) advance(l *line[T], now int64) {
-	if len(l.list) == 0 {
+	if l.queue.len() == 0 {
 		l.disarm()
 		return
 	}
@@ -205,8 +205,8 @@ func (g *Gate[T]) advance(l *line[T], now int64) {
 // advanceOne advances one line, and returns the other lines that have lost their first ticket by that. free is
 // what the line has left.
 func (g *Gate[T]) advanceOne(l, free *line[T], now int64) (others []*line[T]) {
-	for len(l.list) > 0 {
-		first := l.list[0]
+	for l.queue.len() > 0 {
+		first := l.queue.first()
 		if wait := g.waitOf(first, free, now); wait > 0 {
 			g.startWait(l, now, wait)
 			return others
@@ -229,7 +229,7 @@ func (g *Gate[T]) advanceOne(l, free *line[T], now int64) (others []*line[T]) {
 // wait returns how long it takes until the line has room for n.
 func (l *line[T]) wait(now, n int64) time.Duration {
 	if l.share == nil {
-		return l.def.Wait(&l.state, now, n)
+		return l.def.Wait(l.state, now, n)
 	}
 	if n <= l.share.room(now) {
 		return 0
@@ -239,17 +239,20 @@ func (l *line[T]) wait(now, n int64) time.Duration {
 
 func (l *line[T]) take(now, n int64) grant {
 	if l.share == nil {
-		return grant{Grant: l.def.Take(&l.state, now, n)}
+		return grant{Grant: l.def.Take(l.state, now, n)}
 	}
 	return l.share.take(l.def.Algorithm == limit.Slots, n)
 }
 
 // copy returns a copy on which acquisitions can be tried.
 func (l *line[T]) copy() *line[T] {
-	c := &line[T]{def: l.def, at: l.at, state: l.state.Clone(), reserved: slices.Clone(l.reserved), before: l.before}
-	if l.share != nil {
-		share := *l.share
-		c.share = &share
+	c := &line[T]{def: l.def, key: l.key, share: l.share.copy()}
+	if l.state != nil {
+		state := l.state.Clone()
+		c.state = &state
+	}
+	if l.queue != nil {
+		c.queue = &queue[T]{before: l.queue.before, reserved: slices.Clone(l.queue.reserved)}
 	}
 	return c
 }
@@ -271,22 +274,22 @@ func (g *Gate[T]) arm(l *line[T], now int64, wait time.Duration) {
 		l.disarm()
 		return
 	}
-	due := now + int64(wait)
+	q, due := g.queueOf(l), now+int64(wait)
 	// Most calls find the timer as it has to be, since only the first ticket decides.
-	if l.stop != nil && l.due == due {
+	if q.stop != nil && q.due == due {
 		return
 	}
-	l.disarm()
-	l.due = due
-	l.stop = g.o.Clock.AfterFunc(wait, func() { g.timerFired(l, due) })
+	q.disarm()
+	q.due = due
+	q.stop = g.o.Clock.AfterFunc(wait, func() { g.timerFired(l, due) })
 }
 
 // timerFired is called when the timer of a line fires. A timer that is stopped too late fires once more with its old
 // due time, and is ignored.
 func (g *Gate[T]) timerFired(l *line[T], due int64) {
 	g.o.Lock.Lock()
-	if l.due == due && !g.stopped {
-		l.stop = nil
+	if l.queue != nil && l.queue.due == due && !g.stopped {
+		l.queue.stop = nil
 		g.advance(l, g.now())
 	}
 	g.o.Lock.Unlock()
@@ -294,21 +297,25 @@ func (g *Gate[T]) timerFired(l *line[T], due int64) {
 	g.o.Wake()
 }
 
+// disarm stops the timer of a line, and drops its queue if nothing waits.
 func (l *line[T]) disarm() {
-	if l.stop != nil {
-		l.stop()
-		l.stop, l.due = nil, 0
+	if l.queue == nil {
+		return
+	}
+	l.queue.disarm()
+	if !l.queue.busy() {
+		l.queue = nil
 	}
 }
 
 // NextDue returns how long it takes until a timer makes a job ready; false if there is none.
 func (g *Gate[T]) NextDue() (wait time.Duration, ok bool) {
 	now := g.now()
-	for _, l := range g.lines {
-		if l.stop == nil {
+	for l := range g.eachLineOfAll() {
+		if l.queue == nil || l.queue.stop == nil {
 			continue
 		}
-		if left := time.Duration(l.due - now); !ok || left < wait {
+		if left := time.Duration(l.queue.due - now); !ok || left < wait {
 			wait, ok = left, true
 		}
 	}

@@ -26,7 +26,7 @@ func (g *Gate[T]) PassOver() {
 		}
 		last := true // none waits behind it; a later one waits only if there is no room
 		g.eachLine(t, func(l *line[T]) {
-			if len(l.list) > 0 {
+			if l.queue.len() > 0 {
 				last = false
 				if !slices.Contains(lines, l) {
 					lines = append(lines, l)
@@ -49,8 +49,8 @@ func (g *Gate[T]) IsPassed() bool { return len(g.idle) > 0 }
 
 // firstFree returns the earliest place of a line whose job has a worker; nil if there is none.
 func (g *Gate[T]) firstFree(l *line[T]) (first *place[T]) {
-	for _, p := range l.list {
-		if (first == nil || l.before(&p.t.Value, &first.t.Value)) && g.o.Free(&p.t.Value) {
+	for _, p := range l.queue.all() {
+		if (first == nil || g.o.Before(&p.t.Value, &first.t.Value)) && g.o.Free(&p.t.Value) {
 			first = p
 		}
 	}

@@ -14,14 +14,14 @@ import "slices"
 // ticket, and the store has not refused an order lately.
 func (g *Gate[T]) mayAsk(lines []*line[T], now int64) bool {
 	return slices.ContainsFunc(lines, func(l *line[T]) bool {
-		return l.share != nil && len(l.list) == 0 && l.def.N > 0 && !l.share.pauses(now)
+		return l.share != nil && l.queue.len() == 0 && l.def.N > 0 && !l.share.pauses(now)
 	})
 }
 
 // refuseOnce makes the tickets of a line ready that do not wait for room, since the store has given none. Enter refuses them then, and
 // the owner passes them on with Pass.
 func (g *Gate[T]) refuseOnce(l *line[T]) {
-	for _, p := range slices.Clone(l.list) {
+	for _, p := range slices.Clone(l.queue.all()) {
 		if p.t.Once {
 			g.makeReady(p)
 		}

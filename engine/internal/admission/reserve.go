@@ -43,18 +43,18 @@ func (g *Gate[T]) reserve(t *Ticket[T], held []holding[T]) {
 	}
 	for i := range held {
 		if held[i].line != nil && !t.isHold(i) {
-			t.reserve(held[i].line, t.Takes[i].N)
+			g.reserveIn(t, held[i].line, t.Takes[i].N)
 		}
 	}
 }
 
-func (t *Ticket[T]) reserve(l *line[T], n int64) {
+func (g *Gate[T]) reserveIn(t *Ticket[T], l *line[T], n int64) {
 	if !l.reservable() {
 		return
 	}
 	t.reserves = append(t.reserves, reservation[T]{l, n})
-	if !slices.Contains(l.reserved, t) {
-		l.reserved = append(l.reserved, t)
+	if !slices.Contains(l.queue.late(), t) {
+		g.queueOf(l).reserved = append(l.queue.late(), t)
 	}
 }
 
@@ -62,20 +62,20 @@ func (t *Ticket[T]) reserve(l *line[T], n int64) {
 func (g *Gate[T]) unreserve(t *Ticket[T]) (ended []reservation[T]) {
 	ended, t.reserves = t.reserves, nil
 	for i := range ended {
-		l := ended[i].line
-		l.reserved = slices.DeleteFunc(l.reserved, func(other *Ticket[T]) bool { return other == t })
+		q := ended[i].line.queue
+		q.reserved = slices.DeleteFunc(q.reserved, func(other *Ticket[T]) bool { return other == t })
 	}
 	return ended
 }
 
 // reservedBefore returns how much the line has reserved for tickets before t.
 func (l *line[T]) reservedBefore(t *Ticket[T]) (n int64) {
-	for _, other := range l.reserved {
-		if other == t || !l.before(&other.Value, &t.Value) {
+	for _, other := range l.queue.late() {
+		if other == t || !l.queue.before(&other.Value, &t.Value) {
 			continue
 		}
 		for i := range other.reserves {
-			if r := &other.reserves[i]; r.line.at == l.at {
+			if r := &other.reserves[i]; r.line.at() == l.at() {
 				n += r.n
 			}
 		}
@@ -89,7 +89,7 @@ func (g *Gate[T]) makeReady(p *place[T]) {
 	t := p.t
 	if t.isLate() {
 		if p.hold == nil {
-			t.reserve(p.line, p.n)
+			g.reserveIn(t, p.line, p.n)
 		}
 		g.late = append(g.late, t)
 	}
@@ -126,7 +126,7 @@ func (g *Gate[T]) Lapse() {
 // endReservations ends the reservations of tickets that wait in a line which does not admit them any more, because it
 // was paused or lowered.
 func (g *Gate[T]) endReservations(l *line[T], now int64) {
-	for _, p := range slices.Clone(l.list) {
+	for _, p := range slices.Clone(l.queue.all()) {
 		if l.def.N >= p.n {
 			continue
 		}

@@ -16,28 +16,17 @@ import (
 //
 // A line has at most one outstanding order. Until it is settled, jobs wait in the line.
 
-// share is what this engine has of a limit. Times are those of Gate.now.
+// share is what this engine has of a limit. Times are those of Gate.now. There may be one for each of many keys, so it is small: what only
+// few have, and not for long, is in its portion and its notes.
 type share struct {
-	portion     limit.Grant  // the current portion of a rate
-	left        int64        // the amount of the portion, or the slots, that no job has taken
-	used        int64        // the slots that jobs have
-	fresh       int64        // jobs may take what is left until then
-	end         int64        // jobs have to begin until then
-	back        *limit.Grant // a portion to return with the next order
-	spent       int64        // the amount of back that was used
-	nextSize    int64        // the least size of the next portion
-	early       int64        // the amount that a job needs here while it waits in another line
-	corrections []correction // of portions whose jobs used more or less than they took
-	dirty       bool         // slots were returned that the store still counts
-	orderedAt   int64        // when the outstanding order was made; 0 if there is none
-	next        int64        // no order before then; math.MaxInt64: not before something is returned
-	free        int64        // when the store expects room; 0 if time alone gives none
-	taken       int64        // the amount that all engines and cases have of the limit, by the last answer
-	ended       []quota.End  // ends of holds that the store does not know yet
-	others      []quota.Hold // the holds that block the first ticket
-	preferred   *quota.Hold  // to be ordered next; see prefer
-	checked     int64        // when Options.Check was last called for others
-	stop        func() bool  // stops the timer that returns what is left
+	portion   *portion // what jobs may take; nil if there is nothing
+	used      int64    // the slots that jobs have
+	nextSize  int64    // the least size of the next portion of a rate
+	orderedAt int64    // when the outstanding order was made; 0 if there is none
+	next      int64    // no order before then; math.MaxInt64: not before something is returned
+	taken     int64    // the amount that all engines and cases have of the limit, by the last answer
+	dirty     bool     // slots were returned that the store still counts
+	notes     *notes   // nil if there is nothing to note
 }
 
 const (
@@ -59,7 +48,8 @@ type Order[T any] struct {
 
 // idle reports whether a share has the state of a new one, so that its line can be dropped.
 func (s *share) idle() bool {
-	return s == nil || s.left == 0 && s.used == 0 && s.back == nil && len(s.corrections) == 0 && !s.dirty && len(s.ended) == 0 &&
+	n := s.known()
+	return s.left() == 0 && s.used == 0 && n.back == nil && len(n.corrections) == 0 && !s.dirty && len(n.ended) == 0 &&
 		s.orderedAt == 0
 }
 
@@ -67,18 +57,19 @@ func (s *share) idle() bool {
 // After half of its time nothing more is taken of a portion: a job that is admitted then may begin too late to use
 // it.
 func (s *share) room(now int64) int64 {
-	if now > s.fresh {
+	if s.portion == nil || now > s.portion.fresh {
 		return 0
 	}
-	return s.left
+	return s.portion.left
 }
 
 // wait returns how long it may take until there is room, by the last answer.
 func (s *share) wait(now int64) time.Duration {
-	if s.free == 0 {
+	free := s.known().free
+	if free == 0 {
 		return limit.Unknown
 	}
-	return time.Duration(max(1, s.free-now))
+	return time.Duration(max(1, free-now))
 }
 
 // pauses reports whether the last answer of the store allows no order yet. A pause is at most quota.Again: if more is left of it,
@@ -89,11 +80,11 @@ func (s *share) pauses(now int64) bool {
 
 // The grant keeps the mark of its portion, by which the store finds the entry that a correction concerns.
 func (s *share) take(slots bool, n int64) grant {
-	s.left -= n
+	s.portion.left -= n
 	if slots {
 		s.used += n
 	}
-	return grant{Grant: limit.Grant{N: n, Mark: s.portion.Mark}, end: s.end}
+	return grant{Grant: limit.Grant{N: n, Mark: s.portion.Mark}, end: s.portion.end}
 }
 
 // give returns the grant of a job. unused says that its work did not start.
@@ -103,8 +94,8 @@ func (s *share) give(slots bool, grant grant, now int64, unused bool) {
 	case slots:
 		s.used, s.dirty = s.used-grant.N, true
 	// Another job of this engine can use it, without an order.
-	case unused && s.portion.N > 0 && s.portion.Mark == grant.Mark && now <= s.fresh:
-		s.left += grant.N
+	case unused && s.portion != nil && s.portion.Mark == grant.Mark && now <= s.portion.fresh:
+		s.portion.left += grant.N
 	case unused: // its portion is closed, so the amount goes back to the store
 		s.correct(&grant, 0)
 	}
@@ -126,12 +117,13 @@ func (s *share) correct(g *grant, used int64) bool {
 	fix := correction{g.Grant, used}
 	g.N, g.overused = used, g.overused || used > g.N
 	// Corrections of one portion are one for the store, which has counted the portion as a whole.
-	if last := len(s.corrections) - 1; last >= 0 && s.corrections[last].took.Mark == fix.took.Mark {
-		s.corrections[last].took.N += fix.took.N
-		s.corrections[last].used += fix.used
+	n := s.note()
+	if last := len(n.corrections) - 1; last >= 0 && n.corrections[last].took.Mark == fix.took.Mark {
+		n.corrections[last].took.N += fix.took.N
+		n.corrections[last].used += fix.used
 		return true
 	}
-	s.corrections = append(s.corrections, fix)
+	n.corrections = append(n.corrections, fix)
 	return true
 }
 
@@ -146,15 +138,15 @@ func (g *Gate[T]) orderRoom(l *line[T], now int64) {
 		g.arm(l, now, time.Duration(s.next-now))
 	default:
 		g.orderNow(l)
-		if l.list[0].hold != nil {
+		if l.queue.first().hold != nil {
 			return // a hold can take long, and what other limits grant would expire meanwhile
 		}
-		t := l.list[0].t
+		t := l.queue.first().t
 		for i := range t.Takes {
 			if t.isHold(i) {
 				continue
 			}
-			if at := lineOfSameKey(&t.Takes[i], l.at); at != l.at {
+			if at := lineOfSameKey(&t.Takes[i], l.at()); at != l.at() {
 				g.orderEarly(g.lineOf(at), t.Takes[i].N, now)
 			}
 		}
@@ -174,8 +166,8 @@ func (g *Gate[T]) orderNow(l *line[T]) {
 // after the other, and the first grant could expire before the last arrives.
 func (g *Gate[T]) orderEarly(l *line[T], n, now int64) {
 	// A line with waiting tickets has an order for these already.
-	if s := l.share; s != nil && len(l.list) == 0 && n > s.room(now) {
-		s.early = max(s.early, n)
+	if s := l.share; s != nil && l.queue.len() == 0 && n > s.room(now) {
+		s.note().early = max(s.known().early, n)
 		if s.orderedAt == 0 && !s.pauses(now) {
 			g.orderNow(l)
 		}
@@ -207,48 +199,34 @@ func (g *Gate[T]) Orders(most int) []Order[T] {
 func (l *line[T]) order(now int64) Order[T] {
 	s, slots := l.share, l.def.Algorithm == limit.Slots
 	o := quota.Order{Limit: *l.def}
-	o.Ended, s.ended = s.ended, nil
+	known := s.known()
+	o.Ended = known.ended
 	// Kept slots of the engine are given up, as the slots of a hold belong to the case: o.Held below no longer has
 	// them.
 	if h := l.nextHold(); h != nil {
 		o.For, o.Least, o.Want = h, h.N, h.N
-		s.left = 0
-	} else if len(l.list) > 0 {
-		if n := l.list[0].n; n > s.room(now) {
-			o.Least, o.Want = n, l.wanted
+		s.drop()
+	} else if first := l.queue.first(); first != nil {
+		if first.n > s.room(now) {
+			o.Least, o.Want = first.n, l.queue.amount()
 		}
-	} else if s.early > s.room(now) {
-		o.Least, o.Want = s.early, s.early
+	} else if known.early > s.room(now) {
+		o.Least, o.Want = known.early, known.early
 	}
-	s.early = 0
 	if slots {
-		o.Held, s.dirty = s.used+s.left, false
+		o.Held, s.dirty = s.used+s.left(), false
 	} else if o.Least > 0 {
 		most := max(o.Least, l.def.N/parts)
 		// It was used up in time, so this engine needs more than that.
-		if s.portion.N > 0 && s.left == 0 {
+		if s.portion != nil && s.portion.left == 0 {
 			s.nextSize = min(2*s.portion.N, most)
 		}
-		o.Want = max(o.Least, min(max(l.wanted, s.nextSize), most))
+		o.Want = max(o.Least, min(max(l.queue.amount(), s.nextSize), most))
 		s.close()
 	}
-	// An order returns one portion, or corrects one. What is left makes the next order due: see Settle.
-	if s.back == nil && len(s.corrections) > 0 {
-		first := s.corrections[0]
-		s.back, s.spent, s.corrections = &first.took, first.used, s.corrections[1:]
-	}
-	o.Back, o.Used, s.back = s.back, s.spent, nil
+	o.Back, o.Used = s.takeNotes()
 	s.orderedAt = now
-	return Order[T]{l.at.limit, l.at.key, o, l}
-}
-
-// close ends a portion. The next order returns what is left of it.
-func (s *share) close() {
-	if s.left > 0 {
-		grant := s.portion
-		s.back, s.spent = &grant, s.portion.N-s.left
-	}
-	s.portion, s.left = limit.Grant{}, 0
+	return Order[T]{l.def.Name, l.key, o, l}
 }
 
 // Settle applies the answer of the store to an order. After an error it is unknown whether the store has executed the
@@ -264,26 +242,31 @@ func (g *Gate[T]) Settle(o Order[T], a quota.Answer, err error) {
 	slots := l.def.Algorithm == limit.Slots
 	switch {
 	case err != nil:
-		s.ended = append(s.ended, o.Order.Ended...)
+		s.end(o.Order.Ended...)
 		s.dirty, s.next = slots, now+int64(quota.Again)
 	case o.Order.For != nil && a.Grant.N > 0:
-		s.next, s.free, s.taken, s.others = 0, 0, a.Taken, nil
+		s.next, s.taken = 0, a.Taken
+		s.expect(0, nil)
 		g.begin(l, *o.Order.For, a.Had)
 	case o.Order.For != nil:
-		s.taken, s.free, s.others = a.Taken, 0, a.Holds
+		s.taken = a.Taken
+		s.expect(0, a.Holds)
 		g.waitForHolds(l, now)
 	case a.Grant.N > 0:
-		s.next, s.free, s.taken = 0, 0, a.Taken
+		s.next, s.taken = 0, a.Taken
+		s.expect(0, s.known().others)
 		g.addGrant(l, a.Grant, asked, now)
 		if l.def.N < o.Order.Limit.N { // lowered while the order was on its way
 			g.returnLeft(l)
 		}
 	// Nothing was granted, although something was asked for.
 	case o.Order.Least > 0:
-		s.taken, s.next, s.free = a.Taken, now+int64(pollAfter(a.Wait, slots)), 0
+		s.taken, s.next = a.Taken, now+int64(pollAfter(a.Wait, slots))
+		free := int64(0)
 		if a.Wait != limit.Unknown {
-			s.free = now + int64(a.Wait)
+			free = now + int64(a.Wait)
 		}
+		s.expect(free, s.known().others)
 	default:
 		s.taken = a.Taken
 	}
@@ -292,7 +275,7 @@ func (g *Gate[T]) Settle(o Order[T], a quota.Answer, err error) {
 		g.refuseOnce(l)
 	}
 	g.prefer(l, a.Holds)
-	if s.dirty || s.back != nil || len(s.corrections) > 0 || len(s.ended) > 0 {
+	if s.returns() {
 		g.orderNow(l)
 	}
 }
@@ -312,34 +295,37 @@ func pollAfter(wait time.Duration, slots bool) time.Duration {
 // they have the other half to begin.
 func (g *Gate[T]) addGrant(l *line[T], grant limit.Grant, asked, now int64) {
 	s := l.share
-	hold := slotsHeld
+	p := &portion{Grant: grant}
 	if l.def.Algorithm == limit.Slots {
-		s.left += grant.N
-		s.fresh = now + int64(hold)
+		p.left = s.left() + grant.N
+		p.fresh = now + int64(slotsHeld)
 	} else {
-		hold = l.def.Hold()
-		s.portion, s.left = grant, grant.N
-		s.end = asked + int64(hold)
-		s.fresh = asked + int64(hold)/2
+		hold := l.def.Hold()
+		p.left = grant.N
+		p.end = asked + int64(hold)
+		p.fresh = asked + int64(hold)/2
 	}
-	if s.stop != nil {
-		s.stop()
-	}
-	end := s.fresh
-	s.stop = g.o.Clock.AfterFunc(time.Duration(max(0, end-now)+1), func() { g.returnUnused(l, end) })
+	s.drop()
+	s.portion = p
+	p.stop = g.o.Clock.AfterFunc(time.Duration(max(0, p.fresh-now)+1), func() { g.returnUnused(l, p) })
 }
 
 // returnUnused returns what no job has taken in time.
-// Each grant has a timer of its own, which the next grant stops. If it fires all the same, s.fresh is another time
-// and it does nothing.
-func (g *Gate[T]) returnUnused(l *line[T], fresh int64) {
+// Each portion has a timer of its own, which is stopped when the portion is dropped. If it fires all the same, it does nothing.
+func (g *Gate[T]) returnUnused(l *line[T], p *portion) {
 	g.o.Lock.Lock()
 	defer g.o.Lock.Unlock()
 	s := l.share
-	if s.fresh != fresh || s.left == 0 || g.stopped {
-		return
+	switch {
+	case s.portion != p || g.stopped:
+	case p.left > 0:
+		g.returnLeft(l)
+	default: // used up in time, so this engine needs more than that
+		if l.def.Algorithm != limit.Slots {
+			s.nextSize = 2 * p.N
+		}
+		s.drop()
 	}
-	g.returnLeft(l)
 }
 
 // redefined has a line ordered again at once, as its new definition may have room. If the limit is lower than before, what was granted and no
@@ -355,13 +341,14 @@ func (g *Gate[T]) redefined(l *line[T], before int64) {
 func (g *Gate[T]) returnLeft(l *line[T]) {
 	s := l.share
 	switch {
-	case s.left == 0:
+	case s.left() == 0:
 		return
 	case l.def.Algorithm == limit.Slots:
-		s.left, s.dirty = 0, true
+		s.drop()
+		s.dirty = true
 	default:
 		// The next portion is as large as what was used of this one.
-		s.nextSize = s.portion.N - s.left
+		s.nextSize = s.portion.N - s.portion.left
 		s.close()
 	}
 	g.orderNow(l)

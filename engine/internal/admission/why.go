@@ -96,7 +96,7 @@ func (g *Gate[T]) waitsFor(t *Ticket[T], i int, key string, now int64) (waits []
 		if !t.isHold(k) {
 			w.Wait = l.wait(now, p.N)
 			// A hold that the case has already needs no room.
-		} else if !g.hasHold(l.at.limit, &t.Holds[k]) {
+		} else if !g.hasHold(l.def.Name, &t.Holds[k]) {
 			w.Wait, w.HeldBy = limit.Unknown, l.heldBy()
 		}
 		if t.placeIn(l) != nil {
@@ -142,17 +142,17 @@ func (g *Gate[T]) Each(f func(*T)) {
 // outside counts those of code outside of jobs.
 func (l *line[T]) aheadOf(t *Ticket[T]) (n, outside int) {
 	count := func(other *Ticket[T]) {
-		if other == t || !l.before(&other.Value, &t.Value) {
+		if other == t || !l.queue.before(&other.Value, &t.Value) {
 			return
 		}
 		if n++; other.Outside {
 			outside++
 		}
 	}
-	for _, other := range l.list {
+	for _, other := range l.queue.all() {
 		count(other.t)
 	}
-	for _, other := range l.reserved {
+	for _, other := range l.queue.late() {
 		if other.placeIn(l) == nil {
 			count(other)
 		}
@@ -174,22 +174,24 @@ type Usage struct {
 
 // Usage returns the usage of all limits, by name.
 func (g *Gate[T]) Usage() []Usage {
-	all := make(map[string]*Usage, len(g.limits))
-	for name, def := range g.limits {
-		u := &Usage{Limit: *def}
-		// A limit that is paused may have no line yet, so it is not left to the lines.
-		if def.N == 0 {
-			u.Next = limit.Unknown
-		}
-		all[name] = u
-	}
+	var list []Usage
 	now := g.now()
-	for at, l := range g.lines {
-		u := all[at.limit]
-		u.Keys++
+	for _, name := range slices.Sorted(maps.Keys(g.limits)) {
+		list = append(list, g.limits[name].usage(now))
+	}
+	return list
+}
+
+func (d *limited[T]) usage(now int64) Usage {
+	u := Usage{Limit: *d.def, Keys: len(d.lines)}
+	// A limit that is paused may have no line yet, so it is not left to the lines.
+	if d.def.N == 0 {
+		u.Next = limit.Unknown
+	}
+	for _, l := range d.lines {
 		u.Used += l.used(now)
 		u.HeldOutside += l.outside
-		for _, p := range l.list {
+		for _, p := range l.queue.all() {
 			if !p.isFirst() {
 				continue
 			}
@@ -197,26 +199,22 @@ func (g *Gate[T]) Usage() []Usage {
 				u.WaitingOutside++
 			}
 		}
-		least := int64(1)
-		if len(l.list) > 0 {
-			least = l.list[0].n
+		first, least := l.queue.first(), int64(1)
+		if first != nil {
+			least = first.n
 		}
-		if alone := l.def.N == 0 && l.def != g.limits[at.limit]; !alone && (l.share == nil || len(l.list) > 0) { // a single paused key does not count
+		if alone := l.def.N == 0 && l.def != d.def; !alone && (l.share == nil || first != nil) { // a single paused key does not count
 			u.Next = max(u.Next, l.wait(now, least))
 		}
 	}
-	var list []Usage
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		list = append(list, *all[name])
-	}
-	return list
+	return u
 }
 
 // isFirst reports whether a place is the first of its ticket in the lines of the limit. A ticket that waits for any key
 // of a pool counts once.
 func (p *place[T]) isFirst() bool {
 	for i := range p.t.places {
-		if other := &p.t.places[i]; other.line.at.limit == p.line.at.limit {
+		if other := &p.t.places[i]; other.line.def.Name == p.line.def.Name {
 			return other == p
 		}
 	}
@@ -230,5 +228,5 @@ func (l *line[T]) used(now int64) int64 {
 	if l.share != nil {
 		return l.share.taken
 	}
-	return l.def.Used(&l.state, now)
+	return l.def.Used(l.state, now)
 }
