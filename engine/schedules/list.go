@@ -61,16 +61,19 @@ func (i *Info) Next(now time.Time, n int) (ticks []time.Time) {
 	return ticks
 }
 
-// Past returns the last n ticks before a time, latest first, in the time zone of the schedule. It looks back four years
-// at most.
+// Past returns the last n ticks up to a time, latest first, in the time zone of the schedule: those since it was added, or its times were
+// changed. It looks back four years at most.
 func (i *Info) Past(now time.Time, n int) (ticks []time.Time) {
 	table, err := i.Schedule.Compile()
-	if err != nil || n <= 0 {
+	if err != nil || n <= 0 || i.Last.IsZero() {
 		return nil
 	}
 	for span := time.Minute; len(ticks) < n && span < 4*366*24*time.Hour; span *= 4 {
 		ticks = ticks[:0]
-		for tick := range table.Between(now.Add(-span), now) {
+		for tick := range table.After(later(now.Add(-span), i.From)) {
+			if tick.After(now) {
+				break
+			}
 			ticks = append(ticks, tick)
 		}
 	}

@@ -127,6 +127,34 @@ func TestARunIsStartedAtEachTick(t *testing.T) {
 	require.Equal(t, "2030-01-08 08:00:00 +0100 CET", i.Next(b.Now(), 5)[0].String())
 }
 
+// A schedule has no ticks before it was added, before its times were changed, and before its start.
+func TestTheLastTicksBeginWithTheSchedule(t *testing.T) {
+	b, ctx := newBench(t, hourly("digest")), t.Context()
+	past := func() (ticks []time.Time) {
+		for _, tick := range b.info("digest").Past(b.Now(), 5) {
+			ticks = append(ticks, tick.UTC())
+		}
+		return ticks
+	}
+	require.Empty(t, past())
+	b.Advance(150 * time.Minute)
+	require.Equal(t, []time.Time{at(2, 0), at(1, 0)}, past())
+
+	often := schedule.Schedule{Name: "digest", Cron: "*/30 * * * *"}
+	_, err := schedules.Add(ctx, b, builder.Schedule(often, b.f, "all"))
+	require.NoError(t, err)
+	b.Drain()
+	require.Empty(t, past(), "the ticks before were those of other times")
+	b.Advance(time.Hour)
+	require.Equal(t, []time.Time{at(3, 30), at(3, 0)}, past())
+
+	often.Start = at(5, 0)
+	_, err = schedules.Add(ctx, b, builder.Schedule(often, b.f, "all"))
+	require.NoError(t, err)
+	b.Advance(2 * time.Hour)
+	require.Equal(t, []time.Time{at(5, 30), at(5, 0)}, past())
+}
+
 func TestMissedTicksFollowPolicy(t *testing.T) {
 	for _, c := range []struct {
 		catchUp schedule.CatchUp

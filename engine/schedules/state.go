@@ -15,6 +15,7 @@ type State struct {
 	workflow.Scheduled
 	Declared   string            `json:"declared,omitempty"` // hash of the declaration; "" for a schedule that was added at run time
 	Generation int               `json:"generation"`         // number of its cases so far, with this one
+	From       time.Time         `json:"from,omitzero"`      // its times count after this time; zero if an older version added it
 	Last       time.Time         `json:"last"`               // ticks up to this time were processed
 	Running    []workitem.CaseID `json:"running,omitempty"`  // runs that count for overlaps; with allow, some of them may have ended
 	Waiting    []time.Time       `json:"waiting,omitempty"`  // ticks that begin one after the other, as runs end

@@ -63,6 +63,7 @@ func (t *turn) update(q request) {
 	s.Schedule = fresh
 	if fresh.String() != old.String() || !fresh.Start.Equal(old.Start) || !fresh.End.Equal(old.End) {
 		s.Last = later(s.Last, t.now)
+		s.From = s.Last
 	}
 }
 
@@ -128,6 +129,9 @@ func (t *turn) look(ctx context.Context) (time.Time, error) {
 
 // settle records that ticks were processed, and returns when the next one begins.
 func (s *State) settle(due schedule.Due) time.Time {
+	if s.Last.IsZero() { // it is new, so nothing is due
+		s.From = due.Last
+	}
 	s.Last = due.Last
 	if due.LeftOut {
 		s.Missed++

@@ -72,7 +72,7 @@ func TestSchedulesByCommand(t *testing.T) {
 		var row schedules.Description
 		require.NoError(t, json.Unmarshal([]byte(out), &row))
 		require.Len(t, row.Next, 5)
-		require.Len(t, row.Last, 5)
+		require.LessOrEqual(t, len(row.Last), 1, "it was added a moment ago")
 		require.Equal(t, "every 5m", row.Spec)
 		code, out, errs = tasq(t, db, "why", row.Case.String())
 		require.Zero(t, code, errs)
