@@ -1,4 +1,4 @@
-// Package runs starts many runs of a function in one call, and waits for many of them.
+// Package runs starts many runs of a function, or cases of a workflow, in one call, and waits for many of them.
 //
 //	handles, err := runs.Start(ctx, e, send, mails, nil)
 //	receipts, err := runs.All(ctx, e, handles...)
@@ -26,7 +26,12 @@ const Batch = 5000
 // engine.Config.CallbackTimeout also on a slow machine, and other commands get their turn.
 const batchTime = time.Second
 
-// Start starts a run of a function for each input. It commits after each [Batch] of them, or after a second. The
+// Startable is what [Start] starts: a function, or a workflow, whose case is the run.
+type Startable[In, Out any] interface {
+	Run(ctx context.Context, e workflow.Doer, in In, opts ...workflow.Option) (builder.Run[Out], error)
+}
+
+// Start starts a run of a function, or a case of a workflow, for each input. It commits after each [Batch] of them, or after a second. The
 // options of a run, such as a key, are those that the function options returns for its input; nil means none. The
 // handles are in the order of the inputs. If a start is refused, none of its batch is started, and the handles are
 // those of the batches before it; the error has the index of the input, and wraps the reason.
@@ -34,7 +39,7 @@ const batchTime = time.Second
 // In an engine with Config.MaxPending each run is a batch of its own: a start that would add a job to a full queue is
 // refused with engine.ErrFull, or waits for room (Config.WaitWhenFull).
 func Start[In, Out any](
-	ctx context.Context, e *engine.Engine, f *builder.FuncRef[In, Out], inputs []In, options func(In) []workflow.Option,
+	ctx context.Context, e *engine.Engine, f Startable[In, Out], inputs []In, options func(In) []workflow.Option,
 ) ([]builder.Run[Out], error) {
 	started := make([]builder.Run[Out], 0, len(inputs))
 	for len(started) < len(inputs) {
@@ -77,7 +82,7 @@ func Start[In, Out any](
 
 // startEach starts the runs one by one, each if its queue has room.
 func startEach[In, Out any](
-	ctx context.Context, e *engine.Engine, f *builder.FuncRef[In, Out], inputs []In, options func(In) []workflow.Option,
+	ctx context.Context, e *engine.Engine, f Startable[In, Out], inputs []In, options func(In) []workflow.Option,
 ) ([]builder.Run[Out], error) {
 	started := make([]builder.Run[Out], 0, len(inputs))
 	for i, in := range inputs {

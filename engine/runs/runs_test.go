@@ -56,6 +56,29 @@ func TestManyRunsAreStartedInFewCommits(t *testing.T) {
 	require.Len(t, times, runs.Batch+10, "one run for each input")
 }
 
+// Cases of a workflow are started like runs of a function, and a repeated call with the same keys starts nothing.
+func TestManyCasesAreStartedLikeRuns(t *testing.T) {
+	b := builder.New[int]("order")
+	pack := builder.Task(b, "pack", builder.Work[int, string]{Input: builder.CaseInput(b)})
+	b.Path(b.Start(), pack, b.End())
+	w := b.MustBuild()
+	e := enginetest.New(t, w)
+	key := func(n int) []workflow.Option { return []workflow.Option{workflow.Key(fmt.Sprint("order ", n))} }
+	first, err := runs.Start(t.Context(), e.Engine, w, evens(10), key)
+	require.NoError(t, err)
+	all, err := runs.Start(t.Context(), e.Engine, w, evens(20), key)
+	require.NoError(t, err)
+	require.Equal(t, first, all[:10])
+	n := 0
+	for c, err := range store.AllCases(t.Context(), e, store.CaseFilter{Workflow: "order"}) {
+		require.NoError(t, err)
+		require.Equal(t, all[n].ID, c.ID, "in the order of the inputs")
+		require.Equal(t, fmt.Sprint(2*n), string(c.Input))
+		n++
+	}
+	require.Equal(t, 20, n)
+}
+
 // A full queue refuses runs, or has them wait, as it does with single starts.
 func TestRunsAreStartedWhileTheirQueueHasRoom(t *testing.T) {
 	for _, waits := range []bool{false, true} {
