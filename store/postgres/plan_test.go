@@ -261,6 +261,33 @@ func TestTakingJobsReadsNoneOfTheOthers(t *testing.T) {
 	require.Less(t, readByAll(t, w, c)-before, 7*1000)
 }
 
+// Whether a queue is full costs what is counted: no job that has ended, and none of another queue if it has a name.
+func TestCountingWaitingJobsReadsNoneOfTheOthers(t *testing.T) {
+	t.Parallel()
+	dsn := prepared.Database(t)
+	w := storetest.NewWorld(t, sharedOpener{postgres.Open(dsn)}, 1)
+	var root workitem.CaseID
+	w.Update(func(b *storetest.Batch) { root = b.Start(`1`) })
+	grow(t, dsn, root, manyCases, "VACUUM ANALYZE")
+	c, err := pgx.Connect(t.Context(), dsn)
+	require.NoError(t, err)
+	defer c.Close(context.Background())
+	_, err = c.Exec(t.Context(), "UPDATE tasq.jobs SET holder = 0, kind = 'run', due = n, state = CASE WHEN n <= 2000 THEN 'done' ELSE 'pending' END, "+
+		"queue = CASE WHEN n <= 4000 THEN 'others' ELSE 'mail' END FROM (SELECT root AS r, row_number() OVER () AS n FROM tasq.jobs) rows WHERE root = r")
+	require.NoError(t, err)
+	_, err = c.Exec(t.Context(), "VACUUM ANALYZE")
+	require.NoError(t, err)
+	before := readByAll(t, w, c)
+	fleet, ok := w.Store.(store.Fleet)
+	require.True(t, ok)
+	for range 7 {
+		found, err := fleet.Waiting(t.Context(), map[string]int{"mail": 100})
+		require.NoError(t, err)
+		require.Equal(t, map[string]int{"mail": 100}, found)
+	}
+	require.Less(t, readByAll(t, w, c)-before, 7*300)
+}
+
 // Freeing the jobs of an engine that has died costs what they are, also if it takes many portions.
 func TestFreeingTheJobsOfADeadEngineReadsEachOnce(t *testing.T) {
 	t.Parallel()

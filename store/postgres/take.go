@@ -121,9 +121,11 @@ const scanned = 20_000
 
 // The statements that count the jobs of a queue that wait and that this engine does not hold: those of a queue with a name by
 // the index jobs_named, those of the default queue by jobs_due. A job that waits for an event has the zero time, before all others.
+// The state of the first is a range, and is in the order, which jobs_named alone has then. With an equal sign jobs_due has it, too, and the
+// planner may choose that one, and read the jobs of all queues.
 const (
 	waitingNamed = "SELECT count(*) FROM (SELECT FROM (SELECT holder, kind FROM @.jobs WHERE " + liveJob + " AND queue <> '' AND queue = $1 " +
-		"AND state = 'pending' AND due > $5 ORDER BY due, id LIMIT $3) j WHERE holder <> $4 AND kind IN ('run', 'call') LIMIT $2) n"
+		"AND state >= 'pending' AND state <= 'pending' AND due > $5 ORDER BY state, due, id LIMIT $3) j WHERE holder <> $4 AND kind IN ('run', 'call') LIMIT $2) n"
 	waitingUnnamed = "SELECT count(*) FROM (SELECT FROM (SELECT queue, state, holder, kind FROM @.jobs WHERE " + liveJob + " AND due > $5 " +
 		"ORDER BY due, id LIMIT $3) j WHERE queue = $1 AND state = 'pending' AND holder <> $4 AND kind IN ('run', 'call') LIMIT $2) n"
 )
