@@ -40,7 +40,7 @@ func TestHeatOfAWorkflow(t *testing.T) {
 	live := page("")
 	require.Contains(t, classOf(live, "withdraw"), "heat4", "it has a live item, as much as any task")
 	require.NotContains(t, classOf(live, "police"), "heat")
-	require.Contains(t, live, "live work items of running cases")
+	require.Contains(t, live, "live work items of started cases")
 
 	failures := page("?heat=failures")
 	require.Contains(t, classOf(failures, "fraud"), "heat")

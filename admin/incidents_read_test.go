@@ -137,3 +137,15 @@ func TestTheDoctorCountsMoreIncidents(t *testing.T) {
 	b.most = 110
 	require.Contains(t, get(h, "/doctor").Body.String(), "110&#43; incidents open")
 }
+
+// The page of a workflow shows where its cases have open incidents, in the net and in the table of tasks, though no item is live there.
+func TestAWorkflowShowsItsIncidents(t *testing.T) {
+	t.Parallel()
+	_, h, _ := newDesk(t, 4)
+	page := get(h, "/workflows/desk").Body.String()
+	require.Contains(t, page, "check: 0 live work items, 4 open incidents")
+	require.Contains(t, page, ">!4<")
+	require.Regexp(t, `class="[^"]*t-bad`, page)
+	require.Contains(t, page, `<td data-label="incidents" class="num"><a href="/incidents?task=check&amp;workflow=desk">4</a>`)
+	require.NotContains(t, get(h, "/workflows/desk?heat=failures").Body.String(), ">!4<")
+}

@@ -200,3 +200,16 @@ func (o *offers) lack(all int) string {
 	}
 	return fmt.Sprintf("%s cannot be retried: no open engine has workflow %s. Open a program with it.", those, o.lacking.Names())
 }
+
+// kindWords names a kind of incidents for those who do not know the kinds.
+func kindWords(kind string) string {
+	switch kind {
+	case state.IncidentAttempts:
+		return "no attempt is left"
+	case state.IncidentRunaway:
+		return "loop without a way out"
+	case state.IncidentOrJoin:
+		return "undecided or-join"
+	}
+	return kind
+}

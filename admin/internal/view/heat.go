@@ -27,6 +27,7 @@ type heat struct {
 
 type taskHeat struct {
 	live, failed int64
+	incidents    int64      // open ones, of all versions
 	oldest       time.Time  // of the live items
 	ended        store.Rate // of the items that ended in the period
 }
@@ -89,10 +90,33 @@ func (h *heat) value(task string) (v float64, badge string) {
 		return t.ended.WaitedP50.Seconds(), printable.Took(t.ended.WaitedP50)
 	case h.by == "time" && t.ended.Done > 0:
 		return t.ended.P50.Seconds(), printable.Took(t.ended.P50)
-	case h.by == "live" && t.live > 0:
-		return float64(t.live), thousands(t.live)
+	case h.by == "live" && t.live+t.incidents > 0:
+		return float64(t.live + t.incidents), t.liveText()
 	}
 	return 0, ""
+}
+
+// liveText is how many items are live, and how many incidents are open.
+func (t *taskHeat) liveText() string {
+	if t.incidents == 0 {
+		return thousands(t.live)
+	}
+	text := sign("incident") + thousands(t.incidents)
+	if t.live > 0 {
+		text = thousands(t.live) + " " + text
+	}
+	return text
+}
+
+// readIncidents counts the open incidents of the tasks of a workflow, among those that a page examines.
+func (s *Site) readIncidents(r *Request, h *heat, flow string) error {
+	open, _, err := s.openHeads(r, store.IncidentFilter{})
+	for _, o := range open {
+		if t := h.tasks[o.Task]; t != nil && o.Workflow == flow {
+			t.incidents++
+		}
+	}
+	return err
 }
 
 // attempts is how many attempts ended in the period for each item that completed; all of them if none has.
@@ -124,7 +148,7 @@ type netPart struct {
 
 // heatNotes explain the colors and numbers.
 var heatNotes = map[string]string{
-	"live":     "The numbers are live work items of running cases.",
+	"live":     "The numbers are live work items of started cases; !3 stands for three open incidents, of all versions of the workflow.",
 	"failures": "The numbers are failed work items, including those that were retried, of all versions of the workflow.",
 	"attempts": "The numbers are attempts for each completed work item, those of all versions that ended in the period; 3+ is three attempts, and no item completed.",
 	"wait":     "The times are medians from when an item was due to its start, of the items of all versions that ended in the period.",
@@ -158,6 +182,9 @@ func (s *Site) netOf(r *Request, n *net.Net, d *store.Definition, h *heat) (netP
 				shade = 1 + int(v/most*(shades-1)+0.5)
 			}
 			m.Badge, m.Class, m.Title = badge, fmt.Sprintf("heat%d", shade), task+": "+badge+" "+heatWords[h.by]
+			if about := h.tasks[task]; h.by == "live" && about.incidents > 0 {
+				m.Class, m.Title = "t-bad", fmt.Sprintf("%s: %s live work items, %s", task, thousands(about.live), counted(int(about.incidents), "open incident"))
+			}
 		}
 		marks[task] = m
 	}
@@ -206,7 +233,7 @@ var heatWords = map[string]string{"live": "live work items", "failures": "failed
 
 // taskTable returns a table with a row for each task.
 func (s *Site) taskTable(n *net.Net, d *store.Definition, h *heat) *Table {
-	t := &Table{ID: "tasks", Title: "Tasks", Head: []string{"task", "kind", "live here", "oldest live", "waiting", "started", "completed", "failed", "canceled",
+	t := &Table{ID: "tasks", Title: "Tasks", Head: []string{"task", "kind", "incidents", "live here", "oldest live", "waiting", "started", "completed", "failed", "canceled",
 		"tries", "waited p50 / p95", "took p50 / p95"}, Note: "The states count the items of all versions of the workflow. An item waits from when it is due until it is started. " +
 		"Tries are the attempts for each completed item. They and the times are of the items that ended in the period, in whole hours; times are accurate to 6 %."}
 	for _, name := range n.TaskNames() {
@@ -214,8 +241,12 @@ func (s *Site) taskTable(n *net.Net, d *store.Definition, h *heat) *Table {
 		kind := map[net.Kind]string{net.Routing: "routing", net.Composite: "composite"}[n.Task(id).Kind] // of a task with work items, nothing
 		count, about := itemCounter(h.counts, d.Name, name), h.tasks[name]
 		oldest := at(about.oldest)
-		oldest.Num = true // as narrow as it can be
-		cells := []Cell{link(name, s.Link("/items", "workflow", d.Name, "task", name)), text(kind), number(about.live), oldest}
+		oldest.Num = true     // as narrow as it can be
+		incidents := text("") // without any the column is left out
+		if about.incidents > 0 {
+			incidents = countLink(about.incidents, s.Link("/incidents", "workflow", d.Name, "task", name))
+		}
+		cells := []Cell{link(name, s.Link("/items", "workflow", d.Name, "task", name)), text(kind), incidents, number(about.live), oldest}
 		for _, word := range itemWords {
 			k, _ := count(word)
 			cells = append(cells, countLink(k, s.Link("/items", "workflow", d.Name, "task", name, "state", word)))

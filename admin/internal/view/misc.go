@@ -117,7 +117,7 @@ const (
 
 // groupData shows a group, the i-th. whole says whether it has all of its incidents. within is the filter of the list.
 func (s *Site) groupData(r *Request, g *group, m *selection.Missing, i int, whole bool, within url.Values) (groupData, error) {
-	d := groupData{N: atLeast(g.n(), whole), Several: g.n() > 1, Where: g.Where, Kind: g.Kind, Cause: g.cause(), Since: g.Since, Last: g.Last}
+	d := groupData{N: atLeast(g.n(), whole), Several: g.n() > 1, Where: g.Where, Kind: kindWords(g.Kind), Cause: g.cause(), Since: g.Since, Last: g.Last}
 	offered, err := g.offered(r, m)
 	if err != nil {
 		return d, err

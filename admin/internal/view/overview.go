@@ -211,7 +211,7 @@ func (s *Site) flowTable(r *Request, counts []store.Count, ended []store.Ended) 
 	if err != nil {
 		return nil, err
 	}
-	t := &Table{ID: "flows", Title: "Workflows", Head: []string{"workflow", "running", "completed", "failed", "canceled", "oldest running", "24 h done", "24 h failed",
+	t := &Table{ID: "flows", Title: "Workflows", Head: []string{"workflow", "started", "completed", "failed", "canceled", "oldest started", "24 h done", "24 h failed",
 		"24 h took p50", "24 h took p95", "24 h waited p95"},
 		Empty: &Empty{Text: "There are no workflows yet. They appear when a program opens an engine with them.", Command: "tasq demo -serve"}}
 	waits := make(map[string]store.Rate)

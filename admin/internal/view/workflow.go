@@ -39,7 +39,7 @@ func (s *Site) workflows(r *Request) (*Page, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := s.listing(r, "/workflows", "Workflows", "workflow", "state", "version", "tasks", "code", "running", "ended", "registered", "definition")
+	l := s.listing(r, "/workflows", "Workflows", "workflow", "state", "version", "tasks", "code", "started", "ended", "registered", "definition")
 	for i, d := range defs {
 		code, ended := "no", text("")
 		if d.Code {
@@ -161,6 +161,9 @@ func (s *Site) workflow(r *Request) (*Page, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := s.readIncidents(r, h, name); err != nil {
+		return nil, err
+	}
 	picture, err := s.netOf(r, n, d, h)
 	if err != nil {
 		return nil, err
@@ -194,7 +197,7 @@ func (s *Site) flowHead(r *Request, d *store.Definition, defs []*store.Definitio
 		code = "yes: only the program that has it can run it"
 	}
 	h := flowHead{Title: d.Name + version(d.Version), Crumbs: []Link{{Text: "Workflows", Href: s.Link("/workflows")}, {Text: d.Name}}, Fields: []Cell{
-		labeled("running cases", link(thousands(running), s.Link("/cases", "fingerprint", d.Fingerprint, "state", "started"))),
+		labeled("started cases", link(thousands(running), s.Link("/cases", "fingerprint", d.Fingerprint, "state", "started"))),
 		labeled("all cases", link("show", s.Link("/cases", "fingerprint", d.Fingerprint))),
 		labeled("has code", text(code)), labeled("registered", at(d.Created)), labeled("definition", muted(d.Fingerprint[:min(16, len(d.Fingerprint))]))}}
 	for i, c := range s.dayCells(d.Name, day) { // of all versions
