@@ -28,13 +28,18 @@ func (a *app) caseStart() *cobra.Command {
 		Use: "start WORKFLOW", Short: "start a case and print its id",
 		Long: paragraph("Start a case of a workflow, and print the id of the case. The workflow is one of the database, one of a file in " +
 			"net notation (--net), or a recipe of tasq demo (demo:NAME), which runs in its own database. If the workflow has code, " +
-			"the program with that code executes the command when it owns the database."),
+			"the program with that code executes the command when it owns the database. With --file, start a case for each line of a file, " +
+			"and print how many. A line that is refused is reported with its number, and does not affect the others. With --key, the key of " +
+			"a case is that key and the number of its line, so that a repeated command continues after an interruption, and starts no case twice."),
 		Example: `  tasq case start article --data '{"text":"Why Petri nets?"}'
   tasq case start article --data '{"text":"Why not?"}' --after 2h --priority 5
-  tasq case start review --net review.net --db new.db --create`,
+  tasq case start review --net review.net --db new.db --create
+  tasq case start article --file articles.ndjson --key import-7`,
 		Args: exactly("the name of a WORKFLOW"),
 	}
 	q.flags(cmd, "input of the case")
+	many := caseFile{o: &o, q: q}
+	cmd.Flags().StringVar(&many.name, "file", "", "start a case for each line of this `file`, the input in JSON (- for standard input)")
 	var after age
 	cmd.Flags().Var(&after, "after", "create the case now, and begin it after this delay: 90s, 5m, 2h, 3d")
 	cmd.Flags().IntVar(&q.command.Priority, "priority", 0,
@@ -64,6 +69,9 @@ func (a *app) caseStart() *cobra.Command {
 		}
 		if q.command.Quiet, q.command.Longest = time.Duration(quiet), time.Duration(longest); quiet != 0 && q.command.IfTaken == "" {
 			q.command.IfTaken = workflow.Debounced
+		}
+		if many.name != "" {
+			return many.run(ctx)
 		}
 		result, err := o.do(ctx, q)
 		if err != nil || q.left() {

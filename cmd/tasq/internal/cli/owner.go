@@ -300,8 +300,7 @@ func (o *owning) ask(ctx context.Context, q *asking) (result workflow.Result, er
 		}
 	}
 	answer, answered, err := o.askOwner(ctx, q, func() (owned bool, err error) {
-		e, err := engine.Config{Workers: -1, Logger: slog.New(slog.NewTextHandler(o.a.Err, &slog.HandlerOptions{
-			Level: slog.LevelError}))}.Open(ctx, o.db.Opener(), o.defs...)
+		e, err := o.open(ctx)
 		if err == nil {
 			result, err = o.execute(ctx, e, q.command)
 			return false, err
@@ -345,14 +344,26 @@ func (o *owning) askOwner(
 	}
 }
 
+// open opens the database with what this process can run. The error wraps store.ErrOwned if another process owns it.
+func (o *owning) open(ctx context.Context) (*engine.Engine, error) {
+	return engine.Config{Workers: -1, Logger: slog.New(slog.NewTextHandler(o.a.Err, &slog.HandlerOptions{
+		Level: slog.LevelError}))}.Open(ctx, o.db.Opener(), o.defs...)
+}
+
+// lacking returns an error if this process does not have the code that the command needs.
+func (o *owning) lacking() error {
+	if o.lacks == "" {
+		return nil
+	}
+	return exit(ExitRefused, "workflow %s is code that tasq does not have, and no process owns %s; run the "+
+		"program that defines it, or leave the command for it with --queue", o.lacks, o.db.Name())
+}
+
 // execute executes the command as the owner of the database.
 func (o *owning) execute(
 	ctx context.Context, e *engine.Engine, c workflow.Command,
 ) (result workflow.Result, err error) {
-	if o.lacks != "" {
-		err = exit(ExitRefused, "workflow %s is code that tasq does not have, and no process owns %s; run the "+
-			"program that defines it, or leave the command for it with --queue", o.lacks, o.db.Name())
-	} else {
+	if err = o.lacking(); err == nil {
 		if result, err = e.Do(ctx, c); engine.Code(err) == "error" { // not an error of the engine: the process's own code
 			err = &exitError{ExitRefused, err}
 		}
