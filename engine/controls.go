@@ -190,9 +190,9 @@ func (c *controls) apply(digest string) {
 func (c *controls) Control(tx *commit.Tx, cmd *workflow.Command) (result workflow.Result, known bool, err error) {
 	switch cmd.Kind {
 	case workflow.KindSetLimit:
-		return result, true, c.setLimit(tx, cmd, decided(tx, cmd))
+		err = c.recorded(tx, cmd, func() error { return c.setLimit(tx, cmd, decided(tx, cmd)) })
 	case workflow.KindForgetLimit:
-		return result, true, c.forgetLimit(tx, cmd.Limit)
+		err = c.recorded(tx, cmd, func() error { return c.forgetLimit(tx, cmd.Limit) })
 	case workflow.KindLimits:
 		result.Limits = c.list()
 		return result, true, nil
@@ -208,9 +208,9 @@ func (c *controls) Control(tx *commit.Tx, cmd *workflow.Command) (result workflo
 	case workflow.KindDryRun:
 		result.Preview, err = c.dryRun(tx, cmd)
 	case workflow.KindPause, workflow.KindUnpause, workflow.KindSetWorkers, workflow.KindForgetWorkers:
-		err = c.setQueue(tx, cmd)
+		err = c.recorded(tx, cmd, func() error { return c.setQueue(tx, cmd) })
 	case workflow.KindSuspendWorkflow, workflow.KindResumeWorkflow:
-		err = c.setWorkflow(tx, cmd)
+		err = c.recorded(tx, cmd, func() error { return c.setWorkflow(tx, cmd) })
 	default:
 		return result, false, nil
 	}

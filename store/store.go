@@ -290,6 +290,10 @@ type Entry struct {
 	Key     string          // idempotency key; "" if none was given
 	Answer  json.RawMessage // the result of the command; stored only with a key
 	Changes []state.Change
+
+	// Setting is what the command has changed of a setting, which is not in the journal: Acts lists it, and Journal does not. nil for
+	// commands on cases.
+	Setting *SettingChange
 }
 
 // Definition is a stored workflow definition.

@@ -99,6 +99,8 @@ var rules = []rule{
 	{"limits", "Rows of limits are there after a crash, are written unless another engine did so since they were read, removed when they say nothing, and listed.",
 		limits},
 	{"settings", "What is set is there after a crash, replaces what was set before, and is undone with its savepoint.", settings},
+	{"setting-changes", "What has changed a setting is recorded with it: it is there after a crash, undone with its savepoint or its transaction, and listed as it happened.",
+		settingChanges},
 	{"definitions", "Definitions come back as they were registered, once each; a case of an unknown one is refused.",
 		definitions},
 	{"payloads", "Large payloads, every script of the world, and times far away come back; only spaces around a " +

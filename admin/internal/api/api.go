@@ -93,7 +93,7 @@ func (a *API) Routes() map[string]Route {
 		"GET /api/v1/engines":                route(a.engines, "", "The engines that have a database of a server open, in the order in which they joined; none of a file."),
 		"GET /api/v1/doctor":                 route(a.doctor, "older limit format", "Cases that do not end by themselves, each with its cause and the act that repairs it."),
 		"GET /api/v1/database":               route(a.database, "", "The database: its kind, size, schema, newest entry and due work."),
-		"GET /api/v1/audit":                  route(a.audit, "case by command before older newer limit", "Commands with their actors, newest first. By command or time, a page may have few rows or none, and next name another page."),
+		"GET /api/v1/audit":                  route(a.audit, "case by command before older newer limit", "Commands with their actors, and all changes of settings of queues, limits and workflows, newest first. By command or time, a page may have few rows or none, and next name another page."),
 		"GET /api/v1/failures":               route(a.failures, "workflow task code by older newer", "Work items that failed for good, grouped by workflow, task and code, or by one of these: the largest group first."),
 		"GET /api/v1/counts":                 route(a.counts, "", "Cases, work items and jobs by state; and the live cases that nothing moves, without those that have an incident, with what was examined for that, and when."),
 		"GET /api/v1/search":                 route(a.search, "q", "What a word names: an id, the end of one, a business key, a label, the idempotency key of a command, the name of a workflow."),

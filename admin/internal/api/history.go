@@ -83,7 +83,7 @@ func pageOfChanges(found [][]record.Change, limit int, more, newest bool) pageOf
 	return out
 }
 
-// audit writes the commands with an actor, newest first, with the removals of cases, which have no position. next is the value of "before" for the next page.
+// audit writes the commands with an actor, newest first, with the removals of cases and the changes of settings, which have no position. next is the value of "before" for the next page.
 func (a *API) audit(w http.ResponseWriter, r *http.Request) {
 	q := a.params(r)
 	f, of := q.Acts(), q.Case()

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/tasq-dev/tasq/engine/why"
 	"github.com/tasq-dev/tasq/store"
@@ -188,6 +189,21 @@ func (m Mask) Entry(e *store.Entry) *store.Entry {
 	shown.Answer, shown.Changes = nil, make([]state.Change, len(e.Changes))
 	for i, c := range e.Changes {
 		shown.Changes[i] = m.Change(c)
+	}
+	shown.Setting = m.setting(e.Setting)
+	return &shown
+}
+
+// setting returns the visible form of the change of a setting, whose keys may be names of customers.
+func (m Mask) setting(c *store.SettingChange) *store.SettingChange {
+	if c == nil {
+		return nil
+	}
+	shown := *c
+	shown.Values = slices.Clone(c.Values)
+	kind, name, _ := strings.Cut(c.Setting, "/")
+	for i := range shown.Values {
+		shown.Values[i].Key = m.text(kind, name, shown.Values[i].Key)
 	}
 	return &shown
 }

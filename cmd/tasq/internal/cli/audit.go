@@ -20,11 +20,12 @@ func (a *app) audit() *cobra.Command {
 	var root string
 	cmd := &cobra.Command{
 		Use: "audit", Short: "list commands with their actors, newest first",
-		Long: paragraph("List the commands with an actor, over all cases, newest first, also the removals of cases. The engine's own work has no " +
-			"actor, and is not listed. tasq history shows the effects of a command on a case. Commands on queues and limits are not in the " +
-			"journal: tasq queues and tasq limits show who changed them last, and why."),
+		Long: paragraph("List the commands with an actor, over all cases, newest first, also the removals of cases, and what has changed the " +
+			"settings of queues, limits and workflows, with the values before and after. The engine's own work has no actor, and is not listed. " +
+			"tasq history shows the effects of a command on a case."),
 		Example: `  tasq audit --by ann --limit 20
   tasq audit --command 'case cancel' --newer 2026-11-22T12:00:00Z
+  tasq audit --command pause-queue --newer 7d
   tasq audit --case 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071 -o json`,
 		Args: exactly(),
 	}
@@ -103,10 +104,10 @@ func (t *acts) add(names *namer, e *store.Entry) error {
 		return t.a.object(act)
 	}
 	seq, about := "", ""
-	if e.Seq != 0 { // the removal of a case has no position, and the case no short id
+	if e.Seq != 0 { // the removal of a case has no position, and the case no short id; nor has the change of a setting
 		seq, about = strconv.FormatInt(e.Seq, 10), names.of(e.Root)
 	}
-	t.table.add(seq, e.At.UTC().Format("2006-01-02T15:04:05Z"), e.By, e.Command, about, printable.Line(act.Reason))
+	t.table.add(seq, e.At.UTC().Format("2006-01-02T15:04:05Z"), e.By, act.Line(), about, printable.Line(act.Reason))
 	return names.err
 }
 

@@ -66,11 +66,11 @@ func (a *app) watchHistory(ctx context.Context, word string, p past) error {
 	})
 }
 
-// maxBehind is how much earlier than the present the time of a removal may be when the removal is committed.
+// maxBehind is how much earlier than the present the time of a command beside the journal may be when it is committed.
 const maxBehind = time.Minute
 
 // watchActs prints the newest commands that the filter selects, as many as its limit, and those that follow, oldest first. The removal of a
-// case has no entry in the journal, so removals are looked for at each check.
+// case and the change of a setting have no entry in the journal, and are looked for at each check.
 func (a *app) watchActs(ctx context.Context, f store.JournalFilter, root string) error {
 	t, begun, since := a.acts(), false, time.Time{}
 	f.Settled = true
@@ -94,18 +94,18 @@ func (a *app) watchActs(ctx context.Context, f store.JournalFilter, root string)
 		if !begun && f.Limit > 0 && len(found) == f.Limit {
 			since = found[len(found)-1].At
 		}
-		gone, err := store.Removals(ctx, r, f, since, time.UnixMicro(math.MaxInt64))
+		beside, err := store.BesideJournal(ctx, r, f, since, time.UnixMicro(math.MaxInt64))
 		if err != nil {
 			return err
 		}
-		if len(gone) > 0 {
-			since = gone[len(gone)-1].At.Add(time.Microsecond)
+		if len(beside) > 0 {
+			since = beside[len(beside)-1].At.Add(time.Microsecond)
 		}
 		if old := now().Add(-maxBehind); since.Before(old) {
 			since = old // those before it have been printed, or are not selected
 		}
-		slices.Reverse(gone)
-		found = append(found, gone...)
+		slices.Reverse(beside)
+		found = append(found, beside...)
 		slices.SortStableFunc(found, func(a, b *store.Entry) int { return b.At.Compare(a.At) })
 		names := a.namer(ctx, r)
 		for _, e := range slices.Backward(found) {
