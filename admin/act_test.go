@@ -181,7 +181,7 @@ func TestBodiesOfCommandsByHand(t *testing.T) {
 		`{"kind":"retri","item":"` + none + `"}`:           `did you mean "retry"?`,
 		`{"kind":"retry","itm":"` + none + `"}`:            `the body is not a command: bad command: unknown field "itm"`,
 		`{"kind":"cancel","case":7}`:                       `the body is not a command: bad command: the field "case" cannot be a number`,
-		`{"kind":"retry"}`:                                 `the body is not a command: bad command: a retry command needs Item`,
+		`{"kind":"retry"}`:                                 `the body is not a command: bad command: a retry command needs "item"`,
 		`{"kind":"skip","item":"` + none + `"}`:            `no case, work item or job has the id ` + none + `: not found`,
 		`{"kind":"give-up-incident","job":"` + none + `"}`: `not found`,
 	} {
@@ -200,6 +200,10 @@ func TestBodiesOfCommandsByHand(t *testing.T) {
 	h.ServeHTTP(r, httptest.NewRequest(http.MethodGet, "/api/v1/incidents?kind=tiner", nil))
 	require.Equal(t, http.StatusBadRequest, r.Code)
 	require.Contains(t, r.Body.String(), `did you mean \"timer\"?`)
+
+	r = commandTo(h, "/api/v1/bulk", `{"kind":"retry","filter":7}`)
+	require.Equal(t, http.StatusBadRequest, r.Code)
+	require.Contains(t, r.Body.String(), `the body is not a bulk action: the field \"filter\" cannot be a number: bad command`)
 }
 
 // The form of an incident says what it is about and what a retry would change, and the form that skips work can be checked first.

@@ -310,10 +310,10 @@ func TestWhenARunBegins(t *testing.T) {
 	c.e.Drain()
 	require.Equal(t, 5, c.calls.count())
 
-	require.ErrorContains(t, enginetest.Do(t.Context(), c.e, workflow.Cancel(run.ID, nil, workflow.After(time.Second))), "a cancel command takes no After or At; leave it out")
+	require.ErrorContains(t, enginetest.Do(t.Context(), c.e, workflow.Cancel(run.ID, nil, workflow.After(time.Second))), `a cancel command takes no "after" or "at"; leave it out`)
 	later, err := c.Run(t.Context(), c.e, order{}, workflow.After(time.Hour))
 	require.NoError(t, err)
-	const stray = "command takes no Route; leave it out"
+	const stray = `command takes no "route"; leave it out`
 	require.ErrorContains(t, enginetest.Do(t.Context(), c.e, workflow.Cancel(later.ID, nil, workflow.Route("end"))), stray)
 	require.ErrorContains(t, enginetest.Do(t.Context(), c.e, workflow.Send(later.ID, "paid", 1, workflow.Route("end"))), stray)
 }

@@ -98,7 +98,7 @@ func TestAKeyOfALimitThatCannotBeSet(t *testing.T) {
 		"has 1001 bytes":                      workflow.SetLimitOf("customers", strings.Repeat("x", 1001), 1),
 		"N is -1":                             workflow.SetLimitOf("customers", "ada", -1),
 		"there are":                           workflow.SetLimitOf("custmers", "ada", 1),
-		"takes no LimitKey":                   workflow.With(workflow.Command{Kind: workflow.KindPause, LimitKey: "ada"}),
+		`takes no "limitKey"`:                 workflow.With(workflow.Command{Kind: workflow.KindPause, LimitKey: "ada"}),
 	} {
 		_, err := e.Do(t.Context(), c)
 		require.ErrorContains(t, err, want)

@@ -219,9 +219,9 @@ func TestDecodeRemote(t *testing.T) {
 		`{"kind":"start","workflow":"w"} {}`: "unexpected data after the command, at byte",
 		`{"kind":"start","workflow":"w"}]`:   "unexpected data after the command, at byte",
 		`{"kind":"start","workflow":"w","when":1}`: `bad command: unknown field "when"`,
-		`{"kind":"start"}`:                         "a start command needs Workflow",
-		`{"kind":"cancel"}`:                        "a cancel command needs Case",
-		`{"kind":"item","action":"start"}`:         "an item command needs Item",
+		`{"kind":"start"}`:                         `a start command needs "workflow"`,
+		`{"kind":"cancel"}`:                        `a cancel command needs "case"`,
+		`{"kind":"item","action":"start"}`:         `an item command needs "item"`,
 		`{"kind":"cancel","reason":"late"}`:        `the field "reason" cannot be a string`,
 		`{"kind":"retri"}`:                         `; did you mean "retry"?`,
 		`{"kind":"stop"}`:                          `"stop" is none of the kinds [add-item broadcast cancel `,
@@ -229,7 +229,7 @@ func TestDecodeRemote(t *testing.T) {
 		`{"kind":"item","item":"` + item.String() + `","action":"begin"}`:      `"begin" is not an action`,
 		`{"kind":"item","item":"` + item.String() + `","action":"initialize"}`: "initialized by their task alone",
 		`{"kind":"item","item":"x"}`:                                           `"x" is not an id`,
-		`{"kind":"cancel","case":"` + item.String() + `","payload":1}`:         "a cancel command takes no Payload; leave it out",
+		`{"kind":"cancel","case":"` + item.String() + `","payload":1}`:         `a cancel command takes no "payload"; leave it out`,
 	} {
 		_, err := workflow.Decode(json.RawMessage(text))
 		require.ErrorContains(t, err, want)

@@ -176,7 +176,7 @@ func TestTheRetryPolicyOfARepairIsChecked(t *testing.T) {
 		require.ErrorContains(t, err, "retry policy")
 	}
 	_, err = e.Do(t.Context(), workflow.Skip(last.ID, nil, changing(2, 0)))
-	require.ErrorContains(t, err, "a skip command takes no Retry")
+	require.ErrorContains(t, err, `a skip command takes no "retry"`)
 	require.Len(t, allItems(t, e, id), 2, "nothing was done")
 }
 

@@ -147,7 +147,7 @@ func TestRestart(t *testing.T) {
 		require.ErrorIs(t, restart(), engine.ErrNotFound, name)
 	}
 	_, err = run.Restart(t.Context(), x.e, workflow.After(time.Hour))
-	require.ErrorContains(t, err, "a restart command takes no After or At; leave it out")
+	require.ErrorContains(t, err, `a restart command takes no "after" or "at"; leave it out`)
 
 	x.ends = nil
 	one, err := run.Restart(t.Context(), x.e, workflow.Key("again"))

@@ -22,45 +22,45 @@ const MaxEventName = 200
 
 // field is a part of a command that some kinds have and others do not.
 type field struct {
-	name  string
+	name  string // that of its JSON, in quotes
 	given func(c *Command) bool
 }
 
 var (
-	workflowField = &field{"Workflow", func(c *Command) bool { return c.Workflow != "" }}
-	printField    = &field{"Fingerprint", func(c *Command) bool { return c.Fingerprint != "" }}
-	taskField     = &field{"Task", func(c *Command) bool { return c.Task != "" }}
-	caseField     = &field{"Case", func(c *Command) bool { return !c.Case.IsZero() }}
-	itemField     = &field{"Item", func(c *Command) bool { return !c.Item.IsZero() }}
-	jobField      = &field{"Job", func(c *Command) bool { return !c.Job.IsZero() }}
-	actionField   = &field{"Action", func(c *Command) bool { return c.Action != workitem.NoAction }}
-	eventField    = &field{"Event", func(c *Command) bool { return c.Event != "" }}
-	tokenField    = &field{"Token", func(c *Command) bool { return c.Token != "" }}
-	payloadField  = &field{"Payload", func(c *Command) bool { return len(c.Payload) > 0 }}
-	reasonField   = &field{"Reason", func(c *Command) bool { return c.Reason != nil }}
-	routeField    = &field{"Route", func(c *Command) bool { return c.Route != nil }}
-	stepField     = &field{"FromStep", func(c *Command) bool { return c.FromStep != "" }}
-	seqField      = &field{"Seq", func(c *Command) bool { return c.Seq != 0 }}
-	fromField     = &field{"From", func(c *Command) bool { return c.From != "" }}
-	toField       = &field{"To", func(c *Command) bool { return c.To != "" }}
-	forceField    = &field{"Force", func(c *Command) bool { return c.Force }}
-	timeField     = &field{"After or At", func(c *Command) bool { return c.times > 0 || c.After != 0 || !c.At.IsZero() }}
-	priorityField = &field{"Priority", func(c *Command) bool { return c.Priority != 0 }}
-	queueField    = &field{"Queue", func(c *Command) bool { return c.Queue != "" }}
-	queueKeyField = &field{"QueueKey", func(c *Command) bool { return c.QueueKey != "" }}
-	limitField    = &field{"Limit", func(c *Command) bool { return c.Limit != "" }}
-	limitKeyField = &field{"LimitKey", func(c *Command) bool { return c.LimitKey != "" }}
-	numberField   = &field{"N", func(c *Command) bool { return c.N != 0 }}
-	optionsField  = &field{"OnComplete or Retry", func(c *Command) bool { return !c.Options.isZero() }}
+	workflowField = &field{`"workflow"`, func(c *Command) bool { return c.Workflow != "" }}
+	printField    = &field{`"fingerprint"`, func(c *Command) bool { return c.Fingerprint != "" }}
+	taskField     = &field{`"task"`, func(c *Command) bool { return c.Task != "" }}
+	caseField     = &field{`"case"`, func(c *Command) bool { return !c.Case.IsZero() }}
+	itemField     = &field{`"item"`, func(c *Command) bool { return !c.Item.IsZero() }}
+	jobField      = &field{`"job"`, func(c *Command) bool { return !c.Job.IsZero() }}
+	actionField   = &field{`"action"`, func(c *Command) bool { return c.Action != workitem.NoAction }}
+	eventField    = &field{`"event"`, func(c *Command) bool { return c.Event != "" }}
+	tokenField    = &field{`"token"`, func(c *Command) bool { return c.Token != "" }}
+	payloadField  = &field{`"payload"`, func(c *Command) bool { return len(c.Payload) > 0 }}
+	reasonField   = &field{`"reason"`, func(c *Command) bool { return c.Reason != nil }}
+	routeField    = &field{`"route"`, func(c *Command) bool { return c.Route != nil }}
+	stepField     = &field{`"fromStep"`, func(c *Command) bool { return c.FromStep != "" }}
+	seqField      = &field{`"seq"`, func(c *Command) bool { return c.Seq != 0 }}
+	fromField     = &field{`"from"`, func(c *Command) bool { return c.From != "" }}
+	toField       = &field{`"to"`, func(c *Command) bool { return c.To != "" }}
+	forceField    = &field{`"force"`, func(c *Command) bool { return c.Force }}
+	timeField     = &field{`"after" or "at"`, func(c *Command) bool { return c.times > 0 || c.After != 0 || !c.At.IsZero() }}
+	priorityField = &field{`"priority"`, func(c *Command) bool { return c.Priority != 0 }}
+	queueField    = &field{`"queue"`, func(c *Command) bool { return c.Queue != "" }}
+	queueKeyField = &field{`"queueKey"`, func(c *Command) bool { return c.QueueKey != "" }}
+	limitField    = &field{`"limit"`, func(c *Command) bool { return c.Limit != "" }}
+	limitKeyField = &field{`"limitKey"`, func(c *Command) bool { return c.LimitKey != "" }}
+	numberField   = &field{`"n"`, func(c *Command) bool { return c.N != 0 }}
+	optionsField  = &field{`"options" (OnComplete or Retry)`, func(c *Command) bool { return !c.Options.isZero() }}
 
-	policyField = &field{"Retry", func(c *Command) bool { return c.Retry != nil }}
+	policyField = &field{`"retry"`, func(c *Command) bool { return c.Retry != nil }}
 
-	businessField = &field{"BusinessKey", func(c *Command) bool { return c.BusinessKey != "" }}
-	labelsField   = &field{"Labels", func(c *Command) bool { return len(c.Labels) > 0 }}
+	businessField = &field{`"businessKey"`, func(c *Command) bool { return c.BusinessKey != "" }}
+	labelsField   = &field{`"labels"`, func(c *Command) bool { return len(c.Labels) > 0 }}
 
-	takenField    = &field{"IfTaken", func(c *Command) bool { return c.IfTaken != "" || c.Quiet != 0 || c.Longest != 0 }}
-	perField      = &field{"OncePer", func(c *Command) bool { return c.Per != "" || c.Zone != "" }}
-	throttleField = &field{"Throttle", (*Command).throttled}
+	takenField    = &field{`"ifTaken"`, func(c *Command) bool { return c.IfTaken != "" || c.Quiet != 0 || c.Longest != 0 }}
+	perField      = &field{`"per"`, func(c *Command) bool { return c.Per != "" || c.Zone != "" }}
+	throttleField = &field{`"throttle"`, (*Command).throttled}
 
 	fields = []*field{workflowField, printField, taskField, caseField, itemField, jobField, actionField, eventField, tokenField,
 		payloadField, reasonField, routeField, stepField, seqField, fromField, toField, forceField, timeField, priorityField, queueField, limitField, numberField,
@@ -202,7 +202,7 @@ func (c *Command) checkAction() error {
 	case c.Action == workitem.Initialize:
 		return fmt.Errorf("%w: work items are initialized by their task alone", ErrBadCommand)
 	case c.Reason != nil && len(c.Payload) > 0 && (c.Action == workitem.Fail || c.Action == workitem.Cancel):
-		return fmt.Errorf("%w: the reason of %s is given twice: give Reason or Payload", ErrBadCommand, c.Action)
+		return fmt.Errorf("%w: the reason of %s is given twice: give \"reason\" or \"payload\"", ErrBadCommand, c.Action)
 	}
 	return nil
 }

@@ -61,6 +61,9 @@ func readBody(w http.ResponseWriter, r *http.Request, what string, into any) err
 		}
 		err = errMore
 	}
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" { // else its text has the names of a Go type
+		return fmt.Errorf("the body is not %s: the field %q cannot be a %s: %w", what, wrong.Field, wrong.Value, workflow.ErrBadCommand)
+	}
 	return fmt.Errorf("the body is not %s: %w: %w", what, err, workflow.ErrBadCommand)
 }
 

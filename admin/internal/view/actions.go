@@ -32,7 +32,7 @@ type action struct {
 var (
 	reasonField   = field{Name: "reason", Label: "Reason", Hint: "Recorded in the history."}
 	settingField  = field{Name: "reason", Label: "Reason", Hint: "Stored with the setting, and shown beside it."}
-	passedField   = field{Name: "reason", Label: "Reason", Hint: "Passed to the program (middleware). It is not stored, as nothing remains that it would be stored with."}
+	auditField    = field{Name: "reason", Label: "Reason", Hint: "Recorded in the audit."}
 	inputField    = field{Name: "payload", Label: "New input, as JSON", Hint: "Leave empty to keep the input.", Wide: true}
 	outputField   = field{Name: "payload", Label: "Output, as JSON", Hint: "Leave empty for no output.", Wide: true}
 	valueField    = field{Name: "payload", Label: "Value, as JSON", Hint: "Leave empty to send null.", Wide: true}
@@ -68,7 +68,7 @@ var actions = map[string]action{
 		about: "Restarts the original work of the dead letter, and closes the letter.", fields: []field{reasonField}},
 	"remove": {kind: workflow.KindRemove, target: "case", title: "Remove the case", do: "Remove it permanently", shows: true, danger: true,
 		about:  "Removes the case with its items, jobs, steps, events and history. This cannot be undone.",
-		fields: []field{{Name: "confirm", Label: "Type the last four characters of its id", Required: true}, passedField}},
+		fields: []field{{Name: "confirm", Label: "Type the last four characters of its id", Required: true}, auditField}},
 	"send": {kind: workflow.KindSend, target: "case", title: "Send an event", do: "Send the event",
 		about:  "The step that has waited longest for an event of this name takes it; otherwise it is kept for the first step that waits for it.",
 		fields: []field{{Name: "event", Label: "Name of the event", Required: true}, valueField, reasonField}},
@@ -98,13 +98,13 @@ var actions = map[string]action{
 		about:  "No job of the queue starts until it is resumed, in any program. Running jobs continue. The pause is stored in the database.",
 		fields: []field{queueKeyField, settingField}},
 	"resume-queue": {kind: workflow.KindUnpause, target: "queue", title: "Resume the queue", do: "Resume", checks: true, about: "Jobs of the queue start again.",
-		fields: []field{queueKeyField, passedField}},
+		fields: []field{queueKeyField, auditField}},
 	"suspend-workflow": {kind: workflow.KindSuspendWorkflow, target: "workflow", title: "Suspend the workflow", do: "Suspend it", shows: true, danger: true,
 		about: "New cases of the workflow, also child cases, begin suspended, in any program. Cases that exist are not suspended; the list of cases has a bulk " +
 			"action for these. The suspension is stored in the database.",
 		fields: []field{reasonField}},
 	"resume-workflow": {kind: workflow.KindResumeWorkflow, target: "workflow", title: "Resume the workflow", do: "Resume it", shows: true,
-		about: "New cases of the workflow begin as usual. Cases that are suspended stay so until each is resumed.", fields: []field{passedField}},
+		about: "New cases of the workflow begin as usual. Cases that are suspended stay so until each is resumed.", fields: []field{auditField}},
 	"set-workers": {kind: workflow.KindSetWorkers, target: "queue", title: "Change the number of workers", do: "Change it", checks: true,
 		about: "Sets how many jobs of the queue run concurrently in each program, up to the bound of its configuration. Running jobs continue. The number is stored " +
 			"in the database; without it, programs use the numbers of their configuration.",
@@ -115,7 +115,7 @@ var actions = map[string]action{
 			{Name: "limitKey", Label: "Only for the key", Hint: "Such as a customer. Leave empty for all keys without a number of their own."}, settingField}},
 	"forget-limit": {kind: workflow.KindForgetLimit, target: "limit", title: "Remove the settings of the limit", do: "Remove them", shows: true, danger: true,
 		about:  "Removes the stored numbers of the limit and of its keys. A program that defines the limit uses its own number again; a limit that no program defines is removed itself.",
-		fields: []field{passedField}},
+		fields: []field{auditField}},
 	"schedule-pause": {schedule: "pause", target: "schedule", shows: true, title: "Pause the schedule", do: "Pause it",
 		about: "No run starts until the schedule is resumed. Active runs continue.", fields: []field{reasonField}},
 	"schedule-resume": {schedule: "resume", target: "schedule", shows: true, title: "Resume the schedule", do: "Resume it",

@@ -2,6 +2,8 @@ package cli
 
 import (
 	"context"
+	"errors"
+	"reflect"
 	"strings"
 	"time"
 
@@ -95,6 +97,9 @@ func (l *listing) cases(ctx context.Context, r store.Reader, f store.CaseFilter)
 		return store.SearchCases(ctx, store.ViewerOf(r), f, l.search, nil)
 	}
 	id := func(c *state.Case) string { return c.ID.String() }
+	if l.a.output == "csv" {
+		return l.casesAsCSV(read, id)
+	}
 	return rows(l, t, read, id, record.OfCase, func(c *state.Case) ([]string, error) {
 		parent, as := "", ""
 		if !c.Parent.IsZero() {
@@ -103,6 +108,20 @@ func (l *listing) cases(ctx context.Context, r store.Reader, f store.CaseFilter)
 		cells := []string{names.of(c.ID), c.Workflow, c.State.String(), printable.Duration(at.Sub(c.Created)), parent, as, l.a.failed(c.Failure)}
 		return cells, names.err
 	})
+}
+
+// casesAsCSV prints cases with the columns of the API, a column for each field of the JSON.
+func (l *listing) casesAsCSV(read func(store.Page) ([]*state.Case, error), id func(*state.Case) string) error {
+	write := record.CSV(l.a.Out, reflect.TypeFor[record.Case]())
+	err := pages(l, read, id, func(found []*state.Case) error {
+		for _, c := range found {
+			if err := write(record.OfCase(c)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return errors.Join(err, write(nil))
 }
 
 // wholeFingerprint completes the beginning of the fingerprint of a definition; "" stays "".

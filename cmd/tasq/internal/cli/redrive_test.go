@@ -45,7 +45,7 @@ func TestDeadLettersAreRedrivenByCommand(t *testing.T) {
 		return out
 	}
 
-	letters := strings.Fields(must("cases", "--label", "dead-letter-of=charge", "-o", "csv"))
+	letters := strings.Split(strings.TrimSpace(must("cases", "--label", "dead-letter-of=charge", "-o", "csv")), "\n")
 	require.Len(t, letters, 5)
 	one, _, _ := strings.Cut(letters[1], ",")
 	require.Contains(t, must("redrive", one, "--reason", "the account is filled", "--by", "ann"), "of charge goes on")
