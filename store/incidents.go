@@ -74,9 +74,14 @@ type IncidentFilter struct {
 }
 
 // Incidents lists the stored incidents that match, in the order in which they arose; engine/why.Incidents also lists those of
-// definitions. Kind, Code, Before, Since, Key and Labels, and a Task of "", are applied to each incident that the other fields select,
-// without an index.
+// definitions. Kind, Code, Before and Since, and a Task of "", are applied to each incident that the other fields select, without an index; so
+// are Key and Labels if more than 200 cases have them.
 func Incidents(ctx context.Context, v Viewer, f IncidentFilter) iter.Seq2[*Incident, error] {
+	return incidentsOf(ctx, v, f, fewCases)
+}
+
+// incidentsOf is Incidents that looks in the trees of the cases with the key and the labels, if there are at most few.
+func incidentsOf(ctx context.Context, v Viewer, f IncidentFilter, few int) iter.Seq2[*Incident, error] {
 	jobs := JobFilter{Root: f.Root, Item: f.Item, Workflow: f.Workflow, Kind: state.JobIncident,
 		States: []state.JobState{state.JobWaiting}, Page: Page{After: f.After, Desc: f.Desc}}
 	if f.Task != nil {
@@ -85,6 +90,13 @@ func Incidents(ctx context.Context, v Viewer, f IncidentFilter) iter.Seq2[*Incid
 	return func(yield func(*Incident, error) bool) {
 		// With a limit of 0 the first incident makes it -1, and it is never 0 again: all are listed.
 		left := f.Limit
+		if f.ByCase() && f.Root.IsZero() {
+			var err error
+			if jobs.Roots, err = f.roots(ctx, v, few); err != nil {
+				yield(nil, err)
+				return
+			}
+		}
 		for j, err := range f.ofCases(ctx, v, AllJobs(ctx, v, jobs)) {
 			if err != nil {
 				yield(nil, err)

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"iter"
+	"slices"
 
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
@@ -10,6 +11,27 @@ import (
 
 // ByCase reports whether the filter selects by a property of cases that [IncidentHead] does not have.
 func (f *IncidentFilter) ByCase() bool { return f.Key != "" || len(f.Labels) > 0 }
+
+// fewCases is how many cases with a key or labels are looked at instead of all open incidents.
+const fewCases = 200
+
+// roots returns the root cases of those with the key and the labels; nil if there are more than few.
+func (f *IncidentFilter) roots(ctx context.Context, v Viewer, few int) (roots []workitem.CaseID, err error) {
+	err = v.View(ctx, func(r Reader) error {
+		found, err := r.Cases(ctx, CaseFilter{Key: f.Key, Labels: f.Labels, Page: Page{Limit: few + 1}})
+		if err != nil || len(found) > few {
+			return err
+		}
+		roots = []workitem.CaseID{} // which selects none
+		for _, c := range found {
+			if !slices.Contains(roots, c.Root) {
+				roots = append(roots, c.Root)
+			}
+		}
+		return nil
+	})
+	return roots, err
+}
 
 // ofCases returns those of the jobs that match. The cases of so many jobs are read at once.
 func (f *IncidentFilter) ofCases(ctx context.Context, v Viewer, jobs iter.Seq2[*state.Job, error]) iter.Seq2[*state.Job, error] {

@@ -28,6 +28,8 @@ var faultsOfReading = []fault{
 	{name: "the first item of a queue comes last", rule: "pages", wrap: inView(func(r store.Reader) store.Reader { return rotated{r} })},
 	{name: "jobs that are left to be done hold nothing back", rule: "removable",
 		wrap: inView(func(r store.Reader) store.Reader { return careless{r} })},
+	{name: "the jobs of child cases are not those of their root case", rule: "incident-filter",
+		wrap: inView(func(r store.Reader) store.Reader { return childless{r} })},
 	{name: "a count is wrong", rule: "counts", wrap: inView(func(r store.Reader) store.Reader { return miscounting{Reader: r} })},
 	{name: "a count is not there", rule: "counts", wrap: inView(func(r store.Reader) store.Reader { return miscounting{Reader: r, drop: true} })},
 	{name: "a job that is due is not counted", rule: "backlog", wrap: inView(func(r store.Reader) store.Reader { return hurried{r} })},
@@ -306,6 +308,14 @@ func (db recordless) ExecContext(ctx context.Context, query string, args ...any)
 		return driver.RowsAffected(1), nil
 	}
 	return db.DB.ExecContext(ctx, query, args...)
+}
+
+// childless lists the jobs of root cases without those of their child cases.
+type childless struct{ store.Reader }
+
+func (r childless) Jobs(ctx context.Context, f store.JobFilter) ([]*state.Job, error) {
+	all, err := r.Reader.Jobs(ctx, f)
+	return slices.DeleteFunc(all, func(j *state.Job) bool { return f.Roots != nil && j.Case != j.Root }), err
 }
 
 // unguarded seems to do what ends a transaction.

@@ -311,6 +311,12 @@ func (b *Batch) Remove(root workitem.CaseID) {
 // StartIssue opens a root case with two child cases, and a job of the case's own.
 func (b *Batch) StartIssue() (root workitem.CaseID, children []workitem.CaseID) {
 	b.T.Helper()
+	return b.startIssue(state.Case{})
+}
+
+// startIssue is StartIssue with the business key and the labels of a case.
+func (b *Batch) startIssue(of state.Case) (root workitem.CaseID, children []workitem.CaseID) {
+	b.T.Helper()
 	now := b.Now()
 	root = b.ids.NewCaseID(now)
 	t := state.NewTree()
@@ -319,7 +325,7 @@ func (b *Batch) StartIssue() (root workitem.CaseID, children []workitem.CaseID) 
 	articles, _ := issue.TaskByName("articles")
 	events := []state.Change{
 		&state.CaseOpened{Case: &state.Case{ID: root, Root: root, Number: 1, Workflow: "issue", Fingerprint: "fp-issue",
-			Net: issue, State: state.CaseStarted, Created: now}},
+			Net: issue, State: state.CaseStarted, Created: now, Key: of.Key, Labels: of.Labels}},
 		&state.TaskMoved{Case: root, Task: articles, To: state.TaskEnabled, Generation: 1},
 		&state.JobOpened{Job: &state.Job{ID: b.ids.NewJobID(now), Case: root, Root: root, Kind: state.JobCall,
 			Name: "clean up", Input: json.RawMessage(`[1, 2]`), Detached: true, State: state.JobPending,

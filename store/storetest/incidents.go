@@ -57,6 +57,38 @@ func incidents(w *World) {
 	check()
 }
 
+// incidentFilter has incidents of a case with a key and labels, of a child case whose root case has them, and of a case without.
+func incidentFilter(w *World) {
+	labels := map[string]string{"buyer": "eve", "land": "ü"}
+	var with []workitem.JobID
+	w.Update(func(b *Batch) {
+		whole, parts := b.startIssue(state.Case{Key: "I-7", Labels: labels})
+		with = append(with, b.Incident(whole, whole, "", nil).ID, b.Incident(whole, parts[1], "draft", &workitem.Failure{Code: "in a child case"}).ID)
+		other, parts := b.startIssue(state.Case{Key: "I-70", Labels: map[string]string{"buyer": "eve"}})
+		b.Incident(other, parts[0], "draft", nil)
+		root := b.Start(`1`)
+		b.Incident(root, root, "", nil)
+	})
+	list := func(f store.IncidentFilter) (ids []workitem.JobID) {
+		w.View(func(ctx context.Context, r store.Reader) {
+			for i, err := range store.Incidents(ctx, store.ViewerOf(r), f) {
+				require.NoError(w.T, err)
+				ids = append(ids, i.ID)
+			}
+		})
+		return ids
+	}
+	child := "in a child case"
+	require.Len(w.T, list(store.IncidentFilter{}), 4)
+	require.ElementsMatch(w.T, with, list(store.IncidentFilter{Key: "I-7"}), "also of child cases")
+	require.ElementsMatch(w.T, with, list(store.IncidentFilter{Labels: labels}), "all labels")
+	require.Len(w.T, list(store.IncidentFilter{Labels: map[string]string{"buyer": "eve"}}), 3)
+	require.Equal(w.T, with[1:], list(store.IncidentFilter{Key: "I-7", Labels: labels, Code: &child}))
+	require.Len(w.T, list(store.IncidentFilter{Key: "I-7", Page: store.Page{Limit: 1}}), 1)
+	require.Empty(w.T, list(store.IncidentFilter{Key: "I-70", Labels: labels}))
+	require.Empty(w.T, list(store.IncidentFilter{Key: "I-"}))
+}
+
 func (m *Model) checkIncidents(ctx context.Context, t testing.TB, r store.Reader) {
 	t.Helper()
 	want := m.incidents()

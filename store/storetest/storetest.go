@@ -82,6 +82,7 @@ var rules = []rule{
 	{"backlog", "Backlog counts the live items and jobs of each queue, and the jobs that are due.", backlog},
 	{"queues", "Queues counts the live items and jobs of each queue by state, up to a bound of each, and says if there are more.", queues},
 	{"incidents", "The open incidents are listed in the order in which they arose, up to a bound, and what each is about.", incidents},
+	{"incident-filter", "Incidents are found by the business key and the labels of their case or its root case.", incidentFilter},
 	{"ended", "Ended counts what ended by hour, workflow, task and about how long it took, and every field of its filter selects what it says.",
 		ended},
 	{"ended-again", "A case that failed and goes on no longer counts as ended, and counts in the hour in which it ends again.", endedAgain},
