@@ -134,7 +134,8 @@ func some(ctx context.Context, tx *engine.Tx) error {
 // lost makes cases with an incident each: nine of ten have the same failure code, and every message is another.
 func lost(ctx context.Context, tx *engine.Tx, from int) error {
 	for i := range batch {
-		started, err := tx.Do(ctx, workflow.Start("parcel", anOrder, workflow.By("portal")))
+		started, err := tx.Do(ctx, workflow.Start("parcel", anOrder, workflow.By("portal"), workflow.BusinessKey(fmt.Sprint("P-", from+i)),
+			workflow.Label("lane", fmt.Sprint((from+i)%1000))))
 		if err != nil {
 			return err
 		}

@@ -4,6 +4,7 @@
 //	go run ./pages -dir DIR -cases 5000 -entries 10000
 //	go run ./pages -dir DIR -check     # exits with 1 if a target of check.go is missed
 //	go run ./pages -postgres -cases 5000 -entries 10000
+//	go run ./pages -dir DIR -repairs   # repairs of cases and incidents instead of pages, on a new database
 //
 // The database is made in the folder, and used again by the next run that asks for the same sizes.
 package main
@@ -22,6 +23,7 @@ import (
 
 	"github.com/tasq-dev/tasq/admin"
 	"github.com/tasq-dev/tasq/engine"
+	"github.com/tasq-dev/tasq/engine/bulk"
 	"github.com/tasq-dev/tasq/internal/pgtest"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/postgres"
@@ -47,6 +49,7 @@ func start() error {
 	think := flag.Duration("think", 3*time.Second, "how long a user looks at a case before the first look at its past")
 	only := flag.String("only", "", "ask for the addresses alone that this `expression` matches")
 	check := flag.Bool("check", false, "exit with 1 if a target is missed")
+	repairs := flag.Bool("repairs", false, "measure repairs instead of pages, on a new database: they use up what they repair")
 	address := flag.String("look", "", "be the viewers of another run of this program: read the events of an `address` until standard input ends")
 	profile := flag.String("cpuprofile", "", "write a profile of the requests and the viewers into this `file`")
 	flag.Parse()
@@ -67,7 +70,8 @@ func start() error {
 		}
 		o = postgres.Open(dsn, postgres.Schema(fmt.Sprintf("pages_%d_%d", *cases, *entries)))
 	}
-	e, err := engine.Config{Workers: 8, Logger: slog.New(slog.DiscardHandler)}.Open(ctx, o, claim, long, parcel)
+	actions := bulk.New(engine.Code)
+	e, err := engine.Config{Workers: 8, Logger: slog.New(slog.DiscardHandler)}.Open(ctx, o, claim, long, parcel, actions)
 	if err != nil {
 		return err
 	}
@@ -75,6 +79,9 @@ func start() error {
 	w, err := fill(ctx, e, *cases, *entries, *incidents)
 	if err != nil {
 		return err
+	}
+	if *repairs {
+		return w.repair(ctx, e, actions, *rounds)
 	}
 	pages := admin.Handler(e, admin.Config{Access: admin.AllowAll, Logger: slog.New(slog.DiscardHandler)})
 	chosen, err := regexp.Compile(*only)
