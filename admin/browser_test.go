@@ -100,7 +100,7 @@ func TestPagesInABrowser(t *testing.T) {
 		visited := false
 		for _, width := range []int64{320, 768, 1280} {
 			for _, theme := range []string{"light", "dark"} {
-				if looks++; looks%testsize.Pick(29, 5, 1) != 0 {
+				if looks++; looks%testsize.Pick(29, 9, 1) != 0 {
 					continue
 				}
 				if !visited {

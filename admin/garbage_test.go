@@ -32,7 +32,7 @@ func (o *office) garbage(t testing.TB) []string {
 
 // some is a part of the garbage, another one for each n, so that all of it is tried in some fields; all of it with TASQ_NIGHTLY=1.
 func some(garbage []string, n int) (part []string) {
-	every := testsize.Pick(36, 6, 1)
+	every := testsize.Pick(36, 12, 1)
 	for i := n % every; i < len(garbage); i += every {
 		part = append(part, garbage[i])
 	}

@@ -62,7 +62,7 @@ func TestGarbageInCommandsOfTheAPI(t *testing.T) {
 	n, field := 0, 0
 	for _, body := range o.bodies(t) {
 		for _, name := range sortedNames(names) {
-			if field++; field%testsize.Pick(5, 1, 1) != 0 {
+			if field++; field%testsize.Pick(5, 2, 1) != 0 {
 				continue
 			}
 			n++

@@ -83,7 +83,7 @@ func mayBrowse(t *testing.T, visitor string) {
 }
 
 // visitEach runs each of many tests of one kind as each visitor. A visit in a browser takes thirty times as long as one by text, so the usual
-// form has every fourth test in a browser, by turns in the one and in the other, in the order of their names, and the long form every test in one.
+// form has every fourth test in a browser, by turns in the one and in the other, in the order of their names, and the long form every second one.
 func visitEach(t *testing.T, names []string, f func(t *testing.T, name string, as func(*testing.T, http.Handler) visitor)) {
 	turn := map[string]int{"without a script": 0, "with a script": 5}
 	slices.Sort(names)
@@ -91,7 +91,7 @@ func visitEach(t *testing.T, names []string, f func(t *testing.T, name string, a
 		t.Run(who, func(t *testing.T) {
 			mayBrowse(t, who)
 			for i, name := range names {
-				every := testsize.Pick(8, 2, 1)
+				every := testsize.Pick(8, 4, 1)
 				if turn, browses := turn[who]; browses && i%every != turn%every {
 					continue
 				}

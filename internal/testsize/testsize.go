@@ -30,25 +30,33 @@ func Pick(usual, long, nightly int) int {
 }
 
 // Checks sets how many histories each test of rapid tries in this package, unless -rapid.checks says it. The nightly form has
-// rapid's own number, which is 100. Call it in TestMain, as the number belongs to the process. It includes [CollectLess].
+// rapid's own number, which is 100. Call it in TestMain, as the number belongs to the process. It includes [Apply].
 func Checks(usual, long int) {
 	flag.Parse() // TestMain runs before it
-	set("rapid.checks", Pick(usual, long, 100))
-	CollectLess()
+	set("rapid.checks", strconv.Itoa(Pick(usual, long, 100)))
+	Apply()
 }
 
 // Parallel sets how many tests run at a time, unless -parallel says it: more than there are processors where tests wait for a disk,
-// a timer or another process. It includes [CollectLess].
+// a timer or another process. It includes [Apply].
 func Parallel(n int) {
 	flag.Parse()
-	set("test.parallel", n)
-	CollectLess()
+	set("test.parallel", strconv.Itoa(n))
+	Apply()
 }
 
-// CollectLess has the garbage collector run less often, unless GOGC says how often. Call it in TestMain. Tests allocate much and hold little:
-// with Go's own setting, 100, the collector takes a tenth to a fifth of their processor time. Some nightly forms hold gigabytes, and keep
-// that setting.
-func CollectLess() {
+// Apply applies the environment to this process. Call it in TestMain of a package whose tests have sizes, or take long.
+//
+// TASQ_SKIP is a pattern of tests to leave out, unless -skip gives one. In contrast to the flag, it does not concern the packages without
+// Apply: go test finds their results in its cache, whatever the variables of this package say.
+//
+// The garbage collector runs less often, unless GOGC says how often. Tests allocate much and hold little: with Go's own setting, 100, the
+// collector takes a tenth to a fifth of their processor time. Some nightly forms hold gigabytes, and keep that setting.
+func Apply() {
+	flag.Parse() // TestMain runs before it
+	if skip := os.Getenv("TASQ_SKIP"); skip != "" {
+		set("test.skip", skip)
+	}
 	if os.Getenv("GOGC") == "" && !Nightly() {
 		debug.SetGCPercent(400)
 	}
@@ -65,13 +73,13 @@ func TempInMemory() {
 }
 
 // set changes a flag that the command line does not mention.
-func set(name string, value int) {
+func set(name, value string) {
 	given := false
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == name })
 	if given {
 		return
 	}
-	if err := flag.Set(name, strconv.Itoa(value)); err != nil {
+	if err := flag.Set(name, value); err != nil {
 		panic(err)
 	}
 }

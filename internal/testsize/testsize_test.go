@@ -31,9 +31,20 @@ func TestTheCommandLineSetsTheChecks(t *testing.T) {
 	before := checks.String()
 	t.Setenv("TASQ_LONG", "")
 	t.Setenv("TASQ_NIGHTLY", "")
+	t.Setenv("TASQ_SKIP", "")
 	testsize.Checks(7, 8)
 	require.Equal(t, "7", checks.String())
 	require.NoError(t, checks.Set(before))
+}
+
+// TASQ_SKIP is what -skip would say.
+func TestSkippedTests(t *testing.T) {
+	skip := flag.Lookup("test.skip").Value
+	before := skip.String()
+	t.Cleanup(func() { require.NoError(t, skip.Set(before)) })
+	t.Setenv("TASQ_SKIP", "^TestLong$")
+	testsize.Apply()
+	require.Equal(t, "^TestLong$", skip.String())
 }
 
 // A TMPDIR that is set is where files are; without it they are in memory where that has room, and the folder is there in any case.

@@ -8,6 +8,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testsize.CollectLess()
+	testsize.Apply()
 	os.Exit(m.Run())
 }

@@ -104,7 +104,7 @@ func (r *resident) stop() error {
 
 // serve is the main function of the process.
 func serve() {
-	testsize.CollectLess()
+	testsize.Apply()
 	calls, replies := gob.NewDecoder(os.Stdin), gob.NewEncoder(os.Stdout)
 	for {
 		var c order
