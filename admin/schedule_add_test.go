@@ -51,7 +51,7 @@ func TestAScheduleIsAddedThroughTheAPI(t *testing.T) {
 		`{"name":"x","workflow":"mail","cron":"61 * * * *"}`:          "61",
 		`{"name":"x","workflow":"mail"}`:                              "set either Cron or Every",
 		`{"name":"x","workflow":"mail","every":"1h","overlap":"no"}`:  "no",
-		`{"name":"x","every":"1h"}`:                                   `needs "workflow"`,
+		`{"name":"x","every":"1h"}`:                                   `needs \"workflow\"`,
 		`{"workflow":"mail","every":"1h"}`:                            "it has no name",
 		`{"name":"x","workflow":"mail","every":"1h","catch-up":"no"}`: "catch-up",
 		`{"name":"x","workflow":"mail","every":"1h"}{}`:               "unexpected data",
