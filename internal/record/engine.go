@@ -63,7 +63,7 @@ func (e *Engine) Known(count string) string {
 	return count + ": " + strings.Join(e.Knows, ", ")
 }
 
-// brief writes a duration to the millisecond, and a long one to the second.
+// brief writes a duration to the millisecond, and one of ten seconds or more to the second.
 func brief(d time.Duration) string {
 	if d.Abs() >= 10*time.Second {
 		return d.Round(time.Second).String()
