@@ -38,7 +38,8 @@ func NoteRemoval(ctx context.Context, tx Tx, id workitem.CaseID, at time.Time, b
 }
 
 // Acts lists commands with an actor, newest first: entries of the journal that the filter selects, at most its Limit, and
-// what [BesideJournal] lists since the oldest of them. next is the After of the next page; 0 at the beginning of the journal.
+// what [BesideJournal] lists since the oldest of them, at most [MaxBeside] of a kind. next is the After of the next page; 0 at the beginning
+// of the journal.
 //
 // There is no index by command or time. A call examines at most [MaxSearched] commands, and takes [SearchTime] at most, to find
 // those of such a filter: a page may have fewer entries than its Limit, or none, and another page follow nevertheless.
@@ -68,7 +69,7 @@ func actsWithin(ctx context.Context, r Reader, f JournalFilter, b actsBounds) (p
 	if err != nil {
 		return nil, 0, err
 	}
-	beside, err := BesideJournal(ctx, r, f, since, before)
+	beside, err := BesideJournal(ctx, r, f, since, before, MaxBeside)
 	slices.Reverse(beside)
 	page = append(page, beside...)
 	slices.SortStableFunc(page, func(a, b *Entry) int { return b.At.Compare(a.At) })
@@ -145,35 +146,7 @@ func timeAt(ctx context.Context, r Reader, seq int64, otherwise time.Time) (time
 	return found[0].At, nil
 }
 
-// BesideJournal lists the commands that are recorded outside of the journal, from a time on and before another one, oldest first, that match By,
-// Command, Root, Roots and the times of a filter: the removals of cases by actors, and the changes of settings of queues, limits and
-// workflows, also those without an actor. An entry has no position: its Seq is 0. It has the changes of the removal, or a Setting.
-func BesideJournal(ctx context.Context, r Reader, f JournalFilter, since, before time.Time) ([]*Entry, error) {
-	f.After, f.From, f.Until, f.Desc = 0, 0, 0, true // they have no position, which only a list without a begin selects
-	all, err := removed(ctx, r, f, since, before)
-	if err != nil {
-		return nil, err
-	}
-	set, err := changesOfSettings(ctx, r, f, since, before)
-	all = append(all, set...)
-	slices.SortStableFunc(all, func(a, b *Entry) int { return a.At.Compare(b.At) })
-	return all, err
-}
-
-func removed(ctx context.Context, r Reader, f JournalFilter, since, before time.Time) (all []*Entry, err error) {
-	from, end := removalKey(since, ""), removalKey(before, "")
-	for row, err := range removals.List(ctx, r.DB(), domain.Query[string]{After: &from}) {
-		if err != nil || row.Key >= end {
-			return all, err
-		}
-		if e := row.Value.entry(); f.Selects(e) {
-			all = append(all, e)
-		}
-	}
-	return all, nil
-}
-
-func (v *removal) entry() *Entry {
+func (v removal) entry() *Entry {
 	e := &Entry{At: v.At, By: v.By, Root: v.Case, Command: "case remove " + v.Case.String()}
 	if v.Reason != "" {
 		e.Changes = append(e.Changes, &state.Noted{Case: v.Case, Task: -1, Code: state.NoteReason, Text: v.Reason})

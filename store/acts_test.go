@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	"github.com/tasq-dev/tasq/store/postgres"
 	"github.com/tasq-dev/tasq/store/sqlite"
 	"github.com/tasq-dev/tasq/store/storetest"
+	"github.com/tasq-dev/tasq/workitem"
 )
 
 // The pages of the commands with an actor have those that a filter selects, once each and the newest first, however few of the journal
@@ -54,6 +56,39 @@ func TestActsExamineTheJournalInParts(t *testing.T) {
 				_, first, err := store.ActsOfNoTime(ctx, r, store.JournalFilter{Command: "none"}, 2)
 				require.NoError(t, err)
 				require.Greater(t, first, next, "it ends behind its first part")
+			})
+		})
+	}
+}
+
+// A page has a bounded number of the removals of cases and of the changes of settings, of which there may be many more than commands in the
+// journal. It says so; a filter by time selects the others.
+func TestAPageOfActsIsBounded(t *testing.T) {
+	for name, open := range map[string]func(t *testing.T) store.Opener{
+		"sqlite":   func(*testing.T) store.Opener { return sqlite.Memory() },
+		"postgres": func(t *testing.T) store.Opener { return postgres.Open(pgtest.Database(t)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, at, ctx := storetest.NewWorld(t, open(t), 1), time.Date(2026, 11, 29, 9, 0, 0, 0, time.UTC), t.Context()
+			second := func(n int) time.Time { return at.Add(time.Duration(n) * time.Second) }
+			w.Update(func(b *storetest.Batch) {
+				for n := range store.MaxBeside + 30 {
+					require.NoError(t, store.NoteRemoval(ctx, b.Tx, workitem.CaseID{1, byte(n >> 8), byte(n)}, second(n), "ann", ""))
+					require.NoError(t, store.NoteSetting(ctx, b.Tx, fmt.Sprint(n), store.SettingChange{Decision: store.Decision{At: second(n)}, Command: "set"}))
+				}
+			})
+			w.View(func(ctx context.Context, r store.Reader) {
+				page, _, err := store.Acts(ctx, r, store.JournalFilter{})
+				require.NoError(t, err)
+				require.Len(t, page, 2*store.MaxBeside)
+				require.Equal(t, second(store.MaxBeside+29), page[0].At, "the newest")
+				require.Equal(t, second(30), page[len(page)-1].At)
+				require.Contains(t, store.NoteOfActs(page), "at most the newest 1000")
+				page, _, err = store.Acts(ctx, r, store.JournalFilter{Before: second(30)})
+				require.NoError(t, err)
+				require.Len(t, page, 2*30)
+				require.Equal(t, at, page[len(page)-1].At)
+				require.Empty(t, store.NoteOfActs(page))
 			})
 		})
 	}

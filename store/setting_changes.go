@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/tasq-dev/tasq/domain"
 )
@@ -40,20 +39,8 @@ func NoteSetting(ctx context.Context, tx Tx, id string, c SettingChange) error {
 	return settingChanges.Put(ctx, tx.DB(), removalKey(c.At, id), c)
 }
 
-// changesOfSettings lists what has changed settings from a time on and before another one, oldest first, as entries that a filter selects.
-func changesOfSettings(ctx context.Context, r Reader, f JournalFilter, since, before time.Time) (all []*Entry, err error) {
-	f.Named = false // a program may set without an actor, and a list without that would say that a queue is still paused
-	from, end := removalKey(since, ""), removalKey(before, "")
-	for row, err := range settingChanges.List(ctx, r.DB(), domain.Query[string]{After: &from}) {
-		if err != nil || row.Key >= end {
-			return all, err
-		}
-		e := &Entry{At: row.Value.At, By: row.Value.By, Command: row.Value.Command, Setting: &row.Value}
-		if f.Selects(e) {
-			all = append(all, e)
-		}
-	}
-	return all, nil
+func (c SettingChange) entry() *Entry {
+	return &Entry{At: c.At, By: c.By, Command: c.Command, Setting: &c}
 }
 
 // ValuesChanged compares two values of the setting with a name. A nil value is no setting. A value is listed, too, if only who set it, when

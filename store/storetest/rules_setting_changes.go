@@ -32,7 +32,7 @@ func settingChanges(w *World) {
 	}
 	list := func(f store.JournalFilter) (all []string) {
 		w.View(func(ctx context.Context, r store.Reader) {
-			found, err := store.BesideJournal(ctx, r, f, time.Time{}, time.UnixMicro(math.MaxInt64))
+			found, err := store.BesideJournal(ctx, r, f, time.Time{}, time.UnixMicro(math.MaxInt64), store.MaxBeside)
 			require.NoError(w.T, err)
 			for _, e := range found {
 				v := e.Setting.Values[0]

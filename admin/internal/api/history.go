@@ -18,8 +18,9 @@ const entriesOfPage = 100
 
 // pageOf is a page of rows that are found by the position of their entry in the journal.
 type pageOf[O any] struct {
-	Rows []O   `json:"rows"`
-	Next int64 `json:"next,omitempty"` // the position at which to continue; 0 at the end
+	Rows []O    `json:"rows"`
+	Next int64  `json:"next,omitempty"` // the position at which to continue; 0 at the end
+	Note string `json:"note,omitempty"` // what the list lacks, and how to select it; "" if it has all
 }
 
 // history writes the changes of some entries of a case's journal. It also reads the earlier entries, for the names of items and jobs that
@@ -102,7 +103,7 @@ func (a *API) audit(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 		found, next, err := store.Acts(r.Context(), v, f)
-		out.Next = next
+		out.Next, out.Note = next, store.NoteOfActs(found)
 		for _, e := range found {
 			out.Rows = append(out.Rows, record.OfAct(m.Entry(e)))
 		}

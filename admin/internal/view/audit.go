@@ -48,6 +48,7 @@ func (s *Site) audit(r *Request) (*Page, error) {
 		}
 		l.table.row("", entry, at(e.At), text(e.By), command, about, changes, text(printable.Line(act.Reason)))
 	}
+	l.table.Note = store.NoteOfActs(found)
 	if reached > 0 {
 		l.table.Pager = &Pager{Text: fmt.Sprintf("entries from %d on", reached), Next: l.with("before", fmt.Sprint(reached))}
 	}

@@ -142,6 +142,9 @@ func (a *app) listActs(ctx context.Context, r store.Reader, f store.JournalFilte
 				return err
 			}
 		}
+		if note := store.NoteOfActs(page); note != "" && left != t.found {
+			a.remark("%s", note)
+		}
 		f.After, more = next, next != 0 && left != t.found
 	}
 	if t.found == 0 {

@@ -94,7 +94,7 @@ func (a *app) watchActs(ctx context.Context, f store.JournalFilter, root string)
 		if !begun && f.Limit > 0 && len(found) == f.Limit {
 			since = found[len(found)-1].At
 		}
-		beside, err := store.BesideJournal(ctx, r, f, since, time.UnixMicro(math.MaxInt64))
+		beside, err := store.BesideJournal(ctx, r, f, since, time.UnixMicro(math.MaxInt64), store.MaxBeside)
 		if err != nil {
 			return err
 		}
