@@ -166,10 +166,10 @@ func setup(env *testscript.Env) error {
 	return nil
 }
 
-// execute runs a command and returns its exit code. In the long form of the tests each command is a process. In the usual form only those
+// execute runs a command and returns its exit code. In the nightly form of the tests each command is a process. In the others only those
 // that are not in programs are, and those after the word exec, such as a command that reads its standard input.
 func execute(ts *testscript.TestScript, args []string) int {
-	process := testsize.Long()
+	process := testsize.Nightly()
 	if args[0] == "exec" {
 		process, args = true, args[1:]
 	}

@@ -144,8 +144,8 @@ func interrupted(t *testing.T, o demo.Options, word string) string {
 func TestAStoppedRunGoesOn(t *testing.T) {
 	t.Parallel()
 	o := options(t)
-	o.Faults = "error, limit 1s"
-	first := interrupted(t, o, "due in 1s")
+	o.Faults = "error, limit 5s"
+	first := interrupted(t, o, "due in 5s")
 	var out bytes.Buffer
 	require.NoError(t, demo.Run(t.Context(), &out, o))
 	id := regexp.MustCompile(`case \S+ begins`)
@@ -156,7 +156,7 @@ func TestAStoppedRunGoesOn(t *testing.T) {
 	require.Contains(t, text, `
 generate.1.1  1        failed     internal_error       0s      TIME
 generate.1.2  2        failed     rate_limit_exceeded  50ms    TIME
-generate.1.3  3        completed  -                    1s      TIME
+generate.1.3  3        completed  -                    5s      TIME
 review.1.1    1        completed  -                    0s      TIME
 `, "no attempt is lost, and none is made twice")
 }
@@ -177,8 +177,8 @@ func TestAnAttemptThatIsCutOffIsMadeAgain(t *testing.T) {
 func TestANewPromptIsANewCaseBesideTheOld(t *testing.T) {
 	t.Parallel()
 	o := options(t)
-	o.Faults, o.Prompt = "limit 1s", "Tell me about the cat."
-	interrupted(t, o, "due in 1s")
+	o.Faults, o.Prompt = "limit 5s", "Tell me about the cat."
+	interrupted(t, o, "due in 5s")
 	o.Prompt = "Tell me about the queen."
 	var out bytes.Buffer
 	require.NoError(t, demo.Run(t.Context(), &out, o))

@@ -303,8 +303,8 @@ func TestAFileThatCannotBeMadeIsNamed(t *testing.T) {
 func TestAFileOfAnotherDemo(t *testing.T) {
 	t.Parallel()
 	o := options(t)
-	o.Faults = "limit 1s"
-	interrupted(t, o, "due in 1s")
+	o.Faults = "limit 5s"
+	interrupted(t, o, "due in 5s")
 	var out bytes.Buffer
 	require.NoError(t, demo.RunOrder(t.Context(), &out, demo.OrderOptions{Setting: demo.Setting{DB: o.DB, Fast: true}}))
 	require.Contains(t, out.String(), chargedOnce)
