@@ -16,12 +16,12 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// The rules of a store hold where all that can be is sent in parts. The usual form has those of what is written and undone; that a filter
+// The rules of a store hold where all that can be is sent in parts. The nightly form has all; the others have those of what is written and undone, as that a filter
 // selects what it says does not depend on how the rows were sent.
 func TestStoreInParts(t *testing.T) {
 	t.Parallel()
 	only := []string{"all-or-nothing", "chained", "load", "remove-undone", "keys", "savepoint", "user-sql", "requests", "limits"}
-	if testsize.Long() {
+	if testsize.Nightly() {
 		only = nil
 	}
 	storetest.Run(t, func(t *testing.T) store.Opener { return postgres.Open(prepared.Database(t), postgres.Parts(1, 1)) }, only...)

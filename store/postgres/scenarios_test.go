@@ -14,7 +14,7 @@ import (
 )
 
 // Every scenario file prints on PostgreSQL what it prints in memory, and leaves a whole database. The usual form takes one of
-// 24, the long one all.
+// 24, the long one each sixth, the nightly one all.
 func TestScenarios(t *testing.T) {
 	t.Parallel()
 	var files []string
@@ -26,7 +26,7 @@ func TestScenarios(t *testing.T) {
 	}))
 	require.NotEmpty(t, files)
 	for i, path := range files {
-		if i%testsize.Pick(24, 1, 1) != 0 {
+		if i%testsize.Pick(24, 6, 1) != 0 {
 			continue // each opens an engine at each definition
 		}
 		t.Run(filepath.Base(path), func(t *testing.T) {

@@ -179,7 +179,12 @@ func (a *app) queues() *cobra.Command {
 // showQueues shows a list of queues. The workers of those that are not known to the engine that has answered are not known here.
 func (a *app) showQueues(list []workflow.QueueInfo, known map[string]bool) error {
 	if a.output == "json" {
-		return objects(a, list)
+		for _, l := range list {
+			if err := a.object(queueObject(l, known[l.Queue])); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
 	if len(list) == 0 {
 		a.remark("no queues: nothing waits, runs or is paused")
@@ -231,6 +236,27 @@ func (a *app) showQueues(list []workflow.QueueInfo, known map[string]bool) error
 	}
 	a.remark("WORKERS to AT MOST are those of one of %d engines; OLDEST, ALL RUNNING and ALL WAITING count the jobs of all", list[0].Fleet.Engines)
 	return nil
+}
+
+// unknownQueue is a queue without what only an engine that has it could say.
+type unknownQueue struct {
+	workflow.QueueInfo
+	Workers *int `json:"workers,omitempty"`
+	Defined *int `json:"defined,omitempty"`
+	Running *int `json:"running,omitempty"`
+	Waiting *int `json:"waiting,omitempty"`
+}
+
+// queueObject returns the JSON form of a queue: numbers that are "-" in the table are left out.
+func queueObject(l workflow.QueueInfo, known bool) any {
+	if known {
+		return l
+	}
+	u := unknownQueue{QueueInfo: l}
+	if l.Fleet == nil { // otherwise these are the counts of the engine that has answered
+		u.Running, u.Waiting = &l.Running, &l.Waiting
+	}
+	return u
 }
 
 func (a *app) queue() *cobra.Command {
