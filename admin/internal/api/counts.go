@@ -35,27 +35,27 @@ func (a *API) counts(w http.ResponseWriter, r *http.Request) {
 }
 
 func (a *API) definitions(w http.ResponseWriter, r *http.Request) {
-	out := page[*record.Definition]{Rows: []*record.Definition{}}
-	err := a.Backend.View(r.Context(), func(v store.Reader) error {
+	whole(a, w, r, func(v store.Reader) ([]*record.Definition, error) {
 		defs, err := v.Definitions(r.Context())
 		if err != nil {
-			return err
+			return nil, err
 		}
-		rows, err := record.Definitions(r.Context(), v, defs)
-		out.Rows = append(out.Rows, rows...)
-		return err
+		return record.Definitions(r.Context(), v, defs)
 	})
-	if err != nil {
-		Problem(w, err)
-		return
-	}
-	answer(w, http.StatusOK, out)
 }
 
 func (a *API) engines(w http.ResponseWriter, r *http.Request) {
-	out := page[*record.Engine]{Rows: []*record.Engine{}}
-	err := a.Backend.View(r.Context(), func(v store.Reader) error {
+	whole(a, w, r, func(v store.Reader) ([]*record.Engine, error) {
 		rows, _, err := record.Engines(r.Context(), v)
+		return rows, err
+	})
+}
+
+// whole answers with a list that has no pages.
+func whole[O any](a *API, w http.ResponseWriter, r *http.Request, read func(store.Reader) ([]O, error)) {
+	out := page[O]{Rows: []O{}}
+	err := a.Backend.View(r.Context(), func(v store.Reader) error {
+		rows, err := read(v)
 		out.Rows = append(out.Rows, rows...)
 		return err
 	})
