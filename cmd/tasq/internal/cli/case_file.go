@@ -91,6 +91,9 @@ func (f *caseFile) run(ctx context.Context) error {
 	for _, l := range f.result.Lines {
 		f.o.a.remark("line %d: %s", l.Line, l.Error)
 	}
+	if err == nil && f.result.Started+f.result.Refused == 0 {
+		f.o.a.remark("%s has no lines; each line is the input of a case in JSON", f.name)
+	}
 	if f.o.a.output == "json" {
 		err = errors.Join(err, f.o.a.object(f.result))
 	} else {
@@ -164,7 +167,8 @@ func (f *caseFile) each(ctx context.Context, in io.Reader, e workflow.Doer) erro
 		}
 	}
 	wg.Wait()
-	if f.failed == nil {
+	if ctx.Err() != nil { // lines without an answer have failed for it
+		f.o.a.remark("stopped%s", f.again())
 		return ctx.Err()
 	}
 	return f.failed
@@ -237,13 +241,17 @@ func (f *caseFile) goesOn() bool {
 
 // stop ends the command with the first error that does not concern a line alone.
 func (f *caseFile) stop(n int, err error) {
-	again := "; without --key a repeated command starts all cases again"
-	if f.q.command.Key != "" {
-		again = "; repeat the command to start the others: its --key keeps those that are there from being started again"
-	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.failed == nil {
-		f.failed = exit(ExitDatabase, "line %d: %w%s", n, err, again)
+		f.failed = exit(ExitDatabase, "line %d: %w%s", n, err, f.again())
 	}
+}
+
+// again says what a repeated command does after one that was stopped.
+func (f *caseFile) again() string {
+	if f.q.command.Key != "" {
+		return "; repeat the command to start the others: its --key keeps those that are there from being started again"
+	}
+	return "; without --key a repeated command starts all cases again"
 }
