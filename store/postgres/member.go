@@ -218,7 +218,7 @@ func (s *Store) resolve() error {
 //	endLost                  ends the old session, if the server does not know that the connection is lost: it may
 //	                         have locked cases before it came to the commit
 //	lostLast                 does the server lack an acknowledged entry of this engine, as a standby may?
-//	fencedOut                if the row was dead: a new number, and everything in memory is loaded again
+//	joinAnew                 if the row was dead: a new number, and everything in memory is loaded again
 func (s *Store) rejoin(ctx context.Context) error {
 	s.forgetAhead()
 	if s.w != nil {
@@ -257,7 +257,7 @@ func (s *Store) rejoin(ctx context.Context) error {
 	if err == nil {
 		s.w, s.doubt = w, false
 		if !live {
-			if err = s.fencedOut(nil); errors.Is(err, store.ErrFenced) && s.w != nil && !errors.Is(err, store.ErrUnavailable) {
+			if err = s.joinAnew(nil); errors.Is(err, store.ErrFenced) && s.w != nil && !errors.Is(err, store.ErrUnavailable) {
 				err, s.rejoined = nil, true // the next commit reports the rejoin
 			}
 		}
@@ -327,8 +327,22 @@ func (s *Store) nextEpoch(w *conn) (live bool, err error) {
 	return live, err
 }
 
-// fencedOut returns the error of an engine that another one has declared dead. It rejoins if it shares the database.
+// fencedOut returns the error of an engine that another one has declared dead. It rejoins if it shares the database, with a new connection if
+// it loses this one: the engine that declares another one dead ends its session ([terminate]), which may be joining at that moment.
 func (s *Store) fencedOut(err error) error {
+	err = s.joinAnew(err)
+	if !s.shared || !errors.Is(err, store.ErrUnavailable) || !s.w.gone() {
+		return err
+	}
+	if failed := s.rejoin(context.Background()); failed != nil {
+		return errors.Join(err, failed)
+	}
+	s.rejoined = false // this error reports it
+	return s.db.at("%w", &store.StaleError{Err: store.ErrFenced})
+}
+
+// joinAnew is fencedOut on the connection that is there.
+func (s *Store) joinAnew(err error) error {
 	if _, err := s.db.pendingMigrations(s.w); errors.Is(err, store.ErrNewer) {
 		return s.lose(s.db.tooOld(err))
 	}
