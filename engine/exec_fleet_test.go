@@ -5,6 +5,7 @@ package engine_test
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -40,10 +41,14 @@ func TestALostLeaseEndsTheProgram(t *testing.T) {
 	require.Equal(t, "ready\n", line)
 
 	second := f.open(engine.Config{}, slow)
+	// Otherwise the first engine may be the one that takes the job again, and leave it to the worker that it has.
+	f.sql("CREATE FUNCTION skip() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$")
+	f.sql(fmt.Sprintf("CREATE TRIGGER leave BEFORE UPDATE ON tasq.jobs FOR EACH ROW WHEN (OLD.state = 'running' AND OLD.holder = 0 AND NEW.holder > %d) "+
+		"EXECUTE FUNCTION skip()", f.sql("SELECT max(id)::int FROM tasq.processes")))
 	f.sql("UPDATE tasq.processes SET state = 'dead' WHERE id = (SELECT min(id) FROM tasq.processes)")
 	f.sql("UPDATE tasq.jobs SET holder = 0")
 	require.Equal(t, "completed: 8", ends(t, first, startOn(t, first, "other", "8")), "it commits, and joins the fleet again")
-	require.Equal(t, "completed: 7", ends(t, second, id), "by either")
+	require.Equal(t, "completed: 7", ends(t, second, id))
 	gone := make(chan error, 1)
 	go func() {
 		_, err := io.Copy(io.Discard, said)
