@@ -44,6 +44,9 @@ type actPage struct {
 	fresh bool // the form is empty as it was first shown
 }
 
+// forms answers with the forms of commands and of bulk actions, and executes those that are sent.
+type forms struct{ *Site }
+
 // newKey returns an idempotency key for a form: if the form is sent twice, the command is executed once.
 func newKey() string {
 	var b [12]byte
@@ -52,10 +55,10 @@ func newKey() string {
 }
 
 // actForm answers with the form of a command.
-func (s *Site) actForm(w http.ResponseWriter, r *http.Request) {
+func (h *forms) actForm(w http.ResponseWriter, r *http.Request) {
 	r.Form = r.URL.Query()
 	r.Form.Set("key", newKey())
-	s.showForm(w, r, http.StatusOK, nil)
+	h.showForm(w, r, http.StatusOK, nil)
 }
 
 // maxForm bounds the size of a sent form.
@@ -63,16 +66,16 @@ const maxForm = api.MaxBody
 
 // posted reads a sent form into r.Form. It answers and returns false if the form cannot be read, or if a field that takes one value has several: all but
 // one of them would mean nothing.
-func (s *Site) posted(w http.ResponseWriter, r *http.Request, several ...string) bool {
+func (h *forms) posted(w http.ResponseWriter, r *http.Request, several ...string) bool {
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	if err := r.ParseForm(); err != nil {
-		s.say(w, r, http.StatusBadRequest, "The form cannot be read", err.Error())
+		h.say(w, r, http.StatusBadRequest, "The form cannot be read", err.Error())
 		return false
 	}
 	r.Form = r.PostForm
 	for _, name := range slices.Sorted(maps.Keys(r.Form)) {
 		if n := len(r.Form[name]); n > 1 && !slices.Contains(several, name) {
-			s.say(w, r, http.StatusBadRequest, "The form is invalid", fmt.Sprintf("The field %s takes one value, and is given %d times.", printable.Line(name), n))
+			h.say(w, r, http.StatusBadRequest, "The form is invalid", fmt.Sprintf("The field %s takes one value, and is given %d times.", printable.Line(name), n))
 			return false
 		}
 	}
@@ -80,93 +83,93 @@ func (s *Site) posted(w http.ResponseWriter, r *http.Request, several ...string)
 }
 
 // act executes the command of a form.
-func (s *Site) act(w http.ResponseWriter, r *http.Request) {
-	if !s.posted(w, r) {
+func (h *forms) act(w http.ResponseWriter, r *http.Request) {
+	if !h.posted(w, r) {
 		return
 	}
 	a, ok := actions[r.Form.Get("kind")]
 	if !ok {
-		s.say(w, r, http.StatusNotFound, "There is no such command", "")
+		h.say(w, r, http.StatusNotFound, "There is no such command", "")
 		return
 	}
 	if a.schedule != "" {
-		s.onSchedule(w, r, &a)
+		h.onSchedule(w, r, &a)
 		return
 	}
 	u := access.UserOf(r.Context())
 	c, err := a.command(r.Form, u.Name)
 	if err != nil {
-		s.showForm(w, r, http.StatusUnprocessableEntity, err)
+		h.showForm(w, r, http.StatusUnprocessableEntity, err)
 		return
 	}
-	if !s.allowed(w, r, string(c.Kind), access.TargetOf(&c)) {
+	if !h.allowed(w, r, string(c.Kind), access.TargetOf(&c)) {
 		return
 	}
 	if id := c.Case.String(); a.kind == workflow.KindRemove && r.Form.Get("confirm") != id[len(id)-4:] {
-		s.showForm(w, r, http.StatusUnprocessableEntity, fmt.Errorf("to remove the case, type the last four characters of its id: %s", id[len(id)-4:]))
+		h.showForm(w, r, http.StatusUnprocessableEntity, fmt.Errorf("to remove the case, type the last four characters of its id: %s", id[len(id)-4:]))
 		return
 	}
 	if r.Form.Has("check") {
-		s.checkedForm(w, r, &a, c)
+		h.checkedForm(w, r, &a, c)
 		return
 	}
-	result, err := s.Backend.Do(r.Context(), c)
+	result, err := h.Backend.Do(r.Context(), c)
 	if c.Kind == workflow.KindRemove && errors.Is(err, store.ErrNotFound) {
 		err = nil // the form was sent twice: the first request removed the case with its keys
 	}
 	if err != nil {
-		s.refusedForm(w, r, err)
+		h.refusedForm(w, r, err)
 		return
 	}
-	http.Redirect(w, r, s.after(r, &c, result), http.StatusSeeOther)
+	http.Redirect(w, r, h.after(r, &c, result), http.StatusSeeOther)
 }
 
 // refusedForm answers with the form and the error of the command.
-func (s *Site) refusedForm(w http.ResponseWriter, r *http.Request, err error) {
+func (h *forms) refusedForm(w http.ResponseWriter, r *http.Request, err error) {
 	if tookLong(err) {
-		s.answer(w, r, s.failed(&Request{Context: r.Context(), Request: r}, err))
+		h.answer(w, r, h.failed(&Request{Context: r.Context(), Request: r}, err))
 		return
 	}
 	status, _ := api.StatusOf(err)
-	s.showForm(w, r, status, err)
+	h.showForm(w, r, status, err)
 }
 
 // allowed answers with an error if the user may not send a command.
-func (s *Site) allowed(w http.ResponseWriter, r *http.Request, kind, target string) bool {
+func (h *forms) allowed(w http.ResponseWriter, r *http.Request, kind, target string) bool {
 	u := access.UserOf(r.Context())
 	if u.Allowed(kind, target) {
 		return true
 	}
-	s.Log.Warn("tasq pages: a command is refused", "kind", kind, "target", target, "user", u.Name)
-	s.say(w, r, http.StatusForbidden, "You may not do this", fmt.Sprintf("%s does not have the right %q for %s.", access.Named(u), kind, target))
+	h.Log.Warn("tasq pages: a command is refused", "kind", kind, "target", target, "user", u.Name)
+	h.say(w, r, http.StatusForbidden, "You may not do this", fmt.Sprintf("%s does not have the right %q for %s.", access.Named(u), kind, target))
 	return false
 }
 
 // after returns the page that follows a command.
-func (s *Site) after(r *http.Request, c *workflow.Command, result workflow.Result) string {
+func (h *forms) after(r *http.Request, c *workflow.Command, result workflow.Result) string {
 	word := r.Form.Get("kind")
 	switch {
 	case r.Form.Get("back") == backToBulk:
-		return s.Link("/bulk/"+c.Case.String(), "done", word)
+		return h.Link("/bulk/"+c.Case.String(), "done", word)
 	case c.Kind == workflow.KindRemove:
-		return s.Link("/cases", "done", word)
+		return h.Link("/cases", "done", word)
 	case c.Kind == workflow.KindPause, c.Kind == workflow.KindUnpause, c.Kind == workflow.KindSetWorkers, c.Kind == workflow.KindForgetWorkers,
 		c.Kind == workflow.KindSetLimit, c.Kind == workflow.KindForgetLimit:
-		return s.Link("/limits", "done", word)
+		return h.Link("/limits", "done", word)
 	case c.Kind == workflow.KindSuspendWorkflow, c.Kind == workflow.KindResumeWorkflow:
-		return s.Link("/workflows/"+escapePath(c.Workflow), "done", word)
+		return h.Link("/workflows/"+escapePath(c.Workflow), "done", word)
 	case c.Kind == workflow.KindBroadcast:
-		return s.Link("/events", "done", word)
+		return h.Link("/events", "done", word)
 	case c.Kind == workflow.KindReclaim:
-		return s.Link("/jobs/"+c.Job.String(), "done", word)
+		return h.Link("/jobs/"+c.Job.String(), "done", word)
 	case !result.Item.IsZero():
-		return s.Link("/items/"+result.Item.String(), "done", word)
+		return h.Link("/items/"+result.Item.String(), "done", word)
 	case !result.Case.IsZero():
-		return s.Link("/cases/"+result.Case.String(), "done", word)
+		return h.Link("/cases/"+result.Case.String(), "done", word)
 	case !c.Item.IsZero():
-		return s.Link("/items/"+c.Item.String(), "done", word)
+		return h.Link("/items/"+c.Item.String(), "done", word)
 	}
-	return s.Link("/cases/"+c.Case.String(), "done", word)
+	return h.Link("/cases/"+c.Case.String(), "done", word)
 }
 
 // alertOf returns the message after a command; word is that of its form.
@@ -199,43 +202,43 @@ func (s *Site) answer(w http.ResponseWriter, r *http.Request, p *Page) {
 }
 
 // showForm answers with the form of a command, filled with the given values.
-func (s *Site) showForm(w http.ResponseWriter, r *http.Request, status int, problem error, preview ...string) {
+func (h *forms) showForm(w http.ResponseWriter, r *http.Request, status int, problem error, preview ...string) {
 	word := r.Form.Get("kind")
 	a, ok := actions[word]
 	if !ok {
-		s.say(w, r, http.StatusNotFound, "There is no such command", "")
+		h.say(w, r, http.StatusNotFound, "There is no such command", "")
 		return
 	}
 	id := r.Form.Get(a.target)
 	if !access.UserOf(r.Context()).Allowed(a.word(), id) {
-		s.say(w, r, http.StatusForbidden, "You may not do this", "The pages are read-only, or you do not have the right for this command.")
+		h.say(w, r, http.StatusForbidden, "You may not do this", "The pages are read-only, or you do not have the right for this command.")
 		return
 	}
-	p := actPage{Title: a.title, About: a.about, Action: s.Link("/act"), Draft: word + " " + id, Do: a.do, Danger: a.danger, Back: s.back(&a, id),
+	p := actPage{Title: a.title, About: a.about, Action: h.Link("/act"), Draft: word + " " + id, Do: a.do, Danger: a.danger, Back: h.back(&a, id),
 		Hidden: []Link{{Text: "kind", Href: word}, {Text: "key", Href: r.Form.Get("key")}}, fresh: r.Method == http.MethodGet && !r.Form.Has("payload")}
 	if a.target != "" {
 		p.Hidden = append(p.Hidden, Link{Text: a.target, Href: id})
 	}
 	if r.Form.Get("back") == backToBulk {
-		p.Hidden, p.Back = append(p.Hidden, Link{Text: "back", Href: backToBulk}), s.Link("/bulk/"+id)
+		p.Hidden, p.Back = append(p.Hidden, Link{Text: "back", Href: backToBulk}), h.Link("/bulk/"+id)
 	}
 	p.Crumbs = []Link{{Text: capital(orElse(a.target, "events")), Href: p.Back}, {Text: a.title}}
 	p.fill(&a, r.Form, problem)
-	if err := s.bounded(r, func(ctx context.Context) error { return s.target(ctx, &a, id, &p) }); err != nil {
-		s.answer(w, r, s.failed(&Request{Context: r.Context(), Request: r}, err))
+	if err := h.bounded(r, func(ctx context.Context) error { return h.target(ctx, &a, id, &p) }); err != nil {
+		h.answer(w, r, h.failed(&Request{Context: r.Context(), Request: r}, err))
 		return
 	}
-	_, previews := s.Backend.(source.Previewer)
+	_, previews := h.Backend.(source.Previewer)
 	p.Checks, p.Preview = a.checks && (previews || a.schedule != ""), preview
 	if problem == nil && a.shows && a.schedule != "" {
-		p.Preview, _ = s.scheduleWould(r, &a, id, time.Time{}, time.Time{}) // of a schedule that is gone the command itself says so
+		p.Preview, _ = h.scheduleWould(r, &a, id, time.Time{}, time.Time{}) // of a schedule that is gone the command itself says so
 	} else if problem == nil && a.shows {
 		if c, err := a.command(url.Values{a.target: {id}}, ""); err == nil {
-			p.Preview = s.shownPreview(r, c)
+			p.Preview = h.shownPreview(r, c)
 		}
 	}
 	p.focus(len(preview) > 0)
-	s.answer(w, r, &Page{Title: a.title, Status: status, Parts: []Part{{ID: "act", Template: "act", Data: p}}})
+	h.answer(w, r, &Page{Title: a.title, Status: status, Parts: []Part{{ID: "act", Template: "act", Data: p}}})
 }
 
 // focus decides where a user of the keyboard goes on: at the first wrong field, at the error or at the preview that was asked for, and in a new form at
@@ -262,25 +265,25 @@ func (p *actPage) focus(checked bool) {
 // capital returns a word with its first letter in upper case.
 func capital(word string) string { return strings.ToUpper(word[:1]) + word[1:] }
 
-func (s *Site) back(a *action, id string) string {
+func (h *forms) back(a *action, id string) string {
 	switch a.target {
 	case "":
-		return s.Link("/events")
+		return h.Link("/events")
 	case "workflow":
-		return s.Link("/workflows/" + escapePath(id))
+		return h.Link("/workflows/" + escapePath(id))
 	case "schedule":
-		return s.scheduleLink(id)
+		return h.scheduleLink(id)
 	case "queue", "limit":
-		return s.Link("/limits")
+		return h.Link("/limits")
 	case "incident":
-		return s.Link("/incidents")
+		return h.Link("/incidents")
 	}
-	return s.Link("/" + a.target + "s/" + id)
+	return h.Link("/" + a.target + "s/" + id)
 }
 
 // target describes what the command is about.
-func (s *Site) target(ctx context.Context, a *action, id string, p *actPage) error {
-	return s.Backend.View(ctx, func(v store.Reader) error {
+func (h *forms) target(ctx context.Context, a *action, id string, p *actPage) error {
+	return h.Backend.View(ctx, func(v store.Reader) error {
 		req := &Request{Context: ctx, R: v}
 		switch a.target {
 		case "case":
@@ -295,7 +298,7 @@ func (s *Site) target(ctx context.Context, a *action, id string, p *actPage) err
 			case workflow.KindMove:
 				return p.places(ctx, v, key)
 			case workflow.KindResume:
-				return s.prefillResume(req, found[0], p)
+				return h.prefillResume(req, found[0], p)
 			}
 		case "item":
 			var key workitem.ID
@@ -309,7 +312,7 @@ func (s *Site) target(ctx context.Context, a *action, id string, p *actPage) err
 				p.Target += ": " + printable.Line(printable.Brief([]byte(it.Failure.String()), 200))
 			}
 			if a.kind == workflow.KindRetry {
-				p.prefill(it, s.maskOf(ctx).Row(it), p.fresh)
+				p.prefill(it, h.maskOf(ctx).Row(it), p.fresh)
 			}
 		case "job":
 			p.Target = "Job " + id

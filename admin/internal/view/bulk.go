@@ -20,10 +20,10 @@ import (
 )
 
 // withBulk answers with the list of bulk actions or, if an action or rows are chosen, with the form of one.
-func (s *Site) withBulk(list http.HandlerFunc) http.HandlerFunc {
+func (h *forms) withBulk(list http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if q := r.URL.Query(); q.Has("kind") || q.Has(selection.IDs) {
-			s.bulkForm(w, r)
+			h.bulkForm(w, r)
 			return
 		}
 		list(w, r)
@@ -31,83 +31,83 @@ func (s *Site) withBulk(list http.HandlerFunc) http.HandlerFunc {
 }
 
 // bulkForm answers with the form of a bulk action.
-func (s *Site) bulkForm(w http.ResponseWriter, r *http.Request) {
+func (h *forms) bulkForm(w http.ResponseWriter, r *http.Request) {
 	r.Form = r.URL.Query()
 	r.Form.Set("once", newKey())
-	s.showBulk(w, r, http.StatusOK, nil)
+	h.showBulk(w, r, http.StatusOK, nil)
 }
 
 // bulkAction returns a bulk action by its word; false if there is none, or the user may not execute it, and the request
 // is answered.
-func (s *Site) bulkAction(w http.ResponseWriter, r *http.Request) (action, bool) {
+func (h *forms) bulkAction(w http.ResponseWriter, r *http.Request) (action, bool) {
 	a := actions[r.Form.Get("kind")]
 	if r.Form.Get("kind") == "" {
-		s.say(w, r, http.StatusOK, "No action is chosen", "Go back to the list, and choose one of the buttons below it.")
+		h.say(w, r, http.StatusOK, "No action is chosen", "Go back to the list, and choose one of the buttons below it.")
 		return a, false
 	}
 	if !selection.Bulk(a.kind, a.act) {
-		s.say(w, r, http.StatusNotFound, "There is no such action", "")
+		h.say(w, r, http.StatusNotFound, "There is no such action", "")
 		return a, false
 	}
-	if s.Bulk == nil {
-		s.say(w, r, http.StatusNotFound, "Bulk actions are not available",
+	if h.Bulk == nil {
+		h.say(w, r, http.StatusNotFound, "Bulk actions are not available",
 			"The engine was opened without the workflow of package bulk. The command tasq incident has bulk actions.")
 		return a, false
 	}
 	if !access.UserOf(r.Context()).Allowed(string(a.kind), "") {
-		s.say(w, r, http.StatusForbidden, "You may not do this", "The pages are read-only, or you do not have the right for this command.")
+		h.say(w, r, http.StatusForbidden, "You may not do this", "The pages are read-only, or you do not have the right for this command.")
 		return a, false
 	}
 	a.fields = slices.DeleteFunc(slices.Clone(a.fields), func(f field) bool { return f.Name == "confirm" }) // the number is typed instead
 	return a, true
 }
 
-func (s *Site) showBulk(w http.ResponseWriter, r *http.Request, status int, problem error) {
-	a, ok := s.bulkAction(w, r)
+func (h *forms) showBulk(w http.ResponseWriter, r *http.Request, status int, problem error) {
+	a, ok := h.bulkAction(w, r)
 	if !ok {
 		return
 	}
-	sel, err := s.choose(r, &a, r.Form.Get("until"))
+	sel, err := h.choose(r, &a, r.Form.Get("until"))
 	switch {
 	case errors.Is(err, selection.ErrTooLarge):
-		s.say(w, r, http.StatusBadRequest, "The selection is invalid", err.Error())
+		h.say(w, r, http.StatusBadRequest, "The selection is invalid", err.Error())
 		return
 	case err != nil:
-		s.answer(w, r, s.failed(&Request{Context: r.Context(), Request: r}, err))
+		h.answer(w, r, h.failed(&Request{Context: r.Context(), Request: r}, err))
 		return
 	}
-	if !s.saidEmpty(w, r, &a, sel) {
-		p := s.bulkConfirmation(r.Form, &a, sel)
+	if !h.saidEmpty(w, r, &a, sel) {
+		p := h.bulkConfirmation(r.Form, &a, sel)
 		if problem != nil {
 			p.Error = problem.Error()
 		}
 		p.focus(false)
-		s.answer(w, r, &Page{Title: p.Title, Status: status, Parts: []Part{{ID: "act", Template: "act", Data: p}}})
+		h.answer(w, r, &Page{Title: p.Title, Status: status, Parts: []Part{{ID: "act", Template: "act", Data: p}}})
 	}
 }
 
 // saidEmpty answers a request whose selection has no targets with the reason. It reports whether it has done so.
-func (s *Site) saidEmpty(w http.ResponseWriter, r *http.Request, a *action, sel *chosen) bool {
+func (h *forms) saidEmpty(w http.ResponseWriter, r *http.Request, a *action, sel *chosen) bool {
 	ids := sel.Filter[selection.IDs]
 	switch {
 	case len(sel.Targets) > 0:
 		return false
 	case sel.Denied > 0:
-		s.deniedAll(w, r, a, sel)
+		h.deniedAll(w, r, a, sel)
 	case len(ids) == 1 && ids[0] == "":
-		s.say(w, r, http.StatusOK, "Nothing is ticked", "Go back, and tick the rows that the action is for.")
+		h.say(w, r, http.StatusOK, "Nothing is ticked", "Go back, and tick the rows that the action is for.")
 	case sel.Lacking.N > 0:
-		s.say(w, r, http.StatusOK, "This cannot be done at the moment", sel.lack())
+		h.say(w, r, http.StatusOK, "This cannot be done at the moment", sel.lack())
 	default:
-		s.say(w, r, http.StatusOK, "Nothing matches any more", "The selected objects have been handled or have ended meanwhile.")
+		h.say(w, r, http.StatusOK, "Nothing matches any more", "The selected objects have been handled or have ended meanwhile.")
 	}
 	return true
 }
 
 // bulkConfirmation is the form that confirms a bulk action on the selected targets, with the values of a form that was sent.
-func (s *Site) bulkConfirmation(form url.Values, a *action, sel *chosen) actPage {
+func (h *forms) bulkConfirmation(form url.Values, a *action, sel *chosen) actPage {
 	title := a.do + ": " + counted(len(sel.Targets), sel.What)
-	p := actPage{Title: title, Action: s.Link("/bulk"), Draft: "bulk " + form.Get("kind"), Do: title,
+	p := actPage{Title: title, Action: h.Link("/bulk"), Draft: "bulk " + form.Get("kind"), Do: title,
 		Danger: a.danger, Back: sel.Back, Crumbs: []Link{{Text: capital(sel.What) + "s", Href: sel.Back}, {Text: a.do}},
 		About: a.about + " Each is done by itself, under your name; what is refused is listed. It continues after a restart of the program. What begins to match later is not included."}
 	p.Hidden = append(p.Hidden, Link{Text: "kind", Href: form.Get("kind")}, Link{Text: "once", Href: form.Get("once")})
@@ -149,24 +149,24 @@ func (a *action) confirmed(targets int, typed string) bool {
 }
 
 // startBulk starts a bulk action on the selected targets for which the user has the right.
-func (s *Site) startBulk(w http.ResponseWriter, r *http.Request) {
-	if !s.posted(w, r, selection.IDs, "state", "label") {
+func (h *forms) startBulk(w http.ResponseWriter, r *http.Request) {
+	if !h.posted(w, r, selection.IDs, "state", "label") {
 		return
 	}
-	a, ok := s.bulkAction(w, r)
+	a, ok := h.bulkAction(w, r)
 	if !ok {
 		return
 	}
-	sel, err := s.choose(r, &a, r.Form.Get("until"))
+	sel, err := h.choose(r, &a, r.Form.Get("until"))
 	if err == nil && len(sel.Targets) == 0 && sel.Denied > 0 {
-		s.deniedAll(w, r, &a, sel)
+		h.deniedAll(w, r, &a, sel)
 		return
 	}
 	if err == nil && !a.confirmed(len(sel.Targets), r.Form.Get("confirm")) {
 		err = fmt.Errorf("%s match now; type that number to confirm", counted(len(sel.Targets), sel.What))
 	}
 	if err != nil {
-		s.refusedBulk(w, r, http.StatusUnprocessableEntity, err)
+		h.refusedBulk(w, r, http.StatusUnprocessableEntity, err)
 		return
 	}
 	u := access.UserOf(r.Context())
@@ -181,49 +181,49 @@ func (s *Site) startBulk(w http.ResponseWriter, r *http.Request) {
 	}
 	var run workitem.CaseID
 	if err == nil {
-		run, err = s.runBulk(r, b, sel.Targets)
+		run, err = h.runBulk(r, b, sel.Targets)
 	}
 	if err != nil {
 		status, _ := api.StatusOf(err)
-		s.refusedBulk(w, r, status, err)
+		h.refusedBulk(w, r, status, err)
 		return
 	}
-	s.toBulk(w, r, run)
+	h.toBulk(w, r, run)
 }
 
 // toBulk redirects to the progress of a bulk action that has started.
-func (s *Site) toBulk(w http.ResponseWriter, r *http.Request, run workitem.CaseID) {
-	http.Redirect(w, r, s.Link("/bulk/"+run.String(), "done", "bulk"), http.StatusSeeOther)
+func (h *forms) toBulk(w http.ResponseWriter, r *http.Request, run workitem.CaseID) {
+	http.Redirect(w, r, h.Link("/bulk/"+run.String(), "done", "bulk"), http.StatusSeeOther)
 }
 
 // refusedBulk answers with the form and its error, unless the form was sent twice: the first request may have changed
 // what matches, so the answer is its action.
-func (s *Site) refusedBulk(w http.ResponseWriter, r *http.Request, status int, problem error) {
+func (h *forms) refusedBulk(w http.ResponseWriter, r *http.Request, status int, problem error) {
 	var begun workitem.CaseID
 	once := r.Form.Get("once")
-	err := s.bounded(r, func(ctx context.Context) (err error) {
-		begun, err = selection.Begun(ctx, s.Backend, once)
+	err := h.bounded(r, func(ctx context.Context) (err error) {
+		begun, err = selection.Begun(ctx, h.Backend, once)
 		return err
 	})
 	if once != "" && err == nil && !begun.IsZero() {
-		s.toBulk(w, r, begun)
+		h.toBulk(w, r, begun)
 		return
 	}
-	s.showBulk(w, r, status, problem)
+	h.showBulk(w, r, status, problem)
 }
 
 // deniedAll answers that the user has the right for none of the targets.
-func (s *Site) deniedAll(w http.ResponseWriter, r *http.Request, a *action, sel *chosen) {
-	s.Log.Warn("tasq pages: a command is refused", "kind", a.kind, "targets", sel.Denied, "user", access.UserOf(r.Context()).Name)
-	s.say(w, r, http.StatusForbidden, "You may not do this to any of them",
+func (h *forms) deniedAll(w http.ResponseWriter, r *http.Request, a *action, sel *chosen) {
+	h.Log.Warn("tasq pages: a command is refused", "kind", a.kind, "targets", sel.Denied, "user", access.UserOf(r.Context()).Name)
+	h.say(w, r, http.StatusForbidden, "You may not do this to any of them",
 		fmt.Sprintf("%s match, and you do not have the right %q for any.", counted(sel.Denied, sel.What), a.kind))
 }
 
-func (s *Site) runBulk(r *http.Request, a bulk.Action, targets []string) (workitem.CaseID, error) {
+func (h *forms) runBulk(r *http.Request, a bulk.Action, targets []string) (workitem.CaseID, error) {
 	opts := []workflow.Option{workflow.By(a.Actor)}
 	if once := r.Form.Get("once"); once != "" {
 		opts = append(opts, workflow.Key(once), workflow.Label(selection.OnceLabel, once))
 	}
-	run, err := s.Bulk.Start(r.Context(), s.Backend, a, targets, opts...)
+	run, err := h.Bulk.Start(r.Context(), h.Backend, a, targets, opts...)
 	return run.ID, err
 }

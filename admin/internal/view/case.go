@@ -41,8 +41,10 @@ type pastState struct {
 	Changes string // the page with what differs from now
 }
 
-// shown is a case in its present state, or at an entry of its history.
-type shown struct {
+// casePage is the page of a case in its present state, or at an entry of its history.
+type casePage struct {
+	*Site
+	r      *Request
 	c      *state.Case
 	tree   *state.Tree
 	window *journalWindow
@@ -57,30 +59,34 @@ func (s *Site) oneCase(r *Request) (*Page, error) {
 	if err := pathID(r, "case", &id); err != nil {
 		return nil, err
 	}
-	c, err := s.show(r, id)
+	c, err := s.readCase(r, id)
 	if err != nil {
 		return nil, err
 	}
-	picture, err := s.picture(r, c)
+	return c.page()
+}
+
+func (c *casePage) page() (*Page, error) {
+	picture, err := c.picture()
 	if err != nil {
 		return nil, err
 	}
-	top := s.caseTop(r, c)
+	top := c.head()
 	if !c.past {
-		if top.Buttons, top.Lack, err = s.presentButtons(r, c); err != nil {
+		if top.Buttons, top.Lack, err = c.presentButtons(); err != nil {
 			return nil, err
 		}
 	}
-	p := &Page{Title: c.c.Workflow + " " + short(id.String()), Nav: "Cases", Past: c.past, Live: true, Parts: []Part{
+	p := &Page{Title: c.c.Workflow + " " + short(c.c.ID.String()), Nav: "Cases", Past: c.past, Live: true, Parts: []Part{
 		{ID: "head", Template: "casehead", Data: top}, {ID: "picture", Template: "picture", Data: picture},
-		{ID: "slider", Template: "slider", Data: s.slider(r, c)}, {ID: "why", Template: "why", Data: s.whyPart(r, c)}}}
-	tabs, err := s.caseTabs(r, c)
+		{ID: "slider", Template: "slider", Data: c.slider()}, {ID: "why", Template: "why", Data: c.why()}}}
+	tabs, err := c.tabs()
 	p.Parts = append(p.Parts, tabs...)
 	return p, err
 }
 
-// show reads a case and a part of its history, and rebuilds the requested state.
-func (s *Site) show(r *Request, id workitem.CaseID) (*shown, error) {
+// readCase reads a case and a part of its history, and rebuilds the requested state.
+func (s *Site) readCase(r *Request, id workitem.CaseID) (*casePage, error) {
 	root, err := r.R.Root(r, id)
 	if err != nil {
 		return nil, err
@@ -92,7 +98,7 @@ func (s *Site) show(r *Request, id workitem.CaseID) (*shown, error) {
 	if f.earlier != nil {
 		s.Past.Prepare(s.Backend, root, f.earlier.Seq, s.Backend.Now())
 	}
-	c := &shown{window: f, past: f.past()}
+	c := &casePage{Site: s, r: r, window: f, past: f.past()}
 	if c.past {
 		c.tree, err = s.Past.At(r, r.R, id, f.at().Seq)
 	} else {
@@ -107,43 +113,43 @@ func (s *Site) show(r *Request, id workitem.CaseID) (*shown, error) {
 	if c.here, err = s.Backend.Here().WithFleet(r, r.R); err != nil {
 		return nil, err
 	}
-	c.answer, err = s.explain(r, c)
+	c.answer, err = c.explain()
 	return c, err
 }
 
-// caseLink returns the address of a case that shows the same parts of it, with other parameters.
-func (s *Site) caseLink(r *Request, id string, query ...string) string {
+// caseLink returns the address of the case that shows the same parts of it, with other parameters.
+func (c *casePage) caseLink(query ...string) string {
 	all := make([]string, 0, len(query)+6)
 	for _, name := range []string{"tab", "hide", "chart"} {
 		if !slices.Contains(query, name) {
-			all = append(all, name, r.Form.Get(name))
+			all = append(all, name, c.r.Form.Get(name))
 		}
 	}
-	return s.Link("/cases/"+id, append(all, query...)...)
+	return c.Link("/cases/"+c.c.ID.String(), append(all, query...)...)
 }
 
 // now returns the time of the shown state.
-func (c *shown) now(r *Request) time.Time {
+func (c *casePage) now() time.Time {
 	if c.past {
 		return c.window.at().At
 	}
-	return r.Now
+	return c.r.Now
 }
 
 // explain returns what the case waits for in the shown state.
-func (s *Site) explain(r *Request, c *shown) (*why.Answer, error) {
+func (c *casePage) explain() (*why.Answer, error) {
 	if c.past {
-		return why.Explain(why.Input{Tree: c.tree, Case: c.c.ID, Now: c.window.at().At, Here: r.Mask.Here(why.Here{})}), nil
+		return why.Explain(why.Input{Tree: c.tree, Case: c.c.ID, Now: c.window.at().At, Here: c.r.Mask.Here(why.Here{})}), nil
 	}
-	return why.ReadOf(r, r.R, c.tree, c.c.ID, r.Now, r.Mask.Here(s.Backend.Here()))
+	return why.ReadOf(c.r, c.r.R, c.tree, c.c.ID, c.r.Now, c.r.Mask.Here(c.Backend.Here()))
 }
 
-func (s *Site) caseTop(r *Request, c *shown) caseHead {
+func (c *casePage) head() caseHead {
 	id := c.c.ID.String()
-	h := caseHead{Title: c.c.Workflow + version(c.c.Version), ID: id, State: stateOf(c.c.State.String()), JSON: s.Link("/api/v1/cases/" + id),
-		Crumbs: []Link{{Text: "Cases", Href: s.Link("/cases")}, {Text: c.c.Workflow + version(c.c.Version), Href: s.definitionLink(c.c.Workflow, c.c.Fingerprint)}}}
+	h := caseHead{Title: c.c.Workflow + version(c.c.Version), ID: id, State: stateOf(c.c.State.String()), JSON: c.Link("/api/v1/cases/" + id),
+		Crumbs: []Link{{Text: "Cases", Href: c.Link("/cases")}, {Text: c.c.Workflow + version(c.c.Version), Href: c.definitionLink(c.c.Workflow, c.c.Fingerprint)}}}
 	if !c.c.Parent.IsZero() {
-		h.Crumbs = append(h.Crumbs, Link{Text: "part of " + short(c.c.Parent.String()), Href: s.Link("/cases/" + c.c.Parent.String())})
+		h.Crumbs = append(h.Crumbs, Link{Text: "part of " + short(c.c.Parent.String()), Href: c.Link("/cases/" + c.c.Parent.String())})
 		h.Title += " " + c.c.Label()
 	}
 	h.Crumbs = append(h.Crumbs, Link{Text: short(id)})
@@ -151,7 +157,7 @@ func (s *Site) caseTop(r *Request, c *shown) caseHead {
 	if c.c.Suspended != nil {
 		h.Badges = append(h.Badges, badge{"suspended", "suspended"})
 	}
-	identity := r.Mask.Case(c.c)
+	identity := c.r.Mask.Case(c.c)
 	if identity.Key != "" { // the business key is what people know the case by
 		h.Title = printable.Line(identity.Key)
 	}
@@ -159,7 +165,7 @@ func (s *Site) caseTop(r *Request, c *shown) caseHead {
 		h.Meta = append(h.Meta, labeled(name, text(printable.Line(identity.Labels[name]))))
 	}
 	if c.c.Workflow == bulk.Name && c.c.Parent.IsZero() {
-		h.Meta = append(h.Meta, labeled("bulk action", link("progress", s.Link("/bulk/"+id))))
+		h.Meta = append(h.Meta, labeled("bulk action", link("progress", c.Link("/bulk/"+id))))
 	}
 	h.Meta = append(h.Meta, labeled("started", at(c.c.Created)))
 	if by := c.window.entries[0].By; by != "" && c.window.earlier == nil {
@@ -169,7 +175,7 @@ func (s *Site) caseTop(r *Request, c *shown) caseHead {
 		h.Meta = append(h.Meta, labeled("ended", at(c.c.Ended)), labeled("took", took(c.c.Created, c.c.Ended)))
 	}
 	if !c.c.Predecessor.IsZero() {
-		h.Meta = append(h.Meta, labeled("restarts", idLink(c.c.Predecessor.String(), s.Link("/cases/"+c.c.Predecessor.String()))))
+		h.Meta = append(h.Meta, labeled("restarts", idLink(c.c.Predecessor.String(), c.Link("/cases/"+c.c.Predecessor.String()))))
 	}
 	for _, data := range payloads(payloadPart{Title: "input", Raw: identity.Input}, payloadPart{Title: "result", Raw: identity.Output}) {
 		h.Meta = append(h.Meta, labeled(data.Title, payload(data.Raw)))
@@ -177,9 +183,9 @@ func (s *Site) caseTop(r *Request, c *shown) caseHead {
 	h.Failure = failureText(c.c.Failure)
 	if c.past {
 		e := c.window.at()
-		h.Past = &pastState{Place: c.window.place(), Time: e.At, Now: s.caseLink(r, id),
-			Changes: s.Link("/cases/"+id+"/differences", "from", strconv.FormatInt(e.Seq, 10))}
-		h.Buttons = s.forkButton(r, c)
+		h.Past = &pastState{Place: c.window.place(), Time: e.At, Now: c.caseLink(),
+			Changes: c.Link("/cases/"+id+"/differences", "from", strconv.FormatInt(e.Seq, 10))}
+		h.Buttons = c.forkButton()
 		return h
 	}
 	return h
@@ -242,7 +248,7 @@ var words = map[why.Kind]string{why.Person: "waits for a user", why.Worker: "wai
 // maxWaits bounds the number of waits that are shown in full.
 const maxWaits = 24
 
-func (s *Site) whyPart(r *Request, c *shown) whyData {
+func (c *casePage) why() whyData {
 	d := whyData{Title: "What it waits for"}
 	if c.past {
 		d.Title = "What it waited for"
@@ -263,7 +269,7 @@ func (s *Site) whyPart(r *Request, c *shown) whyData {
 		}
 	}
 	for _, w := range shown {
-		d.Waits = append(d.Waits, s.wait(r, c, w))
+		d.Waits = append(d.Waits, c.wait(w))
 	}
 	for i := range c.answer.Holds {
 		d.Holds = append(d.Holds, c.answer.Holds[i].Text)
@@ -283,18 +289,18 @@ func nothingIn(a *why.Answer) string {
 	return text
 }
 
-func (s *Site) wait(r *Request, c *shown, w *why.Wait) waitData {
-	d := waitData{Kind: string(w.Kind), Word: words[w.Kind], Name: orElse(w.Label, orElse(w.Task, orElse(w.Name, w.Workflow))), Text: plain(w.Words(c.now(r)))}
+func (c *casePage) wait(w *why.Wait) waitData {
+	d := waitData{Kind: string(w.Kind), Word: words[w.Kind], Name: orElse(w.Label, orElse(w.Task, orElse(w.Name, w.Workflow))), Text: plain(w.Words(c.now()))}
 	if w.Path != "" {
 		d.Name = w.Path + " " + d.Name
 	}
 	switch {
 	case !w.Item.IsZero():
-		d.Href = s.Link("/items/" + w.Item.String())
+		d.Href = c.Link("/items/" + w.Item.String())
 	case !w.Child.IsZero():
-		d.Href = s.Link("/cases/" + w.Child.String())
+		d.Href = c.Link("/cases/" + w.Child.String())
 	case !w.Job.IsZero():
-		d.Href = s.Link("/jobs/" + w.Job.String())
+		d.Href = c.Link("/jobs/" + w.Job.String())
 	}
 	if !w.Since.IsZero() {
 		d.Times = append(d.Times, labeled("since", at(w.Since)))
@@ -302,11 +308,11 @@ func (s *Site) wait(r *Request, c *shown, w *why.Wait) waitData {
 	if !w.Until.IsZero() && !w.Until.Equal(printable.Never) {
 		d.Times = append(d.Times, labeled("until", at(w.Until)))
 	}
-	d.Holders = s.holders(w)
+	d.Holders = c.holders(w)
 	if !c.past {
-		within := r.lacking(c.lack(c.tree.Case(w.Case)))
-		within.child = c.lack(c.tree.Case(w.Child))
-		d.Buttons = s.waitButtons(within, w)
+		b := c.buttons(c.r).lacking(c.lack(c.tree.Case(w.Case)))
+		b.child = c.lack(c.tree.Case(w.Child))
+		d.Buttons = b.ofWait(w)
 	}
 	return d
 }
@@ -344,17 +350,17 @@ func plain(text string) string {
 }
 
 // children returns the child cases.
-func (s *Site) children(c *shown) *Table {
+func (c *casePage) children() *Table {
 	t := &Table{ID: "children", Head: []string{"case", "as", "workflow", "state", "created", "ended", "failure"},
 		Empty: &Empty{Text: "The case has no child cases."}}
 	ids := slices.Clone(c.c.Children)
 	slices.Reverse(ids)
-	for _, id := range limited(t, ids, s.Link("/cases", "case", c.c.Root.String())) {
+	for _, id := range limited(t, ids, c.Link("/cases", "case", c.c.Root.String())) {
 		child := c.tree.Case(id)
 		if child == nil {
 			continue
 		}
-		t.row(id.String(), idLink(id.String(), s.Link("/cases/"+id.String())), text(child.Label()), text(child.Workflow), stateOf(child.State.String()),
+		t.row(id.String(), idLink(id.String(), c.Link("/cases/"+id.String())), text(child.Label()), text(child.Workflow), stateOf(child.State.String()),
 			at(child.Created), at(child.Ended), failure(child.Failure))
 	}
 	return t

@@ -89,7 +89,7 @@ func (s *Site) decisions(r *Request, c cause, open []*openHead) (incidents, retr
 	}
 	g := &group{Workflow: c.workflow, Task: c.task, Kind: open[0].Kind, Code: c.code, shown: []incident{{Incident: first[0]}}}
 	if words := g.words(); len(words) > 0 {
-		for _, l := range s.groupButtons(r, g, words[:1], nil) {
+		for _, l := range s.buttons(r).ofGroup(g, words[:1], nil) {
 			retry = Cell{Kind: "action", Text: l.Text, Href: l.Href}
 		}
 	}

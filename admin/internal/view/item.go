@@ -69,7 +69,7 @@ func (s *Site) item(r *Request) (*Page, error) {
 	top := caseHead{Title: it.Label(), ID: id.String(), State: stateOf(it.State.String()), JSON: s.Link("/api/v1/items/" + id.String()),
 		Crumbs: []Link{{Text: "Cases", Href: s.Link("/cases")}, {Text: it.Workflow, Href: s.Link("/workflows/" + escapePath(it.Workflow))},
 			s.crumb(of), {Text: it.Label()}},
-		Buttons: append(resume, s.itemButtons(r.lacking(missing), it.Item, len(open) > 0)...)}
+		Buttons: append(resume, s.buttons(r).lacking(missing).ofItem(it.Item, len(open) > 0)...)}
 	if it.State.Live() || it.State == workitem.Failed && it.Successor.IsZero() {
 		top.Lack = missing
 	}
@@ -192,7 +192,7 @@ func (s *Site) job(r *Request) (*Page, error) {
 		return nil, err
 	}
 	top := caseHead{Title: "job " + joined(j.Kind, j.Name), ID: id.String(), State: stateOf(j.State.String()), JSON: s.Link("/api/v1/jobs/" + id.String()),
-		Crumbs: []Link{{Text: "Jobs", Href: s.Link("/jobs")}, s.crumb(of), {Text: joined(j.Kind, j.Name)}}, Buttons: s.jobButtons(r, j)}
+		Crumbs: []Link{{Text: "Jobs", Href: s.Link("/jobs")}, s.crumb(of), {Text: joined(j.Kind, j.Name)}}, Buttons: s.buttons(r).ofJob(j)}
 	b := body{Failure: failureText(j.Failure), Fields: []Cell{labeled("case", idLink(j.Case.String(), s.Link("/cases/"+j.Case.String()))), labeled("key", text(printable.Line(of.Key))),
 		labeled("task", text(j.Task)), labeled("attempt", number(int64(j.Attempt))), labeled("crashes", number(int64(j.Crashes))),
 		labeled("queue", text(queueName(j.Queue))), labeled("worker", text(j.Owner)), labeled("lease", at(j.Lease)), labeled("due", at(j.Due)),
@@ -218,7 +218,7 @@ func (s *Site) suspended(r *Request, of *state.Case) (*lack, []Link, error) {
 	for c := of; ; {
 		if c.Suspended != nil && !c.State.Final() {
 			text := fmt.Sprintf("Case %s of %s is suspended: the item cannot be started until the case is resumed.", short(c.ID.String()), c.Workflow)
-			return &lack{Text: text, Some: map[string]bool{"item-start": true}}, s.button(r, nil, "Resume the case…", "resume", c.ID.String()), nil
+			return &lack{Text: text, Some: map[string]bool{"item-start": true}}, s.buttons(r).button(nil, "Resume the case…", "resume", c.ID.String()), nil
 		}
 		if c.Parent.IsZero() {
 			return nil, nil, nil

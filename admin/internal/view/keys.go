@@ -47,62 +47,62 @@ func numbersShown(r *Request, name string, set store.LimitValue) (keys []workflo
 	return keys
 }
 
-// pausedButtons returns the commands that resume the queue of a wait, or the keys of it that are, or may be, the one of its job.
-func (s *Site) pausedButtons(r *Request, w *why.Wait) (all []Link) {
+// ofPaused returns the commands that resume the queue of a wait, or the keys of it that are, or may be, the one of its job.
+func (b *buttons) ofPaused(w *why.Wait) (all []Link) {
 	keys := w.MayBePausedKeys
 	if w.PausedKey != "" {
 		keys = []string{w.PausedKey}
 	}
 	if len(keys) == 0 {
-		return s.button(r, all, "Resume the queue…", "resume-queue", w.Queue)
+		return b.button(all, "Resume the queue…", "resume-queue", w.Queue)
 	}
-	_, queues, err := controls(r)
-	if err != nil || !r.User.Allowed(string(workflow.KindUnpause), w.Queue) {
+	_, queues, err := controls(b.r)
+	if err != nil || !b.r.User.Allowed(string(workflow.KindUnpause), w.Queue) {
 		return nil
 	}
-	shown := keysShown(r, w.Queue, queues[w.Queue])
+	shown := keysShown(b.r, w.Queue, queues[w.Queue])
 	for _, key := range keys {
 		if slices.Contains(shown, key) {
-			all = append(all, Link{Text: "Resume key " + printable.Line(key) + "…", Href: s.Link("/act", "kind", "resume-queue", "queue", w.Queue, "queueKey", key)})
+			all = append(all, Link{Text: "Resume key " + printable.Line(key) + "…", Href: b.Link("/act", "kind", "resume-queue", "queue", w.Queue, "queueKey", key)})
 		}
 	}
 	return all
 }
 
-// limitButtons returns the commands that set the limits for which a wait needs room: those of its key, if that has a number of its own. Of needs by a
+// ofLimits returns the commands that set the limits for which a wait needs room: those of its key, if that has a number of its own. Of needs by a
 // key that is not known here, they are those of the keys that are set to 0.
-func (s *Site) limitButtons(r *Request, w *why.Wait) (all []Link) {
-	limits, _, err := controls(r)
+func (b *buttons) ofLimits(w *why.Wait) (all []Link) {
+	limits, _, err := controls(b.r)
 	if err != nil {
 		return nil
 	}
 	for i := range w.Limits {
 		l, before := &w.Limits[i], len(all)
-		for _, k := range numbersShown(r, l.Limit, limits[l.Limit]) {
+		for _, k := range numbersShown(b.r, l.Limit, limits[l.Limit]) {
 			if k.Key == l.Key || k.N == 0 && slices.Contains(l.Any, k.Key) {
-				all = s.keyButton(r, all, l.Limit, k)
+				all = b.ofKey(all, l.Limit, k)
 			}
 		}
 		if len(all) == before {
-			all = s.button(r, all, "Set limit "+printable.Line(l.Limit)+"…", "set-limit", l.Limit)
+			all = b.button(all, "Set limit "+printable.Line(l.Limit)+"…", "set-limit", l.Limit)
 		}
 	}
 	for i := range w.Needs {
 		name, n := w.Needs[i].Limit, 0
-		for _, k := range numbersShown(r, name, limits[name]) {
+		for _, k := range numbersShown(b.r, name, limits[name]) {
 			if k.N == 0 && n < maxKeyButtons {
-				n, all = n+1, s.keyButton(r, all, name, k)
+				n, all = n+1, b.ofKey(all, name, k)
 			}
 		}
 	}
 	return all
 }
 
-// keyButton returns the command that sets a limit for one key.
-func (s *Site) keyButton(r *Request, all []Link, name string, k workflow.KeyLimit) []Link {
-	if !r.User.Allowed(string(workflow.KindSetLimit), name) {
+// ofKey returns the command that sets a limit for one key.
+func (b *buttons) ofKey(all []Link, name string, k workflow.KeyLimit) []Link {
+	if !b.r.User.Allowed(string(workflow.KindSetLimit), name) {
 		return all
 	}
 	return append(all, Link{Text: fmt.Sprintf("Set limit %s for key %s, now %d…", printable.Line(name), printable.Line(k.Key), k.N),
-		Href: s.Link("/act", "kind", "set-limit", "limit", name, "limitKey", k.Key)})
+		Href: b.Link("/act", "kind", "set-limit", "limit", name, "limitKey", k.Key)})
 }

@@ -52,7 +52,7 @@ func (s *Site) cases(r *Request) (*Page, error) {
 	if lack != "" {
 		l.head.About = fmt.Sprintf("No open engine has workflow %s: its cases cannot be canceled or resumed until a program with it is open.", lack)
 	}
-	l.head.Buttons, l.table.Picks = s.listButtons(r, &f, lack), s.casePicks(r, &f)
+	l.head.Buttons, l.table.Picks = s.buttons(r).ofCases(&f, lack), s.buttons(r).casePicks(&f)
 	err = rows(l, q, func(p store.Page) ([]*state.Case, error) {
 		if none(f.States, count) {
 			return nil, nil
@@ -130,9 +130,9 @@ func (s *Site) items(r *Request) (*Page, error) {
 	q := query.Of(r.Form, r.Now)
 	f, of, search := q.Items(), q.Case(), q.Search()
 	actions := itemWordsOf(f.States)
-	l.head.Buttons = s.itemListButtons(r, q.Names(), actions)
+	l.head.Buttons = s.buttons(r).ofItems(q.Names(), actions)
 	if len(actions) > 0 && f.Workflow != bulk.Name {
-		l.table.Picks = s.picks(r, actions...)
+		l.table.Picks = s.buttons(r).picks(actions...)
 	}
 	counts, err := r.R.Counts(r)
 	if err != nil {
@@ -320,7 +320,7 @@ func (s *Site) stepRow(t *Table, st *workitem.Step, wide bool) {
 func (s *Site) events(r *Request) (*Page, error) {
 	l := s.listing(r, "/events", "Events", "event", "case", "sent", "by", "taken", "value")
 	l.head.About = "Events that were sent to cases. An event that no step has taken is kept for the first step that waits for it."
-	l.head.Buttons = s.button(r, nil, "Broadcast…", "broadcast", "")
+	l.head.Buttons = s.buttons(r).button(nil, "Broadcast…", "broadcast", "")
 	q := query.Of(r.Form, r.Now)
 	f, of := q.Messages(), q.Case()
 	l.filters("", field{Name: "name", Label: "name", Hint: "paid"}, field{Name: "unread", Label: "not taken", Options: []string{"true"}},

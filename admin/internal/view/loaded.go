@@ -12,11 +12,8 @@ import (
 // lack is what is missing for the commands that a page offers.
 type lack = selection.Lack
 
-// rejects reports whether a command is rejected for a missing definition.
-func (r *Request) rejects(word string) bool { return r.lack.Rejects(word, actions[word].target) }
-
 // lack returns what is missing for commands on a case of the shown tree.
-func (c *shown) lack(of *state.Case) *lack {
+func (c *casePage) lack(of *state.Case) *lack {
 	if of == nil || c.past {
 		return nil
 	}
@@ -40,10 +37,10 @@ func (s *Site) itemLack(r *Request, of *state.Case) (*lack, error) {
 }
 
 // presentButtons returns the commands on the shown case, which is in its present state, and what is missing for others.
-func (s *Site) presentButtons(r *Request, c *shown) ([]Link, *lack, error) {
+func (c *casePage) presentButtons() ([]Link, *lack, error) {
 	l := c.lack(c.c)
 	if l != nil && c.c.State.Final() {
-		can, err := selection.Startable(r, r.R, &c.here, c.c.Workflow)
+		can, err := selection.Startable(c.r, c.r.R, &c.here, c.c.Workflow)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -51,11 +48,11 @@ func (s *Site) presentButtons(r *Request, c *shown) ([]Link, *lack, error) {
 			l.Text = fmt.Sprintf("No open engine has workflow %s: the case can be neither resumed nor restarted until a program with it is open.", c.c.Workflow)
 		}
 	}
-	letter, err := s.letterLack(r, c)
+	letter, err := c.letterLack()
 	if err != nil {
 		return nil, nil, err
 	}
-	all := s.caseButtons(r.lacking(l), c.c, letter == nil)
+	all := c.buttons(c.r).lacking(l).ofCase(c.c, letter == nil)
 	if l != nil && c.c.State.Final() && c.c.State != state.CaseFailed && !l.Some["restart"] {
 		l = nil // nothing that could be done is missing
 	}
@@ -66,15 +63,15 @@ func (s *Site) presentButtons(r *Request, c *shown) ([]Link, *lack, error) {
 }
 
 // letterLack returns what is missing to redrive the shown case, if it is a dead letter that can be redriven; nil for nothing.
-func (s *Site) letterLack(r *Request, c *shown) (*lack, error) {
+func (c *casePage) letterLack() (*lack, error) {
 	if !redrivable(c.c) {
 		return nil, nil
 	}
-	m, err := selection.FindMissing(r, r.R, s.Backend.Here())
+	m, err := selection.FindMissing(c.r, c.r.R, c.Backend.Here())
 	if err != nil {
 		return nil, err
 	}
-	return m.Redrive(r, r.R, c.c)
+	return m.Redrive(c.r, c.r.R, c.c)
 }
 
 // redrivable reports whether a case is a dead letter that was not redriven.

@@ -120,8 +120,8 @@ func (s *Site) groupData(r *Request, g *group, m *selection.Missing, i int, whol
 	if err != nil {
 		return d, err
 	}
-	d.Lack, d.Buttons = offered.lack(g.n()), s.groupButtons(r, g, offered.words, within)
-	d.Table = &Table{ID: fmt.Sprintf("group%d", i), Head: []string{"item", "case", "key", "message", "since", ""}, Picks: s.incidentPicks(r, offered)}
+	d.Lack, d.Buttons = offered.lack(g.n()), s.buttons(r).ofGroup(g, offered.words, within)
+	d.Table = &Table{ID: fmt.Sprintf("group%d", i), Head: []string{"item", "case", "key", "message", "since", ""}, Picks: s.buttons(r).incidentPicks(offered)}
 	if more := g.n() - len(g.shown); more > 0 {
 		d.More = &Link{Text: "and " + atLeast(more, whole) + " more", Href: s.listLink("/incidents", g.filter(within))}
 	}
@@ -144,7 +144,7 @@ func (s *Site) groupData(r *Request, g *group, m *selection.Missing, i int, whol
 			continue
 		}
 		act := text("")
-		buttons, err := s.retryButton(r, in.Incident, m)
+		buttons, err := s.buttons(r).retry(in.Incident, m)
 		if err != nil {
 			return d, err
 		}

@@ -17,14 +17,14 @@ type picturePart struct {
 }
 
 // picture draws a case.
-func (s *Site) picture(_ *Request, c *shown) (picturePart, error) {
+func (c *casePage) picture() (picturePart, error) {
 	var p picturePart
 	marks := make(map[string]svg.Mark)
 	for t := range c.c.Tasks {
 		name := c.c.Net.TaskName(net.TaskID(t))
 		m, words := mark(c, net.TaskID(t))
 		if m.Class != "" {
-			m.Href = s.Link("/items", "case", c.c.ID.String(), "task", name)
+			m.Href = c.Link("/items", "case", c.c.ID.String(), "task", name)
 		}
 		marks[name] = m
 		p.Tasks = append(p.Tasks, labeled(name, text(words)))
@@ -35,7 +35,7 @@ func (s *Site) picture(_ *Request, c *shown) (picturePart, error) {
 }
 
 // mark says how a task of a case stands: by a color and an outline, a sign, and in words.
-func mark(c *shown, t net.TaskID) (svg.Mark, string) {
+func mark(c *casePage, t net.TaskID) (svg.Mark, string) {
 	task := &c.c.Tasks[t]
 	name := c.c.Net.TaskName(t)
 	m := svg.Mark{}
@@ -79,7 +79,7 @@ func mark(c *shown, t net.TaskID) (svg.Mark, string) {
 }
 
 // waiting adds what the task waits for, where that is another attempt, a decision or a token.
-func waiting(c *shown, name string, m *svg.Mark, words *string) {
+func waiting(c *casePage, name string, m *svg.Mark, words *string) {
 	for _, w := range c.answer.Of(name) {
 		switch w.Kind {
 		case why.Retry:

@@ -35,7 +35,7 @@ func (p *actPage) prefill(it, shown *store.ItemRow, fresh bool) {
 }
 
 // prefillResume puts the input of the failed item that a resume replaces into the form of the resume.
-func (s *Site) prefillResume(r *Request, c *state.Case, p *actPage) error {
+func (h *forms) prefillResume(r *Request, c *state.Case, p *actPage) error {
 	tree, err := r.R.Tree(r, c.Root)
 	if err != nil {
 		return err
@@ -46,7 +46,7 @@ func (s *Site) prefillResume(r *Request, c *state.Case, p *actPage) error {
 	}
 	it, err := findItem(r, failed.ID)
 	if err == nil {
-		p.prefill(it, s.maskOf(r).Row(it), p.fresh)
+		p.prefill(it, h.maskOf(r).Row(it), p.fresh)
 	}
 	return err
 }

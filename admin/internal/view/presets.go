@@ -120,13 +120,13 @@ func ownPresets(r *http.Request) (own []Preset) {
 }
 
 // savePreset saves a filter of a list under a name in the browser, or removes one.
-func (s *Site) savePreset(w http.ResponseWriter, r *http.Request) {
-	if !s.posted(w, r) {
+func (h *forms) savePreset(w http.ResponseWriter, r *http.Request) {
+	if !h.posted(w, r) {
 		return
 	}
 	p := Preset{strings.TrimSpace(r.PostForm.Get("name")), r.PostForm.Get("path"), r.PostForm.Get("query")}
 	if err := p.Check(); err != nil {
-		s.say(w, r, http.StatusBadRequest, "The filter is not saved", err.Error())
+		h.say(w, r, http.StatusBadRequest, "The filter is not saved", err.Error())
 		return
 	}
 	v, _ := url.ParseQuery(p.Query) // it is checked
@@ -138,9 +138,9 @@ func (s *Site) savePreset(w http.ResponseWriter, r *http.Request) {
 	raw, err := json.Marshal(own)
 	value := base64.RawURLEncoding.EncodeToString(raw)
 	if err != nil || len(value) > maxPresetBytes {
-		s.say(w, r, http.StatusBadRequest, "The filter is not saved", "A browser stores no more than this: remove another saved filter first, or shorten this one.")
+		h.say(w, r, http.StatusBadRequest, "The filter is not saved", "A browser stores no more than this: remove another saved filter first, or shorten this one.")
 		return
 	}
-	http.SetCookie(w, &http.Cookie{Name: presetCookie, Value: value, Path: s.Prefix + "/", MaxAge: 400 * 24 * 3600, HttpOnly: true, Secure: r.TLS != nil, SameSite: http.SameSiteLaxMode})
-	http.Redirect(w, r, s.Prefix+p.Path+"?"+p.Query, http.StatusSeeOther)
+	http.SetCookie(w, &http.Cookie{Name: presetCookie, Value: value, Path: h.Prefix + "/", MaxAge: 400 * 24 * 3600, HttpOnly: true, Secure: r.TLS != nil, SameSite: http.SameSiteLaxMode})
+	http.Redirect(w, r, h.Prefix+p.Path+"?"+p.Query, http.StatusSeeOther)
 }

@@ -22,28 +22,28 @@ import (
 const maxPreview = 20
 
 // checkedForm answers with the form of a command and a preview of its changes.
-func (s *Site) checkedForm(w http.ResponseWriter, r *http.Request, a *action, c workflow.Command) {
+func (h *forms) checkedForm(w http.ResponseWriter, r *http.Request, a *action, c workflow.Command) {
 	if !a.checks {
-		s.say(w, r, http.StatusBadRequest, "This command has no check", "")
+		h.say(w, r, http.StatusBadRequest, "This command has no check", "")
 		return
 	}
 	c.Key = "" // the dry run must not use up the key
-	preview, err := s.preview(r, c)
+	preview, err := h.preview(r, c)
 	if err != nil {
-		s.refusedForm(w, r, err)
+		h.refusedForm(w, r, err)
 		return
 	}
-	s.showForm(w, r, http.StatusOK, nil, preview...)
+	h.showForm(w, r, http.StatusOK, nil, preview...)
 }
 
 // maxShown bounds the wait for the preview of a form that nobody has asked for, if another process tries the command.
 const maxShown = 2 * time.Second
 
 // shownPreview is the preview that a form has when it is opened.
-func (s *Site) shownPreview(r *http.Request, c workflow.Command) []string {
+func (h *forms) shownPreview(r *http.Request, c workflow.Command) []string {
 	ctx, cancel := context.WithTimeout(r.Context(), maxShown)
 	defer cancel()
-	lines, err := s.preview(r.WithContext(ctx), c)
+	lines, err := h.preview(r.WithContext(ctx), c)
 	switch {
 	case errors.Is(err, source.ErrNoOwner):
 		return []string{"Not known: no program that has the database open has answered."}
@@ -56,26 +56,26 @@ func (s *Site) shownPreview(r *http.Request, c workflow.Command) []string {
 }
 
 // preview describes what the command would change, if the backend supports that.
-func (s *Site) preview(r *http.Request, c workflow.Command) ([]string, error) {
-	b, ok := s.Backend.(source.Previewer)
+func (h *forms) preview(r *http.Request, c workflow.Command) ([]string, error) {
+	b, ok := h.Backend.(source.Previewer)
 	if !ok {
 		return nil, nil
 	}
 	var would engine.Preview
-	err := s.bounded(r, func(ctx context.Context) (err error) {
+	err := h.bounded(r, func(ctx context.Context) (err error) {
 		would, err = b.DryRun(ctx, c)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	hide := s.maskOf(r.Context())
+	hide := h.maskOf(r.Context())
 	var lines []string
 	for _, t := range would.Trees {
 		st := describe.New(t.Tree, t.Tree.Root)
 		st.AddTree(t.Before)
 		for _, change := range t.Changes {
-			line, _ := st.Describe(hide.Change(change), s.Backend.Now())
+			line, _ := st.Describe(hide.Change(change), h.Backend.Now())
 			lines = append(lines, printable.Line(line))
 		}
 	}

@@ -72,11 +72,11 @@ func (s *Site) bulkButtons(r *Request, i *bulk.Info) (all []Link) {
 	case !i.Ended.IsZero():
 		return nil
 	case i.State == bulk.Paused:
-		all = s.button(r, all, "Resume…", "resume", i.ID.String())
+		all = s.buttons(r).button(all, "Resume…", "resume", i.ID.String())
 	default:
-		all = s.button(r, all, "Pause…", "suspend", i.ID.String())
+		all = s.buttons(r).button(all, "Pause…", "suspend", i.ID.String())
 	}
-	all = s.button(r, all, "Cancel…", "cancel", i.ID.String())
+	all = s.buttons(r).button(all, "Cancel…", "cancel", i.ID.String())
 	for n := range all {
 		all[n].Href += "&back=" + backToBulk
 	}

@@ -143,9 +143,9 @@ func changesOf(d *schedules.Description) *Table {
 
 // onSchedule executes a command on a schedule. Such a command depends on the present state of the schedule, so it is
 // made when the form is sent.
-func (s *Site) onSchedule(w http.ResponseWriter, r *http.Request, a *action) {
+func (h *forms) onSchedule(w http.ResponseWriter, r *http.Request, a *action) {
 	u, name := access.UserOf(r.Context()), r.Form.Get("schedule")
-	if !s.allowed(w, r, schedules.Name, name) {
+	if !h.allowed(w, r, schedules.Name, name) {
 		return
 	}
 	opts := []workflow.Option{workflow.By(u.Name), workflow.Key(r.Form.Get("key"))}
@@ -161,32 +161,32 @@ func (s *Site) onSchedule(w http.ResponseWriter, r *http.Request, a *action) {
 	}
 	if err == nil && r.Form.Has("check") {
 		var would []string
-		if would, err = s.scheduleWould(r, a, name, from, to); err == nil {
-			s.showForm(w, r, http.StatusOK, nil, would...)
+		if would, err = h.scheduleWould(r, a, name, from, to); err == nil {
+			h.showForm(w, r, http.StatusOK, nil, would...)
 			return
 		}
 	}
 	if err == nil {
-		err = source.OnSchedule(r.Context(), s.Backend, name, a.schedule, from, to, opts...)
+		err = source.OnSchedule(r.Context(), h.Backend, name, a.schedule, from, to, opts...)
 	}
 	if err != nil {
-		s.refusedForm(w, r, err)
+		h.refusedForm(w, r, err)
 		return
 	}
 	next := "/schedules/" + escapePath(name)
 	if a.schedule == "remove" {
 		next = "/schedules"
 	}
-	http.Redirect(w, r, s.Link(next, "done", r.Form.Get("kind")), http.StatusSeeOther)
+	http.Redirect(w, r, h.Link(next, "done", r.Form.Get("kind")), http.StatusSeeOther)
 }
 
 // scheduleWould says what a command on a schedule would start.
-func (s *Site) scheduleWould(r *http.Request, a *action, name string, from, to time.Time) (words []string, err error) {
-	err = s.bounded(r, func(ctx context.Context) error {
-		return s.Backend.View(ctx, func(v store.Reader) error {
+func (h *forms) scheduleWould(r *http.Request, a *action, name string, from, to time.Time) (words []string, err error) {
+	err = h.bounded(r, func(ctx context.Context) error {
+		return h.Backend.View(ctx, func(v store.Reader) error {
 			i, err := schedules.Find(ctx, store.ViewerOf(v), name)
 			if err == nil {
-				words, err = i.Would(a.schedule, from, to, s.Backend.Now())
+				words, err = i.Would(a.schedule, from, to, h.Backend.Now())
 			}
 			return err
 		})

@@ -97,12 +97,12 @@ func (c *chosen) lack() string {
 }
 
 // choose finds the targets. until is the newest id that is included, "" for all.
-func (s *Site) choose(r *http.Request, a *action, until string) (*chosen, error) {
+func (h *forms) choose(r *http.Request, a *action, until string) (*chosen, error) {
 	sel := &chosen{Filter: listed(r.Form, a)}
-	c := &selection.Choice{Kind: a.kind, Do: a.act, Filter: sel.Filter, Until: until, Now: s.Backend.Now(), User: access.UserOf(r.Context()), Mask: s.maskOf(r.Context())}
-	err := s.bounded(r, func(ctx context.Context) (err error) {
-		c.Here = s.Backend.Here()
-		sel.Selection, err = selection.Find(ctx, s.Backend, c)
+	c := &selection.Choice{Kind: a.kind, Do: a.act, Filter: sel.Filter, Until: until, Now: h.Backend.Now(), User: access.UserOf(r.Context()), Mask: h.maskOf(r.Context())}
+	err := h.bounded(r, func(ctx context.Context) (err error) {
+		c.Here = h.Backend.Here()
+		sel.Selection, err = selection.Find(ctx, h.Backend, c)
 		return err
 	})
 	if err != nil {
@@ -114,7 +114,7 @@ func (s *Site) choose(r *http.Request, a *action, until string) (*chosen, error)
 			back[name] = values
 		}
 	}
-	sel.Back = s.listLink("/"+sel.What+"s", back)
+	sel.Back = h.listLink("/"+sel.What+"s", back)
 	return sel, nil
 }
 

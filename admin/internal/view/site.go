@@ -93,16 +93,6 @@ type Request struct {
 	User *access.User
 	Mask mask.Mask
 	Form url.Values
-
-	lack  *lack // for the commands that are offered; nil if nothing is missing
-	child *lack // for those on the child case of an incident
-}
-
-// lacking returns a request whose buttons are those that work without what is missing.
-func (r *Request) lacking(l *lack) *Request {
-	within := *r
-	within.lack = l
-	return &within
 }
 
 // build returns the content of a page.
@@ -110,16 +100,15 @@ type build func(s *Site, r *Request) (*Page, error)
 
 // Routes returns the handlers of the pages by pattern, without the prefix.
 func (s *Site) Routes() map[string]http.HandlerFunc {
-	routes := map[string]http.HandlerFunc{"GET /assets/{name}": s.assets.serve, "GET /act": s.actForm, "GET /payload": s.payload, "GET /": s.notFound}
+	f := &forms{s}
+	routes := map[string]http.HandlerFunc{"GET /assets/{name}": s.assets.serve, "GET /payload": s.payload, "GET /": s.notFound,
+		"GET /act": f.actForm, "POST /act": f.act, "POST /bulk": f.startBulk, "POST /doctor": s.check, "POST /presets": f.savePreset}
 	for pattern, b := range builds {
 		routes["GET "+pattern] = s.page(b)
 	}
 	routes["GET /limits"] = s.withLimits(routes["GET /limits"], false)
 	routes["GET /doctor"] = s.withLimits(routes["GET /doctor"], true)
-	routes["GET /bulk"] = s.withBulk(routes["GET /bulk"])
-	for pattern, h := range posts {
-		routes["POST "+pattern] = func(w http.ResponseWriter, r *http.Request) { h(s, w, r) }
-	}
+	routes["GET /bulk"] = f.withBulk(routes["GET /bulk"])
 	return routes
 }
 

@@ -20,16 +20,16 @@ var tabNames = []string{"items", "steps", "jobs", "events", "history", "data", "
 // maxRows bounds the number of rows of a tab; the lists have all.
 const maxRows = 100
 
-// caseTabs is the selected tab, below the links to all of them.
-func (s *Site) caseTabs(r *Request, c *shown) ([]Part, error) {
-	chosen := orElse(r.Form.Get("tab"), "items")
+// tabs is the selected tab, below the links to all of them.
+func (c *casePage) tabs() ([]Part, error) {
+	chosen := orElse(c.r.Form.Get("tab"), "items")
 	if !slices.Contains(tabNames, chosen) {
 		chosen = "items"
 	}
 	id := c.c.ID.String()
 	var links []Link
 	for _, name := range tabNames {
-		l := Link{Text: name, Href: s.caseLink(r, id, "tab", name, "at", r.Form.Get("at")), Current: name == chosen}
+		l := Link{Text: name, Href: c.caseLink("tab", name, "at", c.r.Form.Get("at")), Current: name == chosen}
 		switch name {
 		case "way":
 			l.Text = "way to the end"
@@ -48,23 +48,23 @@ func (s *Site) caseTabs(r *Request, c *shown) ([]Part, error) {
 	var err error
 	switch chosen {
 	case "items":
-		more, err = s.itemTab(r, c)
+		more, err = c.itemTab()
 	case "steps":
-		more, err = s.stepTab(r, c)
+		more, err = c.stepTab()
 	case "jobs":
-		more, err = s.jobTab(r, c)
+		more, err = c.jobTab()
 	case "events":
-		more, err = s.eventTab(r, c)
+		more, err = c.eventTab()
 	case "history":
 		var data historyPart
-		data, err = s.history(r, c)
+		data, err = c.history()
 		more = []Part{{ID: "tab", Template: "history", Data: data}}
 	case "data":
-		more = []Part{{ID: "tab", Template: "data", Data: caseData{Commands: commandLines(c), Payloads: s.downloads(caseParts(c.c, r.Mask.Case(c.c)), "case", id)}}}
+		more = []Part{{ID: "tab", Template: "data", Data: caseData{Commands: c.commandLines(), Payloads: c.downloads(caseParts(c.c, c.r.Mask.Case(c.c)), "case", id)}}}
 	case "way":
-		more = []Part{{ID: "tab", Template: "way", Data: s.way(r, c)}}
+		more = []Part{{ID: "tab", Template: "way", Data: c.way()}}
 	case "children":
-		more = []Part{{ID: "tab", Template: "tablepart", Data: s.children(c)}}
+		more = []Part{{ID: "tab", Template: "tablepart", Data: c.children()}}
 	}
 	return append(parts, more...), err
 }
@@ -76,7 +76,7 @@ type caseData struct {
 }
 
 // commandLines returns the commands of tasq that show the case at the shown position.
-func commandLines(c *shown) string {
+func (c *casePage) commandLines() string {
 	id := c.c.ID.String()
 	if c.past {
 		return fmt.Sprintf("tasq show %s --at %d", id, c.window.at().Seq)
@@ -88,11 +88,11 @@ func commandLines(c *shown) string {
 var unfinished = []workitem.State{workitem.Initialized, workitem.Started, workitem.Failed, workitem.Canceled}
 
 // itemTab lists the items of the case; of a past state, those of its latest activations.
-func (s *Site) itemTab(r *Request, c *shown) ([]Part, error) {
+func (c *casePage) itemTab() ([]Part, error) {
 	t := &Table{ID: "items", Head: []string{"item", "state", "try", "queue", "by", "created", "took", "input, output or failure"},
-		Empty: &Empty{Text: "The case has no work items."}, Views: s.itemViews(r, c)}
+		Empty: &Empty{Text: "The case has no work items."}, Views: c.itemViews()}
 	f := store.ItemFilter{Case: c.c.ID, Page: store.Page{Limit: maxRows + 1, Desc: true}}
-	if r.Form.Get("hide") == "completed" {
+	if c.r.Form.Get("hide") == "completed" {
 		f.States, t.Empty.Text = unfinished, "The case has no other work items than completed ones."
 	}
 	var items []*store.ItemRow
@@ -105,10 +105,10 @@ func (s *Site) itemTab(r *Request, c *shown) ([]Part, error) {
 		}
 		t.Note = "Only the latest activation of each task."
 		if !c.past {
-			t.Pager = &Pager{Text: thousands(int64(min(len(items), maxRows))) + " shown", Next: s.Link("/items", "case", c.c.ID.String())}
+			t.Pager = &Pager{Text: thousands(int64(min(len(items), maxRows))) + " shown", Next: c.Link("/items", "case", c.c.ID.String())}
 		}
 	default:
-		found, err := r.R.Items(r, f)
+		found, err := c.r.R.Items(c.r, f)
 		if err != nil {
 			return nil, err
 		}
@@ -116,67 +116,67 @@ func (s *Site) itemTab(r *Request, c *shown) ([]Part, error) {
 	}
 	if len(items) > maxRows {
 		items = items[:maxRows]
-		t.Pager = &Pager{Text: fmt.Sprintf("the newest %d", maxRows), Next: s.Link("/items", "case", c.c.ID.String())}
+		t.Pager = &Pager{Text: fmt.Sprintf("the newest %d", maxRows), Next: c.Link("/items", "case", c.c.ID.String())}
 	}
 	for _, it := range items {
-		s.itemRow(t, r, r.Mask.Row(it), false)
+		c.itemRow(t, c.r, c.r.Mask.Row(it), false)
 	}
 	parts := []Part{{ID: "tab", Template: "tablepart", Data: t}}
 	if len(items) == 0 && len(f.States) == 0 && len(c.c.Children) > 0 {
-		t = s.children(c)
+		t = c.children()
 		t.Note = "The case has no work items of its own. These are its child cases."
 		parts = []Part{{ID: "tab", Template: "tablepart", Data: t}}
 	}
-	if len(items) > 0 && r.Form.Get("chart") != "off" {
-		parts = slices.Insert(parts, 0, Part{ID: "chart", Template: "chart", Data: gantt(items, c.c.Created, c.c.Ended, c.now(r))})
+	if len(items) > 0 && c.r.Form.Get("chart") != "off" {
+		parts = slices.Insert(parts, 0, Part{ID: "chart", Template: "chart", Data: gantt(items, c.c.Created, c.c.Ended, c.now())})
 	}
 	return parts, nil
 }
 
 // itemViews are the switches of the tab: without completed items, without the chart.
-func (s *Site) itemViews(r *Request, c *shown) (all []Link) {
+func (c *casePage) itemViews() (all []Link) {
 	for _, view := range [][4]string{{"hide", "completed", "Hide completed", "completed are hidden"}, {"chart", "off", "Hide chart", "chart is hidden"}} {
 		name, value := view[0], view[1]
-		l := Link{Text: view[2], Href: s.caseLink(r, c.c.ID.String(), name, value, "at", r.Form.Get("at"))}
-		if r.Form.Get(name) == value {
-			l = Link{Text: view[3], Href: s.caseLink(r, c.c.ID.String(), name, "", "at", r.Form.Get("at")), Current: true}
+		l := Link{Text: view[2], Href: c.caseLink(name, value, "at", c.r.Form.Get("at"))}
+		if c.r.Form.Get(name) == value {
+			l = Link{Text: view[3], Href: c.caseLink(name, "", "at", c.r.Form.Get("at")), Current: true}
 		}
 		all = append(all, l)
 	}
 	return all
 }
 
-func (s *Site) stepTab(r *Request, c *shown) ([]Part, error) {
+func (c *casePage) stepTab() ([]Part, error) {
 	t := &Table{ID: "steps", Head: []string{"step", "kind", "state", "waits for", "due", "try", "result or failure"},
-		Empty: &Empty{Text: "The jobs of the case have recorded no steps."}, Note: pastNote(c)}
-	found, err := r.R.Steps(r, store.StepFilter{Case: c.c.ID, Page: store.Page{Limit: maxRows + 1, Desc: true}})
-	for _, st := range limited(t, found, s.Link("/steps", "case", c.c.ID.String())) {
-		s.stepRow(t, r.Mask.Step(st), false)
+		Empty: &Empty{Text: "The jobs of the case have recorded no steps."}, Note: c.pastNote()}
+	found, err := c.r.R.Steps(c.r, store.StepFilter{Case: c.c.ID, Page: store.Page{Limit: maxRows + 1, Desc: true}})
+	for _, st := range limited(t, found, c.Link("/steps", "case", c.c.ID.String())) {
+		c.stepRow(t, c.r.Mask.Step(st), false)
 	}
 	return []Part{{ID: "tab", Template: "tablepart", Data: t}}, err
 }
 
-func (s *Site) jobTab(r *Request, c *shown) ([]Part, error) {
+func (c *casePage) jobTab() ([]Part, error) {
 	t := &Table{ID: "jobs", Head: []string{"job", "kind", "of", "state", "due", "try", "queue", "worker", "failure"},
-		Empty: &Empty{Text: "The case has no jobs."}, Note: pastNote(c)}
-	found, err := r.R.Jobs(r, store.JobFilter{Case: c.c.ID, Page: store.Page{Limit: maxRows + 1, Desc: true}})
-	for _, j := range limited(t, found, s.Link("/jobs", "case", c.c.ID.String())) {
-		s.jobRow(t, r.Mask.Job(j), false)
+		Empty: &Empty{Text: "The case has no jobs."}, Note: c.pastNote()}
+	found, err := c.r.R.Jobs(c.r, store.JobFilter{Case: c.c.ID, Page: store.Page{Limit: maxRows + 1, Desc: true}})
+	for _, j := range limited(t, found, c.Link("/jobs", "case", c.c.ID.String())) {
+		c.jobRow(t, c.r.Mask.Job(j), false)
 	}
 	return []Part{{ID: "tab", Template: "tablepart", Data: t}}, err
 }
 
-func (s *Site) eventTab(r *Request, c *shown) ([]Part, error) {
+func (c *casePage) eventTab() ([]Part, error) {
 	t := &Table{ID: "events", Head: []string{"event", "sent", "by", "taken", "value"},
-		Empty: &Empty{Text: "No event was sent to the case."}, Note: pastNote(c)}
-	found, err := r.R.Messages(r, store.MessageFilter{Case: c.c.ID, Page: store.Page{Limit: maxRows + 1, Desc: true}})
-	for _, m := range limited(t, found, s.Link("/events", "case", c.c.ID.String())) {
-		s.eventRow(t, r.Mask.Message(m), false)
+		Empty: &Empty{Text: "No event was sent to the case."}, Note: c.pastNote()}
+	found, err := c.r.R.Messages(c.r, store.MessageFilter{Case: c.c.ID, Page: store.Page{Limit: maxRows + 1, Desc: true}})
+	for _, m := range limited(t, found, c.Link("/events", "case", c.c.ID.String())) {
+		c.eventRow(t, c.r.Mask.Message(m), false)
 	}
 	return []Part{{ID: "tab", Template: "tablepart", Data: t}}, err
 }
 
-func pastNote(c *shown) string {
+func (c *casePage) pastNote() string {
 	if c.past {
 		return "This list shows the present: its past states are not stored."
 	}
@@ -209,21 +209,21 @@ type historyEntry struct {
 	Lines       []string
 }
 
-func (s *Site) history(r *Request, c *shown) (historyPart, error) {
+func (c *casePage) history() (historyPart, error) {
 	var p historyPart
 	st := describe.New(c.tree, c.c.ID)
 	entries := c.window.entries[:c.window.n]
-	if err := findNamed(r, st, entries); err != nil {
+	if err := findNamed(c.r, st, entries); err != nil {
 		return p, err
 	}
 	for n, e := range entries {
-		h := historyEntry{N: int64(n + 1), Seq: e.Seq, At: e.At, After: printable.Took(e.At.Sub(c.c.Created)), By: e.By, Person: e.By != "", Href: s.historyLink(c, e)}
+		h := historyEntry{N: int64(n + 1), Seq: e.Seq, At: e.At, After: printable.Took(e.At.Sub(c.c.Created)), By: e.By, Person: e.By != "", Href: c.historyLink(e)}
 		if !c.window.whole() {
 			h.N = e.Seq
 		}
 		all := 0
 		for _, change := range e.Changes {
-			if line, ours := st.Describe(r.Mask.Change(change), e.At); ours {
+			if line, ours := st.Describe(c.r.Mask.Change(change), e.At); ours {
 				if len(h.Lines) < maxLines {
 					h.Lines = append(h.Lines, printable.Line(line))
 				}
@@ -245,7 +245,7 @@ func (s *Site) history(r *Request, c *shown) (historyPart, error) {
 		before, p.Entries = entries[i], p.Entries[:maxRows]
 	}
 	if before != nil {
-		p.Pager = &Pager{Text: fmt.Sprintf("%d entries are shown", len(p.Entries)), Next: s.historyLink(c, before)}
+		p.Pager = &Pager{Text: fmt.Sprintf("%d entries are shown", len(p.Entries)), Next: c.historyLink(before)}
 	}
 	return p, nil
 }
@@ -254,8 +254,8 @@ func (s *Site) history(r *Request, c *shown) (historyPart, error) {
 const maxLines = 100
 
 // historyLink returns a link to the history up to an entry.
-func (s *Site) historyLink(c *shown, e *store.Entry) string {
-	return s.Link("/cases/"+c.c.ID.String(), "tab", "history", "at", strconv.FormatInt(e.Seq, 10))
+func (c *casePage) historyLink(e *store.Entry) string {
+	return c.Link("/cases/"+c.c.ID.String(), "tab", "history", "at", strconv.FormatInt(e.Seq, 10))
 }
 
 // findNamed finds the items and jobs in entries that were created before these entries.

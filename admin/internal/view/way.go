@@ -23,7 +23,7 @@ type wayTask struct {
 }
 
 // way is the tab with the shortest run that completes the case from the shown state.
-func (s *Site) way(r *Request, c *shown) wayPart {
+func (c *casePage) way() wayPart {
 	way := why.WayOf(c.tree, c.answer)
 	p := wayPart{Text: "The case is " + way.Summary()}
 	for _, task := range way.Tasks {
@@ -34,9 +34,9 @@ func (s *Site) way(r *Request, c *shown) wayPart {
 		t.Person = slices.ContainsFunc(task.Waits, func(w why.Wait) bool { return w.Kind == why.Person || w.Kind == why.Incident })
 		for i := range min(len(task.Waits), maxLines) {
 			w := &task.Waits[i]
-			line := text(printable.Line(plain(w.Words(c.now(r)))))
+			line := text(printable.Line(plain(w.Words(c.now()))))
 			if !w.Item.IsZero() {
-				line.Kind, line.Href = "link", s.Link("/items/"+w.Item.String())
+				line.Kind, line.Href = "link", c.Link("/items/"+w.Item.String())
 			}
 			t.Waits = append(t.Waits, line)
 		}

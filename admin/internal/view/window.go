@@ -152,7 +152,7 @@ type slider struct {
 	Command, By            string
 }
 
-func (s *Site) slider(r *Request, c *shown) slider {
+func (c *casePage) slider() slider {
 	f := c.window
 	e, last := f.at(), len(f.entries)
 	id := c.c.ID.String()
@@ -161,13 +161,13 @@ func (s *Site) slider(r *Request, c *shown) slider {
 		case e == nil:
 			return ""
 		case f.later == nil && e == f.entries[last-1]:
-			return s.caseLink(r, id)
+			return c.caseLink()
 		}
-		return s.caseLink(r, id, "at", strconv.FormatInt(e.Seq, 10))
+		return c.caseLink("at", strconv.FormatInt(e.Seq, 10))
 	}
-	d := slider{N: f.n, Of: last, Place: f.place(), Time: e.At, Command: commandText(r, c, e), By: e.By, Ticks: ticks(f.entries)}
+	d := slider{N: f.n, Of: last, Place: f.place(), Time: e.At, Command: c.commandText(e), By: e.By, Ticks: ticks(f.entries)}
 	for _, name := range []string{"tab", "hide", "chart"} {
-		if v := r.Form.Get(name); v != "" {
+		if v := c.r.Form.Get(name); v != "" {
 			d.Hidden = append(d.Hidden, Link{Text: name, Href: v})
 		}
 	}
@@ -175,7 +175,7 @@ func (s *Site) slider(r *Request, c *shown) slider {
 	if f.past() {
 		until = strconv.FormatInt(e.Seq, 10)
 	}
-	d.Compare = s.Link("/cases/"+id+"/differences", "from", strconv.FormatInt(from, 10), "until", until)
+	d.Compare = c.Link("/cases/"+id+"/differences", "from", strconv.FormatInt(from, 10), "until", until)
 	d.Prev, d.Next, d.Fail, d.NextFail = to(f.earlier), to(f.later), "", ""
 	if f.n > 1 {
 		d.Prev = to(f.entries[f.n-2])
@@ -192,7 +192,7 @@ func (s *Site) slider(r *Request, c *shown) slider {
 	if !f.whole() {
 		d.Part, d.Earlier, d.Later = f.entries[last-1].Seq, to(f.earlier), to(f.later)
 		if f.later != nil {
-			d.Newest = s.caseLink(r, id)
+			d.Newest = c.caseLink()
 		}
 	}
 	return d
@@ -220,7 +220,7 @@ func (f *journalWindow) place() string {
 }
 
 // commandText returns the command of an entry, with labels instead of the ids of items.
-func commandText(r *Request, c *shown, e *store.Entry) string {
+func (c *casePage) commandText(e *store.Entry) string {
 	fields := strings.Fields(e.Command)
 	for i, word := range fields {
 		id, err := workitem.ParseID(strings.TrimSuffix(word, ","))
@@ -229,7 +229,7 @@ func commandText(r *Request, c *shown, e *store.Entry) string {
 		}
 		if _, it := c.tree.Item(id); it != nil {
 			fields[i] = it.Label()
-		} else if it, err := findItem(r, id); err == nil {
+		} else if it, err := findItem(c.r, id); err == nil {
 			fields[i] = it.Label()
 		}
 	}

@@ -204,7 +204,7 @@ func (s *Site) flowHead(r *Request, d *store.Definition, defs []*store.Definitio
 		h.Fields = append(h.Fields, labeled([]string{"24 h done", "24 h failed", "24 h took p50", "24 h took p95"}[i], c))
 	}
 	h.Fields = slices.DeleteFunc(h.Fields, func(c Cell) bool { return c.empty() })
-	h.Buttons = s.button(r, nil, "Start a case…", "start", d.Name)
+	h.Buttons = s.buttons(r).button(nil, "Start a case…", "start", d.Name)
 	for _, other := range defs {
 		if other.Fingerprint != d.Fingerprint {
 			h.Fields = append(h.Fields, labeled("other version", link(orElse(other.Version, other.Fingerprint[:min(8, len(other.Fingerprint))]),
@@ -227,10 +227,10 @@ func suspensions(r *Request) (map[string]store.Decision, error) {
 func (s *Site) suspendable(r *Request, h *flowHead, name string, suspended map[string]store.Decision) {
 	d, found := suspended[name]
 	if !found {
-		h.Buttons = s.button(r, h.Buttons, "Suspend…", "suspend-workflow", name)
+		h.Buttons = s.buttons(r).button(h.Buttons, "Suspend…", "suspend-workflow", name)
 		return
 	}
-	h.Buttons = s.button(r, h.Buttons, "Resume…", "resume-workflow", name)
+	h.Buttons = s.buttons(r).button(h.Buttons, "Resume…", "resume-workflow", name)
 	h.Fields = append([]Cell{labeled("new cases", stateOf("suspended")), labeled("suspended", at(d.At)), labeled("by", text(orElse(d.By, "unknown"))),
 		labeled("reason", text(d.Reason))}, h.Fields...)
 }
