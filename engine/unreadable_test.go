@@ -83,3 +83,17 @@ func TestACallbackWhoseErrorPanicsIsRefused(t *testing.T) {
 	_, err = e.Do(t.Context(), workflow.Cancel(id, nil))
 	require.NoError(t, err, "what a handler returns does not keep a case from ending")
 }
+
+// Such an error kept its worker, and in a callback all commands, until the end of the process.
+func TestAnErrorThatWrapsItselfIsAFailure(t *testing.T) {
+	own := &declined{}
+	own.reason = own
+	f := builder.MustFunc("f", func(context.Context, int) (int, error) { return 0, own })
+	e := enginetest.New(t, f)
+	r, err := f.Run(t.Context(), e, 1, builder.Retry(func(p *retry.Policy) { p.Attempts = 1 }))
+	require.NoError(t, err)
+	e.Drain()
+	_, err = r.Result(t.Context(), e)
+	require.ErrorContains(t, err, "wraps itself")
+	require.ErrorContains(t, e.Update(t.Context(), func(*engine.Tx) error { return own }), "wraps itself")
+}

@@ -1,7 +1,9 @@
 // Package readable checks errors that a user's function has returned, before the engine looks at them.
 //
 // The methods of such an error may panic: those of a nil pointer that was returned as an error do, which is a common
-// mistake. The engine calls the methods on its own goroutines, where a panic would end the process.
+// mistake. The engine calls the methods on its own goroutines, where a panic would end the process. An error may also
+// wrap itself: errors.Is and errors.As never return from such a chain, and its text overflows the stack, which ends the
+// process, too.
 package readable
 
 import (
@@ -23,6 +25,9 @@ func Error(err error) (unreadable error) {
 			unreadable = fmt.Errorf("the error that was returned, of type %T, panics when it is read: %v; if it is a nil pointer, return nil", err, p)
 		}
 	}()
+	if count(err, 0) > most {
+		return fmt.Errorf("the error that was returned, of type %T, wraps itself, or more than %d errors: let Unwrap return what is wrapped", err, most)
+	}
 	_ = err.Error()
 	_ = errors.Is(err, errNone) // calls all Is and Unwrap methods
 	if e, ok := errors.AsType[coded](err); ok {
@@ -35,6 +40,28 @@ func Error(err error) (unreadable error) {
 		_ = e.RetryAfter()
 	}
 	return nil
+}
+
+// most is how many errors an error may consist of.
+const most = 10_000
+
+// count returns n and the number of errors that err consists of. It stops soon after most.
+func count(err error, n int) int {
+	for err != nil && n <= most {
+		n++
+		switch e := err.(type) {
+		case interface{ Unwrap() error }:
+			err = e.Unwrap()
+		case interface{ Unwrap() []error }:
+			for _, each := range e.Unwrap() {
+				n = count(each, n)
+			}
+			return n
+		default:
+			return n
+		}
+	}
+	return n
 }
 
 // errNone is an error that no other error matches.

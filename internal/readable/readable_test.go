@@ -67,6 +67,32 @@ func TestAnErrorWhoseMethodsPanicIsUnreadable(t *testing.T) {
 	}
 }
 
+// around is an error whose text and chain follow what it wraps.
+type around struct{ inner []error }
+
+func (a *around) Error() string   { return "around: " + a.inner[0].Error() }
+func (a *around) Unwrap() []error { return a.inner }
+
+// Without a bound errors.Is does not return, and the text of such an error ends the process.
+func TestAnErrorThatWrapsItselfIsUnreadable(t *testing.T) {
+	chain := &pointer{}
+	chain.cause = chain
+	tree, doubled := &around{}, &around{}
+	tree.inner, doubled.inner = []error{context.Canceled, tree}, []error{doubled, doubled}
+	pair := &pointer{&pointer{}}
+	pair.cause.(*pointer).cause = pair
+	for name, err := range map[string]error{"chain": chain, "pair": pair, "tree": tree, "doubled": doubled} {
+		for _, err := range []error{err, errors.Join(context.Canceled, err)} {
+			require.ErrorContains(t, readable.Error(err), fmt.Sprintf("of type %T, wraps itself", err), name)
+		}
+	}
+	long := errors.New("last")
+	for range 1_000 {
+		long = &unwraps{pointer{long}}
+	}
+	require.NoError(t, readable.Error(long))
+}
+
 func TestOtherErrorsAreReadable(t *testing.T) {
 	require.NoError(t, readable.Error(nil))
 	require.NoError(t, readable.Error(&pointer{context.Canceled}))
