@@ -78,7 +78,7 @@ func (w *parted) end(b *storetest.Batch) {
 	}))
 	select {
 	case <-w.appending:
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		w.T.Fatal("nothing is sent")
 	}
 }
