@@ -2,6 +2,7 @@ package demo
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io"
@@ -34,7 +35,7 @@ const (
 	fleetTransfers = 60
 	fleetWork      = 300 * time.Millisecond // the duration of one transfer
 	fleetEvery     = 100 * time.Millisecond // the interval between starts of transfers
-	fleetKill      = 20                     // the number of transfers after which a process is killed
+	fleetKill      = 20                     // the number of transfers after which a process with one under way is killed
 )
 
 // RunFleet runs transfers in three processes, kills one of them, and checks the balances at the end.
@@ -150,18 +151,13 @@ func (f *fleetDemo) run(ctx context.Context) error {
 			return err
 		}
 		f.ids = append(f.ids, r.Case)
-		if n == fleetKill {
-			if err := f.kill(ctx); err != nil {
-				return err
-			}
-		}
-		if err := f.show(ctx); err != nil {
+		if err := f.look(ctx, n >= fleetKill); err != nil {
 			return err
 		}
-		select {
-		case <-time.After(fleetEvery):
-		case <-ctx.Done():
-			return ctx.Err()
+	}
+	for f.killed.IsZero() { // on a slow machine no transfer was under way until now
+		if err := f.look(ctx, true); err != nil {
+			return err
 		}
 	}
 	for _, id := range f.ids {
@@ -190,13 +186,39 @@ func (f *fleetDemo) start(name string) error {
 	return cmd.Start()
 }
 
-// kill kills the process with the most running transfers.
+// look prints what was booked, and pauses. It first kills a process if that is to be done.
+func (f *fleetDemo) look(ctx context.Context, kills bool) error {
+	if kills && f.killed.IsZero() {
+		if err := f.kill(ctx); err != nil {
+			return err
+		}
+	}
+	if err := f.show(ctx); err != nil {
+		return err
+	}
+	select {
+	case <-time.After(fleetEvery):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// kill kills the process with the most transfers between debit and credit, if there is one.
 func (f *fleetDemo) kill(ctx context.Context) error {
 	var name string
 	var held int
 	err := f.query(ctx, "SELECT process, count(*), clock_timestamp() FROM @.books d WHERE account = 'debit' AND NOT EXISTS "+
 		"(SELECT FROM @.books c WHERE c.transfer = d.transfer AND c.account = 'credit') GROUP BY process ORDER BY count(*) DESC LIMIT 1",
 		nil, &name, &held, &f.killed)
+	if errors.Is(err, sql.ErrNoRows) {
+		var ended int
+		err = f.query(ctx, "SELECT count(*) FROM @.books WHERE account = 'credit'", nil, &ended)
+		if err == nil && ended == fleetTransfers {
+			return fmt.Errorf("%w: all transfers have ended, and no process was found with one under way", ErrFailed)
+		}
+		return err
+	}
 	if err != nil {
 		return err
 	}
