@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/tasq-dev/tasq/engine/internal/commit"
 	"github.com/tasq-dev/tasq/engine/internal/fleet"
@@ -30,6 +31,20 @@ func (e *Engine) countElsewhere() func(context.Context, map[string]int) (map[str
 	}
 	return nil
 }
+
+// held returns the function that lists the live jobs of this engine in the database; nil if each job belongs to this one.
+func (e *Engine) held() func(context.Context, int) ([]*state.Job, error) {
+	f, ok := e.store.(store.Fleet)
+	if !ok {
+		return nil
+	}
+	return func(ctx context.Context, most int) ([]*state.Job, error) {
+		return f.Overdue(ctx, e.now().Add(always), most)
+	}
+}
+
+// always is a time in which each job becomes due that has a time.
+const always = 100 * 365 * 24 * time.Hour
 
 // What the member of a fleet and this engine exchange:
 //

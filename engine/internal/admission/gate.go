@@ -60,6 +60,7 @@ func (t *Ticket[T]) Again() *Ticket[T] {
 type grant struct {
 	limit.Grant
 	end      int64 // by which the work has to begin, if engines share the limit
+	joins    int   // Gate.joins when the store granted it
 	overused bool  // more was used than was acquired
 }
 
@@ -103,6 +104,7 @@ type Gate[T any] struct {
 	holds   map[holdKey]hold      // known holds of cases
 	late    []*Ticket[T]          // those that were made ready and keep their reservations until Lapse
 	idle    []*Ticket[T]          // those that were made ready and may have no worker, see noworker.go
+	joins   int                   // how often this engine has joined its fleet anew, see Rejoined
 	stopped bool
 }
 
@@ -201,9 +203,7 @@ func (g *Gate[T]) Begin(t *Ticket[T]) bool {
 	now := g.now()
 	for i := range t.held {
 		l := t.held[i].line
-		// The store counts a portion within its time. A start after that would be in a window to which it was not
-		// charged.
-		if l.share != nil && l.def.Algorithm != limit.Slots && now > t.held[i].end {
+		if l.share != nil && !t.isHold(i) && g.hasExpired(l, &t.held[i].grant, now) {
 			return false
 		}
 	}

@@ -13,6 +13,7 @@ type portion struct {
 	left  int64 // the amount that no job has taken
 	fresh int64 // jobs may take what is left until then
 	end   int64 // jobs have to begin until then; 0 for slots
+	joins int   // Gate.joins when it was granted
 	stop  func() bool
 }
 

@@ -44,6 +44,7 @@ type Order[T any] struct {
 	Limit, Key string
 	Order      quota.Order
 	line       *line[T]
+	joins      int // Gate.joins when it was made
 }
 
 // idle reports whether a share has the state of a new one, so that its line can be dropped.
@@ -84,7 +85,7 @@ func (s *share) take(slots bool, n int64) grant {
 	if slots {
 		s.used += n
 	}
-	return grant{Grant: limit.Grant{N: n, Mark: s.portion.Mark}, end: s.portion.end}
+	return grant{Grant: limit.Grant{N: n, Mark: s.portion.Mark}, end: s.portion.end, joins: s.portion.joins}
 }
 
 // give returns the grant of a job. unused says that its work did not start.
@@ -186,7 +187,9 @@ func (g *Gate[T]) Orders(most int) []Order[T] {
 			continue // stays due until the outstanding order is settled
 		}
 		delete(g.toOrder, l)
-		all = append(all, l.order(now))
+		o := l.order(now)
+		o.joins = g.joins
+		all = append(all, o)
 	}
 	return all
 }
@@ -226,7 +229,7 @@ func (l *line[T]) order(now int64) Order[T] {
 	}
 	o.Back, o.Used = s.takeNotes()
 	s.orderedAt = now
-	return Order[T]{l.def.Name, l.key, o, l}
+	return Order[T]{Limit: l.def.Name, Key: l.key, Order: o, line: l}
 }
 
 // Settle applies the answer of the store to an order. After an error it is unknown whether the store has executed the
@@ -241,6 +244,9 @@ func (g *Gate[T]) Settle(o Order[T], a quota.Answer, err error) {
 	s.orderedAt = 0
 	slots := l.def.Algorithm == limit.Slots
 	switch {
+	// The store may have counted the slots for the number that this engine no longer has.
+	case err == nil && slots && o.Order.For == nil && o.joins != g.joins:
+		s.dirty = true
 	case err != nil:
 		s.end(o.Order.Ended...)
 		s.dirty, s.next = slots, now+int64(quota.Again)
@@ -295,7 +301,7 @@ func pollAfter(wait time.Duration, slots bool) time.Duration {
 // they have the other half to begin.
 func (g *Gate[T]) addGrant(l *line[T], grant limit.Grant, asked, now int64) {
 	s := l.share
-	p := &portion{Grant: grant}
+	p := &portion{Grant: grant, joins: g.joins}
 	if l.def.Algorithm == limit.Slots {
 		p.left = s.left() + grant.N
 		p.fresh = now + int64(slotsHeld)

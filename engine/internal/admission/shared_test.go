@@ -26,6 +26,7 @@ type fleet struct {
 	limits  []limit.Limit
 	rows    map[string][]byte
 	members []*member
+	numbers int64 // of engines so far
 	calls   []call
 	job     int
 }
@@ -52,7 +53,8 @@ type member struct {
 }
 
 func (f *fleet) join() *member {
-	m := &member{f: f, id: int64(len(f.members) + 1), tickets: make(map[int]*admission.Ticket[int]), running: make(map[int][]int)}
+	f.numbers++
+	m := &member{f: f, id: f.numbers, tickets: make(map[int]*admission.Ticket[int]), running: make(map[int][]int)}
 	m.gate = admission.New(admission.Options[int]{
 		Lock: &m.mu, Clock: f.clock, Limits: f.limits, Before: func(a, b *int) bool { return *a < *b },
 		Ready: func(n int) { m.ready = append(m.ready, n) }, Wake: m.turn,
@@ -88,12 +90,29 @@ func (m *member) exchange() {
 		}
 	}
 	m.f.pass(time.Duration(m.f.r.IntN(40)) * time.Millisecond)
+	if m.f.r.IntN(30) == 0 {
+		m.rejoin()
+	}
 	m.mu.Lock()
 	for i, o := range orders {
 		m.gate.Settle(o, answers[i], failed)
 	}
 	m.mu.Unlock()
 	m.turn()
+}
+
+// rejoin has a member that the others take for dead join anew: what runs is lost, and does not count.
+func (m *member) rejoin() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.f.numbers++
+	m.id = m.f.numbers
+	for _, calls := range m.running {
+		for _, i := range calls {
+			m.f.calls[i].ended = true
+		}
+	}
+	m.gate.Rejoined()
 }
 
 // turn lets jobs begin, at times later than they were admitted, or not at all.
@@ -205,7 +224,7 @@ func (f *fleet) check() {
 	}
 }
 
-// Random histories of several engines, of which some are killed, and of answers that are late or lost: no limit is exceeded, and
+// Random histories of several engines, of which some are killed and some are taken for dead and join anew, and of answers that are late or lost: no limit is exceeded, and
 // in the end every job of those that live is done.
 func TestRandomHistoriesOfSharedLimits(t *testing.T) {
 	algorithms := []limit.Algorithm{limit.SlidingWindow, limit.GCRA, limit.TokenBucket, limit.FixedWindow, limit.LeakyBucket}
@@ -231,9 +250,13 @@ func TestRandomHistoriesOfSharedLimits(t *testing.T) {
 			case 6:
 				f.endOne(m)
 			case 7:
-				if r.IntN(6) == 0 && !m.dead {
+				switch how := r.IntN(6); {
+				case m.dead:
+				case how == 0:
 					m.kill()
 					f.join()
+				case how < 3:
+					m.rejoin()
 				}
 			}
 			f.check()

@@ -74,6 +74,8 @@ type Options struct {
 	AroundJob  func(ctx context.Context, w *activities.Work, next func(context.Context) error) error
 	AroundStep func(ctx context.Context, w *activities.Work, name string, next func(context.Context) error) error
 
+	// Held lists the live jobs that this engine holds by the database, at most so many; nil if each job belongs to it.
+	Held func(ctx context.Context, most int) ([]*state.Job, error)
 	// Elsewhere counts the jobs of queues that wait and that this engine does not hold, up to the numbers given; nil if each job belongs to it.
 	Elsewhere func(ctx context.Context, most map[string]int) (map[string]int, error)
 	// TakeWork is called when a queue has a free worker and no work; nil if there are no other engines to take work from.

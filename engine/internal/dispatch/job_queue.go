@@ -36,6 +36,7 @@ type jobQueue struct {
 	pending     int           // waiting jobs
 	uncommitted int           // jobs opened by starts that are not committed
 	elsewhere   int           // waiting jobs that other engines hold, or none
+	offers      int           // how many jobs this engine has offered so far
 	room        chan struct{} // closed when there is room; nil if no start waits for it
 }
 

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"maps"
 	"sync"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 //	             refused, and in between changed by what this engine offers and takes
 type pendingBounds struct {
 	most    map[string]int
+	doubt   bool                         // this engine has joined its fleet anew, and may have lost jobs that it counts
 	counted map[workitem.JobID]*jobQueue // nil if no queue has a bound
 }
 
@@ -86,7 +88,9 @@ func (b *pendingBounds) settle(q *jobQueue, reserved int) {
 // offered counts a job that this engine has offered to all. Whether another engine takes it, the next look shows.
 func (b *pendingBounds) offered(l *queues, j *state.Job) {
 	if _, bounded := b.most[j.Queue]; bounded && j.State == state.JobPending && isWork(j) {
-		l.of(j.Queue).elsewhere++
+		q := l.of(j.Queue)
+		q.elsewhere++
+		q.offers++
 	}
 }
 
@@ -105,10 +109,17 @@ func isWork(j *state.Job) bool { return j.Kind == state.JobRun || j.Kind == stat
 // lookPause is the least time between two looks for room that refused starts cause.
 const lookPause = 20 * time.Millisecond
 
+// recountPause is the least time between two recounts that refused starts cause, see recount.
+const recountPause = time.Second
+
+// maxHeld is how many jobs of this engine a recount reads, beside those that it counts.
+const maxHeld = 20_000
+
 // roomLook keeps refused starts from asking the database more often than lookPause.
 type roomLook struct {
-	mu     sync.Mutex // held during a look, for which others wait
-	recent bool
+	mu        sync.Mutex // held during a look, for which others wait
+	recent    bool
+	recounted time.Time
 }
 
 // LookForRoom counts again what waits elsewhere in the queues with a bound, unless that was just done, and wakes the starts
@@ -118,6 +129,10 @@ func (d *Dispatcher) LookForRoom(ctx context.Context) error {
 	defer d.look.mu.Unlock()
 	if d.look.recent {
 		return nil
+	}
+	if now := d.o.Now(); now.Sub(d.look.recounted).Abs() >= recountPause {
+		d.look.recounted = now
+		d.sched.doubtCounts()
 	}
 	if err := d.countElsewhere(ctx); err != nil {
 		return err
@@ -136,6 +151,11 @@ func (d *Dispatcher) countElsewhere(ctx context.Context) error {
 	if d.o.Elsewhere == nil || len(d.o.MaxPending) == 0 {
 		return nil
 	}
+	if err := d.recount(ctx); err != nil {
+		return err
+	}
+	// What is offered while the database counts may not be among what it finds. It counts beside that, until the next look.
+	before := d.sched.offers()
 	found, err := d.o.Elsewhere(ctx, d.o.MaxPending)
 	if err != nil {
 		return err
@@ -145,10 +165,63 @@ func (d *Dispatcher) countElsewhere(ctx context.Context) error {
 	defer s.mu.Unlock()
 	for name := range d.o.MaxPending {
 		q := s.queues.of(name)
-		q.elsewhere = found[name]
+		q.elsewhere = found[name] + q.offers - before[name]
 		s.bounds.notify(q)
 	}
 	return nil
+}
+
+// doubtCounts has the next look recount.
+func (s *scheduler) doubtCounts() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.bounds.doubt = true
+}
+
+// recount no longer counts the jobs that this engine has lost to others, when these declared it dead, nor those that other engines have ended.
+func (d *Dispatcher) recount(ctx context.Context) error {
+	s := &d.sched
+	s.mu.Lock()
+	var counted map[workitem.JobID]*jobQueue
+	if s.bounds.doubt {
+		counted = maps.Clone(s.bounds.counted)
+	}
+	s.bounds.doubt = false
+	s.mu.Unlock()
+	if len(counted) == 0 {
+		return nil
+	}
+	most := len(counted) + maxHeld
+	held, err := d.o.Held(ctx, most)
+	if err != nil {
+		s.doubtCounts()
+		return err
+	}
+	if len(held) == most {
+		return nil // what is not in the list may be this engine's
+	}
+	for _, j := range held {
+		if j.State == state.JobPending {
+			delete(counted, j.ID)
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id := range counted {
+		s.bounds.uncount(id)
+	}
+	return nil
+}
+
+// offers returns how many jobs of each queue with a bound this engine has offered so far.
+func (s *scheduler) offers() map[string]int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	offers := make(map[string]int, len(s.bounds.most))
+	for name := range s.bounds.most {
+		offers[name] = s.queues.of(name).offers
+	}
+	return offers
 }
 
 // Admission is the room that a start has reserved in bounded queues, until it is committed.

@@ -240,6 +240,17 @@ func (o *Ownership) Lost() {
 	o.d.sched.mu.Lock()
 	defer o.d.sched.mu.Unlock()
 	o.d.sched.claims.lose()
+	o.d.sched.limits.Rejoined()
+	o.d.sched.bounds.doubt = true
+}
+
+// Rejoined records that this engine has joined the fleet with another number: the jobs and the slots of shared limits that it had
+// are those of others.
+func (o *Ownership) Rejoined() {
+	o.d.sched.mu.Lock()
+	defer o.d.sched.mu.Unlock()
+	o.d.sched.limits.Rejoined()
+	o.d.sched.bounds.doubt = true
 }
 
 // wasLost reports whether a job was taken from a worker here by Lost.

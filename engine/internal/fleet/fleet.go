@@ -47,6 +47,8 @@ type Work interface {
 	CountWaiting(ctx context.Context) error
 	// Unknown returns those of some due jobs that neither wait nor run here.
 	Unknown(jobs []*state.Job) []*state.Job
+	// Rejoined is called after the others took this engine for dead, and it has joined them anew.
+	Rejoined()
 	// Others sets whether there are other engines.
 	Others(are bool)
 }
@@ -271,6 +273,7 @@ func (m *Member) tick(ctx context.Context) (time.Duration, error) {
 	news, err := m.o.Store.Tick(ctx, store.EngineState{Busy: busy, Roots: roots, Clock: m.o.Now()})
 	if errors.Is(err, store.ErrFenced) {
 		m.setFree(true)
+		m.o.Work.Rejoined()
 		return 0, nil
 	}
 	if err != nil {

@@ -32,6 +32,7 @@ type world struct {
 	hints chan store.Hint
 	free  []*state.Job
 	took  int
+	anew  int   // how often Rejoined was called
 	takes error // of Take
 
 	roots     []workitem.CaseID
@@ -129,6 +130,8 @@ func (w *world) Adopt(_ context.Context, jobs []*state.Job) (left []*state.Job, 
 	w.adopted = append(w.adopted, jobs...)
 	return nil, nil
 }
+
+func (w *world) Rejoined() { w.anew++ }
 
 func (w *world) Others(are bool) {
 	w.mu.Lock()
@@ -278,6 +281,7 @@ func TestAFencedEngineTakesFreeJobs(t *testing.T) {
 		w.errs, w.free = []error{store.ErrFenced}, make([]*state.Job, 2)
 		w.await(time.Second)
 		require.Len(t, w.adopted, 2)
+		require.Equal(t, 1, w.anew)
 	})
 }
 
