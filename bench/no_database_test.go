@@ -96,6 +96,9 @@ func (noneTx) DB() domain.DB                                     { return nil }
 func (noneTx) KeyHolders(context.Context, string, string) ([]workitem.CaseID, error) {
 	return nil, nil
 }
+func (noneTx) Successors(context.Context, workitem.CaseID) ([]workitem.CaseID, error) {
+	return nil, nil
+}
 func (noneTx) KeyStarts(context.Context, string, string, time.Time) ([]store.KeyStart, error) {
 	return nil, nil
 }

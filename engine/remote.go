@@ -40,6 +40,7 @@ var codes = []struct {
 	{"runaway", ErrRunaway},
 	{"full", ErrFull},
 	{"not-failed", workflow.ErrNotFailed},
+	{"restarted", workflow.ErrRestarted},
 	{"suspended", workflow.ErrSuspended},
 	{"dead-end", workflow.ErrDeadEnd},
 	// Two codes of one kind. [Code] finds this one by the kind, and the next by the type of the error. Both are

@@ -38,6 +38,8 @@ type CaseFilter struct {
 	Code        *string // of the failure, or of the reason of a cancellation; "" is a failure without a code, nil any case
 	// Key is the business key of the case.
 	Key string
+	// Predecessors selects the cases that were started as a restart or a fork of one of these; nil selects all.
+	Predecessors []workitem.CaseID
 	// Labels are values by name; the case has all of them.
 	Labels map[string]string
 	Before time.Time // created before

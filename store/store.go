@@ -121,6 +121,10 @@ type Tx interface {
 	// locks the key like KeyHolders.
 	KeyStarts(ctx context.Context, workflow, key string, after time.Time) ([]KeyStart, error)
 
+	// Successors lists the root cases that were started as a restart or a fork of a case, oldest first. It locks the case for this
+	// purpose: until the transaction has ended, calls of other engines for the same case block.
+	Successors(ctx context.Context, id workitem.CaseID) ([]workitem.CaseID, error)
+
 	// Savepoint runs f, and rolls back only the changes of f if f returns an error. The error wraps ErrUndone,
 	// whatever f returned, if the whole transaction was rolled back.
 	Savepoint(ctx context.Context, f func() error) error

@@ -40,6 +40,7 @@ var (
 	reasonField   = &field{`"reason"`, func(c *Command) bool { return c.Reason != nil }}
 	routeField    = &field{`"route"`, func(c *Command) bool { return c.Route != nil }}
 	stepField     = &field{`"fromStep"`, func(c *Command) bool { return c.FromStep != "" }}
+	onceField     = &field{`"unlessRestarted"`, func(c *Command) bool { return c.UnlessRestarted }}
 	seqField      = &field{`"seq"`, func(c *Command) bool { return c.Seq != 0 }}
 	fromField     = &field{`"from"`, func(c *Command) bool { return c.From != "" }}
 	toField       = &field{`"to"`, func(c *Command) bool { return c.To != "" }}
@@ -63,7 +64,7 @@ var (
 	throttleField = &field{`"throttle"`, (*Command).throttled}
 
 	fields = []*field{workflowField, printField, taskField, caseField, itemField, jobField, actionField, eventField, tokenField,
-		payloadField, reasonField, routeField, stepField, seqField, fromField, toField, forceField, timeField, priorityField, queueField, limitField, numberField,
+		payloadField, reasonField, routeField, stepField, onceField, seqField, fromField, toField, forceField, timeField, priorityField, queueField, limitField, numberField,
 		optionsField, businessField, labelsField, takenField, perField, throttleField, limitKeyField, queueKeyField, policyField}
 )
 
@@ -82,7 +83,7 @@ var forms = map[Kind]form{
 	KindToken:     {[]*field{tokenField}, []*field{payloadField, reasonField}},
 	KindBroadcast: {[]*field{eventField}, []*field{payloadField, reasonField}},
 	KindRestart: {[]*field{caseField},
-		[]*field{workflowField, printField, stepField, reasonField}},
+		[]*field{workflowField, printField, stepField, onceField, reasonField}},
 	KindRemove:         {[]*field{caseField}, []*field{workflowField, reasonField}},
 	KindFork:           {[]*field{caseField, seqField}, []*field{reasonField}},
 	KindReclaim:        {[]*field{jobField}, []*field{reasonField}},

@@ -92,6 +92,8 @@ type Command struct {
 	Seq      int64             `json:"seq,omitempty"`      // of a fork: the position in the journal up to which the history of Case is copied
 	FromStep string            `json:"fromStep,omitempty"` // the first step that a restart executes again; "" repeats no completed step
 
+	UnlessRestarted bool `json:"unlessRestarted,omitempty"` // of a restart: refuse it if the case was restarted or forked already
+
 	From  string `json:"from,omitempty"`  // of a move: the condition, or the enabled or started task, whose tokens are removed
 	To    string `json:"to,omitempty"`    // of a move: the condition that gets a token, or the task to enable
 	Force bool   `json:"force,omitempty"` // move even if the case could not end afterwards

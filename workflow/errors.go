@@ -14,6 +14,7 @@ var (
 	ErrInactive   = activities.ErrInactive      // the case or the task has ended
 	ErrUnfinished = errors.New("has not ended") // the command needs a case that has ended, and the case has not
 	ErrNotFailed  = errors.New("has not failed")
+	ErrRestarted  = errors.New("was restarted already") // see UnlessRestarted
 	ErrSuspended  = errors.New("is suspended")
 	ErrDeadEnd    = errors.New("the case could not end")
 	ErrUnknown    = errors.New("unknown workflow")

@@ -94,6 +94,10 @@ func Priority(n int) Option { return set(func(c *Command) { c.Priority = n }) }
 // functions, including retries; tasks for people, child cases and completion handlers keep their queues. "" has no effect.
 func Queue(name string) Option { return set(func(c *Command) { c.Queue = name }) }
 
+// UnlessRestarted refuses a restart of a case that was restarted or forked already, if the new case has not been removed. The error wraps
+// ErrRestarted. Bulk actions restart cases with it.
+func UnlessRestarted() Option { return set(func(c *Command) { c.UnlessRestarted = true }) }
+
 // FromStep makes a restart repeat the last step of this name and all steps after it; the steps before it are taken over.
 func FromStep(name string) Option {
 	return OptionFunc(func(c *Command) error {

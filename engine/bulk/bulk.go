@@ -50,6 +50,7 @@ type Action struct {
 	Actor    string          `json:"actor,omitempty"`    // who sends the action
 	Retry    *retry.Changes  `json:"retry,omitempty"`    // of a retry or resume: changes of the retry policy; nil for none
 	FromStep string          `json:"fromStep,omitempty"` // of a restart: the first step that is executed again; "" repeats no completed step
+	Force    bool            `json:"force,omitempty"`    // of a restart: also cases that were restarted or forked already, which are refused otherwise
 }
 
 // Input is the input of a case of the workflow.
@@ -167,7 +168,8 @@ func (a *Action) Command(target, key string) (workflow.Command, error) {
 	if err != nil {
 		return workflow.Command{}, fmt.Errorf("target %q: %w", target, err)
 	}
-	c := workflow.Command{Kind: a.Kind, Action: a.Do, Actor: a.Actor, Key: key, Payload: a.Payload, Retry: a.Retry, FromStep: a.FromStep}
+	c := workflow.Command{Kind: a.Kind, Action: a.Do, Actor: a.Actor, Key: key, Payload: a.Payload, Retry: a.Retry, FromStep: a.FromStep,
+		UnlessRestarted: a.Kind == workflow.KindRestart && !a.Force}
 	switch {
 	case OfCases(a.Kind):
 		c.Case = workitem.CaseID(id)

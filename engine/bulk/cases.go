@@ -26,7 +26,7 @@ var Ended = []state.CaseState{state.CaseCompleted, state.CaseFailed, state.CaseC
 // Cases returns the root cases that a filter selects and that have a text in their payloads, as targets of an action of a kind: for a
 // suspension the live cases that are not suspended, for a cancellation the live ones, for a resume those that failed or, with
 // Suspended in the filter, the live ones that are suspended, and for a restart or a removal those that have ended, in one of its States if it has any.
-// It leaves out the cases of bulk actions. RootOnly and Page of the filter have no effect, and States only of these two. If the
+// It leaves out the cases of bulk actions; [WithoutRestarted] leaves out those that were restarted. RootOnly and Page of the filter have no effect, and States only of these two. If the
 // search reached a bound before all cases were searched, the error wraps a *[store.CutError].
 func Cases(ctx context.Context, v store.Viewer, kind workflow.Kind, f store.CaseFilter, s store.Search) (targets []string, err error) {
 	switch kind {

@@ -170,6 +170,22 @@ func (tx *transaction) KeyStarts(_ context.Context, workflow, key string, after 
 	return slices.DeleteFunc(all, func(s store.KeyStart) bool { return tx.appended.Removed(s.Case) }), tx.met(err)
 }
 
+// Successors implements [store.Tx]. The lock is that of a key without a workflow, which no business key has.
+func (tx *transaction) Successors(_ context.Context, id workitem.CaseID) (all []workitem.CaseID, err error) {
+	if err := tx.readable(); err != nil {
+		return nil, err
+	}
+	if err := tx.lockKey("", id.String()); err != nil {
+		return nil, err
+	}
+	err = tx.w.each("SELECT id FROM @.cases WHERE predecessor = $1", []any{uuid(id)}, func(r *tables.Row) error {
+		all = append(all, tables.ID[workitem.CaseID](r))
+		return r.Err
+	})
+	all = tables.MergeSuccessors(all, tx.appended.Starts(), id)
+	return slices.DeleteFunc(all, tx.appended.Removed), tx.met(err)
+}
+
 // Answered implements [store.Tx].
 func (tx *transaction) Answered(_ context.Context, key string) (*store.Entry, error) {
 	if err := tx.usable(); err != nil {

@@ -88,7 +88,7 @@ func TestAPageReadsNoWholeTable(t *testing.T) {
 			store.CaseFilter{Page: newest}, store.CaseFilter{Page: page}, store.CaseFilter{Page: page, Workflow: "article"},
 			store.CaseFilter{Page: page, States: []state.CaseState{state.CaseStarted}}, store.CaseFilter{Root: copied}, store.CaseFilter{ID: copied}, store.CaseFilter{IDs: []workitem.CaseID{copied}, Page: page},
 			store.CaseFilter{Page: page, States: []state.CaseState{state.CaseFailed}}, store.CaseFilter{Page: page, RootOnly: true},
-			store.CaseFilter{Page: page, Code: new("none")}, store.CaseFilter{Page: page, Key: "none"}, store.CaseFilter{Page: page, Suspended: true},
+			store.CaseFilter{Page: page, Code: new("none")}, store.CaseFilter{Page: page, Key: "none"}, store.CaseFilter{Page: page, Predecessors: []workitem.CaseID{copied, {1}}}, store.CaseFilter{Page: page, Suspended: true},
 			store.CaseFilter{Page: page, States: []state.CaseState{state.CaseCanceled}},
 			store.CaseFilter{Page: page, Labels: map[string]string{"customer": "none"}},
 			store.CaseFilter{Page: page, Labels: map[string]string{"region": "eu"}}, store.CaseFilter{Page: page, Labels: map[string]string{"region": "eu", "size": "none"}},

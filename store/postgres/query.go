@@ -131,6 +131,7 @@ func (r *reader) Cases(_ context.Context, f store.CaseFilter) ([]*state.Case, er
 	w.AddText("c.fingerprint = ?", f.Fingerprint)
 	w.addCode("c.", f.Code)
 	w.AddText("c.business_key = ?", f.Key)
+	addIDs(&w, "c.predecessor", f.Predecessors)
 	if f.Suspended {
 		w.Plain("c.suspended IS NOT NULL")
 	}

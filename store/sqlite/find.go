@@ -154,6 +154,27 @@ func (tx *transaction) KeyStarts(_ context.Context, workflow, key string, after 
 	return slices.DeleteFunc(all, func(s store.KeyStart) bool { return tx.gone(s.Case) }), tx.met(err)
 }
 
+// Successors implements [store.Tx].
+func (tx *transaction) Successors(_ context.Context, id workitem.CaseID) (all []workitem.CaseID, err error) {
+	if err := tx.usable(); err != nil {
+		return nil, err
+	}
+	w := newConditions()
+	addID(&w, "predecessor = ?", id)
+	err = tx.s.w.each("SELECT id FROM cases"+w.Where(), w.values(), func(r *tables.Row) error {
+		all = append(all, tables.ID[workitem.CaseID](r))
+		return r.Err
+	})
+	newer := tx.appended.Starts()
+	for _, fresh := range tx.s.window.successors[id] {
+		if c := tx.s.window.cases[fresh]; c != nil { // it was not removed since
+			newer = append(newer, c)
+		}
+	}
+	all = tables.MergeSuccessors(all, newer, id)
+	return slices.DeleteFunc(all, tx.gone), tx.met(err)
+}
+
 // Answered implements [store.Tx].
 //
 // The key of a removed case is free again, although its row may be in the table until the window is written.

@@ -181,6 +181,7 @@ func TestQueriesUseTheirIndexes(t *testing.T) {
 		"cases_children": {store.CaseFilter{Root: id}},
 		"cases_live": {store.CaseFilter{States: []state.CaseState{state.CaseStarted}, Fingerprint: "x"},
 			store.CaseFilter{Page: store.Page{Desc: true}, States: []state.CaseState{state.CaseStarted}}},
+		"cases_predecessor":   {store.CaseFilter{Page: page, Predecessors: []workitem.CaseID{id, {2}}}},
 		"cases_failed":        {store.CaseFilter{Page: page, States: []state.CaseState{state.CaseFailed}}},
 		"cases_canceled":      {store.CaseFilter{Page: page, States: []state.CaseState{state.CaseCanceled}}},
 		"work_items_canceled": {store.ItemFilter{Page: page, States: []workitem.State{workitem.Canceled}}},
@@ -216,7 +217,7 @@ func TestQueriesUseTheirIndexes(t *testing.T) {
 				got := plan(query)
 				require.Contains(t, got, index, query)
 				require.NotRegexp(t, `SCAN \w+(;|$)`, got, query)
-				if !slices.Contains([]string{"INDEX work_items_started", "steps_case (", "steps_owner", "cases_children", "work_items_case", "jobs_live"}, index) { // those sort what a case has
+				if !slices.Contains([]string{"INDEX work_items_started", "cases_predecessor", "steps_case (", "steps_owner", "cases_children", "work_items_case", "jobs_live"}, index) { // those sort what a case has
 					require.NotContains(t, got, "TEMP B-TREE", query)
 				}
 			}

@@ -142,6 +142,7 @@ func (r *reader) Cases(_ context.Context, f store.CaseFilter) ([]*state.Case, er
 	w.AddText("c.fingerprint = ?", f.Fingerprint)
 	w.addCode("c.", f.Code)
 	w.AddText("c.business_key = ?", f.Key)
+	addIDs(&w, "c.predecessor", f.Predecessors)
 	from, id := w.labeled(r.c, f.Labels)
 	if f.Suspended {
 		w.Plain("c.suspended IS NOT NULL")

@@ -40,6 +40,8 @@ type window struct {
 	owned    map[[16]byte][]workitem.StepID // steps by their owners
 	messages map[workitem.MessageID]*state.Message
 	removed  map[workitem.CaseID]int64 // removed root cases, each with the position of its last entry
+
+	successors map[workitem.CaseID][]workitem.CaseID // root cases that were opened as restarts or forks, by the cases that they follow
 }
 
 func newWindow() window {
@@ -52,7 +54,7 @@ func newWindow() window {
 		steps: make(map[workitem.StepID]*workitem.Step), owned: make(map[[16]byte][]workitem.StepID),
 		messages: make(map[workitem.MessageID]*state.Message),
 
-		removed: make(map[workitem.CaseID]int64),
+		removed: make(map[workitem.CaseID]int64), successors: make(map[workitem.CaseID][]workitem.CaseID),
 	}
 }
 
@@ -80,8 +82,8 @@ func (w *window) add(seq int64, events []state.Change, d state.Dirty) {
 	}
 	for _, c := range d.Cases {
 		// Each start is recorded once, with the first value of its case: later commands change the case again.
-		if _, fresh := w.born[c.ID]; fresh && w.cases[c.ID] == nil && c.Key != "" && c.Parent.IsZero() {
-			w.started[c.Key] = append(w.started[c.Key], c.ID)
+		if _, fresh := w.born[c.ID]; fresh && w.cases[c.ID] == nil && c.Parent.IsZero() {
+			w.addStart(c)
 		}
 		w.cases[c.ID] = c
 		if c.Unique && !slices.Contains(w.keyed[c.Key], c.ID) {
@@ -106,6 +108,16 @@ func (w *window) add(seq int64, events []state.Change, d state.Dirty) {
 	}
 }
 
+// addStart records the start of a root case for those who look for it by what it has in common with others.
+func (w *window) addStart(c *state.Case) {
+	if c.Key != "" {
+		w.started[c.Key] = append(w.started[c.Key], c.ID)
+	}
+	if !c.Predecessor.IsZero() {
+		w.successors[c.Predecessor] = append(w.successors[c.Predecessor], c.ID)
+	}
+}
+
 // The maps keep their memory: the next window has about as many values.
 func (w *window) clear() {
 	w.commands, w.seq = 0, 0
@@ -113,6 +125,7 @@ func (w *window) clear() {
 	clear(w.cases)
 	clear(w.keyed)
 	clear(w.started)
+	clear(w.successors)
 	clear(w.items)
 	clear(w.jobs)
 	clear(w.steps)

@@ -52,6 +52,11 @@ func (tx *lateKeys) KeyStarts(ctx context.Context, workflow, key string, after t
 	return slices.DeleteFunc(all, func(s store.KeyStart) bool { return tx.opened[s.Case] }), err
 }
 
+func (tx *lateKeys) Successors(ctx context.Context, id workitem.CaseID) ([]workitem.CaseID, error) {
+	all, err := tx.Tx.Successors(ctx, id)
+	return slices.DeleteFunc(all, func(id workitem.CaseID) bool { return tx.opened[id] }), err
+}
+
 // earlyStarts lists also what was started at the time itself.
 type earlyStarts struct{ store.Tx }
 

@@ -53,6 +53,8 @@ var faultsOfWriting = []fault{
 		wrap: inTx(func(tx store.Tx) store.Tx { return &lateKeys{Tx: tx, opened: make(map[workitem.CaseID]bool)} })},
 	{name: "a start is found in the next transaction only", rule: "key-starts",
 		wrap: inTx(func(tx store.Tx) store.Tx { return &lateKeys{Tx: tx, opened: make(map[workitem.CaseID]bool)} })},
+	{name: "a restart is not found within its transaction", rule: "successors",
+		wrap: inTx(func(tx store.Tx) store.Tx { return &lateKeys{Tx: tx, opened: make(map[workitem.CaseID]bool)} })},
 	{name: "a start at the time given is found", rule: "key-starts", wrap: inTx(func(tx store.Tx) store.Tx { return earlyStarts{tx} })},
 	{name: "a savepoint undoes nothing", rule: "savepoint", wrap: inTx(func(tx store.Tx) store.Tx { return flat{tx} })},
 	{name: "a savepoint keeps its error", rule: "savepoint", wrap: inTx(func(tx store.Tx) store.Tx { return calm{tx} })},

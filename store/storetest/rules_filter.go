@@ -30,10 +30,12 @@ func (w *World) twoRoots() []workitem.CaseID {
 
 func caseFilter(w *World) {
 	w.history()
+	w.Update(func(b *Batch) { b.StartAfter(w.Want.Roots[0]) })
 	all := byID(w.Want.Cases)
 	sample := all[len(all)/2]
 	child := all[slices.IndexFunc(all, func(c *state.Case) bool { return !c.Parent.IsZero() })]
 	keyed := all[slices.IndexFunc(all, func(c *state.Case) bool { return c.Key != "" })]
+	after := all[slices.IndexFunc(all, func(c *state.Case) bool { return !c.Predecessor.IsZero() })]
 	two := w.twoRoots()
 	for _, q := range []struct {
 		name   string
@@ -58,6 +60,8 @@ func caseFilter(w *World) {
 		{"code", store.CaseFilter{Code: new("stopped")}, func(c *state.Case) bool { return c.Failure != nil && c.Failure.Code == "stopped" }},
 		{"no code", store.CaseFilter{Code: new("")}, func(c *state.Case) bool { return c.Failure != nil && c.Failure.Code == "" }},
 		{"key", store.CaseFilter{Key: keyed.Key}, func(c *state.Case) bool { return c.Key == keyed.Key }},
+		{"restarts of two cases", store.CaseFilter{Predecessors: []workitem.CaseID{after.Predecessor, {200}}}, func(c *state.Case) bool { return c.Predecessor == after.Predecessor }},
+		{"restarts of none", store.CaseFilter{Predecessors: []workitem.CaseID{}}, func(*state.Case) bool { return false }},
 		{"no such key", store.CaseFilter{Key: "C-"}, func(*state.Case) bool { return false }},
 		{"label", store.CaseFilter{Labels: map[string]string{"customer": "ada"}},
 			func(c *state.Case) bool { return c.Labels["customer"] == "ada" }},

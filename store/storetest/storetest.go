@@ -91,6 +91,7 @@ var rules = []rule{
 		"is removed.", keyHolders},
 	{"key-starts", "The root cases with a business key that were created after a time are found, also within their transaction, until they " +
 		"are removed.", keyStarts},
+	{"successors", "The root cases that restart a case are found by it, also within their transaction, until they are removed.", successors},
 	{"savepoint", "A savepoint whose function fails is undone alone: the rest of the transaction happens.", savepoint},
 	{"user-sql", "The user's own SQL is part of the transaction, and is committed and undone with it.", userSQL},
 	{"user-guard", "The user's own SQL can neither end the transaction nor be used after it.", userGuard},

@@ -31,6 +31,7 @@ type bulkStart struct {
 	Reason  string              `json:"reason,omitempty"`
 	Retry   *retry.Changes      `json:"retry,omitempty"`    // of a retry or resume: changes of the retry policy
 	From    string              `json:"fromStep,omitempty"` // of a restart: the first step that is executed again
+	Force   bool                `json:"force,omitempty"`    // of a restart: also cases that were restarted already
 	Count   bool                `json:"count,omitempty"`    // only count
 }
 
@@ -41,7 +42,13 @@ type bulkStarted struct {
 	Denied  int    `json:"denied,omitempty"`  // how many more were left out, since the user does not have the right
 	Missing int    `json:"missing,omitempty"` // how many more were left out, since no open engine has their workflow
 	Until   string `json:"until,omitempty"`
+
+	Restarted int              `json:"restarted,omitempty"`   // how many more were left out, since they were restarted already
+	As        []bulk.Restarted `json:"restartedAs,omitempty"` // these, at most 100
 }
+
+// maxRestarted is how many cases that were restarted already an answer has.
+const maxRestarted = 100
 
 // bulkCommand is the body of a command on a bulk action.
 type bulkCommand struct {
@@ -101,7 +108,7 @@ func (a *API) targets(r *http.Request, b *bulkStart) (*selection.Selection, erro
 	case (b.Targets == nil) == (b.Filter == nil):
 		return nil, fmt.Errorf("a bulk action has either targets or a filter, which may be empty: %w", workflow.ErrBadCommand)
 	case b.Filter != nil:
-		return selection.Find(r.Context(), a.Backend, &selection.Choice{Kind: b.Kind, Do: b.Action, Filter: url.Values(b.Filter), Until: b.Until, Now: a.Backend.Now(), User: u, Mask: a.mask(r),
+		return selection.Find(r.Context(), a.Backend, &selection.Choice{Kind: b.Kind, Do: b.Action, Filter: url.Values(b.Filter), Until: b.Until, Force: b.Force, Now: a.Backend.Now(), User: u, Mask: a.mask(r),
 			Here: a.Backend.Here()})
 	}
 	sel := new(selection.Selection)
@@ -115,6 +122,11 @@ func (a *API) targets(r *http.Request, b *bulkStart) (*selection.Selection, erro
 	}
 	if len(sel.Targets) > selection.Most {
 		return nil, fmt.Errorf("%d targets, and at most %d are allowed: %w", len(sel.Targets), selection.Most, selection.ErrTooLarge)
+	}
+	if b.Kind == workflow.KindRestart && !b.Force {
+		var err error
+		sel.Targets, sel.Restarted, err = bulk.WithoutRestarted(r.Context(), a.Backend, sel.Targets)
+		return sel, err
 	}
 	return sel, nil
 }
@@ -164,7 +176,8 @@ func (a *API) startBulk(w http.ResponseWriter, r *http.Request) {
 		Problem(w, err)
 		return
 	}
-	out := bulkStarted{Targets: len(sel.Targets), Denied: sel.Denied, Missing: sel.Lacking.N, Until: sel.Until}
+	out := bulkStarted{Targets: len(sel.Targets), Denied: sel.Denied, Missing: sel.Lacking.N, Until: sel.Until,
+		Restarted: len(sel.Restarted), As: sel.Restarted[:min(len(sel.Restarted), maxRestarted)]}
 	switch {
 	case b.Count:
 	case out.Targets == 0 && out.Denied > 0:
@@ -172,6 +185,9 @@ func (a *API) startBulk(w http.ResponseWriter, r *http.Request) {
 		return
 	case out.Targets == 0 && out.Missing > 0:
 		Problem(w, fmt.Errorf("no open engine has workflow %s, which all that match need: %w", sel.Lacking.Names(), workflow.ErrUnknown))
+		return
+	case out.Targets == 0 && out.Restarted > 0:
+		Problem(w, fmt.Errorf("each of the %d cases that match %w, the first as case %s; \"force\": true restarts them again", out.Restarted, workflow.ErrRestarted, out.As[0].Successor))
 		return
 	case out.Targets == 0:
 		Problem(w, fmt.Errorf("nothing matches: %w", workflow.ErrBadCommand))
@@ -201,7 +217,8 @@ func (a *API) runBulk(r *http.Request, b *bulkStart, targets []string, key strin
 			return workitem.CaseID{}, fmt.Errorf("target %q: %w: %w", target, err, workflow.ErrBadCommand)
 		}
 	}
-	run, err := a.Bulk.Start(r.Context(), a.Backend, bulk.Action{Kind: b.Kind, Do: b.Action, Payload: b.Payload, Reason: b.Reason, Actor: u.Name, Retry: b.Retry, FromStep: b.From}, targets, opts...)
+	run, err := a.Bulk.Start(r.Context(), a.Backend, bulk.Action{Kind: b.Kind, Do: b.Action, Payload: b.Payload, Reason: b.Reason, Actor: u.Name, Retry: b.Retry, FromStep: b.From,
+		Force: b.Force}, targets, opts...)
 	return run.ID, err
 }
 

@@ -31,11 +31,12 @@ var ErrTooLarge = errors.New("there are more; set a filter that selects less")
 // Selection is the targets of a bulk action: those that match a filter, up to the newest that the user has seen. What
 // matches later is not included.
 type Selection struct {
-	Targets []string
-	Denied  int     // how many more match, for which the user does not have the right
-	Lacking Lacking // how many more match, for which no open engine has the definition
-	Until   string  // the newest id of those that match, for Choice.Until
-	What    string  // the noun for one: "case", "item" or "incident"
+	Targets   []string
+	Denied    int              // how many more match, for which the user does not have the right
+	Lacking   Lacking          // how many more match, for which no open engine has the definition
+	Restarted []bulk.Restarted // those that match a restart and were restarted already
+	Until     string           // the newest id of those that match, for Choice.Until
+	What      string           // the noun for one: "case", "item" or "incident"
 }
 
 // Choice says what to select.
@@ -43,6 +44,7 @@ type Choice struct {
 	Kind   workflow.Kind   // of the action
 	Do     workitem.Action // of an action on work items
 	Filter url.Values      // as of the list of cases, items or incidents, with the further parameter [IDs]
+	Force  bool            // of a restart: also cases that were restarted already
 	Until  string          // the newest id that is included; "" for all
 	Now    time.Time
 	User   *access.User
@@ -101,7 +103,7 @@ func Find(ctx context.Context, v store.Viewer, c *Choice) (*Selection, error) {
 	if err != nil {
 		return nil, err
 	}
-	for one, err := range matching(ctx, v, filter) {
+	for one, err := range c.restarted(ctx, v, matching(ctx, v, filter)) {
 		if err != nil {
 			return nil, err
 		}
@@ -114,10 +116,12 @@ func Find(ctx context.Context, v store.Viewer, c *Choice) (*Selection, error) {
 			continue
 		case lack != nil:
 			sel.Lacking.Add(lack)
-		case c.User.Allowed(string(c.Kind), one.target):
-			sel.Targets = append(sel.Targets, one.target)
-		default:
+		case !c.User.Allowed(string(c.Kind), one.target):
 			sel.Denied++
+		case !one.restarted.Successor.IsZero():
+			sel.Restarted = append(sel.Restarted, one.restarted)
+		default:
+			sel.Targets = append(sel.Targets, one.target)
 		}
 		sel.Until = max(sel.Until, one.id)
 		if len(sel.Targets) > Most {
@@ -162,6 +166,8 @@ type match struct {
 	incident *store.Incident
 	item     *workitem.Item
 	of       *state.Case // nil for an incident and an item
+
+	restarted bulk.Restarted // zero unless the action is a restart, and the case was restarted already
 }
 
 func failing(err error) iter.Seq2[match, error] {

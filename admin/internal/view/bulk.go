@@ -98,6 +98,8 @@ func (h *forms) saidEmpty(w http.ResponseWriter, r *http.Request, a *action, sel
 		h.say(w, r, http.StatusOK, "Nothing is ticked", "Go back, and tick the rows that the action is for.")
 	case sel.Lacking.N > 0:
 		h.say(w, r, http.StatusOK, "This cannot be done at the moment", sel.lack())
+	case len(sel.Restarted) > 0:
+		h.say(w, r, http.StatusOK, "All of these were restarted already", sel.restarted())
 	default:
 		h.say(w, r, http.StatusOK, "Nothing matches any more", "The selected objects have been handled or have ended meanwhile.")
 	}
@@ -125,6 +127,9 @@ func (h *forms) bulkConfirmation(form url.Values, a *action, sel *chosen) actPag
 	}
 	if sel.Lacking.N > 0 {
 		p.About += " Left out: " + sel.lack()
+	}
+	if len(sel.Restarted) > 0 {
+		p.About += " Left out: " + sel.restarted()
 	}
 	fields := slices.Clone(a.fields)
 	if n := len(sel.Targets); n > 1 || a.kind == workflow.KindRemove { // one target needs only the button, as on its own page

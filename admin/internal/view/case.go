@@ -51,6 +51,8 @@ type casePage struct {
 	past   bool
 	answer *why.Answer
 	here   why.Here // which definitions open engines have
+
+	restartedAs workitem.CaseID // the newest restart or fork of a case that has ended; zero for none
 }
 
 // oneCase is the page of a case.
@@ -113,7 +115,18 @@ func (s *Site) readCase(r *Request, id workitem.CaseID) (*casePage, error) {
 	if c.here, err = s.Backend.Here().WithFleet(r, r.R); err != nil {
 		return nil, err
 	}
-	c.answer, err = c.explain()
+	if c.answer, err = c.explain(); err != nil {
+		return nil, err
+	}
+	if !c.past && c.c.State.Final() && c.c.Parent.IsZero() {
+		_, restarted, err := bulk.WithoutRestarted(r, store.ViewerOf(r.R), []string{id.String()})
+		if err != nil {
+			return nil, err
+		}
+		for _, one := range restarted {
+			c.restartedAs = one.Successor
+		}
+	}
 	return c, err
 }
 
@@ -176,6 +189,9 @@ func (c *casePage) head() caseHead {
 	}
 	if !c.c.Predecessor.IsZero() {
 		h.Meta = append(h.Meta, labeled("restarts", idLink(c.c.Predecessor.String(), c.Link("/cases/"+c.c.Predecessor.String()))))
+	}
+	if !c.restartedAs.IsZero() {
+		h.Meta = append(h.Meta, labeled("restarted as", idLink(c.restartedAs.String(), c.Link("/cases/"+c.restartedAs.String()))))
 	}
 	for _, data := range payloads(payloadPart{Title: "input", Raw: identity.Input}, payloadPart{Title: "result", Raw: identity.Output}) {
 		h.Meta = append(h.Meta, labeled(data.Title, payload(data.Raw)))

@@ -87,6 +87,12 @@ type chosen struct {
 	Filter url.Values // as of the list
 }
 
+// restarted says which targets are left out since they were restarted already.
+func (c *chosen) restarted() string {
+	first := c.Restarted[0]
+	return fmt.Sprintf("%s, which had been restarted or forked already; the first, %s, as %s. The page of a case restarts it again.", counted(len(c.Restarted), c.What), first.Case, first.Successor)
+}
+
 // lack says which targets are left out for a missing definition.
 func (c *chosen) lack() string {
 	need := "need"

@@ -29,6 +29,9 @@ func (x *Executor) restart(tx *commit.Tx, c *workflow.Command, o commit.Operatio
 	if !old.State.Final() {
 		return none, fmt.Errorf("case %s %w: it is %s; cancel it first", c.Case, kernel.ErrUnfinished, old.State)
 	}
+	if err := notRestarted(tx, c); err != nil {
+		return none, err
+	}
 	again := *c
 	again.Workflow, again.Payload = old.Workflow, old.Input
 	d, err := x.definition(&again)
@@ -49,6 +52,18 @@ func (x *Executor) restart(tx *commit.Tx, c *workflow.Command, o commit.Operatio
 	fresh := &state.Case{Options: options, Priority: old.Priority, Predecessor: old.ID, Key: old.Key, Labels: old.Labels,
 		Unique: old.Unique && !wasDebounced(old)}
 	return x.begin(tx, fresh, d, &again, o, steps)
+}
+
+// notRestarted returns an error for a case that was restarted or forked already, if the command says that it is refused then.
+func notRestarted(tx *commit.Tx, c *workflow.Command) error {
+	if !c.UnlessRestarted {
+		return nil
+	}
+	all, err := tx.Successors(c.Case)
+	if err != nil || len(all) == 0 {
+		return err
+	}
+	return fmt.Errorf("case %s %w, as case %s; act on that one, or restart this one without the condition", c.Case, workflow.ErrRestarted, all[len(all)-1])
 }
 
 // wasDebounced reports whether a case was debounced. A restart of it does not hold the business key, and begins at

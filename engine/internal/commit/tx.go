@@ -234,6 +234,24 @@ func (tx *Tx) KeyStarts(c *state.Case, after time.Time) (all []store.KeyStart, e
 	return all, err
 }
 
+// Successors lists the root cases that were started as restarts or forks of a case, oldest first, with what the request has
+// done so far. The trees of the request count instead of what the store has of them, as for KeyHolders.
+func (tx *Tx) Successors(id workitem.CaseID) (all []workitem.CaseID, err error) {
+	for _, u := range tx.writes.list {
+		if c := u.Tree.Case(u.Tree.Root); c != nil && c.Predecessor == id {
+			all = append(all, c.ID)
+		}
+	}
+	stored, err := tx.s.Successors(tx.ctx, id)
+	for _, other := range stored {
+		if tx.writes.of(other) == nil {
+			all = append(all, other)
+		}
+	}
+	slices.SortFunc(all, func(a, b workitem.CaseID) int { return bytes.Compare(a[:], b[:]) })
+	return all, err
+}
+
 // Open returns the part of the transaction that concerns a root case, and begins it if necessary.
 func (tx *Tx) Open(root workitem.CaseID) (*TreeWrite, error) {
 	if u := tx.writes.of(root); u != nil {

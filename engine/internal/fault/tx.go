@@ -62,6 +62,12 @@ func (m marked) KeyStarts(ctx context.Context, workflow, key string, after time.
 	return all, As(err)
 }
 
+// Successors implements store.Tx.
+func (m marked) Successors(ctx context.Context, id workitem.CaseID) ([]workitem.CaseID, error) {
+	all, err := m.Tx.Successors(ctx, id)
+	return all, As(err)
+}
+
 // Requests implements store.Tx.
 func (m marked) Requests(ctx context.Context, after int64, max int) ([]store.Request, error) {
 	r, err := m.Tx.Requests(ctx, after, max)

@@ -115,6 +115,17 @@ func MergeStarts(stored []store.KeyStart, newer []*state.Case, workflow, key str
 	return stored
 }
 
+// MergeSuccessors adds those of newer cases that restart or fork a case to the stored ones, and sorts them.
+func MergeSuccessors(stored []workitem.CaseID, newer []*state.Case, id workitem.CaseID) []workitem.CaseID {
+	for _, c := range newer {
+		if c.Predecessor == id && !slices.Contains(stored, c.ID) {
+			stored = append(stored, c.ID)
+		}
+	}
+	slices.SortFunc(stored, func(a, b workitem.CaseID) int { return bytes.Compare(a[:], b[:]) })
+	return stored
+}
+
 // Removed reports whether the transaction removed a root case.
 func (a Appended) Removed(root workitem.CaseID) bool {
 	return slices.ContainsFunc(a, func(c Command) bool { return c.Dirty.Removed && c.Entry.Root == root })

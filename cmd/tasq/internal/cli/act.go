@@ -25,6 +25,7 @@ type asking struct {
 	timeout time.Duration
 	queue   bool
 	dryRun  bool
+	force   bool // of a restart of many: also cases that were restarted already
 	made    bool // the command is complete, with its data
 }
 

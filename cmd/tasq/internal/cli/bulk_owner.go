@@ -27,7 +27,7 @@ func (a *app) many(ctx context.Context, q *asking, targets []string, what string
 	}
 	o := owning{a: a}
 	action := bulk.Action{Kind: q.command.Kind, Do: q.command.Action, Payload: q.command.Payload, Reason: q.reason, Actor: q.command.Actor, Retry: q.command.Retry,
-		FromStep: q.command.FromStep}
+		FromStep: q.command.FromStep, Force: q.force}
 	if q.command.Kind == workflow.KindAct && q.command.Action != workitem.Reset && q.command.Reason != nil { // which says that a failure is retryable
 		payload, err := json.Marshal(q.command.Reason)
 		if err != nil {

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tasq-dev/tasq/engine/bulk"
+	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
@@ -38,6 +39,9 @@ func (a *app) manyCases(cmd *cobra.Command, q *asking, kind workflow.Kind) {
 		codeFlags(cmd, &f.Code, l.when+"only those that failed with this `code`", l.when+"only those that failed without a code")
 		flags.BoolVar(&f.Suspended, "suspended", false, l.when+"those that are suspended, instead of those that failed")
 	case workflow.KindRestart, workflow.KindRemove:
+		if kind == workflow.KindRestart {
+			flags.BoolVar(&q.force, "force", false, l.when+"also those that were restarted or forked already")
+		}
 		flags.Var(words[state.CaseState]{&f.States, state.ParseCaseState, endedWords}, "state", l.when+"only those in these states: completed, failed, canceled")
 		codeFlags(cmd, &f.Code, l.when+"only those with this `code` of their failure", l.when+"only those whose failure, or reason of a cancellation, has no code")
 	case workflow.KindCancel:
@@ -51,7 +55,9 @@ func (a *app) manyCases(cmd *cobra.Command, q *asking, kind workflow.Kind) {
 		}
 		var targets []string
 		err := a.view(ctx, func(r store.Reader) (err error) {
-			targets, err = l.targets(ctx, r, kind, f)
+			if targets, err = l.targets(ctx, r, kind, f); err == nil {
+				targets, err = q.notRestarted(ctx, r, targets)
+			}
 			return err
 		})
 		if err != nil {
@@ -60,6 +66,28 @@ func (a *app) manyCases(cmd *cobra.Command, q *asking, kind workflow.Kind) {
 		return a.countFirst(ctx, q, all, targets, "case")
 	})
 	cmd.RunE = oneOrMany(one, many)
+}
+
+// namedRestarts is how many cases that were restarted already are named.
+const namedRestarts = 10
+
+// notRestarted leaves out the targets of a restart that were restarted already, and says so, unless they are asked for.
+func (q *asking) notRestarted(ctx context.Context, r store.Reader, targets []string) ([]string, error) {
+	if q.command.Kind != workflow.KindRestart || q.force {
+		return targets, nil
+	}
+	left, restarted, err := bulk.WithoutRestarted(ctx, store.ViewerOf(r), targets)
+	if err != nil || len(restarted) == 0 {
+		return left, err
+	}
+	q.a.remark("%s left out: restarted already; --force restarts them again", printable.Plural(len(restarted), "case"))
+	for _, one := range restarted[:min(len(restarted), namedRestarts)] {
+		q.a.remark("  %s was restarted as %s", one.Case, one.Successor)
+	}
+	if more := len(restarted) - namedRestarts; more > 0 {
+		q.a.remark("  and %d more", more)
+	}
+	return left, nil
 }
 
 // ofMany returns an error for flags of a command on one case that do not apply to many.

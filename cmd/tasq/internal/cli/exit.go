@@ -63,7 +63,7 @@ func exitCode(err error) int {
 		return ExitNotFound
 	case "invalid-payload", "too-large", "bad-command":
 		return ExitUsage
-	case "not-loaded", "illegal-transition", "not-active", "not-ended", "lease-lost", "not-failed", "suspended", "dead-end", "bad-route", "runaway", "full", "key-reused", "key-taken", "throttled", "callback-failed", "refused",
+	case "not-loaded", "illegal-transition", "not-active", "not-ended", "lease-lost", "not-failed", "restarted", "suspended", "dead-end", "bad-route", "runaway", "full", "key-reused", "key-taken", "throttled", "callback-failed", "refused",
 		"definition-changed":
 		return ExitRefused
 	}

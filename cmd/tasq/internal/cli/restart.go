@@ -15,7 +15,8 @@ func (a *app) caseRestart() *cobra.Command {
 		Short: "start a case that has ended again, as a new case",
 		Long: paragraph("Start a new case with the input and options of a root case that has ended, and print its id. It takes over the " +
 			"completed steps of the last job; with --from-step only those before that step, which is executed again with those after it. " +
-			"A failed case can also be resumed where it failed: tasq case resume." + helpOfEnded + helpOfBulk),
+			"A failed case can also be resumed where it failed: tasq case resume." + helpOfEnded + "Cases that were restarted or forked " +
+			"already are left out, unless --force is given. " + helpOfBulk),
 		Example: `  tasq case restart 0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071 --from-step charge --reason "the wrong account"
   tasq case restart --workflow order --state failed --code no-funds --all --reason "the accounts are filled"`,
 	}

@@ -2,12 +2,14 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/tasq-dev/tasq/engine/bulk"
 	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/internal/record"
 	"github.com/tasq-dev/tasq/net"
@@ -123,7 +125,19 @@ func (a *app) showCase(ctx context.Context, r store.Reader, word string, m store
 	if err := a.say("%s, at position %d of the journal", printable.Line(line), tree.Case(tree.Root).LastSeq); err != nil {
 		return err
 	}
-	return a.showParts(c)
+	return errors.Join(a.showParts(c), a.showRestarted(ctx, r, c))
+}
+
+// showRestarted says that a case was restarted or forked, and as which case.
+func (a *app) showRestarted(ctx context.Context, r store.Reader, c *state.Case) error {
+	if c.Ended.IsZero() || !c.Parent.IsZero() {
+		return nil
+	}
+	_, restarted, err := bulk.WithoutRestarted(ctx, store.ViewerOf(r), []string{c.ID.String()})
+	if err != nil || len(restarted) == 0 {
+		return err
+	}
+	return a.say("  restarted or forked as case %s", restarted[0].Successor)
 }
 
 // showParts prints the tokens, tasks and items of a case.
