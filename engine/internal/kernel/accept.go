@@ -29,6 +29,6 @@ func (m *Machine) isAccepted(c *state.Case, spec *workflow.Task, input json.RawM
 	if m.opened == nil || m.opened.ID != c.ID || !spec.AcceptIsPlain || len(input) == 0 || len(input) != len(c.Input) || &input[0] != &c.Input[0] {
 		return false
 	}
-	d := m.host.Definition(c.Fingerprint)
+	d := m.definitions.host.Definition(c.Fingerprint)
 	return d != nil && d.AcceptIsPlain && d.InputType != nil && d.InputType == spec.InputType
 }

@@ -23,20 +23,21 @@ type agenda struct {
 	requested []step // actions that callbacks requested, in order; see pushRequested
 	release   step   // pushRequested as a step; one value, so that pushing it does not allocate
 	executed  int
-	room      int // steps that child cases add to MaxSteps
+	room      int         // steps that child cases add to MaxSteps
+	idle      func() bool // called when the agenda is empty: it may push more, and reports whether it did
 }
 
 // init prepares an agenda with memory that is enough for most commands. It stays where it is from then on, as release refers to it.
-func (a *agenda) init() {
+func (a *agenda) init(idle func() bool) {
 	a.steps = make([]step, 0, 16)
-	a.release = a.pushRequested
+	a.release, a.idle = a.pushRequested, idle
 }
 
 // reset empties the agenda for another command, and keeps its memory. It clears the memory too, since a step that was
 // executed would keep its tree alive.
 func (a *agenda) reset() {
 	clear(a.steps[:cap(a.steps)])
-	*a = agenda{steps: a.steps[:0], release: a.release}
+	*a = agenda{steps: a.steps[:0], release: a.release, idle: a.idle}
 }
 
 // push pushes steps so that the first is executed first, before everything on the agenda. It skips nil steps, so that a
@@ -75,7 +76,22 @@ func (a *agenda) height() int { return len(a.steps) }
 //
 //	base ─────────┐
 //	[endCheck try(b) | firstTasks(child) onInitialized(child)]    the inner run ends at the bar
+//
+// The outermost run also evaluates the joins that were touched, which is what idle does. An inner run does not: the joins of other
+// cases would otherwise be enabled in the middle of a callback, before the steps that come first.
 func (a *agenda) run(base int) error {
+	for {
+		if err := a.execute(base); err != nil {
+			return err
+		}
+		if base > 0 || !a.idle() {
+			return nil
+		}
+	}
+}
+
+// execute executes the steps above a height.
+func (a *agenda) execute(base int) error {
 	for len(a.steps) > base {
 		if a.executed++; a.executed > MaxSteps+a.room {
 			return fmt.Errorf("%w: it took more than %d steps; look for a callback that answers each work item or case "+

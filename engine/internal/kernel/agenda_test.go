@@ -15,7 +15,7 @@ type trace struct {
 
 func newTrace() *trace {
 	a := new(trace)
-	a.init()
+	a.init(func() bool { return false })
 	return a
 }
 

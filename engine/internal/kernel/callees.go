@@ -85,35 +85,3 @@ func (r *refusal) FailureDetails() json.RawMessage {
 	}
 	return nil
 }
-
-// calleeEnded ends the step of a child case that has ended. If the case was canceled, the step is canceled too: the
-// function gets an error that does not count as a failure of its work.
-func (m *Machine) calleeEnded(id workitem.CaseID) step {
-	return func() error {
-		child := m.tree.Case(id)
-		c := m.tree.Case(child.Parent)
-		var s *workitem.Step
-		for waiting := range c.Steps.All() {
-			if waiting.Child == id {
-				s = waiting
-			}
-		}
-		if s == nil {
-			return nil // the function has abandoned the step, or its job has ended
-		}
-		err := m.moveStep(s, func(e *state.StepMoved) {
-			switch child.State {
-			case state.CaseCompleted:
-				e.To, e.Result = workitem.StepDone, orNull(child.Output)
-			case state.CaseFailed:
-				e.To, e.Failure = workitem.StepFailed, child.Failure
-			default:
-				e.To, e.Failure = workitem.StepCanceled, child.Failure
-			}
-		})
-		if err != nil {
-			return err
-		}
-		return m.wake(c.ID, s.Job)
-	}
-}

@@ -90,7 +90,7 @@ func (m *Machine) startLater(id workitem.CaseID, due time.Time) step {
 		if c.State.Final() {
 			return nil // onInitialized has ended the case
 		}
-		return m.addJob(id, &state.Job{Kind: state.JobStart, Due: due, Priority: c.Priority})
+		return m.jobs.open(id, &state.Job{Kind: state.JobStart, Due: due, Priority: c.Priority})
 	}
 }
 
@@ -103,7 +103,7 @@ func (m *Machine) openChild(at workitem.CaseID, t net.TaskID, generation int, n 
 	if err := mustBeActive(c, t, generation); err != nil {
 		return none, nil, err
 	}
-	spec, err := m.spec(c, t)
+	spec, err := m.definitions.task(c, t)
 	if err != nil {
 		return none, nil, err
 	}
@@ -140,7 +140,7 @@ func (m *Machine) begin(id workitem.CaseID) step {
 			}
 			return m.emit(&state.CaseBegun{Case: id})
 		}
-		d, err := m.definition(c)
+		d, err := m.definitions.of(c)
 		if err != nil {
 			return err
 		}
@@ -167,12 +167,12 @@ func (m *Machine) childMoved(id workitem.CaseID, from, to workitem.State, judge 
 			return nil
 		}
 		if !c.Caller.IsZero() {
-			m.agenda.push(m.calleeEnded(id))
+			m.agenda.push(m.jobs.calleeEnded(id))
 			return nil
 		}
 		parent := m.tree.Case(c.Parent)
 		t, _ := parent.Net.TaskByName(c.ParentTask)
-		spec, err := m.spec(parent, t)
+		spec, err := m.definitions.task(parent, t)
 		if err != nil {
 			return err
 		}
@@ -248,7 +248,7 @@ func (m *Machine) closeCase(
 ) step {
 	return func() error {
 		c := m.tree.Case(id)
-		d, err := m.definition(c)
+		d, err := m.definitions.of(c)
 		if err != nil {
 			return err
 		}
@@ -282,7 +282,7 @@ func (m *Machine) closeCase(
 		if err := m.emit(end); err != nil {
 			return err
 		}
-		if err := m.cancelJobs(id, attached(m.tree.Case(id))); err != nil {
+		if err := m.jobs.cancel(id, attached(m.tree.Case(id))); err != nil {
 			return err
 		}
 		delete(m.ending, id)

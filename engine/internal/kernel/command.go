@@ -32,7 +32,7 @@ func (m *Machine) Act(id workitem.ID, a workitem.Action, payload json.RawMessage
 		m.choice = &choice{at: c.ID, t: t, to: route}
 	}
 	m.agenda.push(m.act(c.ID, id, move{do: a, payload: payload}))
-	return m.run(0)
+	return m.agenda.run(0)
 }
 
 // A caller and a callback that request the same action are treated differently if the item has changed in between. The
@@ -60,7 +60,7 @@ func (m *Machine) OpenItem(at workitem.CaseID, task string, n activities.NewItem
 	// Callbacks of the new item may have requested actions. No change has moved it, behind whose hooks these would be
 	// released.
 	m.agenda.push(m.agenda.release)
-	return it, m.run(0)
+	return it, m.agenda.run(0)
 }
 
 // noItems returns an error for a task whose kind has no work items.
@@ -80,5 +80,5 @@ func (m *Machine) Cancel(id workitem.CaseID, reason *workitem.Failure) error {
 		return fmt.Errorf("case %s %w: it is %s", id, activities.ErrInactive, c.State)
 	}
 	m.agenda.push(m.endCase(id, state.CaseCanceled, reason, false))
-	return m.run(0)
+	return m.agenda.run(0)
 }

@@ -9,9 +9,15 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// definition returns the definition of a case.
-func (m *Machine) definition(c *state.Case) (*workflow.Definition, error) {
-	if d := m.host.Definition(c.Fingerprint); d != nil {
+// definitions finds the definitions of the cases of a command. A definition is found by its fingerprint, which a case keeps for its
+// life.
+type definitions struct {
+	host Definitions
+}
+
+// of returns the definition of a case.
+func (ds *definitions) of(c *state.Case) (*workflow.Definition, error) {
+	if d := ds.host.Definition(c.Fingerprint); d != nil {
 		return d, nil
 	}
 	return nil, &NotLoadedError{Case: c.ID, Workflow: c.Workflow, Version: c.Version, Fingerprint: c.Fingerprint}
@@ -43,9 +49,9 @@ func versioned(name, version string) string {
 	return "workflow " + name + " version " + version
 }
 
-// spec returns the part of a definition that concerns one task, besides the net: callbacks, policy, timers.
-func (m *Machine) spec(c *state.Case, t net.TaskID) (*workflow.Task, error) {
-	d, err := m.definition(c)
+// task returns the part of a definition that concerns one task, besides the net: callbacks, policy, timers.
+func (ds *definitions) task(c *state.Case, t net.TaskID) (*workflow.Task, error) {
+	d, err := ds.of(c)
 	if err != nil {
 		return nil, err
 	}

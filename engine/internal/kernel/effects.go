@@ -96,7 +96,7 @@ func (e *effects) OpenCase(_ context.Context, at activities.Place, n activities.
 		return id, err
 	}
 	m.agenda.push(begin...)
-	return id, m.run(base)
+	return id, m.agenda.run(base)
 }
 
 // OpenJob implements activities.Effects.

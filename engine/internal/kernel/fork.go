@@ -242,7 +242,7 @@ func (f *fork) begin(then time.Time) (err error) {
 	}
 	m.tree.Each(func(c *state.Case) {
 		// A fork that this engine could not continue is refused here, and not at its first job.
-		if _, missing := m.definition(c); missing != nil && err == nil && !c.State.Final() {
+		if _, missing := m.definitions.of(c); missing != nil && err == nil && !c.State.Final() {
 			err = missing
 		}
 		for _, j := range c.Jobs.Slice() {
@@ -250,18 +250,18 @@ func (f *fork) begin(then time.Time) (err error) {
 			switch {
 			case err != nil:
 			case j.State == state.JobRunning:
-				err = m.moveJob(c.ID, j, func(e *state.JobMoved) {
+				err = m.jobs.move(c.ID, j, func(e *state.JobMoved) {
 					e.To, e.Due, e.Owner, e.Lease, e.Attempt = state.JobPending, due, "", time.Time{}, j.Attempt-1
 				})
 			case j == c.Turn(): // the fork holds no key, so it need not wait for other cases
-				err = m.moveJob(c.ID, j, func(e *state.JobMoved) { e.To, e.Due = state.JobPending, m.now })
+				err = m.jobs.move(c.ID, j, func(e *state.JobMoved) { e.To, e.Due = state.JobPending, m.now })
 			case !due.Equal(j.Due):
-				err = m.moveJob(c.ID, j, func(e *state.JobMoved) { e.Due = due })
+				err = m.jobs.move(c.ID, j, func(e *state.JobMoved) { e.Due = due })
 			}
 		}
 		for _, s := range c.Steps.Slice() {
 			if due := left(s.Due); err == nil && !due.Equal(s.Due) {
-				err = m.moveStep(s, func(e *state.StepMoved) { e.Due = due })
+				err = m.jobs.moveStep(s, func(e *state.StepMoved) { e.Due = due })
 			}
 		}
 	})

@@ -40,12 +40,12 @@ func (m *Machine) waitTurn(id workitem.CaseID) step {
 		if c.State.Final() {
 			return nil // onInitialized has ended the case
 		}
-		return m.openJobAs(state.JobWaiting, id, &state.Job{Kind: state.JobStart, Priority: c.Priority})
+		return m.jobs.openAs(state.JobWaiting, id, &state.Job{Kind: state.JobStart, Priority: c.Priority})
 	}
 }
 
 // Turn begins a root case that has waited for those before it.
 func (m *Machine) Turn() error {
 	c := m.tree.Case(m.tree.Root)
-	return m.moveJob(c.ID, c.Turn(), func(e *state.JobMoved) { e.To, e.Due = state.JobPending, m.now })
+	return m.jobs.move(c.ID, c.Turn(), func(e *state.JobMoved) { e.To, e.Due = state.JobPending, m.now })
 }

@@ -42,17 +42,25 @@ func ofCase(j *state.Job) workitem.CaseID {
 
 func isIncident(j *state.Job) bool { return j.Kind == state.JobIncident }
 
-// openIncident opens an incident, and notes it in the journal.
-func (m *Machine) openIncident(id workitem.CaseID, t net.TaskID, j *state.Job, text string) error {
-	c := m.tree.Case(id)
-	j.Kind, j.State, j.ID, j.Case, j.Root, j.Created = state.JobIncident, state.JobWaiting, m.ids.NewJobID(m.now), id, c.Root, m.now
-	if err := m.emit(&state.JobOpened{Job: j}); err != nil {
+// incidents opens and resolves incidents, and gives up the jobs that become one.
+type incidents struct {
+	*record
+	agenda *agenda
+	jobs   *jobs
+	cases  caseEnder // a case whose start is given up
+}
+
+// open opens an incident, and notes it in the journal.
+func (in *incidents) open(id workitem.CaseID, t net.TaskID, j *state.Job, text string) error {
+	c := in.tree.Case(id)
+	j.Kind, j.State, j.ID, j.Case, j.Root, j.Created = state.JobIncident, state.JobWaiting, in.ids.NewJobID(in.now), id, c.Root, in.now
+	if err := in.emit(&state.JobOpened{Job: j}); err != nil {
 		return err
 	}
 	if text == "" {
 		return nil
 	}
-	return m.note(id, t, state.NoteIncident, text)
+	return in.note(id, t, state.NoteIncident, text)
 }
 
 // hold keeps an activation active that its policy would fail otherwise, and opens an incident for what failed.
@@ -76,13 +84,13 @@ func (m *Machine) hold(c *state.Case, t net.TaskID, generation int, o workitem.O
 	// The task may only be enabled, as when its item is canceled before it has started. An enabled task could be
 	// withdrawn, and the incident with it.
 	m.agenda.push(m.ensureStarted(c.ID, t, generation))
-	return m.openIncident(c.ID, t, j, fmt.Sprintf("%s is %s, and its policy holds the task open: %s", what, o.State, f))
+	return m.incidents.open(c.ID, t, j, fmt.Sprintf("%s is %s, and its policy holds the task open: %s", what, o.State, f))
 }
 
-// jobIncident opens the incident of a job that was given up, unless its owner has ended.
-func (m *Machine) jobIncident(c *state.Case, given *state.Job, f *workitem.Failure) error {
+// ofJob opens the incident of a job that was given up, unless its owner has ended.
+func (in *incidents) ofJob(c *state.Case, given *state.Job, f *workitem.Failure) error {
 	// A start that is given up fails its case, and work of a case that has ended can no longer be repaired.
-	if given.Kind == state.JobStart || m.tree.Case(c.ID).State.Final() && !given.Detached {
+	if given.Kind == state.JobStart || in.tree.Case(c.ID).State.Final() && !given.Detached {
 		return nil
 	}
 	j := &state.Job{Task: given.Task, Generation: given.Generation, Item: given.Item, Priority: given.Priority, Failure: f,
@@ -109,7 +117,7 @@ func (m *Machine) jobIncident(c *state.Case, given *state.Job, f *workitem.Failu
 	default:
 		j.Name = state.IncidentResult
 	}
-	return m.openIncident(c.ID, taskOf(c, given), j, "")
+	return in.open(c.ID, taskOf(c, given), j, "")
 }
 
 // IncidentNotOpen returns the error for an incident that is not there: an incident that has ended is a job no more.
@@ -137,23 +145,23 @@ func (m *Machine) RetryIncident(id workitem.JobID) error {
 		return fmt.Errorf("%w: incident %s (%s) is about no job that can be done again by itself: retry its work item, or move a token",
 			workflow.ErrBadCommand, id, j.Name)
 	}
-	if err := m.resolve(c.ID, func(i *state.Job) bool { return i.ID == id }); err != nil {
+	if err := m.incidents.resolve(c.ID, func(i *state.Job) bool { return i.ID == id }); err != nil {
 		return err
 	}
 	g := about.Job
-	return m.addJob(c.ID, &state.Job{Kind: g.Kind, Name: g.Name, Queue: g.Queue, Input: g.Input, Task: j.Task, Generation: j.Generation,
+	return m.jobs.open(c.ID, &state.Job{Kind: g.Kind, Name: g.Name, Queue: g.Queue, Input: g.Input, Task: j.Task, Generation: j.Generation,
 		Item: j.Item, Priority: j.Priority, Detached: j.Detached, Due: m.now})
 }
 
-// orJoinIncident opens an incident for an undecided or-join, and ends it once the join is decided.
-func (m *Machine) orJoinIncident(c *state.Case, t net.TaskID, undecided bool) error {
+// ofOrJoin opens an incident for an undecided or-join, and ends it once the join is decided.
+func (in *incidents) ofOrJoin(c *state.Case, t net.TaskID, undecided bool) error {
 	if c.Net.Task(t).Join != net.Or {
 		return nil
 	}
 	name := c.Net.TaskName(t)
 	of := func(j *state.Job) bool { return j.Name == state.IncidentOrJoin && j.Task == name }
 	if !undecided {
-		return m.resolve(c.ID, of)
+		return in.resolve(c.ID, of)
 	}
 	for j := range c.Jobs.All() {
 		if isIncident(j) && of(j) {
@@ -162,14 +170,14 @@ func (m *Machine) orJoinIncident(c *state.Case, t net.TaskID, undecided bool) er
 	}
 	failure := workitem.Failf(state.IncidentOrJoin, "or-join %s waits: its search ran out of its budget", name)
 	failure.Retryable = false
-	return m.openIncident(c.ID, t, &state.Job{Name: state.IncidentOrJoin, Task: name, Generation: c.Tasks[t].Generation, Failure: failure}, "")
+	return in.open(c.ID, t, &state.Job{Name: state.IncidentOrJoin, Task: name, Generation: c.Tasks[t].Generation, Failure: failure}, "")
 }
 
 // resolve ends the matching incidents of a case, because what they are about continues. A case that does not exist has
 // none.
 // It iterates over a copy, since an incident that ends leaves the list of jobs.
-func (m *Machine) resolve(id workitem.CaseID, matches func(*state.Job) bool) error {
-	c := m.tree.Case(id)
+func (in *incidents) resolve(id workitem.CaseID, matches func(*state.Job) bool) error {
+	c := in.tree.Case(id)
 	if c == nil || c.Jobs.Len() == 0 {
 		return nil
 	}
@@ -177,7 +185,7 @@ func (m *Machine) resolve(id workitem.CaseID, matches func(*state.Job) bool) err
 		if !isIncident(j) || !matches(j) {
 			continue
 		}
-		if err := m.moveJob(id, j, func(e *state.JobMoved) { e.To = state.JobDone }); err != nil {
+		if err := in.jobs.move(id, j, func(e *state.JobMoved) { e.To = state.JobDone }); err != nil {
 			return err
 		}
 	}
@@ -196,13 +204,13 @@ func (m *Machine) GiveUpItem(id workitem.ID) error {
 			continue
 		}
 		t, _ := c.Net.TaskByName(it.Task)
-		spec, err := m.spec(c, t)
+		spec, err := m.definitions.task(c, t)
 		if err != nil {
 			return err
 		}
 		m.giveUpItem(c, spec, it, j.Failure)
 		m.agenda.push(m.ensureStarted(c.ID, t, it.Generation), m.fail(c.ID, t, it.Generation, j.Failure))
-		return m.run(0)
+		return m.agenda.run(0)
 	}
 	return fmt.Errorf("work item %s (%s/%s) is no incident, so there is nothing to give up: %w", id, c.Workflow, it.Label(), ErrNotFound)
 }
@@ -227,5 +235,28 @@ func (m *Machine) GiveUpIncident(id workitem.JobID) error {
 	}
 	t, _ := c.Net.TaskByName(j.Task)
 	m.agenda.push(m.ensureStarted(c.ID, t, j.Generation), m.fail(c.ID, t, j.Generation, j.Failure))
-	return m.run(0)
+	return m.agenda.run(0)
+}
+
+// giveUp fails a job for good, and opens an incident. The case continues: if it failed, a side effect would break the
+// process. Only the start of a case is different.
+func (in *incidents) giveUp(c *state.Case, j *state.Job, failure *workitem.Failure) error {
+	if err := in.jobs.end(c.ID, j, func(e *state.JobMoved) { e.To, e.Failure = state.JobFailed, failure }); err != nil {
+		return err
+	}
+	what := j.Name
+	if what == "" {
+		what = j.Kind
+	}
+	err := in.note(c.ID, taskOf(c, j), state.NoteIncident, fmt.Sprintf("job %s (%s) was given up: %s", j.ID, what, failure))
+	if err != nil {
+		return err
+	}
+	if err := in.ofJob(c, j, failure); err != nil {
+		return err
+	}
+	if j.Kind == state.JobStart { // otherwise the case would never begin
+		in.agenda.push(in.cases.endCase(c.ID, state.CaseFailed, failure, false))
+	}
+	return in.agenda.run(0)
 }

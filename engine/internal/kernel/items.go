@@ -23,7 +23,7 @@ func (m *Machine) openItem(id workitem.CaseID, t net.TaskID, generation int, n a
 	if err := mustBeActive(c, t, generation); err != nil {
 		return nil, err
 	}
-	spec, err := m.spec(c, t)
+	spec, err := m.definitions.task(c, t)
 	if err != nil {
 		return nil, err
 	}
@@ -151,18 +151,18 @@ func (m *Machine) openItemJobs(id workitem.CaseID, spec *workflow.Task, it *work
 	}
 	switch {
 	case spec.HasWorker():
-		if err := m.openJob(id, &state.Job{Kind: state.JobRun, Due: due, Queue: it.Queue, Priority: it.Priority}, it); err != nil {
+		if err := m.jobs.openOf(id, &state.Job{Kind: state.JobRun, Due: due, Queue: it.Queue, Priority: it.Priority}, it); err != nil {
 			return err
 		}
 	case due.After(m.now):
-		if err := m.openJob(id, &state.Job{Kind: state.JobWake, Due: due}, it); err != nil {
+		if err := m.jobs.openOf(id, &state.Job{Kind: state.JobWake, Due: due}, it); err != nil {
 			return err
 		}
 	}
 	for i := range spec.Timers {
 		if timer := &spec.Timers[i]; timer.Item != nil {
 			job := &state.Job{Kind: state.JobTimer, Name: timer.Name, Due: due.Add(timer.After)}
-			if err := m.openJob(id, job, it); err != nil {
+			if err := m.jobs.openOf(id, job, it); err != nil {
 				return err
 			}
 		}
@@ -258,7 +258,7 @@ func (m *Machine) moveItem(id workitem.CaseID, item workitem.ID, from workitem.S
 			return nil // the start of its task has ended it
 		}
 		t, _ := c.Net.TaskByName(it.Task)
-		spec, err := m.spec(c, t)
+		spec, err := m.definitions.task(c, t)
 		if err != nil {
 			return err
 		}
@@ -287,7 +287,7 @@ func (m *Machine) tearDown(id workitem.CaseID, item workitem.ID, reason *workite
 			return nil
 		}
 		t, _ := c.Net.TaskByName(it.Task)
-		spec, err := m.spec(c, t)
+		spec, err := m.definitions.task(c, t)
 		if err != nil {
 			return err
 		}
@@ -339,7 +339,7 @@ func (m *Machine) moved(
 	}
 	m.agenda.push(steps...)
 	if to.Final() || a == workitem.Reset {
-		return m.cancelJobs(c.ID, c.Jobs.Of(it.ID))
+		return m.jobs.cancel(c.ID, c.Jobs.Of(it.ID))
 	}
 	return nil
 }
@@ -369,7 +369,7 @@ func (m *Machine) rerun(id workitem.CaseID, item workitem.ID, spec *workflow.Tas
 		if it == nil || it.State != workitem.Initialized {
 			return nil
 		}
-		return m.openJob(id, &state.Job{Kind: state.JobRun, Due: m.now, Queue: it.Queue, Priority: it.Priority}, it)
+		return m.jobs.openOf(id, &state.Job{Kind: state.JobRun, Due: m.now, Queue: it.Queue, Priority: it.Priority}, it)
 	}
 }
 

@@ -69,6 +69,10 @@ type Machine struct {
 	callbacks callbacks
 	keys      keys
 
+	definitions definitions
+	jobs        jobs
+	incidents   incidents
+
 	host      Host
 	ending    map[workitem.CaseID]bool // cases between endCase and closeCase, in which nothing is enabled
 	choice    *choice
@@ -88,8 +92,10 @@ type choice struct {
 // New returns a machine for one command. The tree must be between Begin and End.
 func New(ctx context.Context, host Host, tree *state.Tree, now time.Time, by string) *Machine {
 	m := new(Machine)
-	m.agenda.init()
+	m.agenda.init(m.sweepAll)
 	m.callbacks.record, m.callbacks.effects = &m.record, (*effects)(m)
+	m.jobs = jobs{&m.record, &m.agenda, m}
+	m.incidents = incidents{&m.record, &m.agenda, &m.jobs, m}
 	m.changes = make([]state.Change, 0, 12) // enough for most commands
 	m.prepare(ctx, host, tree, now, by)
 	return m
@@ -105,7 +111,8 @@ func Reuse(m *Machine, ctx context.Context, host Host, tree *state.Tree, now tim
 	m.agenda.reset()
 	m.joins.reset()
 	clear(m.ending)
-	*m = Machine{record: m.record, agenda: m.agenda, joins: m.joins, callbacks: m.callbacks, ending: m.ending}
+	*m = Machine{record: m.record, agenda: m.agenda, joins: m.joins, callbacks: m.callbacks, ending: m.ending,
+		jobs: m.jobs, incidents: m.incidents}
 	m.prepare(ctx, host, tree, now, by)
 	return m
 }
@@ -116,23 +123,8 @@ func (m *Machine) IsLent() bool { return m.callbacks.lent }
 func (m *Machine) prepare(ctx context.Context, host Host, tree *state.Tree, now time.Time, by string) {
 	m.record.prepare(tree, now, by, host.IDs())
 	m.callbacks.prepare(ctx, host)
-	m.host, m.keys.cases = host, host
+	m.host, m.keys.cases, m.definitions.host = host, host, host
 }
 
 // Changes returns the changes of the command. The machine may reuse the slice.
 func (m *Machine) Changes() []state.Change { return m.changes }
-
-// run executes the agenda down to the given height; see [agenda.run]. The outermost run also evaluates the joins that
-// were touched. An inner run does not: the joins of other cases would otherwise be enabled in the middle of a callback,
-// before the steps that come first.
-func (m *Machine) run(base int) error {
-	for {
-		if err := m.agenda.run(base); err != nil {
-			return err
-		}
-		// A sweep puts the joins that it has to try on the agenda; when none is left, the command is complete.
-		if base > 0 || !m.sweepAll() {
-			return nil
-		}
-	}
-}

@@ -45,10 +45,10 @@ func (m *Machine) Claim(id workitem.JobID, owner string, lease time.Time) (*acti
 			return nil, err
 		}
 	}
-	if err := m.stepsDue(c.ID, id); err != nil {
+	if err := m.jobs.endWaits(c.ID, id); err != nil {
 		return nil, err
 	}
-	err := m.moveJob(c.ID, j, func(e *state.JobMoved) {
+	err := m.jobs.move(c.ID, j, func(e *state.JobMoved) {
 		e.To, e.Owner, e.Lease, e.Fence, e.Attempt = state.JobRunning, owner, lease, j.Fence+1, j.Attempt+1
 	})
 	if err != nil {
@@ -60,10 +60,10 @@ func (m *Machine) Claim(id workitem.JobID, owner string, lease time.Time) (*acti
 		return nil, err
 	}
 	if it == nil || j.Kind != state.JobRun || it.State != workitem.Initialized {
-		return w, m.run(0)
+		return w, m.agenda.run(0)
 	}
 	m.agenda.push(m.act(c.ID, it.ID, move{do: workitem.Start}))
-	if err := m.run(0); err != nil {
+	if err := m.agenda.run(0); err != nil {
 		return nil, err
 	}
 	if _, still := m.tree.Job(id); still == nil {
@@ -183,23 +183,23 @@ func (m *Machine) Settle(id workitem.JobID, fence int64, output json.RawMessage,
 		}
 	}
 	m.agenda.push(m.act(c.ID, j.Item, mv)) // after the child cases of its steps have ended
-	err = m.endJob(c.ID, j, func(e *state.JobMoved) { e.To, e.Failure = state.JobDone, failure })
+	err = m.jobs.end(c.ID, j, func(e *state.JobMoved) { e.To, e.Failure = state.JobDone, failure })
 	if err != nil {
 		return err
 	}
-	return m.run(0)
+	return m.agenda.run(0)
 }
 
 // settleCall ends a call, or postpones it until its next attempt. A call is retried as the same job, unlike a work
 // item, whose attempts are separate items: no net waits for its outcome, and only the last failure is of interest.
 func (m *Machine) settleCall(c *state.Case, j *state.Job, failure *workitem.Failure) error {
 	if failure == nil {
-		if err := m.endJob(c.ID, j, func(e *state.JobMoved) { e.To = state.JobDone }); err != nil {
+		if err := m.jobs.end(c.ID, j, func(e *state.JobMoved) { e.To = state.JobDone }); err != nil {
 			return err
 		}
-		return m.run(0)
+		return m.agenda.run(0)
 	}
-	d, err := m.definition(c)
+	d, err := m.definitions.of(c)
 	if err != nil {
 		return err
 	}
@@ -207,35 +207,12 @@ func (m *Machine) settleCall(c *state.Case, j *state.Job, failure *workitem.Fail
 		p := call.Retry
 		p.Filters = nil // the worker has evaluated them; the failure has the result
 		if wait, again := p.Next(callFailure(j, failure, m.now)); again {
-			return m.moveJob(c.ID, j, func(e *state.JobMoved) {
+			return m.jobs.move(c.ID, j, func(e *state.JobMoved) {
 				e.To, e.Due, e.Failure, e.Owner, e.Lease = state.JobPending, m.now.Add(wait), failure, "", time.Time{}
 			})
 		}
 	}
-	return m.giveUp(c, j, failure)
-}
-
-// giveUp fails a job for good, and opens an incident. The case continues: if it failed, a side effect would break the
-// process. Only the start of a case is different.
-func (m *Machine) giveUp(c *state.Case, j *state.Job, failure *workitem.Failure) error {
-	if err := m.endJob(c.ID, j, func(e *state.JobMoved) { e.To, e.Failure = state.JobFailed, failure }); err != nil {
-		return err
-	}
-	what := j.Name
-	if what == "" {
-		what = j.Kind
-	}
-	err := m.note(c.ID, taskOf(c, j), state.NoteIncident, fmt.Sprintf("job %s (%s) was given up: %s", j.ID, what, failure))
-	if err != nil {
-		return err
-	}
-	if err := m.jobIncident(c, j, failure); err != nil {
-		return err
-	}
-	if j.Kind == state.JobStart { // otherwise the case would never begin
-		m.agenda.push(m.endCase(c.ID, state.CaseFailed, failure, false))
-	}
-	return m.run(0)
+	return m.incidents.giveUp(c, j, failure)
 }
 
 // Release takes a running job from a worker that is gone. A crash counts: a job that crashes its process more than
@@ -253,10 +230,10 @@ func (m *Machine) Release(id workitem.JobID, fence int64, crashed bool) error {
 		crashes++
 	}
 	if crashes > MaxCrashes {
-		return m.giveUp(c, j, &workitem.Failure{Code: workitem.CodeCrash,
+		return m.incidents.giveUp(c, j, &workitem.Failure{Code: workitem.CodeCrash,
 			Message: fmt.Sprintf("its worker died %d times while it ran", crashes)})
 	}
-	return m.moveJob(c.ID, j, func(e *state.JobMoved) {
+	return m.jobs.move(c.ID, j, func(e *state.JobMoved) {
 		e.To, e.Crashes, e.Owner, e.Lease, e.Attempt = state.JobPending, crashes, "", time.Time{}, j.Attempt-1
 	})
 }
@@ -293,7 +270,7 @@ func (m *Machine) GiveUp(id workitem.JobID, fence int64, failure *workitem.Failu
 	if err != nil {
 		return err
 	}
-	return m.giveUp(c, j, failure)
+	return m.incidents.giveUp(c, j, failure)
 }
 
 // JobAttempt returns how often a live job was tried; 0 if it does not exist.
@@ -310,7 +287,7 @@ func (m *Machine) Renew(id workitem.JobID, fence int64, lease time.Time) error {
 	if err != nil {
 		return err
 	}
-	return m.moveJob(c.ID, j, func(e *state.JobMoved) { e.Lease = lease })
+	return m.jobs.move(c.ID, j, func(e *state.JobMoved) { e.Lease = lease })
 }
 
 // callFailure returns the input of the retry policy of a call. The time counts from the creation of the job, over all

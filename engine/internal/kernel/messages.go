@@ -83,13 +83,13 @@ func (m *Machine) deliver(s *workitem.Step, mail *state.Message) error {
 	if err != nil {
 		return err
 	}
-	err = m.moveStep(s, func(e *state.StepMoved) {
+	err = m.jobs.moveStep(s, func(e *state.StepMoved) {
 		e.To, e.Result = workitem.StepDone, orNull(mail.Value)
 	})
 	if err != nil {
 		return err
 	}
-	return m.wake(s.Case, s.Job)
+	return m.jobs.wake(s.Case, s.Job)
 }
 
 // orNull returns the result of a step that succeeded without a value. A step without a result has not ended.
@@ -147,7 +147,7 @@ func (m *Machine) Redeem(token string, message *state.Message) error {
 	}
 	// The token is used up with this change, and is not found again, not even by a second event in the same
 	// transaction.
-	if err := m.moveStep(found, func(e *state.StepMoved) { e.To = workitem.StepDone }); err != nil {
+	if err := m.jobs.moveStep(found, func(e *state.StepMoved) { e.To = workitem.StepDone }); err != nil {
 		return err
 	}
 	mail := *message

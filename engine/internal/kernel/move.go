@@ -63,7 +63,7 @@ func (m *Machine) Move(id workitem.CaseID, from, to string, force bool) error {
 		m.agenda.push(append(next, m.endCheck(id))...)
 		return nil
 	})...)
-	if err := m.run(0); err != nil || force {
+	if err := m.agenda.run(0); err != nil || force {
 		return err
 	}
 	// The way to the end is searched after the move, from the state that it has led to. An error rolls the command

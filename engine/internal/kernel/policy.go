@@ -31,7 +31,7 @@ func (m *Machine) judge(
 		if m.ending[id] || mustBeActive(c, t, generation) != nil || c.Net.Task(t).Kind == net.Routing {
 			return nil
 		}
-		spec, err := m.spec(c, t)
+		spec, err := m.definitions.task(c, t)
 		if err != nil {
 			return err
 		}

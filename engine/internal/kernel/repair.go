@@ -52,7 +52,7 @@ func (m *Machine) Retry(id workitem.ID, input json.RawMessage, policy *retry.Cha
 			waits = true
 		}
 		if waits {
-			return id, m.run(0)
+			return id, m.agenda.run(0)
 		}
 	}
 	return m.replace(c, it, &resumption{item: id, input: input, policy: policy})
@@ -83,7 +83,7 @@ func (m *Machine) retryOf(c *state.Case, it *workitem.Item, policy *retry.Change
 		own.Changes = earlier.Then(*policy)
 	}
 	t, _ := c.Net.TaskByName(it.Task)
-	spec, err := m.spec(c, t)
+	spec, err := m.definitions.task(c, t)
 	if err != nil {
 		return nil, err
 	}
@@ -104,7 +104,7 @@ func (m *Machine) bringForward(c *state.Case, it *workitem.Item) bool {
 		if j.State != state.JobPending || !j.Due.After(m.now) || j.Kind != state.JobRun && j.Kind != state.JobWake {
 			continue
 		}
-		m.agenda.push(func() error { return m.moveJob(c.ID, j, func(e *state.JobMoved) { e.Due = m.now }) })
+		m.agenda.push(func() error { return m.jobs.move(c.ID, j, func(e *state.JobMoved) { e.Due = m.now }) })
 		return true
 	}
 	return false
@@ -127,7 +127,7 @@ func (m *Machine) replace(c *state.Case, it *workitem.Item, r *resumption) (work
 		}
 		// The incident is resolved below, when the item has its successor.
 		others := slices.DeleteFunc(c.Jobs.Of(it.ID), isIncident)
-		if err := m.cancelJobs(c.ID, others); err != nil {
+		if err := m.jobs.cancel(c.ID, others); err != nil {
 			return it.ID, err
 		}
 	case !failed:
@@ -145,11 +145,11 @@ func (m *Machine) replace(c *state.Case, it *workitem.Item, r *resumption) (work
 	if err := m.succeed(c.ID, t, m.tree.Case(c.ID).Item(it.ID), r); err != nil {
 		return it.ID, err
 	}
-	if err := m.resolve(c.ID, func(j *state.Job) bool { return j.Item == it.ID }); err != nil {
+	if err := m.incidents.resolve(c.ID, func(j *state.Job) bool { return j.Item == it.ID }); err != nil {
 		return it.ID, err
 	}
 	m.agenda.push(m.agenda.release)
-	if err := m.run(0); err != nil {
+	if err := m.agenda.run(0); err != nil {
 		return it.ID, err
 	}
 	return successor(m.tree, it.ID)
@@ -177,7 +177,7 @@ func (m *Machine) givenUp(c *state.Case, it *workitem.Item) (bool, error) {
 		return false, nil
 	}
 	t, _ := c.Net.TaskByName(it.Task)
-	spec, err := m.spec(c, t)
+	spec, err := m.definitions.task(c, t)
 	if err != nil || !spec.HasWorker() {
 		return false, err
 	}
@@ -223,5 +223,5 @@ func (m *Machine) Skip(id workitem.ID, output json.RawMessage, route []string) (
 	} else {
 		m.agenda.push(m.act(c.ID, id, move{do: workitem.Start, calls: hooksOnly}), complete)
 	}
-	return id, m.run(0)
+	return id, m.agenda.run(0)
 }

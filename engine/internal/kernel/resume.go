@@ -95,7 +95,7 @@ func (m *Machine) resume(id workitem.CaseID, r *resumption) (workitem.CaseID, er
 		return id, err
 	}
 	m.agenda.push(m.resumeCase(top.ID, r))
-	if err := m.run(0); err != nil {
+	if err := m.agenda.run(0); err != nil {
 		return id, err
 	}
 	if len(r.input) > 0 && r.given != 1 {
@@ -152,7 +152,7 @@ func resumable(tree *state.Tree, id workitem.CaseID) (*state.Case, error) {
 func (m *Machine) resumeCase(id workitem.CaseID, r *resumption) step {
 	return func() error {
 		c := m.tree.Case(id)
-		if _, err := m.definition(c); err != nil {
+		if _, err := m.definitions.of(c); err != nil {
 			return err
 		}
 		if err := mayResume(c); err != nil {
@@ -169,7 +169,7 @@ func (m *Machine) resumeCase(id workitem.CaseID, r *resumption) step {
 			return err
 		}
 		c = m.tree.Case(id)
-		if err := m.resolve(c.Parent, func(j *state.Job) bool { return j.Name == state.IncidentCase && ofCase(j) == id }); err != nil {
+		if err := m.incidents.resolve(c.Parent, func(j *state.Job) bool { return j.Name == state.IncidentCase && ofCase(j) == id }); err != nil {
 			return err
 		}
 		steps := []step{m.childMoved(id, before, c.ItemState(), false)}
@@ -213,7 +213,7 @@ func mayResume(c *state.Case) error {
 // cancelHandlerCalls cancels calls of completion handlers that were not made: the case has not ended after all.
 func (m *Machine) cancelHandlerCalls(id workitem.CaseID) error {
 	c := m.tree.Case(id)
-	d, err := m.definition(c)
+	d, err := m.definitions.of(c)
 	if err != nil {
 		return err
 	}
@@ -227,7 +227,7 @@ func (m *Machine) cancelHandlerCalls(id workitem.CaseID) error {
 			calls = append(calls, j)
 		}
 	}
-	return m.cancelJobs(id, calls)
+	return m.jobs.cancel(id, calls)
 }
 
 // refill opens again what an activation lost: its items or child cases, and its timers, which count from now. An
@@ -235,7 +235,7 @@ func (m *Machine) cancelHandlerCalls(id workitem.CaseID) error {
 func (m *Machine) refill(id workitem.CaseID, t net.TaskID, generation int, failed bool, r *resumption) step {
 	return func() error {
 		c := m.tree.Case(id)
-		spec, err := m.spec(c, t)
+		spec, err := m.definitions.task(c, t)
 		if err != nil {
 			return err
 		}

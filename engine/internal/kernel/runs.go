@@ -32,7 +32,7 @@ func (m *Machine) Start(
 		begin = append(begin, m.firstTasks(c.ID))
 	}
 	m.agenda.push(begin...)
-	return m.run(0)
+	return m.agenda.run(0)
 }
 
 // takeOver copies the steps of the restarted run to the first item with a run, and only to that: later items are work
@@ -58,7 +58,7 @@ func (m *Machine) takeOver(id workitem.CaseID, it *workitem.Item) error {
 // was none; after one, the job waits.
 func (m *Machine) OpenHandlerCall(t workflow.HandlerCall, failure *workitem.Failure, wait time.Duration) error {
 	c := m.tree.Case(m.tree.Root)
-	d, err := m.definition(c)
+	d, err := m.definitions.of(c)
 	if err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func (m *Machine) OpenHandlerCall(t workflow.HandlerCall, failure *workitem.Fail
 	if h := d.Handlers[t.Handler]; h != nil && h.Run == nil && d.Calls[t.Handler] != nil {
 		j.Kind, j.Queue = state.JobCall, d.Calls[t.Handler].Queue
 	}
-	return m.addJob(c.ID, j)
+	return m.jobs.open(c.ID, j)
 }
 
 // Remove removes a root case that has ended, with everything in it. A detached job needs the input and the definition
@@ -96,7 +96,7 @@ func (m *Machine) Remove() error {
 	var open []*state.Job
 	m.tree.Each(func(c *state.Case) { open = append(open, c.Jobs.Slice()...) })
 	for _, j := range open {
-		if err := m.cancelJobs(j.Case, []*state.Job{j}); err != nil {
+		if err := m.jobs.cancel(j.Case, []*state.Job{j}); err != nil {
 			return err
 		}
 	}

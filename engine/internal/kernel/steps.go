@@ -22,7 +22,7 @@ func (m *Machine) RecordSteps(id workitem.JobID, fence int64, steps []*workitem.
 	if j.Crashes > 0 && len(steps) > 0 {
 		// Crashes are counted to give up a job that kills its process each time. One that records steps between two
 		// crashes gets further each time.
-		if err := m.moveJob(c.ID, j, func(e *state.JobMoved) { e.Crashes = 0 }); err != nil {
+		if err := m.jobs.move(c.ID, j, func(e *state.JobMoved) { e.Crashes = 0 }); err != nil {
 			return nil, err
 		}
 	}
@@ -37,7 +37,7 @@ func (m *Machine) RecordSteps(id workitem.JobID, fence int64, steps []*workitem.
 			return nil, fmt.Errorf("recording %q in job %s: %w", s.Name, id, err) // package step names the step
 		}
 	}
-	if err := m.run(0); err != nil {
+	if err := m.agenda.run(0); err != nil {
 		return nil, err
 	}
 	m.refresh(c.ID, stored)
@@ -93,7 +93,7 @@ func (m *Machine) stepMoved(id workitem.CaseID, given *workitem.Step) (*workitem
 	if s == nil {
 		return m.endedStep(given)
 	}
-	err := m.moveStep(s, func(e *state.StepMoved) {
+	err := m.jobs.moveStep(s, func(e *state.StepMoved) {
 		e.To, e.Attempt, e.Due, e.Result, e.Failure = given.State, given.Attempt, given.Due, given.Result, given.Failure
 	})
 	if err != nil {
@@ -121,15 +121,6 @@ func (m *Machine) endedStep(given *workitem.Step) (*workitem.Step, error) {
 		}
 	}
 	return nil, fmt.Errorf("it was never recorded: %w", ErrNotFound)
-}
-
-// moveStep changes a waiting step; fields that set does not assign keep their values.
-// The tree replaces the step, so s keeps the state from before the change.
-func (m *Machine) moveStep(s *workitem.Step, set func(*state.StepMoved)) error {
-	e := &state.StepMoved{Case: s.Case, Job: s.Job, Step: s.ID, To: s.State, Attempt: s.Attempt, Due: s.Due,
-		Failure: s.Failure, At: m.now}
-	set(e)
-	return m.emit(e)
 }
 
 // Suspend records steps like [Machine.RecordSteps], and releases the running job until one of its waiting steps ends.
@@ -167,7 +158,7 @@ func (m *Machine) Suspend(
 	if !waits || !allWait(c, steps, stored, known) {
 		return stored, false, nil
 	}
-	err = m.moveJob(c.ID, j, func(e *state.JobMoved) {
+	err = m.jobs.move(c.ID, j, func(e *state.JobMoved) {
 		e.To, e.Due, e.Owner, e.Lease, e.Attempt = state.JobWaiting, due, "", time.Time{}, j.Attempt-1
 	})
 	return stored, err == nil, err
@@ -212,75 +203,10 @@ func (m *Machine) StepsDue(id workitem.JobID, fence int64) error {
 	if err != nil {
 		return err
 	}
-	if err := m.stepsDue(c.ID, j.ID); err != nil {
+	if err := m.jobs.endWaits(c.ID, j.ID); err != nil {
 		return err
 	}
-	return m.run(0)
-}
-
-// stepsDue ends waits by kind once their time has passed:
-//
-//	sleep                    done
-//	wait for an event        failed, with the code timeout
-//	wait for a child case    failed likewise, and the child case is canceled
-//	function, after a wait   keeps waiting: the job that is claimed for it makes the next attempt
-//	token                    unchanged: it has no time
-func (m *Machine) stepsDue(id workitem.CaseID, job workitem.JobID) error {
-	for _, s := range m.tree.Case(id).Steps.Slice() {
-		if s.Job != job || s.Due.IsZero() || s.Due.After(m.now) {
-			continue
-		}
-		var err error
-		switch s.Kind {
-		case workitem.StepSleep:
-			err = m.moveStep(s, func(e *state.StepMoved) { e.To = workitem.StepDone })
-		case workitem.StepEvent:
-			err = m.moveStep(s, func(e *state.StepMoved) {
-				e.To, e.Failure = workitem.StepFailed, tooLong(s, fmt.Sprintf("event %q did not come", s.Target))
-			})
-		case workitem.StepCase:
-			err = m.moveStep(s, func(e *state.StepMoved) {
-				e.To, e.Failure = workitem.StepFailed, tooLong(s, fmt.Sprintf("case %s of %s did not end", s.Child, s.Target))
-			})
-			m.agenda.push(m.endCase(s.Child, state.CaseCanceled, nil, true))
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// tooLong returns the failure of a timeout. The time counts from the beginning of the step.
-func tooLong(s *workitem.Step, what string) *workitem.Failure {
-	return &workitem.Failure{Code: workitem.CodeTimeout, Retryable: true,
-		Message: fmt.Sprintf("%s within %s", what, s.Due.Sub(s.Created))}
-}
-
-// wake makes a waiting job pending, due now. A running job learns of the ended step when it next records or suspends,
-// and a pending one is left as it is, so ten events wake a job once.
-func (m *Machine) wake(id workitem.CaseID, job workitem.JobID) error {
-	j := m.tree.Case(id).Job(job)
-	if j == nil || j.State != state.JobWaiting {
-		return nil
-	}
-	return m.moveJob(id, j, func(e *state.JobMoved) { e.To, e.Due = state.JobPending, m.now })
-}
-
-// endSteps cancels the waits of a job that has ended. It iterates over a copy, since a step that ends leaves the list.
-func (m *Machine) endSteps(id workitem.CaseID, job workitem.JobID) error {
-	for _, s := range m.tree.Case(id).Steps.Slice() {
-		if s.Job != job {
-			continue
-		}
-		if err := m.moveStep(s, func(e *state.StepMoved) { e.To = workitem.StepCanceled }); err != nil {
-			return err
-		}
-		if !s.Child.IsZero() {
-			m.agenda.push(m.endCase(s.Child, state.CaseCanceled, nil, true))
-		}
-	}
-	return nil
+	return m.agenda.run(0)
 }
 
 // CallStep runs the function of a step in the transaction, as a callback.

@@ -40,7 +40,7 @@ func (m *Machine) try(id workitem.CaseID, t net.TaskID) step {
 			busy = c.Busy()
 		}
 		d := c.Net.Enabled(t, c.Marking, busy)
-		if err := m.orJoinIncident(c, t, d.Undecided); err != nil {
+		if err := m.incidents.ofOrJoin(c, t, d.Undecided); err != nil {
 			return err
 		}
 		switch {
@@ -62,7 +62,7 @@ func (m *Machine) try(id workitem.CaseID, t net.TaskID) step {
 // and completes in the same command, before the tasks that share its inputs are tried, so that no two routing tasks see
 // the same token.
 func (m *Machine) enable(c *state.Case, t net.TaskID) error {
-	spec, err := m.spec(c, t)
+	spec, err := m.definitions.task(c, t)
 	if err != nil {
 		return err
 	}
@@ -183,7 +183,7 @@ func (m *Machine) start(id workitem.CaseID, t net.TaskID, generation int) step {
 		if c.State.Final() || task.State != state.TaskEnabled || task.Generation != generation {
 			return nil
 		}
-		spec, err := m.spec(c, t)
+		spec, err := m.definitions.task(c, t)
 		if err != nil {
 			return err
 		}
@@ -269,7 +269,7 @@ func (m *Machine) leave(
 		if c.State.Final() || task.State != state.TaskStarted || task.Generation != generation {
 			return nil
 		}
-		spec, err := m.spec(c, t)
+		spec, err := m.definitions.task(c, t)
 		if err != nil {
 			return err
 		}
@@ -308,7 +308,7 @@ func (m *Machine) drop(id workitem.CaseID, t net.TaskID, from, to state.TaskStat
 		if task.State != from {
 			return nil
 		}
-		spec, err := m.spec(c, t)
+		spec, err := m.definitions.task(c, t)
 		if err != nil {
 			return err
 		}
@@ -357,6 +357,6 @@ func (m *Machine) cancelOwned(id workitem.CaseID, t net.TaskID, generation int, 
 				jobs = append(jobs, j)
 			}
 		}
-		return m.cancelJobs(id, jobs)
+		return m.jobs.cancel(id, jobs)
 	}
 }

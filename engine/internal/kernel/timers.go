@@ -31,7 +31,7 @@ func (m *Machine) startTimers(id workitem.CaseID, t net.TaskID, generation int, 
 			if timer.Task == nil {
 				continue
 			}
-			err := m.addJob(id, &state.Job{Kind: state.JobTimer, Name: timer.Name, Task: c.Net.TaskName(t),
+			err := m.jobs.open(id, &state.Job{Kind: state.JobTimer, Name: timer.Name, Task: c.Net.TaskName(t),
 				Generation: generation, Due: m.now.Add(timer.After)})
 			if err != nil {
 				return err
@@ -93,7 +93,7 @@ func (m *Machine) Fire(id workitem.JobID) error {
 		return err
 	}
 	m.callbacks.cause = activities.CauseTimer
-	if err := m.moveJob(c.ID, j, func(e *state.JobMoved) { e.To, e.Attempt = state.JobDone, j.Attempt+1 }); err != nil {
+	if err := m.jobs.move(c.ID, j, func(e *state.JobMoved) { e.To, e.Attempt = state.JobDone, j.Attempt+1 }); err != nil {
 		return err
 	}
 	// A wake job needs no case here: its end is the change that watchers are notified of.
@@ -109,14 +109,14 @@ func (m *Machine) Fire(id workitem.JobID) error {
 			m.agenda.push(m.fireTimer(c.ID, t, timer, j), m.agenda.release)
 		}
 	}
-	return m.run(0)
+	return m.agenda.run(0)
 }
 
 // timerOf returns the definition of the timer of a job; nil if there is none: a job belongs to the definition of its
 // case, and the program may have registered that without the code of this timer.
 func (m *Machine) timerOf(c *state.Case, j *state.Job) (net.TaskID, *activities.Timer, error) {
 	t, _ := c.Net.TaskByName(j.Task)
-	spec, err := m.spec(c, t)
+	spec, err := m.definitions.task(c, t)
 	if err != nil {
 		return t, nil, err
 	}
@@ -180,9 +180,9 @@ func (m *Machine) Postpone(
 				return err
 			}
 		}
-		return m.giveUp(c, &last, failure)
+		return m.incidents.giveUp(c, &last, failure)
 	}
-	return m.moveJob(c.ID, j, func(e *state.JobMoved) {
+	return m.jobs.move(c.ID, j, func(e *state.JobMoved) {
 		e.Due, e.Attempt, e.Failure = m.now.Add(wait), j.Attempt+1, failure
 	})
 }
