@@ -24,7 +24,7 @@ func (x *Executor) send(tx *commit.Tx, c *workflow.Command, o commit.Operation) 
 		return workflow.Result{}, err
 	}
 	return tx.On(u, o, workflow.Result{Case: c.Case}, func(m *kernel.Machine) error {
-		return errors.Join(m.NoteReason(c.Case, c.Reason), m.Send(c.Case, message(c)))
+		return errors.Join(m.NoteReason(c.Case, c.Reason), m.Messages().Send(c.Case, message(c)))
 	})
 }
 
@@ -45,7 +45,7 @@ func (x *Executor) sendToken(tx *commit.Tx, c *workflow.Command, o commit.Operat
 		return workflow.Result{}, err
 	}
 	return tx.On(u, o, workflow.Result{Case: root}, func(m *kernel.Machine) error {
-		return errors.Join(m.NoteReason(root, c.Reason), m.Redeem(c.Token, message(c)))
+		return errors.Join(m.NoteReason(root, c.Reason), m.Messages().Redeem(c.Token, message(c)))
 	})
 }
 
@@ -71,7 +71,7 @@ func (x *Executor) broadcast(tx *commit.Tx, c *workflow.Command, o commit.Operat
 		}
 		n := 0
 		_, err = tx.On(u, o.Unkeyed(), workflow.Result{}, func(m *kernel.Machine) (err error) {
-			if n, err = m.Publish(c.Event, message(c)); err != nil || n == 0 {
+			if n, err = m.Messages().Publish(c.Event, message(c)); err != nil || n == 0 {
 				return err
 			}
 			return m.NoteReason(root, c.Reason)

@@ -103,7 +103,7 @@ func TestAResumedItemTakesOverSteps(t *testing.T) {
 		stored, _ := w.write(done("a", `1`), failed, &workitem.Step{Name: "token", Kind: workitem.StepToken, Target: "go"},
 			awaited("wait", "go"), done("b", `2`))
 		require.Len(t, stored, 5)
-		_, err := w.command(func(m *kernel.Machine) error { return m.Redeem("token", &state.Message{}) })
+		_, err := w.command(func(m *kernel.Machine) error { return m.Messages().Redeem("token", &state.Message{}) })
 		require.NoError(t, err)
 		did, err := w.settle(w.work, workitem.Failf("busy", "later"))
 		require.NoError(t, err)

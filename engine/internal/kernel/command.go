@@ -31,7 +31,7 @@ func (m *Machine) Act(id workitem.ID, a workitem.Action, payload json.RawMessage
 	if route != nil {
 		m.choice = &choice{at: c.ID, t: t, to: route}
 	}
-	m.agenda.push(m.act(c.ID, id, move{do: a, payload: payload}))
+	m.agenda.push(m.items.act(c.ID, id, move{do: a, payload: payload}))
 	return m.agenda.run(0)
 }
 
@@ -53,7 +53,7 @@ func (m *Machine) OpenItem(at workitem.CaseID, task string, n activities.NewItem
 	if c.Net.Task(t).Kind != net.Atomic {
 		return nil, noItems(c, task)
 	}
-	it, err := m.openItem(c.ID, t, c.Tasks[t].Generation, n)
+	it, err := m.items.open(c.ID, t, c.Tasks[t].Generation, n)
 	if err != nil {
 		return nil, err
 	}

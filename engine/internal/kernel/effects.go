@@ -73,7 +73,7 @@ func (e *effects) OpenItem(_ context.Context, at activities.Place, n activities.
 	if !ok || c.Net.Task(t).Kind != net.Atomic {
 		return nil, noItems(c, at.Task)
 	}
-	return e.m().openItem(at.Case, t, at.Generation, n)
+	return e.m().items.open(at.Case, t, at.Generation, n)
 }
 
 // OpenCase implements activities.Effects. The child runs as far as it can before this returns.
@@ -116,7 +116,7 @@ func (e *effects) Ask(it *workitem.Item, a workitem.Action, payload json.RawMess
 	defer e.host.Control().Give()
 	// The caller may be a hook with other hooks of the same change behind it, which would see the consequences before
 	// the change.
-	e.agenda.request(e.m().requestedAct(it.Case, it.ID, move{do: a, payload: payload}))
+	e.agenda.request(e.m().items.requestedAct(it.Case, it.ID, move{do: a, payload: payload}))
 	return nil
 }
 
@@ -126,7 +126,7 @@ func (e *effects) End(it *workitem.Item, a workitem.Action, reason *workitem.Fai
 		return err
 	}
 	defer e.host.Control().Give()
-	end, err := e.m().endLate(it, a, reason, allCallbacks)
+	end, err := e.m().items.endLate(it, a, reason, allCallbacks)
 	if err != nil {
 		return err
 	}

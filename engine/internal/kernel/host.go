@@ -17,6 +17,7 @@ type Host interface {
 	RecordedSteps
 	BusinessKeys
 	Suspensions
+	Tokens
 
 	// Call runs a callback. A panic comes back as an error, and so does an overrun of time, as ErrAbandoned.
 	Call(ctx context.Context, f func(ctx context.Context) error) error
@@ -27,6 +28,10 @@ type Host interface {
 
 	// IDs makes the ids of what is new.
 	IDs() IDs
+}
+
+// Tokens makes tokens, by which an event is sent to the case whose job has made it.
+type Tokens interface {
 	// NewToken makes a text that cannot be guessed, and that names the root case it is for, so that the case is found
 	// without an index of all tokens.
 	NewToken(root workitem.CaseID) (string, error)

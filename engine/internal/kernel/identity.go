@@ -23,12 +23,8 @@ func (m *Machine) identify(c *state.Case, d *workflow.Definition) error {
 	if !c.Parent.IsZero() {
 		return nil
 	}
-	return m.keys.claim(c, d.UniqueKey, m.now, m.canWait())
+	return m.keys.claim(c, d.UniqueKey, m.now, m.recorded.canWait())
 }
-
-// canWait reports whether the case of a start can be queued. A run that takes over steps cannot wait, since nothing
-// would store the steps until it begins.
-func (m *Machine) canWait() bool { return len(m.copied) == 0 }
 
 // RequireKey sets how the next Start handles the business key of its case.
 func (m *Machine) RequireKey(w workflow.KeyRequirements) { m.keys.required = w }

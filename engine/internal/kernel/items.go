@@ -1,9 +1,7 @@
 package kernel
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	"github.com/tasq-dev/tasq/activities"
@@ -13,168 +11,21 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// openItem creates a work item with its jobs, and calls the initialize action and the item's onInitialized at once,
-// instead of by the agenda: the callback that asked for the item gets it complete, and an error of these callbacks.
-//
-// An automatic item is started by a recorded request, as if a callback had made it. So all items of an activation exist
-// before the first of them starts, and the policy cannot complete the task with the first.
-func (m *Machine) openItem(id workitem.CaseID, t net.TaskID, generation int, n activities.NewItem) (*workitem.Item, error) {
-	c := m.tree.Case(id)
-	if err := mustBeActive(c, t, generation); err != nil {
-		return nil, err
-	}
-	spec, err := m.definitions.task(c, t)
-	if err != nil {
-		return nil, err
-	}
-	if n.After < 0 {
-		return nil, fmt.Errorf("a work item of task %s cannot be due %s ago: give zero or more", c.Net.TaskName(t), -n.After)
-	}
-	if err := errors.Join(workflow.CheckName("queue of the item", n.Queue), workflow.CheckPriority(n.Priority)); err != nil {
-		return nil, fmt.Errorf("a work item of task %s: %w", c.Net.TaskName(t), err)
-	}
-	it := m.newItem(c, t, generation, spec, n)
-	if n.Retry != nil {
-		if it.Retry, err = n.Retry.Encode(); err != nil {
-			return nil, err
-		}
-	}
-	if spec.HasWorker() && n.Queue == "" {
-		if it.Queue, err = queueOf(c, it.Queue); err != nil {
-			return nil, err
-		}
-	}
-	if it.Input = n.Input; !m.isAccepted(c, spec, n.Input) {
-		it.Input, err = m.callbacks.acceptItem(spec, workitem.Initialize, n.Input)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("initialize work item %s/%s: %w", c.Workflow, it.Label(), err)
-	}
-	if err := m.emit(&state.ItemOpened{Item: it}); err != nil {
-		return nil, err
-	}
-	if err := m.openItemJobs(c.ID, spec, it); err != nil {
-		return nil, err
-	}
-	if n.KeepSteps && n.Predecessor != nil && spec.HasWorker() {
-		if err := m.keepSteps(c.ID, it, n.Predecessor); err != nil {
-			return nil, err
-		}
-	}
-	if len(m.copied) > 0 && spec.HasWorker() {
-		if err := m.takeOver(c.ID, it); err != nil {
-			return nil, err
-		}
-	}
-	if err := m.callInitialized(c, t, spec, it); err != nil {
-		return nil, err
-	}
-	if spec.Auto {
-		m.agenda.request(m.requestedAct(id, it.ID, move{do: workitem.Start}))
-	}
-	return it, nil
+// items is the life cycle of work items: it opens them with their jobs, moves them with the callbacks of each action, and cancels them.
+type items struct {
+	*record
+	agenda      *agenda
+	callbacks   *callbacks
+	definitions *definitions
+	jobs        *jobs
+	recorded    *recordedSteps
+	activations itemOwner
 }
 
-// callInitialized runs the initialize action of a new item, and then its onInitialized.
-func (m *Machine) callInitialized(c *state.Case, t net.TaskID, spec *workflow.Task, it *workitem.Item) error {
-	if err := m.runAction(c, t, spec, it, workitem.Initialize, it.Input); err != nil {
-		return err
-	}
-	if hook := spec.ItemHooks.OnInitialized; hook != nil {
-		return m.callbacks.callItem(c, t, it, "item onInitialized", hook)
-	}
-	return nil
-}
-
-// runAction runs the task's callback for an action on an item, if it has one.
-func (m *Machine) runAction(
-	c *state.Case, t net.TaskID, spec *workflow.Task, it *workitem.Item, a workitem.Action, payload json.RawMessage,
-) error {
-	action := spec.Actions[a]
-	if action == nil {
-		return nil
-	}
-	return m.callbacks.callItem(c, t, it, a.String(), func(ctx context.Context, s *activities.Item) error {
-		return action(ctx, s, payload)
-	})
-}
-
-// newItem returns a new work item. What its activity does not set comes from the task, and a priority that neither sets
-// from the case, so that the items of an urgent case are urgent. An item that replaces another one is its next attempt,
-// from which the backoff is computed.
-// The number continues over the items of the activation that have ended, so a label such as a.1.2 means one item of a
-// case for good.
-// For the task a, which is retried once in its first activation, and enabled again by a loop:
-//
-//	a.1.1   attempt 1   fails
-//	a.1.2   attempt 2   its predecessor is a.1.1; the number counts on
-//	a.2.1   attempt 1   the next activation begins with number 1
-func (m *Machine) newItem(
-	c *state.Case, t net.TaskID, generation int, spec *workflow.Task, n activities.NewItem,
-) *workitem.Item {
-	it := &workitem.Item{
-		ID: m.ids.NewID(m.now), Case: c.ID, Task: c.Net.TaskName(t), Generation: generation,
-		Number: c.Tasks[t].Created + 1, State: workitem.Initialized, Attempt: 1,
-		Queue: spec.Queue, Priority: spec.Priority, Created: m.now,
-	}
-	if it.Priority == 0 {
-		it.Priority = c.Priority
-	}
-	if n.Queue != "" {
-		it.Queue = n.Queue
-	}
-	if n.Priority != 0 {
-		it.Priority = n.Priority
-	}
-	if n.After > 0 {
-		it.Due = m.now.Add(n.After)
-	}
-	if n.Predecessor != nil {
-		it.Attempt, it.Predecessor, it.Retry = n.Predecessor.Attempt+1, n.Predecessor.ID, n.Predecessor.Retry
-	}
-	return it
-}
-
-// openItemJobs opens the jobs of an item: its run, or the end of its wait, and its timers. The timers count from the
-// time at which the item is due, since a backoff must not use up the time that the work has:
-//
-//	now           due = now + backoff         due + timeout
-//	├─────────────┼───────────────────────────┤
-//	item opened   run: a worker may claim it  timer: the item fails
-//
-// An item for a person has no run. If it has to wait, a wake job marks the time from which a person may work on it, and
-// at which watchers are notified.
-func (m *Machine) openItemJobs(id workitem.CaseID, spec *workflow.Task, it *workitem.Item) error {
-	due := it.Created
-	if !it.Due.IsZero() {
-		due = it.Due
-	}
-	switch {
-	case spec.HasWorker():
-		if err := m.jobs.openOf(id, &state.Job{Kind: state.JobRun, Due: due, Queue: it.Queue, Priority: it.Priority}, it); err != nil {
-			return err
-		}
-	case due.After(m.now):
-		if err := m.jobs.openOf(id, &state.Job{Kind: state.JobWake, Due: due}, it); err != nil {
-			return err
-		}
-	}
-	for i := range spec.Timers {
-		if timer := &spec.Timers[i]; timer.Item != nil {
-			job := &state.Job{Kind: state.JobTimer, Name: timer.Name, Due: due.Add(timer.After)}
-			if err := m.jobs.openOf(id, job, it); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// itemPlace says where an item is, as callbacks see it.
-// The item of a place may have ended when the callback uses it, so each effect checks it: see mustBeActive and
-// openCall.
-func itemPlace(it *workitem.Item) activities.Place {
-	return activities.Place{Case: it.Case, Task: it.Task, Generation: it.Generation, Item: it.ID}
+// itemOwner is the activation of an item: it starts with its first item, and its policy judges the end of each.
+type itemOwner interface {
+	ensureStarted(id workitem.CaseID, t net.TaskID, generation int) step
+	judge(id workitem.CaseID, t net.TaskID, generation int, o workitem.Outcome, failure *workitem.Failure) step
 }
 
 // move is a change of state of an item.
@@ -211,9 +62,9 @@ const (
 // requestedAct executes an action that a callback requested. It does nothing if the item can no longer take the action.
 // A caller would get an error then, as it decided by what it saw. A callback made its request before the other
 // callbacks ran, and an error would roll back a command that did nothing wrong.
-func (m *Machine) requestedAct(id workitem.CaseID, item workitem.ID, mv move) step {
+func (is *items) requestedAct(id workitem.CaseID, item workitem.ID, mv move) step {
 	return func() error {
-		c := m.tree.Case(id)
+		c := is.tree.Case(id)
 		it := c.Item(item)
 		if it == nil || c.State.Final() {
 			return nil
@@ -221,7 +72,7 @@ func (m *Machine) requestedAct(id workitem.CaseID, item workitem.ID, mv move) st
 		if _, ok := workitem.Next(it.State, mv.do); !ok {
 			return nil
 		}
-		m.agenda.push(m.act(id, item, mv))
+		is.agenda.push(is.act(id, item, mv))
 		return nil
 	}
 }
@@ -229,14 +80,14 @@ func (m *Machine) requestedAct(id workitem.CaseID, item workitem.ID, mv move) st
 // act applies an action to an item whose state allows it. A start first starts the task, if this is its first item:
 // tokens are consumed and competing tasks withdrawn before any work begins. That may end the item itself (onStarted of
 // its task cancels it), so the move has the state that it expects.
-func (m *Machine) act(id workitem.CaseID, item workitem.ID, mv move) step {
+func (is *items) act(id workitem.CaseID, item workitem.ID, mv move) step {
 	return func() error {
-		c := m.tree.Case(id)
+		c := is.tree.Case(id)
 		it := c.Item(item)
 		t, _ := c.Net.TaskByName(it.Task)
-		m.agenda.push(m.moveItem(id, item, it.State, mv))
+		is.agenda.push(is.moveItem(id, item, it.State, mv))
 		if mv.do == workitem.Start {
-			m.agenda.push(m.ensureStarted(id, t, it.Generation))
+			is.agenda.push(is.activations.ensureStarted(id, t, it.Generation))
 		}
 		return nil
 	}
@@ -250,59 +101,59 @@ func (m *Machine) act(id workitem.CaseID, item workitem.ID, mv move) step {
 // The action's callback comes first, since it may refuse the action before anything has happened. Requests that
 // callbacks make in between wait until all hooks have run: a change comes before its consequences. The policy comes
 // last, so that a failed item whose hook has opened a successor does not fail its task.
-func (m *Machine) moveItem(id workitem.CaseID, item workitem.ID, from workitem.State, mv move) step {
+func (is *items) moveItem(id workitem.CaseID, item workitem.ID, from workitem.State, mv move) step {
 	return func() error {
-		c := m.tree.Case(id)
+		c := is.tree.Case(id)
 		it := c.Item(item)
 		if it.State != from {
 			return nil // the start of its task has ended it
 		}
 		t, _ := c.Net.TaskByName(it.Task)
-		spec, err := m.definitions.task(c, t)
+		spec, err := is.definitions.task(c, t)
 		if err != nil {
 			return err
 		}
 		if !mv.accepted {
-			mv.payload, err = m.callbacks.acceptItem(spec, mv.do, mv.payload)
+			mv.payload, err = is.callbacks.acceptItem(spec, mv.do, mv.payload)
 		}
 		if err != nil {
 			return fmt.Errorf("%s work item %s/%s (%s): %w", mv.do, c.Workflow, it.Label(), it.ID, err)
 		}
 		if mv.calls < hooksOnly {
-			if err := m.runAction(c, t, spec, it, mv.do, mv.payload); err != nil {
+			if err := is.runAction(c, t, spec, it, mv.do, mv.payload); err != nil {
 				return err
 			}
 		}
-		return m.moved(c, t, spec, it, mv, true)
+		return is.moved(c, t, spec, it, mv, true)
 	}
 }
 
 // tearDown cancels an item because its owner ended: no action callback runs, and no policy is asked. Its hooks are
 // called, since they may have to undo something outside of the engine. The reason may be nil.
-func (m *Machine) tearDown(id workitem.CaseID, item workitem.ID, reason *workitem.Failure) step {
+func (is *items) tearDown(id workitem.CaseID, item workitem.ID, reason *workitem.Failure) step {
 	return func() error {
-		c := m.tree.Case(id)
+		c := is.tree.Case(id)
 		it := c.Item(item)
 		if it == nil || !it.State.Live() {
 			return nil
 		}
 		t, _ := c.Net.TaskByName(it.Task)
-		spec, err := m.definitions.task(c, t)
+		spec, err := is.definitions.task(c, t)
 		if err != nil {
 			return err
 		}
-		return m.moved(c, t, spec, it, move{do: workitem.Cancel, reason: reason}, false)
+		return is.moved(c, t, spec, it, move{do: workitem.Cancel, reason: reason}, false)
 	}
 }
 
 // moved is the common end of every change of an item. It cancels the jobs here and not by a step, so that the hooks do
 // not see them: one of the hooks may open the next attempt, with a job of its own.
-func (m *Machine) moved(
+func (is *items) moved(
 	c *state.Case, t net.TaskID, spec *workflow.Task, it *workitem.Item, mv move, judge bool,
 ) error {
 	from, a := it.State, mv.do
 	to, _ := workitem.Next(from, a)
-	e := &state.ItemMoved{Case: c.ID, Item: it.ID, Action: a, To: to, By: m.by, At: m.now}
+	e := &state.ItemMoved{Case: c.ID, Item: it.ID, Action: a, To: to, By: is.by, At: is.now}
 	switch a {
 	case workitem.Complete:
 		e.Output = mv.payload
@@ -311,65 +162,65 @@ func (m *Machine) moved(
 			e.Failure = failureIn(mv.payload)
 		}
 	}
-	if err := m.emit(e); err != nil {
+	if err := is.emit(e); err != nil {
 		return err
 	}
 	id, generation := c.ID, it.Generation
 	steps := make([]step, 0, 6)
 	if mv.calls < taskHookOnly {
-		steps = append(steps, m.callbacks.itemHook(id, t, it.ID, a, spec))
+		steps = append(steps, is.callbacks.itemHook(id, t, it.ID, a, spec))
 	}
 	if mv.calls < noCallbacks && (to == workitem.Failed || !spec.OnlyFailures) {
-		steps = append(steps, m.callbacks.changeHook(id, t, generation, spec, to == workitem.Failed && it.Retry != nil, func(change *activities.Change) {
-			change.Item, change.From, change.To = m.tree.Case(id).Item(it.ID), from, to
+		steps = append(steps, is.callbacks.changeHook(id, t, generation, spec, to == workitem.Failed && it.Retry != nil, func(change *activities.Change) {
+			change.Item, change.From, change.To = is.tree.Case(id).Item(it.ID), from, to
 		}))
 	}
 	if a == workitem.Reset {
-		steps = append(steps, m.rerun(id, it.ID, spec))
+		steps = append(steps, is.rerun(id, it.ID, spec))
 	}
 	if a == workitem.Start && spec.Auto {
 		steps = append(steps, func() error {
-			m.agenda.request(m.requestedAct(id, it.ID, move{do: workitem.Complete}))
+			is.agenda.request(is.requestedAct(id, it.ID, move{do: workitem.Complete}))
 			return nil
 		})
 	}
-	steps = append(steps, m.agenda.release)
+	steps = append(steps, is.agenda.release)
 	if judge && to.Final() {
-		steps = append(steps, m.judgeItem(id, t, generation, it.ID, to))
+		steps = append(steps, is.judgeItem(id, t, generation, it.ID, to))
 	}
-	m.agenda.push(steps...)
+	is.agenda.push(steps...)
 	if to.Final() || a == workitem.Reset {
-		return m.jobs.cancel(c.ID, c.Jobs.Of(it.ID))
+		return is.jobs.cancel(c.ID, c.Jobs.Of(it.ID))
 	}
 	return nil
 }
 
 // judgeItem asks the policy about the end of an item. It reads the item again, since a hook may have given it a
 // successor, and the activation may have ended in between.
-func (m *Machine) judgeItem(id workitem.CaseID, t net.TaskID, generation int, item workitem.ID, to workitem.State) step {
+func (is *items) judgeItem(id workitem.CaseID, t net.TaskID, generation int, item workitem.ID, to workitem.State) step {
 	return func() error {
-		c := m.tree.Case(id)
+		c := is.tree.Case(id)
 		it := c.Item(item)
 		if it == nil {
 			return nil // its activation has ended
 		}
-		m.agenda.push(m.judge(id, t, generation, workitem.Outcome{Item: it, State: to}, it.Failure))
+		is.agenda.push(is.activations.judge(id, t, generation, workitem.Outcome{Item: it, State: to}, it.Failure))
 		return nil
 	}
 }
 
 // rerun opens a new run for an item that was reset, due now. Its timers are gone with its other jobs, and are not
 // opened again: they counted from when the item was due.
-func (m *Machine) rerun(id workitem.CaseID, item workitem.ID, spec *workflow.Task) step {
+func (is *items) rerun(id workitem.CaseID, item workitem.ID, spec *workflow.Task) step {
 	if !spec.HasWorker() {
 		return nil
 	}
 	return func() error {
-		it := m.tree.Case(id).Item(item)
+		it := is.tree.Case(id).Item(item)
 		if it == nil || it.State != workitem.Initialized {
 			return nil
 		}
-		return m.jobs.openOf(id, &state.Job{Kind: state.JobRun, Due: m.now, Queue: it.Queue, Priority: it.Priority}, it)
+		return is.jobs.openOf(id, &state.Job{Kind: state.JobRun, Due: is.now, Queue: it.Queue, Priority: it.Priority}, it)
 	}
 }
 
@@ -384,4 +235,26 @@ func failureIn(payload json.RawMessage) *workitem.Failure {
 		return &workitem.Failure{Message: "see the details", Details: payload, Retryable: true}
 	}
 	return &f
+}
+
+// endLate ends a live item after its timeout. Only a started item can fail, so another one is started first. The action
+// callback of the start is skipped, since no work begins:
+//
+//	initialized ──(start, hooks only)──▶ started ──(fail)──▶ failed
+//
+// The default of a timeout is to fail the item and not to cancel it: a canceled item counts as done, and the task would
+// complete without the output that later tasks read.
+func (is *items) endLate(it *workitem.Item, a workitem.Action, reason *workitem.Failure, c calls) (step, error) {
+	payload, err := json.Marshal(reason)
+	if err != nil {
+		return nil, err
+	}
+	id, item := it.Case, it.ID
+	return func() error {
+		is.agenda.push(is.requestedAct(id, item, move{do: a, payload: payload, calls: c}))
+		if it := is.tree.Case(id).Item(item); a == workitem.Fail && it != nil && it.State == workitem.Initialized {
+			is.agenda.push(is.requestedAct(id, item, move{do: workitem.Start, calls: max(c, hooksOnly)}))
+		}
+		return nil
+	}, nil
 }

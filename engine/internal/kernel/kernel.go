@@ -72,14 +72,15 @@ type Machine struct {
 	definitions definitions
 	jobs        jobs
 	incidents   incidents
+	messages    Messages
+	recorded    recordedSteps
+	items       items
 
 	host      Host
 	ending    map[workitem.CaseID]bool // cases between endCase and closeCase, in which nothing is enabled
 	choice    *choice
-	child     workitem.CaseID  // the child case whose end the policy is asked about
-	exhausted []GivenUp        // work items without further attempts
-	copied    []*workitem.Step // for the first run of an item
-	opened    *state.Case      // the case that the command has opened last; nil if it has opened none
+	child     workitem.CaseID // the child case whose end the policy is asked about
+	exhausted []GivenUp       // work items without further attempts
 }
 
 // choice is the route that the caller wants for the split of the completed task.
@@ -96,6 +97,9 @@ func New(ctx context.Context, host Host, tree *state.Tree, now time.Time, by str
 	m.callbacks.record, m.callbacks.effects = &m.record, (*effects)(m)
 	m.jobs = jobs{&m.record, &m.agenda, m}
 	m.incidents = incidents{&m.record, &m.agenda, &m.jobs, m}
+	m.messages = Messages{record: &m.record, jobs: &m.jobs}
+	m.recorded.record = &m.record
+	m.items = items{&m.record, &m.agenda, &m.callbacks, &m.definitions, &m.jobs, &m.recorded, m}
 	m.changes = make([]state.Change, 0, 12) // enough for most commands
 	m.prepare(ctx, host, tree, now, by)
 	return m
@@ -112,7 +116,7 @@ func Reuse(m *Machine, ctx context.Context, host Host, tree *state.Tree, now tim
 	m.joins.reset()
 	clear(m.ending)
 	*m = Machine{record: m.record, agenda: m.agenda, joins: m.joins, callbacks: m.callbacks, ending: m.ending,
-		jobs: m.jobs, incidents: m.incidents}
+		jobs: m.jobs, incidents: m.incidents, messages: m.messages, items: m.items, recorded: recordedSteps{record: m.recorded.record}}
 	m.prepare(ctx, host, tree, now, by)
 	return m
 }
@@ -123,8 +127,11 @@ func (m *Machine) IsLent() bool { return m.callbacks.lent }
 func (m *Machine) prepare(ctx context.Context, host Host, tree *state.Tree, now time.Time, by string) {
 	m.record.prepare(tree, now, by, host.IDs())
 	m.callbacks.prepare(ctx, host)
-	m.host, m.keys.cases, m.definitions.host = host, host, host
+	m.host, m.keys.cases, m.definitions.host, m.messages.tokens, m.recorded.host = host, host, host, host, host
 }
+
+// Messages returns what sends events.
+func (m *Machine) Messages() *Messages { return &m.messages }
 
 // Changes returns the changes of the command. The machine may reuse the slice.
 func (m *Machine) Changes() []state.Change { return m.changes }

@@ -62,7 +62,7 @@ func (m *Machine) Claim(id workitem.JobID, owner string, lease time.Time) (*acti
 	if it == nil || j.Kind != state.JobRun || it.State != workitem.Initialized {
 		return w, m.agenda.run(0)
 	}
-	m.agenda.push(m.act(c.ID, it.ID, move{do: workitem.Start}))
+	m.agenda.push(m.items.act(c.ID, it.ID, move{do: workitem.Start}))
 	if err := m.agenda.run(0); err != nil {
 		return nil, err
 	}
@@ -111,7 +111,7 @@ func (m *Machine) work(c *state.Case, j *state.Job, it *workitem.Item) (*activit
 	if err != nil {
 		return nil, err
 	}
-	w.Steps, err = m.earlierSteps(c, j, it)
+	w.Steps, err = m.recorded.earlier(c, j, it)
 	return w, err
 }
 
@@ -182,7 +182,7 @@ func (m *Machine) Settle(id workitem.JobID, fence int64, output json.RawMessage,
 			return err
 		}
 	}
-	m.agenda.push(m.act(c.ID, j.Item, mv)) // after the child cases of its steps have ended
+	m.agenda.push(m.items.act(c.ID, j.Item, mv)) // after the child cases of its steps have ended
 	err = m.jobs.end(c.ID, j, func(e *state.JobMoved) { e.To, e.Failure = state.JobDone, failure })
 	if err != nil {
 		return err

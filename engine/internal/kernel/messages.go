@@ -20,23 +20,30 @@ import (
 // The mailbox of a case is in the order of sending, and its waits are in the order of their beginning, so the n-th
 // event of a name goes to the n-th wait, whichever comes first.
 
+// Messages sends events and values of topics to the functions that wait for them, and makes and redeems tokens.
+type Messages struct {
+	*record
+	jobs   *jobs
+	tokens Tokens
+}
+
 // openToken creates a token. As a step it waits until the token is used, but for the job that made it, it is done. So
 // it is the only kind of waiting step that does not keep a job suspended, see wakes.
-func (m *Machine) openToken(s *workitem.Step) (*workitem.Step, error) {
-	text, err := m.host.NewToken(m.tree.Root)
+func (ms *Messages) openToken(s *workitem.Step) (*workitem.Step, error) {
+	text, err := ms.tokens.NewToken(ms.tree.Root)
 	if err != nil {
 		return nil, err
 	}
 	s.State = workitem.StepWaiting
 	s.Result, _ = json.Marshal(text) // a string always has a JSON form
-	return s, m.emit(&state.StepOpened{Step: s})
+	return s, ms.emit(&state.StepOpened{Step: s})
 }
 
 // openWait makes a step wait for an event, or take the oldest one that was sent before. An event is kept until a step
 // takes it, so it does not matter which comes first. The value of a topic is not kept: only steps that already wait get
 // it.
-func (m *Machine) openWait(id workitem.CaseID, s *workitem.Step) (*workitem.Step, error) {
-	c := m.tree.Case(id)
+func (ms *Messages) openWait(id workitem.CaseID, s *workitem.Step) (*workitem.Step, error) {
+	c := ms.tree.Case(id)
 	var mail *state.Message
 	for sent := range c.Mail.All() {
 		if sent.Name == s.Target && !s.Topic {
@@ -45,18 +52,18 @@ func (m *Machine) openWait(id workitem.CaseID, s *workitem.Step) (*workitem.Step
 		}
 	}
 	if mail == nil {
-		return s, m.emit(&state.StepOpened{Step: s})
+		return s, ms.emit(&state.StepOpened{Step: s})
 	}
-	s.State, s.Result, s.Ended, s.Due = workitem.StepDone, orNull(mail.Value), m.now, time.Time{}
-	if err := m.emit(&state.StepOpened{Step: s}); err != nil {
+	s.State, s.Result, s.Ended, s.Due = workitem.StepDone, orNull(mail.Value), ms.now, time.Time{}
+	if err := ms.emit(&state.StepOpened{Step: s}); err != nil {
 		return nil, err
 	}
-	return s, m.emit(&state.MessageTaken{Case: id, Message: mail.ID, Step: s.ID, At: m.now})
+	return s, ms.emit(&state.MessageTaken{Case: id, Message: mail.ID, Step: s.ID, At: ms.now})
 }
 
 // Send sends an event to a case: to the step that has waited for it longest or, if none waits, to the first that will.
-func (m *Machine) Send(id workitem.CaseID, message *state.Message) error {
-	c := m.tree.Case(id)
+func (ms *Messages) Send(id workitem.CaseID, message *state.Message) error {
+	c := ms.tree.Case(id)
 	if c == nil {
 		return fmt.Errorf("case %s: %w", id, ErrNotFound)
 	}
@@ -64,13 +71,13 @@ func (m *Machine) Send(id workitem.CaseID, message *state.Message) error {
 		return fmt.Errorf("event %q cannot be sent: case %s %w: it is %s", message.Name, id, activities.ErrInactive, c.State)
 	}
 	mail := *message
-	mail.ID, mail.Case, mail.Sent = m.ids.NewMessageID(m.now), id, m.now
-	if err := m.emit(&state.MessageSent{Message: &mail}); err != nil {
+	mail.ID, mail.Case, mail.Sent = ms.ids.NewMessageID(ms.now), id, ms.now
+	if err := ms.emit(&state.MessageSent{Message: &mail}); err != nil {
 		return err
 	}
-	for s := range m.tree.Case(id).Steps.All() {
+	for s := range ms.tree.Case(id).Steps.All() {
 		if s.Kind == workitem.StepEvent && s.Target == mail.Name && s.Topic == mail.Topic {
-			return m.deliver(s, &mail)
+			return ms.deliver(s, &mail)
 		}
 	}
 	return nil
@@ -78,18 +85,18 @@ func (m *Machine) Send(id workitem.CaseID, message *state.Message) error {
 
 // deliver ends the wait of a step. Sending and taking are separate changes even if they happen at once, so that an
 // audit always lists the event with its sender.
-func (m *Machine) deliver(s *workitem.Step, mail *state.Message) error {
-	err := m.emit(&state.MessageTaken{Case: s.Case, Message: mail.ID, Step: s.ID, At: m.now})
+func (ms *Messages) deliver(s *workitem.Step, mail *state.Message) error {
+	err := ms.emit(&state.MessageTaken{Case: s.Case, Message: mail.ID, Step: s.ID, At: ms.now})
 	if err != nil {
 		return err
 	}
-	err = m.jobs.moveStep(s, func(e *state.StepMoved) {
+	err = ms.jobs.moveStep(s, func(e *state.StepMoved) {
 		e.To, e.Result = workitem.StepDone, orNull(mail.Value)
 	})
 	if err != nil {
 		return err
 	}
-	return m.jobs.wake(s.Case, s.Job)
+	return ms.jobs.wake(s.Case, s.Job)
 }
 
 // orNull returns the result of a step that succeeded without a value. A step without a result has not ended.
@@ -103,9 +110,9 @@ func orNull(value json.RawMessage) json.RawMessage {
 // Publish gives the value of a topic to each step in the tree that waits for it, and returns their number. It does not
 // keep the value. It collects the waits before it ends the first one: a child case that continues, and waits for the
 // topic again, gets the next value and not this one.
-func (m *Machine) Publish(topic string, message *state.Message) (int, error) {
+func (ms *Messages) Publish(topic string, message *state.Message) (int, error) {
 	var waits []*workitem.Step
-	m.tree.Each(func(c *state.Case) {
+	ms.tree.Each(func(c *state.Case) {
 		for s := range c.Steps.All() {
 			if s.Kind == workitem.StepEvent && s.Topic && s.Target == topic {
 				waits = append(waits, s)
@@ -115,11 +122,11 @@ func (m *Machine) Publish(topic string, message *state.Message) (int, error) {
 	for _, s := range waits {
 		mail := *message
 		// Each wait gets a message of its own: the history of its case shows the value and who sent it.
-		mail.ID, mail.Case, mail.Name, mail.Topic, mail.Sent = m.ids.NewMessageID(m.now), s.Case, topic, true, m.now
-		if err := m.emit(&state.MessageSent{Message: &mail}); err != nil {
+		mail.ID, mail.Case, mail.Name, mail.Topic, mail.Sent = ms.ids.NewMessageID(ms.now), s.Case, topic, true, ms.now
+		if err := ms.emit(&state.MessageSent{Message: &mail}); err != nil {
 			return 0, err
 		}
-		if err := m.deliver(s, &mail); err != nil {
+		if err := ms.deliver(s, &mail); err != nil {
 			return 0, err
 		}
 	}
@@ -128,14 +135,14 @@ func (m *Machine) Publish(topic string, message *state.Message) (int, error) {
 
 // Redeem sends the event of a token, once. The error wraps [ErrNotFound] if the token does not exist, was used, or its
 // job has ended.
-func (m *Machine) Redeem(token string, message *state.Message) error {
+func (ms *Messages) Redeem(token string, message *state.Message) error {
 	// The steps are compared by their results, which have the text as JSON.
 	text, err := json.Marshal(token)
 	if err != nil {
 		return err
 	}
 	var found *workitem.Step
-	m.tree.Each(func(c *state.Case) {
+	ms.tree.Each(func(c *state.Case) {
 		for s := range c.Steps.All() {
 			if s.Kind == workitem.StepToken && string(s.Result) == string(text) {
 				found = s
@@ -147,10 +154,10 @@ func (m *Machine) Redeem(token string, message *state.Message) error {
 	}
 	// The token is used up with this change, and is not found again, not even by a second event in the same
 	// transaction.
-	if err := m.jobs.moveStep(found, func(e *state.StepMoved) { e.To = workitem.StepDone }); err != nil {
+	if err := ms.jobs.moveStep(found, func(e *state.StepMoved) { e.To = workitem.StepDone }); err != nil {
 		return err
 	}
 	mail := *message
 	mail.Name = found.Target
-	return m.Send(found.Case, &mail)
+	return ms.Send(found.Case, &mail)
 }

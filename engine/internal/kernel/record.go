@@ -19,6 +19,7 @@ type record struct {
 	by      string
 	ids     IDs // of what the changes open
 	changes []state.Change
+	opened  *state.Case // the case that the command has opened last; nil if it has opened none
 }
 
 // prepare prepares the record of a command. It reuses the memory of the one before.

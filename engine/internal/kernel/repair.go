@@ -217,11 +217,11 @@ func (m *Machine) Skip(id workitem.ID, output json.RawMessage, route []string) (
 	if route != nil {
 		m.choice = &choice{at: c.ID, t: t, to: route}
 	}
-	complete := m.requestedAct(c.ID, id, move{do: workitem.Complete, payload: output})
+	complete := m.items.requestedAct(c.ID, id, move{do: workitem.Complete, payload: output})
 	if it.State == workitem.Started {
 		m.agenda.push(complete)
 	} else {
-		m.agenda.push(m.act(c.ID, id, move{do: workitem.Start, calls: hooksOnly}), complete)
+		m.agenda.push(m.items.act(c.ID, id, move{do: workitem.Start, calls: hooksOnly}), complete)
 	}
 	return id, m.agenda.run(0)
 }

@@ -158,7 +158,7 @@ func (m *Machine) resumeCase(id workitem.CaseID, r *resumption) step {
 		if err := mayResume(c); err != nil {
 			return err
 		}
-		if err := m.keys.mayHold(c, m.canWait()); err != nil {
+		if err := m.keys.mayHold(c, m.recorded.canWait()); err != nil {
 			return fmt.Errorf("case %s cannot be resumed: %w", id, err)
 		}
 		before := c.ItemState()
@@ -258,7 +258,7 @@ func (m *Machine) refill(id workitem.CaseID, t net.TaskID, generation int, faile
 					return err
 				}
 			} else if it.State == workitem.Failed { // an incident, if its policy kept the task active
-				m.agenda.push(m.judgeItem(id, t, generation, it.ID, it.State))
+				m.agenda.push(m.items.judgeItem(id, t, generation, it.ID, it.State))
 			}
 		}
 		return nil
@@ -309,7 +309,7 @@ func (m *Machine) succeed(id workitem.CaseID, t net.TaskID, it *workitem.Item, r
 			return err
 		}
 	}
-	_, err := m.openItem(id, t, it.Generation, n)
+	_, err := m.items.open(id, t, it.Generation, n)
 	return err
 }
 

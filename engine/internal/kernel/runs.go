@@ -18,7 +18,7 @@ func (m *Machine) Start(
 	c *state.Case, d *workflow.Definition, input json.RawMessage, due time.Time, steps []*workitem.Step,
 ) error {
 	c.Root, c.Number = c.ID, 1
-	m.copied = steps
+	m.recorded.copied = steps
 	begin, err := m.createCase(c, d, input)
 	if err != nil {
 		return err
@@ -33,24 +33,6 @@ func (m *Machine) Start(
 	}
 	m.agenda.push(begin...)
 	return m.agenda.run(0)
-}
-
-// takeOver copies the steps of the restarted run to the first item with a run, and only to that: later items are work
-// of their own.
-//
-//	old run     charge done    pack done    ship failed
-//	new run     charge done    pack done    ship is called
-//
-// The steps are taken once: none are left for another item, also if this one has no run.
-func (m *Machine) takeOver(id workitem.CaseID, it *workitem.Item) error {
-	steps := m.copied
-	m.copied = nil
-	for _, j := range m.tree.Case(id).Jobs.Of(it.ID) {
-		if j.Kind == state.JobRun {
-			return m.copySteps(id, j, steps)
-		}
-	}
-	return nil
 }
 
 // OpenHandlerCall opens a job that calls a completion handler of a root case: in a worker if the handler is a function

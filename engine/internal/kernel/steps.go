@@ -40,22 +40,8 @@ func (m *Machine) RecordSteps(id workitem.JobID, fence int64, steps []*workitem.
 	if err := m.agenda.run(0); err != nil {
 		return nil, err
 	}
-	m.refresh(c.ID, stored)
+	m.recorded.refresh(c.ID, stored)
 	return stored, nil
-}
-
-// refresh replaces waiting steps that ended later in the same command, as that of a child case that never waits.
-// The caller would wait for the end of such a step, which was reported before the step itself.
-func (m *Machine) refresh(id workitem.CaseID, stored []*workitem.Step) {
-	c := m.tree.Case(id)
-	for i, s := range stored {
-		if s.State != workitem.StepWaiting || c.Step(s.ID) != nil {
-			continue
-		}
-		if ended := m.endOf(s); ended != nil {
-			stored[i] = ended
-		}
-	}
 }
 
 // openStep records a new step. Steps that begin something are handled by kind: a token gets its text, a wait takes an
@@ -74,11 +60,11 @@ func (m *Machine) openStep(id workitem.CaseID, j *state.Job, given *workitem.Ste
 	}
 	switch {
 	case s.Kind == workitem.StepToken:
-		return m.openToken(&s)
+		return m.messages.openToken(&s)
 	case s.State.Final():
 		s.Ended = m.now
 	case s.Kind == workitem.StepEvent:
-		return m.openWait(id, &s)
+		return m.messages.openWait(id, &s)
 	case s.Kind == workitem.StepCase:
 		return m.openCallee(id, j, &s)
 	}
@@ -91,7 +77,7 @@ func (m *Machine) stepMoved(id workitem.CaseID, given *workitem.Step) (*workitem
 	c := m.tree.Case(id)
 	s := c.Step(given.ID)
 	if s == nil {
-		return m.endedStep(given)
+		return m.recorded.ended(given)
 	}
 	err := m.jobs.moveStep(s, func(e *state.StepMoved) {
 		e.To, e.Attempt, e.Due, e.Result, e.Failure = given.State, given.Attempt, given.Due, given.Result, given.Failure
@@ -107,20 +93,6 @@ func (m *Machine) stepMoved(id workitem.CaseID, given *workitem.Step) (*workitem
 		now.Ended = m.now
 	}
 	return &now, nil
-}
-
-// endedStep returns the stored state of a step that no longer waits.
-func (m *Machine) endedStep(given *workitem.Step) (*workitem.Step, error) {
-	steps, err := m.host.Steps(given.Owner())
-	if err != nil {
-		return nil, err
-	}
-	for _, s := range steps {
-		if s.ID == given.ID {
-			return s, nil
-		}
-	}
-	return nil, fmt.Errorf("it was never recorded: %w", ErrNotFound)
 }
 
 // Suspend records steps like [Machine.RecordSteps], and releases the running job until one of its waiting steps ends.
@@ -139,7 +111,7 @@ func (m *Machine) Suspend(
 	if err := m.StepsDue(id, fence); err != nil {
 		return nil, false, err
 	}
-	m.refresh(c.ID, stored)
+	m.recorded.refresh(c.ID, stored)
 	c = m.tree.Case(c.ID)
 	var due time.Time
 	waits := false

@@ -72,7 +72,7 @@ func (w *worker) reclaim() string {
 func (w *worker) send(name, value string) string {
 	w.t.Helper()
 	did, err := w.command(func(m *kernel.Machine) error {
-		return m.Send(w.tree.Root, &state.Message{Name: name, Value: json.RawMessage(value)})
+		return m.Messages().Send(w.tree.Root, &state.Message{Name: name, Value: json.RawMessage(value)})
 	})
 	require.NoError(w.t, err)
 	return did
@@ -189,7 +189,7 @@ func TestAnEventIsRefused(t *testing.T) {
 	w := newWorld(t, function(t, "w"))
 	w.must("start")
 	send := func(id workitem.CaseID) error {
-		_, err := w.command(func(m *kernel.Machine) error { return m.Send(id, &state.Message{Name: "go"}) })
+		_, err := w.command(func(m *kernel.Machine) error { return m.Messages().Send(id, &state.Message{Name: "go"}) })
 		return err
 	}
 	require.ErrorIs(t, send(workitem.CaseID{7}), kernel.ErrNotFound)
@@ -330,7 +330,7 @@ func TestATokenIsUsedOnce(t *testing.T) {
 	require.False(t, suspended)
 	require.JSONEq(t, `"token"`, string(w.host.step("token").Result))
 	redeem := func(text string) (string, error) {
-		return w.command(func(m *kernel.Machine) error { return m.Redeem(text, &state.Message{Value: json.RawMessage(`1`)}) })
+		return w.command(func(m *kernel.Machine) error { return m.Messages().Redeem(text, &state.Message{Value: json.RawMessage(`1`)}) })
 	}
 	_, err := redeem("other")
 	require.ErrorIs(t, err, kernel.ErrNotFound)
@@ -350,7 +350,7 @@ func TestATopicReachesAllWhoWait(t *testing.T) {
 	topic := func(name string) *workitem.Step { s := awaited(name, "news"); s.Topic = true; return s }
 	publish := func() (n int, did string) {
 		did, err := w.command(func(m *kernel.Machine) (err error) {
-			n, err = m.Publish("news", &state.Message{Value: json.RawMessage(`8`)})
+			n, err = m.Messages().Publish("news", &state.Message{Value: json.RawMessage(`8`)})
 			return err
 		})
 		require.NoError(t, err)

@@ -98,7 +98,7 @@ func (m *Machine) populate(id workitem.CaseID, t net.TaskID, generation int, spe
 			return m.failUnread(id, t, generation, err)
 		}
 		for _, input := range inputs {
-			if _, err := m.openItem(id, t, generation, activities.NewItem{Input: input}); err != nil {
+			if _, err := m.items.open(id, t, generation, activities.NewItem{Input: input}); err != nil {
 				return err
 			}
 		}
@@ -340,7 +340,7 @@ func (m *Machine) cancelOwned(id workitem.CaseID, t net.TaskID, generation int, 
 		var steps []step
 		for it := range c.Items.All() {
 			if it.Task == name && it.Generation == generation && it.State.Live() {
-				steps = append(steps, m.tearDown(id, it.ID, reason))
+				steps = append(steps, m.items.tearDown(id, it.ID, reason))
 			}
 		}
 		if c.Net.Task(t).Kind == net.Composite {

@@ -59,28 +59,6 @@ func (m *Machine) fireTimer(id workitem.CaseID, t net.TaskID, timer *activities.
 	}
 }
 
-// endLate ends a live item after its timeout. Only a started item can fail, so another one is started first. The action
-// callback of the start is skipped, since no work begins:
-//
-//	initialized ──(start, hooks only)──▶ started ──(fail)──▶ failed
-//
-// The default of a timeout is to fail the item and not to cancel it: a canceled item counts as done, and the task would
-// complete without the output that later tasks read.
-func (m *Machine) endLate(it *workitem.Item, a workitem.Action, reason *workitem.Failure, c calls) (step, error) {
-	payload, err := json.Marshal(reason)
-	if err != nil {
-		return nil, err
-	}
-	id, item := it.Case, it.ID
-	return func() error {
-		m.agenda.push(m.requestedAct(id, item, move{do: a, payload: payload, calls: c}))
-		if it := m.tree.Case(id).Item(item); a == workitem.Fail && it != nil && it.State == workitem.Initialized {
-			m.agenda.push(m.requestedAct(id, item, move{do: workitem.Start, calls: max(c, hooksOnly)}))
-		}
-		return nil
-	}, nil
-}
-
 // Fire executes a due timer, or the end of a delay. The job is completed before its function is called, so that the
 // function does not find it among the jobs that it may cancel. If the function fails, the command is rolled back, the
 // job is pending as before, and the caller postpones it (see [Machine.Postpone]).
@@ -204,7 +182,7 @@ func (m *Machine) forceEnd(c *state.Case, j *state.Job, cause *workitem.Failure,
 		if !it.State.Live() || it.ID != j.Item && !(j.Item.IsZero() && j.Owned(it.Task, it.Generation)) {
 			continue
 		}
-		end, err := m.endLate(it, timer.Does, reason, calls)
+		end, err := m.items.endLate(it, timer.Does, reason, calls)
 		if err != nil {
 			return err
 		}
