@@ -26,7 +26,7 @@ import (
 // decodes, routes and decides. It says what that code sees, and who has control meanwhile.
 type callbacks struct {
 	*record
-	effects activities.Effects // what callbacks can do: the machine, narrowed
+	effects activities.Effects // what callbacks can do
 	host    Host
 	ctx     context.Context  // of the command; of the callback, within one that calls the engine
 	cause   activities.Cause // why the command runs, for callbacks

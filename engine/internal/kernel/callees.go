@@ -28,7 +28,7 @@ func (m *Machine) openCallee(id workitem.CaseID, j *state.Job, s *workitem.Step)
 	if c.State.Final() {
 		return nil, fmt.Errorf("a job that outlives its case cannot run a child case: case %s %w", id, activities.ErrInactive)
 	}
-	d := m.host.Named(s.Target)
+	d := m.definitions.host.Named(s.Target)
 	if d == nil {
 		return m.refuseCallee(s, &refusal{fmt.Errorf("%w: %q; pass it to the engine when it is opened", ErrUnknown, s.Target), "unknown-workflow"})
 	}
@@ -45,7 +45,7 @@ func (m *Machine) openCallee(id workitem.CaseID, j *state.Job, s *workitem.Step)
 	if err := m.emit(&state.StepOpened{Step: s}); err != nil {
 		return nil, err
 	}
-	begin, err := m.openCase(child, d, s.Input)
+	begin, err := m.cases.open(child, d, s.Input)
 	if err != nil {
 		return nil, err
 	}

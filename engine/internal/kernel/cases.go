@@ -18,7 +18,7 @@ import (
 // The life cycle of a case. The hooks in parentheses are those of its definition. For the composite task above it, each
 // change of state is a change of one of its items (childMoved):
 //
-//	createCase ─▶ started (onInitialized)
+//	create        started (onInitialized)
 //	firstTasks    the tasks behind the start condition are tried
 //	begin         the first work item or child case starts (onStarted); the cases above begin before it
 //	endCheck      the end condition is marked: endCase(completed)
@@ -29,130 +29,53 @@ import (
 // A started case need not have begun: a case whose first work waits for a person has not. Lists of cases that have
 // begun leave those out.
 
-// openCase creates a case and returns its beginning: its own onInitialized first, then its first tasks.
-func (m *Machine) openCase(c *state.Case, d *workflow.Definition, input json.RawMessage) ([]step, error) {
-	begin, err := m.createCase(c, d, input)
-	return append(begin, m.firstTasks(c.ID)), err
+// cases is the life cycle of cases: it opens root cases and child cases, lets them begin, and ends them with everything in them.
+type cases struct {
+	*record
+	agenda      *agenda
+	joins       *joins
+	callbacks   *callbacks
+	definitions *definitions
+	jobs        *jobs
+	recorded    *recordedSteps
+	keys        *keys
+	activations *activations
+	suspensions Suspensions
+
+	ending map[workitem.CaseID]bool // cases between endCase and closeCase, in which nothing is enabled
 }
 
-// createCase creates a case and returns its own onInitialized.
-func (m *Machine) createCase(c *state.Case, d *workflow.Definition, input json.RawMessage) ([]step, error) {
-	if d.Accept != nil {
-		accepted, err := m.callbacks.accept(d.AcceptIsPlain, func() (json.RawMessage, error) { return d.Accept(input) })
-		if err != nil {
-			return nil, fmt.Errorf("start %s: %w", versioned(d.Name, d.Version), err)
-		}
-		input = accepted
-	}
-	// The case keeps the fingerprint of its definition for its life: a program with another version does not change
-	// what it does.
-	c.Workflow, c.Version, c.Fingerprint, c.Net = d.Name, d.Version, d.Fingerprint, d.Net
-	c.State, c.Input, c.Created = state.CaseStarted, input, m.now
-	if err := m.identify(c, d); err != nil {
-		return nil, fmt.Errorf("start %s: %w", versioned(d.Name, d.Version), err)
-	}
-	if err := m.emit(&state.CaseOpened{Case: c}); err != nil {
-		return nil, err
-	}
-	m.opened = c
-	s, err := m.host.Suspension(d.Name)
-	if err != nil {
-		return nil, err
-	}
-	if s != nil {
-		if err := m.emit(&state.CaseSuspended{Case: c.ID, Suspension: *s}); err != nil {
-			return nil, err
-		}
-	}
-	return []step{m.callbacks.caseHook(c.ID, "onInitialized", d.Hooks.OnInitialized), m.agenda.release}, nil
-}
-
-// firstTasks tries the tasks behind the start condition.
-// It is a step of its own, and not part of createCase, since a case may begin later: at a time, or after the cases
-// before it with its business key. Until then no task is enabled.
-func (m *Machine) firstTasks(id workitem.CaseID) step {
-	return func() error {
-		n := m.tree.Case(id).Net
-		var steps []step
-		for _, t := range n.Consumers(n.Start()) {
-			steps = append(steps, m.try(id, t))
-		}
-		m.agenda.push(steps...)
-		return nil
-	}
-}
-
-// startLater begins a case at a later time, by a job of the case itself. So it is canceled with the case, survives a
-// restart like any job, and fails the case if the first tasks cannot be enabled (see giveUp).
-func (m *Machine) startLater(id workitem.CaseID, due time.Time) step {
-	return func() error {
-		c := m.tree.Case(id)
-		if c.State.Final() {
-			return nil // onInitialized has ended the case
-		}
-		return m.jobs.open(id, &state.Job{Kind: state.JobStart, Due: due, Priority: c.Priority})
-	}
-}
-
-// openChild creates a child case in an activation of a composite task, and returns its beginning.
-func (m *Machine) openChild(at workitem.CaseID, t net.TaskID, generation int, n activities.NewCase) (
-	workitem.CaseID, []step, error,
-) {
-	var none workitem.CaseID
-	c := m.tree.Case(at)
-	if err := mustBeActive(c, t, generation); err != nil {
-		return none, nil, err
-	}
-	spec, err := m.definitions.task(c, t)
-	if err != nil {
-		return none, nil, err
-	}
-	d := spec.Of[n.Workflow]
-	if n.Workflow == "" && len(spec.Of) == 1 {
-		for _, only := range spec.Of {
-			d = only
-		}
-	}
-	if d == nil {
-		return none, nil, fmt.Errorf("task %s of workflow %s does not run workflow %q: %w",
-			c.Net.TaskName(t), c.Workflow, n.Workflow, ErrUnknown)
-	}
-	child := &state.Case{
-		ID: m.ids.NewCaseID(m.now), Root: c.Root, Parent: c.ID, ParentTask: c.Net.TaskName(t),
-		Generation: generation, Number: c.Tasks[t].Created + 1, Priority: c.Priority,
-	}
-	begin, err := m.openCase(child, d, n.Input)
-	return child.ID, begin, err
-}
+// isEnding reports whether a case is between endCase and closeCase.
+func (cs *cases) isEnding(id workitem.CaseID) bool { return cs.ending[id] }
 
 // begin records that the first work of a case starts: first for the composite task that runs it, and so on up to the
 // root. It happens once per case. A case that a step runs has a job above it instead of a composite task; that job is
 // already running, so nothing above has to be started.
-func (m *Machine) begin(id workitem.CaseID) step {
+func (cs *cases) begin(id workitem.CaseID) step {
 	return func() error {
-		c := m.tree.Case(id)
+		c := cs.tree.Case(id)
 		if c.Begun || c.State.Final() {
 			return nil
 		}
 		begun := func() error {
-			if m.tree.Case(id).State.Final() {
+			if cs.tree.Case(id).State.Final() {
 				return nil
 			}
-			return m.emit(&state.CaseBegun{Case: id})
+			return cs.emit(&state.CaseBegun{Case: id})
 		}
-		d, err := m.definitions.of(c)
+		d, err := cs.definitions.of(c)
 		if err != nil {
 			return err
 		}
-		hook := m.callbacks.caseHook(id, "onStarted", d.Hooks.OnStarted)
+		hook := cs.callbacks.caseHook(id, "onStarted", d.Hooks.OnStarted)
 		if c.Parent.IsZero() || !c.Caller.IsZero() {
-			m.agenda.push(begun, hook)
+			cs.agenda.push(begun, hook)
 			return nil
 		}
-		parent := m.tree.Case(c.Parent)
+		parent := cs.tree.Case(c.Parent)
 		t, _ := parent.Net.TaskByName(c.ParentTask)
-		m.agenda.push(m.ensureStarted(parent.ID, t, c.Generation), begun, hook,
-			m.childMoved(id, workitem.Initialized, workitem.Started, false))
+		cs.agenda.push(cs.activations.ensureStarted(parent.ID, t, c.Generation), begun, hook,
+			cs.childMoved(id, workitem.Initialized, workitem.Started, false))
 		return nil
 	}
 }
@@ -160,29 +83,29 @@ func (m *Machine) begin(id workitem.CaseID) step {
 // childMoved notifies a composite task of the change of a child case, and asks its policy if the case has ended. For
 // the composite task, a child case is what a work item is for an atomic task: initialized, started, then in one of the
 // final states.
-func (m *Machine) childMoved(id workitem.CaseID, from, to workitem.State, judge bool) step {
+func (cs *cases) childMoved(id workitem.CaseID, from, to workitem.State, judge bool) step {
 	return func() error {
-		c := m.tree.Case(id)
+		c := cs.tree.Case(id)
 		if c.Parent.IsZero() {
 			return nil
 		}
 		if !c.Caller.IsZero() {
-			m.agenda.push(m.jobs.calleeEnded(id))
+			cs.agenda.push(cs.jobs.calleeEnded(id))
 			return nil
 		}
-		parent := m.tree.Case(c.Parent)
+		parent := cs.tree.Case(c.Parent)
 		t, _ := parent.Net.TaskByName(c.ParentTask)
-		spec, err := m.definitions.task(parent, t)
+		spec, err := cs.definitions.task(parent, t)
 		if err != nil {
 			return err
 		}
-		steps := []step{m.callbacks.changeHook(parent.ID, t, c.Generation, spec, false, func(change *activities.Change) {
+		steps := []step{cs.callbacks.changeHook(parent.ID, t, c.Generation, spec, false, func(change *activities.Change) {
 			change.Child, change.Workflow, change.From, change.To = id, c.Workflow, from, to
-		}), m.agenda.release}
+		}), cs.agenda.release}
 		if judge && to.Final() {
-			steps = append(steps, m.judgeChild(id, parent.ID, t, to))
+			steps = append(steps, cs.activations.judgeChild(id, parent.ID, t, to))
 		}
-		m.agenda.push(steps...)
+		cs.agenda.push(steps...)
 		return nil
 	}
 }
@@ -195,31 +118,31 @@ func (m *Machine) childMoved(id workitem.CaseID, from, to workitem.State, judge 
 // and complete a task of a case that was to be canceled:
 //
 //	cancel case ─▶ cancelTask(a) ─▶ item a.1.1 canceled ─▶ (policy: complete a) is not asked, the case is ending
-func (m *Machine) endCase(id workitem.CaseID, to state.CaseState, failure *workitem.Failure, teardown bool) step {
+func (cs *cases) endCase(id workitem.CaseID, to state.CaseState, failure *workitem.Failure, teardown bool) step {
 	return func() error {
-		c := m.tree.Case(id)
-		if c.State.Final() || m.ending[id] {
+		c := cs.tree.Case(id)
+		if c.State.Final() || cs.ending[id] {
 			return nil
 		}
 		// The tree does not record that a case is ending: after a command it has either ended, or the command was
 		// rolled back.
-		if m.ending == nil {
-			m.ending = make(map[workitem.CaseID]bool)
+		if cs.ending == nil {
+			cs.ending = make(map[workitem.CaseID]bool)
 		}
-		m.ending[id] = true
+		cs.ending[id] = true
 		// The hook of the parent gets the change from this state, and is called after the case has moved.
 		before, reason := c.ItemState(), lostBy(to, failure)
 		steps := make([]step, 0, 8)
 		for t := range c.Tasks {
 			switch c.Tasks[t].State {
 			case state.TaskEnabled:
-				steps = append(steps, m.drop(id, net.TaskID(t), state.TaskEnabled, state.TaskDisabled, reason))
+				steps = append(steps, cs.activations.drop(id, net.TaskID(t), state.TaskEnabled, state.TaskDisabled, reason))
 			case state.TaskStarted:
-				steps = append(steps, m.drop(id, net.TaskID(t), state.TaskStarted, state.TaskCanceled, reason))
+				steps = append(steps, cs.activations.drop(id, net.TaskID(t), state.TaskStarted, state.TaskCanceled, reason))
 			}
 		}
-		steps = append(steps, m.closeCase(id, to, failure, before, teardown))
-		m.agenda.push(steps...)
+		steps = append(steps, cs.closeCase(id, to, failure, before, teardown))
+		cs.agenda.push(steps...)
 		return nil
 	}
 }
@@ -243,33 +166,33 @@ func keepUntil(c *state.Case, until time.Time) (time.Time, error) {
 //
 // Jobs are canceled after the case has moved and before its hook runs: what the hook schedules is for after the end,
 // and stays.
-func (m *Machine) closeCase(
+func (cs *cases) closeCase(
 	id workitem.CaseID, to state.CaseState, failure *workitem.Failure, before workitem.State, teardown bool,
 ) step {
 	return func() error {
-		c := m.tree.Case(id)
-		d, err := m.definitions.of(c)
+		c := cs.tree.Case(id)
+		d, err := cs.definitions.of(c)
 		if err != nil {
 			return err
 		}
-		end := &state.CaseEnded{Case: id, State: to, Failure: failure, At: m.now}
+		end := &state.CaseEnded{Case: id, State: to, Failure: failure, At: cs.now}
 		if d.Sweep && c.Parent.IsZero() {
-			if end.KeepUntil, err = keepUntil(c, m.now.Add(d.Keep)); err != nil {
+			if end.KeepUntil, err = keepUntil(c, cs.now.Add(d.Keep)); err != nil {
 				return err
 			}
 		}
-		hook := m.callbacks.caseHook(id, "onCanceled", d.Hooks.OnCanceled)
+		hook := cs.callbacks.caseHook(id, "onCanceled", d.Hooks.OnCanceled)
 		switch to {
 		case state.CaseCompleted:
-			hook = m.callbacks.caseHook(id, "onCompleted", d.Hooks.OnCompleted)
+			hook = cs.callbacks.caseHook(id, "onCompleted", d.Hooks.OnCompleted)
 			end.Leftover = leftover(c)
 			if end.FreesKey, err = queued(c); err != nil {
 				return err
 			}
 			if d.Output != nil {
-				end.Output, err = m.output(c, d)
+				end.Output, err = cs.output(c, d)
 				if errors.Is(err, activities.ErrNoOutput) {
-					m.agenda.push(m.closeCase(id, state.CaseFailed, noOutput(err), before, teardown))
+					cs.agenda.push(cs.closeCase(id, state.CaseFailed, noOutput(err), before, teardown))
 					return nil
 				}
 				if err != nil {
@@ -277,29 +200,29 @@ func (m *Machine) closeCase(
 				}
 			}
 		case state.CaseFailed:
-			hook = m.callbacks.caseHook(id, "onFailed", d.Hooks.OnFailed)
+			hook = cs.callbacks.caseHook(id, "onFailed", d.Hooks.OnFailed)
 		}
-		if err := m.emit(end); err != nil {
+		if err := cs.emit(end); err != nil {
 			return err
 		}
-		if err := m.jobs.cancel(id, attached(m.tree.Case(id))); err != nil {
+		if err := cs.jobs.cancel(id, attached(cs.tree.Case(id))); err != nil {
 			return err
 		}
-		delete(m.ending, id)
-		m.joins.drop(id)
-		m.agenda.push(hook, m.agenda.release, m.childMoved(id, before, m.tree.Case(id).ItemState(), !teardown))
+		delete(cs.ending, id)
+		cs.joins.drop(id)
+		cs.agenda.push(hook, cs.agenda.release, cs.childMoved(id, before, cs.tree.Case(id).ItemState(), !teardown))
 		return nil
 	}
 }
 
 // output computes the output of a completed case. An output that needs no user code is read directly.
-func (m *Machine) output(c *state.Case, d *workflow.Definition) (output json.RawMessage, err error) {
+func (cs *cases) output(c *state.Case, d *workflow.Definition) (output json.RawMessage, err error) {
 	if d.PlainOutput != nil {
 		output, err = d.PlainOutput(Info(c))
 		return output, located(c, -1, "output", err)
 	}
-	s := m.callbacks.caseScope(c)
-	err = m.callbacks.call(c, -1, "output", func(context.Context) (err error) {
+	s := cs.callbacks.caseScope(c)
+	err = cs.callbacks.call(c, -1, "output", func(context.Context) (err error) {
 		output, err = d.Output(s)
 		return err
 	})

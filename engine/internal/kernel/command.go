@@ -29,7 +29,7 @@ func (m *Machine) Act(id workitem.ID, a workitem.Action, payload json.RawMessage
 		}
 	}
 	if route != nil {
-		m.choice = &choice{at: c.ID, t: t, to: route}
+		m.routes.choice = &choice{at: c.ID, t: t, to: route}
 	}
 	m.agenda.push(m.items.act(c.ID, id, move{do: a, payload: payload}))
 	return m.agenda.run(0)
@@ -79,6 +79,6 @@ func (m *Machine) Cancel(id workitem.CaseID, reason *workitem.Failure) error {
 	if c.State.Final() {
 		return fmt.Errorf("case %s %w: it is %s", id, activities.ErrInactive, c.State)
 	}
-	m.agenda.push(m.endCase(id, state.CaseCanceled, reason, false))
+	m.agenda.push(m.cases.endCase(id, state.CaseCanceled, reason, false))
 	return m.agenda.run(0)
 }

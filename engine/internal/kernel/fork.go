@@ -214,7 +214,7 @@ func (f *fork) stepOpened(given *workitem.Step) (state.Change, error) {
 	s := *given
 	s.ID, s.Job, s.Item, s.Case, s.Child = as(f, s.ID), as(f, s.Job), as(f, s.Item), as(f, s.Case), as(f, s.Child)
 	if s.Kind == workitem.StepToken {
-		text, err := f.m.host.NewToken(f.m.tree.Root)
+		text, err := f.m.messages.tokens.NewToken(f.m.tree.Root)
 		if err != nil {
 			return nil, err
 		}

@@ -17,18 +17,10 @@ type GivenUp struct {
 }
 
 // GivenUp returns the work items that the command gave up, in order.
-func (m *Machine) GivenUp() []GivenUp { return m.exhausted }
+func (m *Machine) GivenUp() []GivenUp { return m.activations.exhausted }
 
 // The letter is a case of its own. The executor of the command starts it in the same transaction, after the kernel has
 // finished the case: the kernel works on one tree, and the letter has another one.
-
-// giveUpItem records that an item is given up, if its task has a dead letter. It collects the attempts now, because the
-// case no longer has them if the same command enables the task again.
-func (m *Machine) giveUpItem(c *state.Case, spec *workflow.Task, it *workitem.Item, f *workitem.Failure) {
-	if spec.DeadLetter != nil {
-		m.exhausted = append(m.exhausted, GivenUp{Attempts(c, it), f, spec.DeadLetter})
-	}
-}
 
 // Attempts returns an item and its predecessors, oldest first, at most workflow.MaxLetterAttempts. It returns nothing
 // for nil.

@@ -2,7 +2,6 @@ package kernel
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/store/state"
@@ -61,30 +60,6 @@ func (in *incidents) open(id workitem.CaseID, t net.TaskID, j *state.Job, text s
 		return nil
 	}
 	return in.note(id, t, state.NoteIncident, text)
-}
-
-// hold keeps an activation active that its policy would fail otherwise, and opens an incident for what failed.
-func (m *Machine) hold(c *state.Case, t net.TaskID, generation int, o workitem.Outcome, f *workitem.Failure) error {
-	name := c.Net.TaskName(t)
-	held := func(j *state.Job) bool { return isIncident(j) && j.Owned(name, generation) }
-	if o.State != workitem.Failed && o.State != workitem.Canceled && slices.ContainsFunc(c.Jobs.Slice(), held) {
-		return nil // the activation is already held open by an incident, and o is not a further failure
-	}
-	j := &state.Job{Name: state.IncidentAttempts, Task: name, Generation: generation, Failure: f}
-	what := "task " + name
-	if child := m.tree.Case(m.child); o.Item != nil {
-		j.Item, what = o.Item.ID, "work item "+o.Item.Label()
-	} else if child != nil {
-		j.Name, what = state.IncidentCase, "case "+child.Label()
-		var err error
-		if j.Input, err = (state.Subject{Case: child.ID}).Encode(); err != nil {
-			return err
-		}
-	}
-	// The task may only be enabled, as when its item is canceled before it has started. An enabled task could be
-	// withdrawn, and the incident with it.
-	m.agenda.push(m.ensureStarted(c.ID, t, generation))
-	return m.incidents.open(c.ID, t, j, fmt.Sprintf("%s is %s, and its policy holds the task open: %s", what, o.State, f))
 }
 
 // ofJob opens the incident of a job that was given up, unless its owner has ended.
@@ -208,8 +183,8 @@ func (m *Machine) GiveUpItem(id workitem.ID) error {
 		if err != nil {
 			return err
 		}
-		m.giveUpItem(c, spec, it, j.Failure)
-		m.agenda.push(m.ensureStarted(c.ID, t, it.Generation), m.fail(c.ID, t, it.Generation, j.Failure))
+		m.activations.giveUpItem(c, spec, it, j.Failure)
+		m.agenda.push(m.activations.ensureStarted(c.ID, t, it.Generation), m.activations.fail(c.ID, t, it.Generation, j.Failure))
 		return m.agenda.run(0)
 	}
 	return fmt.Errorf("work item %s (%s/%s) is no incident, so there is nothing to give up: %w", id, c.Workflow, it.Label(), ErrNotFound)
@@ -234,7 +209,7 @@ func (m *Machine) GiveUpIncident(id workitem.JobID) error {
 		return fmt.Errorf("%w: incident %s (%s) is about no child case: retry it%s", workflow.ErrBadCommand, id, j.Name, orGiveUp(j))
 	}
 	t, _ := c.Net.TaskByName(j.Task)
-	m.agenda.push(m.ensureStarted(c.ID, t, j.Generation), m.fail(c.ID, t, j.Generation, j.Failure))
+	m.agenda.push(m.activations.ensureStarted(c.ID, t, j.Generation), m.activations.fail(c.ID, t, j.Generation, j.Failure))
 	return m.agenda.run(0)
 }
 

@@ -3,9 +3,7 @@ package kernel
 import (
 	"bytes"
 	"cmp"
-	"fmt"
 
-	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
@@ -81,42 +79,6 @@ func (js *jobs) cancel(id workitem.CaseID, jobs []*state.Job) error {
 		}
 	}
 	return nil
-}
-
-// openCall schedules a named function. It belongs to the item, activation or case that asks; one that has ended leaves
-// it to the case. The job of a case that has ended, and one that is detached, is owned by nothing and ends by itself:
-//
-//	asked by              while it is active    after its end, in a hook of the teardown
-//	an item               the item              the activation
-//	an activation         the activation        the case
-//	the case              the case              nothing
-func (m *Machine) openCall(at activities.Place, n activities.NewJob) (workitem.JobID, error) {
-	c := m.tree.Case(at.Case)
-	d, err := m.definitions.of(c)
-	if err != nil {
-		return workitem.JobID{}, err
-	}
-	call := d.Calls[n.Name]
-	if call == nil {
-		return workitem.JobID{}, fmt.Errorf("function %q of workflow %s: %w", n.Name, c.Workflow, ErrNotFound)
-	}
-	if n.After < 0 {
-		return workitem.JobID{}, fmt.Errorf("job %q cannot be due %s ago: give zero or more", n.Name, -n.After)
-	}
-	queue, err := queueOf(c, call.Queue)
-	if err != nil {
-		return workitem.JobID{}, err
-	}
-	j := &state.Job{Kind: state.JobCall, Name: n.Name, Queue: queue, Priority: c.Priority, Input: n.Input,
-		Due: m.now.Add(n.After), Detached: n.Detached || c.State.Final()}
-	if t, ok := c.Net.TaskByName(at.Task); ok && !j.Detached && mustBeActive(c, t, at.Generation) == nil {
-		j.Task, j.Generation = at.Task, at.Generation
-		if it := c.Item(at.Item); it != nil && it.State.Live() {
-			j.Item = it.ID
-		}
-	}
-	err = m.jobs.open(c.ID, j)
-	return j.ID, err
 }
 
 // queueOf returns the queue for jobs of a case: that of its start, or that of the definition.

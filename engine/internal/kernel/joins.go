@@ -106,35 +106,3 @@ func (t *touched) affected(n *net.Net) net.Bits {
 	n.AddWatchers(t.retry, t.conditions, t.busy)
 	return t.retry
 }
-
-// sweep evaluates again every join that may have changed by tokens or busy tasks, besides those that are tried or
-// withdrawn directly. It adds what was touched since to the given changes, which may be nil.
-//
-//	─▶ x ─┬─▶ a ─▶ (p) ─▶ j      j is an or-join, p is marked, q is not. While x may go to b, j waits.
-//	      └─▶ b ─▶ (q) ─▶ j      x completes and goes to a: no condition next to j changes, and j may fire.
-func (m *Machine) sweep(id workitem.CaseID, what *touched) step {
-	return func() error {
-		c := m.tree.Case(id)
-		if c.State.Final() {
-			return nil
-		}
-		all := m.joins.takeWith(what, id)
-		if all == nil {
-			return nil
-		}
-		var steps []step
-		all.affected(c.Net).Each(func(t int) { steps = append(steps, m.try(id, net.TaskID(t))) })
-		m.agenda.push(steps...)
-		return nil
-	}
-}
-
-// sweepAll pushes a sweep for every touched case, and reports whether there was any. It covers what no completion
-// sweeps: a start that consumes tokens and withdraws tasks, a cancellation by a caller.
-func (m *Machine) sweepAll() bool {
-	cases := m.joins.pending(m.tree)
-	for _, c := range cases {
-		m.agenda.push(m.sweep(c.ID, nil))
-	}
-	return len(cases) > 0
-}

@@ -34,11 +34,9 @@ import (
 	"errors"
 	"time"
 
-	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workflow"
-	"github.com/tasq-dev/tasq/workitem"
 )
 
 // The kinds of failure of a command, beside *workitem.TransitionError, activities.ErrInactive and the errors of
@@ -61,48 +59,62 @@ var (
 const MaxCrashes = 3
 
 // Machine runs one command on one tree. Make one for each with [New] or [Reuse].
+//
+// It is made of parts, each of which is the life cycle of one thing. A part uses those below it, and knows of those above only what an
+// interface says:
+//
+//	cases         uses activations                          is asked by jobs (caseEnder), activations (activationCases)
+//	activations   uses items, routes, joins, incidents      is asked by items (itemOwner)
+//	items         uses jobs, recorded steps
+//	incidents     uses jobs
+//	messages      uses jobs
+//	jobs
+//
+// All of them change the tree by the record, and continue by the agenda.
 type Machine struct {
 	record
-	agenda    agenda
-	joins     joins
-	loops     loops
-	callbacks callbacks
-	keys      keys
-
+	agenda      agenda
+	joins       joins
+	keys        keys
+	callbacks   callbacks
 	definitions definitions
+
 	jobs        jobs
-	incidents   incidents
 	messages    Messages
+	incidents   incidents
 	recorded    recordedSteps
 	items       items
-
-	host      Host
-	ending    map[workitem.CaseID]bool // cases between endCase and closeCase, in which nothing is enabled
-	choice    *choice
-	child     workitem.CaseID // the child case whose end the policy is asked about
-	exhausted []GivenUp       // work items without further attempts
-}
-
-// choice is the route that the caller wants for the split of the completed task.
-type choice struct {
-	at workitem.CaseID
-	t  net.TaskID
-	to []string
+	routes      routes
+	activations activations
+	cases       cases
+	effects     effects
 }
 
 // New returns a machine for one command. The tree must be between Begin and End.
 func New(ctx context.Context, host Host, tree *state.Tree, now time.Time, by string) *Machine {
 	m := new(Machine)
-	m.agenda.init(m.sweepAll)
-	m.callbacks.record, m.callbacks.effects = &m.record, (*effects)(m)
-	m.jobs = jobs{&m.record, &m.agenda, m}
-	m.incidents = incidents{&m.record, &m.agenda, &m.jobs, m}
-	m.messages = Messages{record: &m.record, jobs: &m.jobs}
-	m.recorded.record = &m.record
-	m.items = items{&m.record, &m.agenda, &m.callbacks, &m.definitions, &m.jobs, &m.recorded, m}
+	m.connect()
 	m.changes = make([]state.Change, 0, 12) // enough for most commands
 	m.prepare(ctx, host, tree, now, by)
 	return m
+}
+
+// connect gives each part the others that it uses. A machine stays where it is from then on.
+func (m *Machine) connect() {
+	r, a, b, d, j := &m.record, &m.agenda, &m.callbacks, &m.definitions, &m.jobs
+	m.agenda.init(m.activations.sweepAll)
+	m.callbacks = callbacks{record: r, effects: &m.effects}
+	m.jobs = jobs{record: r, agenda: a, cases: &m.cases}
+	m.messages = Messages{record: r, jobs: j}
+	m.incidents = incidents{record: r, agenda: a, jobs: j, cases: &m.cases}
+	m.recorded = recordedSteps{record: r}
+	m.items = items{record: r, agenda: a, callbacks: b, definitions: d, jobs: j, recorded: &m.recorded, activations: &m.activations}
+	m.routes = routes{callbacks: b}
+	m.activations = activations{record: r, agenda: a, joins: &m.joins, callbacks: b, definitions: d, jobs: j, incidents: &m.incidents,
+		items: &m.items, routes: &m.routes, cases: &m.cases}
+	m.cases = cases{record: r, agenda: a, joins: &m.joins, callbacks: b, definitions: d, jobs: j, recorded: &m.recorded, keys: &m.keys,
+		activations: &m.activations}
+	m.effects = effects{record: r, agenda: a, callbacks: b, definitions: d, jobs: j, items: &m.items, cases: &m.cases}
 }
 
 // Reuse is like [New], with the memory of a machine whose command has ended; nil is allowed. A machine that a callback
@@ -112,13 +124,19 @@ func Reuse(m *Machine, ctx context.Context, host Host, tree *state.Tree, now tim
 	if m == nil || m.IsLent() {
 		return New(ctx, host, tree, now, by)
 	}
-	m.agenda.reset()
-	m.joins.reset()
-	clear(m.ending)
-	*m = Machine{record: m.record, agenda: m.agenda, joins: m.joins, callbacks: m.callbacks, ending: m.ending,
-		jobs: m.jobs, incidents: m.incidents, messages: m.messages, items: m.items, recorded: recordedSteps{record: m.recorded.record}}
+	m.reset()
 	m.prepare(ctx, host, tree, now, by)
 	return m
+}
+
+// reset forgets what was of a command, and keeps the memory.
+func (m *Machine) reset() {
+	m.agenda.reset()
+	m.joins.reset()
+	m.keys = keys{}
+	m.recorded.copied, m.routes.choice = nil, nil
+	m.activations.reset()
+	clear(m.cases.ending)
 }
 
 // IsLent reports whether a callback may still have the machine.
@@ -127,7 +145,8 @@ func (m *Machine) IsLent() bool { return m.callbacks.lent }
 func (m *Machine) prepare(ctx context.Context, host Host, tree *state.Tree, now time.Time, by string) {
 	m.record.prepare(tree, now, by, host.IDs())
 	m.callbacks.prepare(ctx, host)
-	m.host, m.keys.cases, m.definitions.host, m.messages.tokens, m.recorded.host = host, host, host, host, host
+	m.effects.host, m.definitions.host, m.recorded.host, m.messages.tokens = host, host, host, host
+	m.cases.suspensions, m.keys.cases = host, host
 }
 
 // Messages returns what sends events.

@@ -52,15 +52,15 @@ func (m *Machine) Move(id workitem.CaseID, from, to string, force bool) error {
 			return err
 		}
 		c := m.tree.Case(id)
-		next := m.withdrawals(c, taken)
+		next := m.activations.withdrawals(c, taken)
 		for _, p := range into {
 			m.joins.touch(c, p)
 			for _, u := range c.Net.Consumers(p) {
-				next = append(next, m.try(id, u))
+				next = append(next, m.activations.try(id, u))
 			}
 		}
 		// The token may have been put into the end condition.
-		m.agenda.push(append(next, m.endCheck(id))...)
+		m.agenda.push(append(next, m.activations.endCheck(id))...)
 		return nil
 	})...)
 	if err := m.agenda.run(0); err != nil || force {
@@ -95,7 +95,7 @@ func (m *Machine) takenFrom(c *state.Case, from string) ([]net.ConditionID, []st
 	}
 	switch c.Tasks[t].State {
 	case state.TaskStarted:
-		return nil, []step{m.cancelTask(c.ID, t)}, nil
+		return nil, []step{m.activations.cancelTask(c.ID, t)}, nil
 	case state.TaskEnabled:
 		return c.Net.Consumes(nil, t, c.Marking), nil, nil
 	}

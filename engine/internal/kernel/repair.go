@@ -215,7 +215,7 @@ func (m *Machine) Skip(id workitem.ID, output json.RawMessage, route []string) (
 	t, _ := c.Net.TaskByName(it.Task)
 	// The route is for the split of this task alone, if this item is what completes it.
 	if route != nil {
-		m.choice = &choice{at: c.ID, t: t, to: route}
+		m.routes.choice = &choice{at: c.ID, t: t, to: route}
 	}
 	complete := m.items.requestedAct(c.ID, id, move{do: workitem.Complete, payload: output})
 	if it.State == workitem.Started {

@@ -172,7 +172,7 @@ func (m *Machine) resumeCase(id workitem.CaseID, r *resumption) step {
 		if err := m.incidents.resolve(c.Parent, func(j *state.Job) bool { return j.Name == state.IncidentCase && ofCase(j) == id }); err != nil {
 			return err
 		}
-		steps := []step{m.childMoved(id, before, c.ItemState(), false)}
+		steps := []step{m.cases.childMoved(id, before, c.ItemState(), false)}
 		for t := range c.Tasks {
 			task := &c.Tasks[t]
 			if !task.Resumable() {
@@ -186,9 +186,9 @@ func (m *Machine) resumeCase(id workitem.CaseID, r *resumption) step {
 			m.joins.touchBusy(c, net.TaskID(t))
 		}
 		for t := range c.Tasks {
-			steps = append(steps, m.try(id, net.TaskID(t)))
+			steps = append(steps, m.activations.try(id, net.TaskID(t)))
 		}
-		m.agenda.push(append(steps, m.endCheck(id))...)
+		m.agenda.push(append(steps, m.activations.endCheck(id))...)
 		return nil
 	}
 }
@@ -239,10 +239,10 @@ func (m *Machine) refill(id workitem.CaseID, t net.TaskID, generation int, faile
 		if err != nil {
 			return err
 		}
-		timers := m.startTimers(id, t, generation, spec)
+		timers := m.activations.startTimers(id, t, generation, spec)
 		switch {
 		case c.Tasks[t].Created == 0:
-			m.agenda.push(m.populate(id, t, generation, spec), timers, m.agenda.release)
+			m.agenda.push(m.activations.populate(id, t, generation, spec), timers, m.agenda.release)
 			return nil
 		case c.Net.Task(t).Kind == net.Composite:
 			m.agenda.push(append(m.lostCases(c, t, generation, failed, r), m.refillEmpty(id, t, generation, failed, spec), timers, m.agenda.release)...)
@@ -277,7 +277,7 @@ func (m *Machine) refillEmpty(id workitem.CaseID, t net.TaskID, generation int, 
 		if tallyOf(m.tree, c, t, generation).Live() > 0 {
 			return nil
 		}
-		m.agenda.push(m.populate(id, t, generation, spec))
+		m.agenda.push(m.activations.populate(id, t, generation, spec))
 		return nil
 	}
 }
@@ -289,7 +289,7 @@ func (m *Machine) lostCases(c *state.Case, t net.TaskID, generation int, failed 
 		if failed && child.State == state.CaseFailed || child.State == state.CaseCanceled && isLost(child.Failure) {
 			steps = append(steps, m.resumeCase(child.ID, r))
 		} else if child.State == state.CaseFailed { // an incident, if its policy kept the task active
-			steps = append(steps, m.judgeChild(child.ID, c.ID, t, child.ItemState()))
+			steps = append(steps, m.activations.judgeChild(child.ID, c.ID, t, child.ItemState()))
 		}
 	}
 	slices.Reverse(steps)

@@ -19,17 +19,17 @@ func (m *Machine) Start(
 ) error {
 	c.Root, c.Number = c.ID, 1
 	m.recorded.copied = steps
-	begin, err := m.createCase(c, d, input)
+	begin, err := m.cases.create(c, d, input)
 	if err != nil {
 		return err
 	}
 	switch {
 	case m.keys.mustWait:
-		begin = append(begin, m.waitTurn(c.ID))
+		begin = append(begin, m.cases.waitTurn(c.ID))
 	case due.After(m.now):
-		begin = append(begin, m.startLater(c.ID, due))
+		begin = append(begin, m.cases.startLater(c.ID, due))
 	default:
-		begin = append(begin, m.firstTasks(c.ID))
+		begin = append(begin, m.cases.firstTasks(c.ID))
 	}
 	m.agenda.push(begin...)
 	return m.agenda.run(0)
@@ -83,4 +83,13 @@ func (m *Machine) Remove() error {
 		}
 	}
 	return m.emit(&state.CaseRemoved{Case: root.ID})
+}
+
+// RequireKey sets how the next Start handles the business key of its case.
+func (m *Machine) RequireKey(w workflow.KeyRequirements) { m.keys.required = w }
+
+// Turn begins a root case that has waited for those before it.
+func (m *Machine) Turn() error {
+	c := m.tree.Case(m.tree.Root)
+	return m.jobs.move(c.ID, c.Turn(), func(e *state.JobMoved) { e.To, e.Due = state.JobPending, m.now })
 }

@@ -86,7 +86,7 @@ func (m *Machine) stepMoved(id workitem.CaseID, given *workitem.Step) (*workitem
 		return nil, err
 	}
 	if given.State.Final() && !s.Child.IsZero() {
-		m.agenda.push(m.endCase(s.Child, state.CaseCanceled, nil, true))
+		m.agenda.push(m.cases.endCase(s.Child, state.CaseCanceled, nil, true))
 	}
 	now := *given
 	if given.State.Final() {

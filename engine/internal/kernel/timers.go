@@ -10,36 +10,8 @@ import (
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store/state"
-	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
-
-// startTimers schedules the timers of an activation. Those of its items are scheduled with each item, as they count
-// from the time at which the item is due. They get greater ids than the jobs of the items, so if timers of both are due
-// at the same time, those of the items come first.
-func (m *Machine) startTimers(id workitem.CaseID, t net.TaskID, generation int, spec *workflow.Task) step {
-	if len(spec.Timers) == 0 {
-		return nil
-	}
-	return func() error {
-		c := m.tree.Case(id)
-		if mustBeActive(c, t, generation) != nil {
-			return nil
-		}
-		for i := range spec.Timers {
-			timer := &spec.Timers[i]
-			if timer.Task == nil {
-				continue
-			}
-			err := m.jobs.open(id, &state.Job{Kind: state.JobTimer, Name: timer.Name, Task: c.Net.TaskName(t),
-				Generation: generation, Due: m.now.Add(timer.After)})
-			if err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-}
 
 // fireTimer executes a timer. It does nothing if the item of the timer has ended: usually the timer was canceled with
 // the item, unless both are in one command.
@@ -49,13 +21,13 @@ func (m *Machine) fireTimer(id workitem.CaseID, t net.TaskID, timer *activities.
 		if timer.Task != nil {
 			a := m.callbacks.activation(c, t, j.Generation)
 			err := m.callbacks.call(c, t, "timer "+timer.Name, func(ctx context.Context) error { return timer.Task(ctx, a) })
-			return m.failUnread(id, t, j.Generation, err)
+			return m.activations.failUnread(id, t, j.Generation, err)
 		}
 		it := c.Item(j.Item)
 		if it == nil || !it.State.Live() {
 			return nil
 		}
-		return m.failUnread(id, t, j.Generation, m.callbacks.callItem(c, t, it, "timer "+timer.Name, timer.Item))
+		return m.activations.failUnread(id, t, j.Generation, m.callbacks.callItem(c, t, it, "timer "+timer.Name, timer.Item))
 	}
 }
 
@@ -77,7 +49,7 @@ func (m *Machine) Fire(id workitem.JobID) error {
 	// A wake job needs no case here: its end is the change that watchers are notified of.
 	switch j.Kind {
 	case state.JobStart:
-		m.agenda.push(m.firstTasks(c.ID))
+		m.agenda.push(m.cases.firstTasks(c.ID))
 	case state.JobTimer:
 		t, timer, err := m.timerOf(c, j)
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/tasq-dev/tasq/activities"
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -23,35 +24,35 @@ import (
 //
 // A case that is being shut down is not judged, nor an activation that has ended: of two items that end in one command,
 // the first may have completed the task.
-func (m *Machine) judge(
+func (ac *activations) judge(
 	id workitem.CaseID, t net.TaskID, generation int, o workitem.Outcome, failure *workitem.Failure,
 ) step {
 	return func() error {
-		c := m.tree.Case(id)
-		if m.ending[id] || mustBeActive(c, t, generation) != nil || c.Net.Task(t).Kind == net.Routing {
+		c := ac.tree.Case(id)
+		if ac.cases.isEnding(id) || mustBeActive(c, t, generation) != nil || c.Net.Task(t).Kind == net.Routing {
 			return nil
 		}
-		spec, err := m.definitions.task(c, t)
+		spec, err := ac.definitions.task(c, t)
 		if err != nil {
 			return err
 		}
-		o.Tally = tallyOf(m.tree, c, t, generation)
-		verdict, err := m.decide(c, t, spec.Policy, o)
+		o.Tally = tallyOf(ac.tree, c, t, generation)
+		verdict, err := ac.decide(c, t, spec.Policy, o)
 		if it := o.Item; err == nil && o.State == workitem.Failed && it != nil && it.Successor.IsZero() && verdict != workitem.HoldTask {
-			m.giveUpItem(c, spec, it, failure)
+			ac.giveUpItem(c, spec, it, failure)
 		}
 		switch {
 		case err != nil:
 			return err
 		case verdict == workitem.CompleteTask:
-			m.agenda.push(m.ensureStarted(id, t, generation), m.complete(id, t, generation))
+			ac.agenda.push(ac.ensureStarted(id, t, generation), ac.complete(id, t, generation))
 		case verdict == workitem.FailTask:
-			m.agenda.push(m.ensureStarted(id, t, generation), m.fail(id, t, generation, unmet(m.tree, c, t, generation, spec.Policy, o.Tally, failure)))
+			ac.agenda.push(ac.ensureStarted(id, t, generation), ac.fail(id, t, generation, unmet(ac.tree, c, t, generation, spec.Policy, o.Tally, failure)))
 		case verdict == workitem.HoldTask:
 			if failure == nil {
-				failure = unmet(m.tree, c, t, generation, spec.Policy, o.Tally, nil)
+				failure = unmet(ac.tree, c, t, generation, spec.Policy, o.Tally, nil)
 			}
-			return m.hold(c, t, generation, o, failure)
+			return ac.hold(c, t, generation, o, failure)
 		case verdict != workitem.Continue:
 			return fmt.Errorf("policy %s of task %s: %w", spec.Policy.Name(), c.Net.TaskName(t),
 				errors.New("returned no verdict"))
@@ -121,24 +122,24 @@ func failures(tree *state.Tree, c *state.Case, t net.TaskID, generation int) ite
 }
 
 // judgeChild judges the end of a child case.
-func (m *Machine) judgeChild(child, id workitem.CaseID, t net.TaskID, to workitem.State) step {
+func (ac *activations) judgeChild(child, id workitem.CaseID, t net.TaskID, to workitem.State) step {
 	return func() error {
-		c := m.tree.Case(child)
-		m.child = child
-		defer func() { m.child = workitem.CaseID{} }()
-		return m.judge(id, t, c.Generation, workitem.Outcome{State: to}, c.Failure)()
+		c := ac.tree.Case(child)
+		ac.child = child
+		defer func() { ac.child = workitem.CaseID{} }()
+		return ac.judge(id, t, c.Generation, workitem.Outcome{State: to}, c.Failure)()
 	}
 }
 
 // decide asks a policy. A policy of the user is a callback like any other: it may panic or take too long. The built-in
 // ones are pure functions and are called directly, since the switch to the goroutine of callbacks would cost more than
 // they do.
-func (m *Machine) decide(c *state.Case, t net.TaskID, p workitem.Policy, o workitem.Outcome) (workitem.Verdict, error) {
+func (ac *activations) decide(c *state.Case, t net.TaskID, p workitem.Policy, o workitem.Outcome) (workitem.Verdict, error) {
 	if p.BuiltIn() {
 		return p.Decide(o)
 	}
 	verdict := workitem.Continue
-	err := m.callbacks.call(c, t, "policy "+p.Name(), func(context.Context) (err error) {
+	err := ac.callbacks.call(c, t, "policy "+p.Name(), func(context.Context) (err error) {
 		verdict, err = p.Decide(o)
 		return err
 	})
@@ -147,13 +148,13 @@ func (m *Machine) decide(c *state.Case, t net.TaskID, p workitem.Policy, o worki
 
 // failUnread fails the case of an activation that reads an output which was never given. To roll back the command would
 // not help, since each attempt would fail in the same way. It returns any other error.
-func (m *Machine) failUnread(id workitem.CaseID, t net.TaskID, generation int, err error) error {
+func (ac *activations) failUnread(id workitem.CaseID, t net.TaskID, generation int, err error) error {
 	if !errors.Is(err, activities.ErrNoOutput) {
 		return err
 	}
 	failure := noOutput(err)
-	m.agenda.push(m.ensureStarted(id, t, generation), m.fail(id, t, generation, failure),
-		m.endCase(id, state.CaseFailed, failure, false)) // where the task has completed already
+	ac.agenda.push(ac.ensureStarted(id, t, generation), ac.fail(id, t, generation, failure),
+		ac.cases.endCase(id, state.CaseFailed, failure, false)) // where the task has completed already
 	return nil
 }
 
@@ -168,4 +169,36 @@ func tallyOf(tree *state.Tree, c *state.Case, t net.TaskID, generation int) work
 		return tree.ChildTally(c.ID, c.Net.TaskName(t), generation)
 	}
 	return c.Items.Tally(c.Net.TaskName(t), generation)
+}
+
+// hold keeps an activation active that its policy would fail otherwise, and opens an incident for what failed.
+func (ac *activations) hold(c *state.Case, t net.TaskID, generation int, o workitem.Outcome, f *workitem.Failure) error {
+	name := c.Net.TaskName(t)
+	held := func(j *state.Job) bool { return isIncident(j) && j.Owned(name, generation) }
+	if o.State != workitem.Failed && o.State != workitem.Canceled && slices.ContainsFunc(c.Jobs.Slice(), held) {
+		return nil // the activation is already held open by an incident, and o is not a further failure
+	}
+	j := &state.Job{Name: state.IncidentAttempts, Task: name, Generation: generation, Failure: f}
+	what := "task " + name
+	if child := ac.tree.Case(ac.child); o.Item != nil {
+		j.Item, what = o.Item.ID, "work item "+o.Item.Label()
+	} else if child != nil {
+		j.Name, what = state.IncidentCase, "case "+child.Label()
+		var err error
+		if j.Input, err = (state.Subject{Case: child.ID}).Encode(); err != nil {
+			return err
+		}
+	}
+	// The task may only be enabled, as when its item is canceled before it has started. An enabled task could be
+	// withdrawn, and the incident with it.
+	ac.agenda.push(ac.ensureStarted(c.ID, t, generation))
+	return ac.incidents.open(c.ID, t, j, fmt.Sprintf("%s is %s, and its policy holds the task open: %s", what, o.State, f))
+}
+
+// giveUpItem records that an item is given up, if its task has a dead letter. It collects the attempts now, because the
+// case no longer has them if the same command enables the task again.
+func (ac *activations) giveUpItem(c *state.Case, spec *workflow.Task, it *workitem.Item, f *workitem.Failure) {
+	if spec.DeadLetter != nil {
+		ac.exhausted = append(ac.exhausted, GivenUp{Attempts(c, it), f, spec.DeadLetter})
+	}
 }
