@@ -338,7 +338,7 @@ func (x *Executor) reclaim(tx *commit.Tx, c *workflow.Command, o commit.Operatio
 		if err := m.NoteReason(root, c.Reason); err != nil {
 			return err
 		}
-		return m.Reclaim(c.Job)
+		return m.Leases().Reclaim(c.Job)
 	})
 }
 

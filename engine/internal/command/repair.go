@@ -23,7 +23,7 @@ func (x *Executor) suspend(tx *commit.Tx, c *workflow.Command, o commit.Operatio
 	if c.Reason != nil {
 		why = c.Reason.String()
 	}
-	return tx.On(u, o, workflow.Result{Case: c.Case}, func(m *kernel.Machine) error { return m.SuspendCase(c.Case, why) })
+	return tx.On(u, o, workflow.Result{Case: c.Case}, func(m *kernel.Machine) error { return m.Repairs().SuspendCase(c.Case, why) })
 }
 
 // move corrects the marking of a case. The note with the reason comes before the changes of the move in the same entry,
@@ -37,7 +37,7 @@ func (x *Executor) move(tx *commit.Tx, c *workflow.Command, o commit.Operation) 
 		if err := m.NoteReason(c.Case, c.Reason); err != nil {
 			return err
 		}
-		return m.Move(c.Case, c.From, c.To, c.Force)
+		return m.Repairs().Move(c.Case, c.From, c.To, c.Force)
 	})
 }
 
@@ -49,7 +49,7 @@ func (x *Executor) resume(tx *commit.Tx, c *workflow.Command, o commit.Operation
 		return workflow.Result{}, err
 	}
 	return thenRemember(tx, u, o, func(m *kernel.Machine) (r workflow.Result, err error) {
-		if r.Case, err = m.Resume(c.Case, c.Payload, c.Retry); err != nil {
+		if r.Case, err = m.Repairs().Resume(c.Case, c.Payload, c.Retry); err != nil {
 			return r, err
 		}
 		return r, m.NoteReason(r.Case, c.Reason)
@@ -72,11 +72,11 @@ func (x *Executor) repairItem(tx *commit.Tx, c *workflow.Command, o commit.Opera
 		switch {
 		case err != nil:
 		case c.Kind == workflow.KindRetry:
-			item, err = m.Retry(c.Item, c.Payload, c.Retry)
+			item, err = m.Repairs().Retry(c.Item, c.Payload, c.Retry)
 		case c.Kind == workflow.KindGiveUp:
-			item, err = c.Item, m.GiveUpItem(c.Item)
+			item, err = c.Item, m.Repairs().GiveUpItem(c.Item)
 		default:
-			item, err = m.Skip(c.Item, c.Payload, c.Route)
+			item, err = m.Repairs().Skip(c.Item, c.Payload, c.Route)
 		}
 		return workflow.Result{Case: at.ID, Item: item}, err
 	})
@@ -100,9 +100,9 @@ func (x *Executor) repairIncident(tx *commit.Tx, c *workflow.Command, o commit.O
 		if at, _ := u.Tree.Job(c.Job); at != nil {
 			r.Case = at.ID
 		}
-		repair := m.RetryIncident
+		repair := m.Repairs().RetryIncident
 		if c.Kind == workflow.KindGiveUpIncident {
-			repair = m.GiveUpIncident
+			repair = m.Repairs().GiveUpIncident
 		}
 		if err := repair(c.Job); err != nil {
 			return r, err

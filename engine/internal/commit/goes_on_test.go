@@ -45,7 +45,7 @@ func changes(root workitem.CaseID, f func(*kernel.Machine) error) *commit.Reques
 // case continues, is notified of an end that is still to come.
 func TestACaseGoesOn(t *testing.T) {
 	suspend := func(root workitem.CaseID) *commit.Request {
-		return changes(root, func(m *kernel.Machine) error { return m.SuspendCase(root, "") })
+		return changes(root, func(m *kernel.Machine) error { return m.Repairs().SuspendCase(root, "") })
 	}
 	end := changes(one, func(m *kernel.Machine) error { return m.Cancel(one, nil) })
 	d := only{&workflow.Definition{Net: onlyNet, Tasks: make([]workflow.Task, 1)}}

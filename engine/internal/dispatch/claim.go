@@ -53,7 +53,7 @@ func (d *Dispatcher) claim(n entry) {
 	}
 	c.ctx, c.cancel = context.WithCancelCause(d.o.Context)
 	r := d.onLoadedJob(n, "job claim", func(m *kernel.Machine) (err error) {
-		c.latest, err = m.Claim(n.job, d.o.Owner, c.lease)
+		c.latest, err = m.Leases().Claim(n.job, d.o.Owner, c.lease)
 		switch {
 		case err != nil || c.work == nil:
 			return err

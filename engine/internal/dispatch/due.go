@@ -17,7 +17,7 @@ import (
 
 // fire has the writer do what a due timer is for.
 func (d *Dispatcher) fire(n entry) {
-	r := d.onLoadedJob(n, "job fire", func(m *kernel.Machine) error { return m.Fire(n.job) })
+	r := d.onLoadedJob(n, "job fire", func(m *kernel.Machine) error { return m.Timers().Fire(n.job) })
 	fire := r.Run
 	r.Run = func(tx *commit.Tx) error {
 		u, err := tx.Open(n.root)
@@ -67,13 +67,13 @@ func (d *Dispatcher) postpone(n entry, cause error) {
 // it is repeated with fewer callbacks.
 func (d *Dispatcher) postponeForced(n entry, cause error, force kernel.ForcedEnd) {
 	r := commit.OnTree(n.root, "job put off", func(_ *commit.Tx, m *kernel.Machine) error {
-		attempt := m.JobAttempt(n.job)
+		attempt := m.Timers().JobAttempt(n.job)
 		wait, _ := kernel.Backoff.Next(retry.Failure{Attempt: attempt + 1, Err: cause})
 		tries := kernel.MaxTries
 		if errors.Is(cause, kernel.ErrRunaway) {
 			tries = 1
 		}
-		return m.Postpone(n.job, wait, tries, worker.CauseOf(cause), force)
+		return m.Timers().Postpone(n.job, wait, tries, worker.CauseOf(cause), force)
 	})
 	d.send(r, func(err error) {
 		switch {

@@ -96,7 +96,7 @@ func (c *claim) claimIn(tx *commit.Tx) error {
 			return err
 		}
 		return tx.Run(u, "", func(m *kernel.Machine) (err error) {
-			c.work, err = m.Claim(c.job, c.d.o.Owner, c.lease)
+			c.work, err = m.Leases().Claim(c.job, c.d.o.Owner, c.lease)
 			return err
 		})
 	}

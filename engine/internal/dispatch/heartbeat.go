@@ -23,7 +23,7 @@ func (d *Dispatcher) beat() {
 	lease := d.o.Now().Add(d.o.Lease)
 	asked := make(map[*running]func() error, len(held)) // all requests first, so that they share a commit
 	for id, r := range held {
-		req := commit.OnTree(r.root, "job renew", func(_ *commit.Tx, m *kernel.Machine) error { return m.Renew(id, r.steps.Fence(), lease) })
+		req := commit.OnTree(r.root, "job renew", func(_ *commit.Tx, m *kernel.Machine) error { return m.Leases().Renew(id, r.steps.Fence(), lease) })
 		req.Lazy = true
 		if wait, err := d.o.Writer.Ask(context.Background(), req); err == nil {
 			asked[r] = wait

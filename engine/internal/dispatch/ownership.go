@@ -210,7 +210,7 @@ func (o *Ownership) Adopt(ctx context.Context, jobs []*state.Job) (left []*state
 func (o *Ownership) takeOver(ctx context.Context, j *state.Job) error {
 	crashed := !o.wasLost(j.ID) // a job that ran here was not interrupted by a crash
 	err := o.d.o.Writer.Submit(ctx, commit.OnTree(j.Root, "job release", func(_ *commit.Tx, m *kernel.Machine) error {
-		return m.Release(j.ID, j.Fence, crashed)
+		return m.Leases().Release(j.ID, j.Fence, crashed)
 	}))
 	if err != nil && !errors.Is(err, kernel.ErrLeaseLost) && !errors.Is(err, store.ErrNotFound) {
 		return err

@@ -25,7 +25,7 @@ func (d *Dispatcher) Recover(ctx context.Context) error {
 		}
 		for _, j := range jobs {
 			err := d.o.Writer.Submit(ctx, commit.OnTree(j.Root, "job release", func(_ *commit.Tx, m *kernel.Machine) error {
-				return m.Release(j.ID, j.Fence, true)
+				return m.Leases().Release(j.ID, j.Fence, true)
 			}))
 			if err != nil && !errors.Is(err, kernel.ErrLeaseLost) {
 				return fmt.Errorf("job %s: %w", j.ID, err)

@@ -83,7 +83,7 @@ func TestAChildCaseThatCannotBeStarted(t *testing.T) {
 	v.must("cancel")
 	work, _ := v.claim()
 	_, err := v.command(func(m *kernel.Machine) error {
-		_, err := m.RecordSteps(work.Job, work.Fence, []*workitem.Step{called("call", "child")})
+		_, err := m.Steps().Record(work.Job, work.Fence, []*workitem.Step{called("call", "child")})
 		return err
 	})
 	require.ErrorIs(t, err, activities.ErrInactive)

@@ -131,13 +131,13 @@ func TestACallOfAnItemEndsWithIt(t *testing.T) {
 func TestALeaseIsKeptAndGivenUp(t *testing.T) {
 	w := working(t, function(t, "w"))
 	later := w.now.Add(time.Hour)
-	did, err := w.command(func(m *kernel.Machine) error { return m.Renew(w.work.Job, w.work.Fence, later) })
+	did, err := w.command(func(m *kernel.Machine) error { return m.Leases().Renew(w.work.Job, w.work.Fence, later) })
 	require.NoError(t, err)
 	require.Equal(t, "run=running", did)
 	require.Equal(t, later, w.live()[0].Lease)
 	require.Equal(t, "worker", w.live()[0].Owner)
 	attempt := func(id workitem.JobID) (n int) {
-		_, err := w.command(func(m *kernel.Machine) error { n = m.JobAttempt(id); return nil })
+		_, err := w.command(func(m *kernel.Machine) error { n = m.Timers().JobAttempt(id); return nil })
 		require.NoError(t, err)
 		return n
 	}
@@ -145,31 +145,31 @@ func TestALeaseIsKeptAndGivenUp(t *testing.T) {
 	require.Zero(t, attempt(workitem.JobID{7}))
 
 	old := w.work.Fence
-	did, err = w.command(func(m *kernel.Machine) error { return m.Reclaim(w.work.Job) })
+	did, err = w.command(func(m *kernel.Machine) error { return m.Leases().Reclaim(w.work.Job) })
 	require.NoError(t, err)
 	require.Equal(t, "run=pending", did)
 	require.Zero(t, w.live()[0].Crashes)
 	require.Zero(t, attempt(w.work.Job), "that was no attempt")
-	_, err = w.command(func(m *kernel.Machine) error { return m.Reclaim(w.work.Job) })
+	_, err = w.command(func(m *kernel.Machine) error { return m.Leases().Reclaim(w.work.Job) })
 	require.ErrorIs(t, err, kernel.ErrLeaseLost, "no worker holds it")
-	_, err = w.command(func(m *kernel.Machine) error { return m.Reclaim(workitem.JobID{7}) })
+	_, err = w.command(func(m *kernel.Machine) error { return m.Leases().Reclaim(workitem.JobID{7}) })
 	require.ErrorIs(t, err, kernel.ErrLeaseLost)
 
 	w.reclaim()
 	failure := workitem.Failf("refused", "by the transaction")
 	for name, command := range map[string]func(m *kernel.Machine) error{
-		"renew":   func(m *kernel.Machine) error { return m.Renew(w.work.Job, old, later) },
-		"settle":  func(m *kernel.Machine) error { return m.Settle(w.work.Job, old, nil, nil) },
-		"give up": func(m *kernel.Machine) error { return m.GiveUp(w.work.Job, old, failure) },
-		"release": func(m *kernel.Machine) error { return m.Release(w.work.Job, old, true) },
-		"steps":   func(m *kernel.Machine) error { _, err := m.RecordSteps(w.work.Job, old, nil); return err },
-		"suspend": func(m *kernel.Machine) error { _, _, err := m.Suspend(w.work.Job, old, nil, nil); return err },
-		"due":     func(m *kernel.Machine) error { return m.StepsDue(w.work.Job, old) },
+		"renew":   func(m *kernel.Machine) error { return m.Leases().Renew(w.work.Job, old, later) },
+		"settle":  func(m *kernel.Machine) error { return m.Leases().Settle(w.work.Job, old, nil, nil) },
+		"give up": func(m *kernel.Machine) error { return m.Leases().GiveUp(w.work.Job, old, failure) },
+		"release": func(m *kernel.Machine) error { return m.Leases().Release(w.work.Job, old, true) },
+		"steps":   func(m *kernel.Machine) error { _, err := m.Steps().Record(w.work.Job, old, nil); return err },
+		"suspend": func(m *kernel.Machine) error { _, _, err := m.Steps().Suspend(w.work.Job, old, nil, nil); return err },
+		"due":     func(m *kernel.Machine) error { return m.Steps().EndDue(w.work.Job, old) },
 	} {
 		_, err := w.command(command)
 		require.ErrorIs(t, err, kernel.ErrLeaseLost, name)
 	}
-	did, err = w.command(func(m *kernel.Machine) error { return m.GiveUp(w.work.Job, w.work.Fence, failure) })
+	did, err = w.command(func(m *kernel.Machine) error { return m.Leases().GiveUp(w.work.Job, w.work.Fence, failure) })
 	require.NoError(t, err)
 	require.Equal(t, "run=failed note:incident +incident:result", did)
 	require.Contains(t, w.last[1].(*state.Noted).Text, "(run) was given up: refused: by the transaction")
@@ -185,7 +185,7 @@ func TestAClaimWithoutWork(t *testing.T) {
 	w.must("start")
 	id := w.live()[0].ID
 	claim := func(id workitem.JobID) (work *activities.Work, err error) {
-		_, err = w.command(func(m *kernel.Machine) (err error) { work, err = m.Claim(id, "worker", w.now); return err })
+		_, err = w.command(func(m *kernel.Machine) (err error) { work, err = m.Leases().Claim(id, "worker", w.now); return err })
 		return work, err
 	}
 	_, err := claim(workitem.JobID{7})

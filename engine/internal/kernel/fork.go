@@ -22,9 +22,13 @@ import (
 
 // fork translates the changes of another tree.
 type fork struct {
-	m   *Machine
-	ids map[[16]byte][16]byte // the new ids of what the other tree opened
-	of  workitem.CaseID       // the root case of the other tree
+	*record
+	definitions *definitions
+	jobs        *jobs
+	tokens      Tokens
+
+	renamed map[[16]byte][16]byte // the new ids of what the other tree opened
+	of      workitem.CaseID       // the root case of the other tree
 }
 
 // Fork fills an empty tree, whose root has its id, with the changes of the entries of another root case. seq is the
@@ -34,7 +38,8 @@ func (m *Machine) Fork(of workitem.CaseID, entries []*store.Entry, seq int64) er
 	if len(entries) == 0 {
 		return fmt.Errorf("case %s was not there at position %d of the journal: %w", of, seq, ErrNotFound)
 	}
-	f := &fork{m: m, ids: map[[16]byte][16]byte{of: m.tree.Root}, of: of}
+	f := &fork{record: &m.record, definitions: &m.definitions, jobs: &m.jobs, tokens: m.messages.tokens,
+		renamed: map[[16]byte][16]byte{of: m.tree.Root}, of: of}
 	for _, e := range entries { // two passes, since a change may refer to something that a later one opens
 		for _, c := range e.Changes {
 			f.name(c)
@@ -65,27 +70,27 @@ func (m *Machine) Fork(of workitem.CaseID, entries []*store.Entry, seq int64) er
 // The order matters, since ids increase and lists are sorted by id: what the other tree opened first comes first in
 // the fork.
 func (f *fork) name(c state.Change) {
-	ids, now := f.m.ids, f.m.now
+	ids, now := f.ids, f.now
 	switch c := c.(type) {
 	case *state.CaseOpened:
 		// The root has its new id already, that of the tree.
 		if c.Case.ID != f.of {
-			f.ids[c.Case.ID] = ids.NewCaseID(now)
+			f.renamed[c.Case.ID] = ids.NewCaseID(now)
 		}
 	case *state.ItemOpened:
-		f.ids[c.Item.ID] = ids.NewID(now)
+		f.renamed[c.Item.ID] = ids.NewID(now)
 	case *state.JobOpened:
-		f.ids[c.Job.ID] = ids.NewJobID(now)
+		f.renamed[c.Job.ID] = ids.NewJobID(now)
 	case *state.StepOpened:
-		f.ids[c.Step.ID] = ids.NewStepID(now)
+		f.renamed[c.Step.ID] = ids.NewStepID(now)
 	case *state.MessageSent:
-		f.ids[c.Message.ID] = ids.NewMessageID(now)
+		f.renamed[c.Message.ID] = ids.NewMessageID(now)
 	}
 }
 
 // as returns the id in the fork; an id that the other tree did not open stays.
 func as[K ~[16]byte](f *fork, id K) K {
-	if n, ok := f.ids[id]; ok {
+	if n, ok := f.renamed[id]; ok {
 		return n
 	}
 	return id
@@ -180,9 +185,9 @@ func (f *fork) ofCase(c state.Change) (state.Change, error) {
 // A key has one holder, and that may still be the other case.
 func (f *fork) opened(given *state.Case) *state.Case {
 	c := *given
-	c.ID, c.Root, c.Parent, c.Caller, c.Predecessor = as(f, c.ID), f.m.tree.Root, as(f, c.Parent), as(f, c.Caller), as(f, c.Predecessor)
+	c.ID, c.Root, c.Parent, c.Caller, c.Predecessor = as(f, c.ID), f.tree.Root, as(f, c.Parent), as(f, c.Caller), as(f, c.Predecessor)
 	if c.ID == c.Root {
-		c.Unique, c.Created, c.Predecessor = false, f.m.now, f.of
+		c.Unique, c.Created, c.Predecessor = false, f.now, f.of
 	}
 	return &c
 }
@@ -192,7 +197,7 @@ func (f *fork) opened(given *state.Case) *state.Case {
 // other tree.
 func (f *fork) jobOpened(given *state.Job) (state.Change, error) {
 	j := *given
-	j.ID, j.Case, j.Root, j.Item = as(f, j.ID), as(f, j.Case), f.m.tree.Root, as(f, j.Item)
+	j.ID, j.Case, j.Root, j.Item = as(f, j.ID), as(f, j.Case), f.tree.Root, as(f, j.Item)
 	if isIncident(&j) && len(j.Input) > 0 {
 		about, err := state.SubjectOf(&j)
 		if err != nil {
@@ -214,7 +219,7 @@ func (f *fork) stepOpened(given *workitem.Step) (state.Change, error) {
 	s := *given
 	s.ID, s.Job, s.Item, s.Case, s.Child = as(f, s.ID), as(f, s.Job), as(f, s.Item), as(f, s.Case), as(f, s.Child)
 	if s.Kind == workitem.StepToken {
-		text, err := f.m.messages.tokens.NewToken(f.m.tree.Root)
+		text, err := f.tokens.NewToken(f.tree.Root)
 		if err != nil {
 			return nil, err
 		}
@@ -233,16 +238,15 @@ func (f *fork) stepOpened(given *workitem.Step) (state.Change, error) {
 // The attempt of a job that ran is not used up, since its end is not part of the fork. A job that was due keeps its old
 // due time, so that the jobs of the fork keep their order.
 func (f *fork) begin(then time.Time) (err error) {
-	m := f.m
 	left := func(due time.Time) time.Time {
 		if due.After(then) {
-			return m.now.Add(due.Sub(then))
+			return f.now.Add(due.Sub(then))
 		}
 		return due
 	}
-	m.tree.Each(func(c *state.Case) {
+	f.tree.Each(func(c *state.Case) {
 		// A fork that this engine could not continue is refused here, and not at its first job.
-		if _, missing := m.definitions.of(c); missing != nil && err == nil && !c.State.Final() {
+		if _, missing := f.definitions.of(c); missing != nil && err == nil && !c.State.Final() {
 			err = missing
 		}
 		for _, j := range c.Jobs.Slice() {
@@ -250,18 +254,18 @@ func (f *fork) begin(then time.Time) (err error) {
 			switch {
 			case err != nil:
 			case j.State == state.JobRunning:
-				err = m.jobs.move(c.ID, j, func(e *state.JobMoved) {
+				err = f.jobs.move(c.ID, j, func(e *state.JobMoved) {
 					e.To, e.Due, e.Owner, e.Lease, e.Attempt = state.JobPending, due, "", time.Time{}, j.Attempt-1
 				})
 			case j == c.Turn(): // the fork holds no key, so it need not wait for other cases
-				err = m.jobs.move(c.ID, j, func(e *state.JobMoved) { e.To, e.Due = state.JobPending, m.now })
+				err = f.jobs.move(c.ID, j, func(e *state.JobMoved) { e.To, e.Due = state.JobPending, f.now })
 			case !due.Equal(j.Due):
-				err = m.jobs.move(c.ID, j, func(e *state.JobMoved) { e.Due = due })
+				err = f.jobs.move(c.ID, j, func(e *state.JobMoved) { e.Due = due })
 			}
 		}
 		for _, s := range c.Steps.Slice() {
 			if due := left(s.Due); err == nil && !due.Equal(s.Due) {
-				err = m.jobs.moveStep(s, func(e *state.StepMoved) { e.Due = due })
+				err = f.jobs.moveStep(s, func(e *state.StepMoved) { e.Due = due })
 			}
 		}
 	})

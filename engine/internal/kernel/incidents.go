@@ -5,7 +5,6 @@ import (
 
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/store/state"
-	"github.com/tasq-dev/tasq/workflow"
 	"github.com/tasq-dev/tasq/workitem"
 )
 
@@ -26,7 +25,7 @@ import (
 //	handler      a handler of the case's end failed for good     it is called again, or the case is resumed
 //	undecided    the search of an or-join ran out of budget      a later look decides it
 //
-// An incident that is not about a work item can also be resolved by [Machine.RetryIncident], which runs its job again or resumes the
+// An incident that is not about a work item can also be resolved by [Repairs.RetryIncident], which runs its job again or resumes the
 // child case.
 // An incident of a detached job is detached too, and keeps the case from being removed by retention.
 
@@ -100,34 +99,6 @@ func IncidentNotOpen(id workitem.JobID) error {
 	return fmt.Errorf("incident %s is not open, since it has ended or there is none with this id: %w", id, ErrNotFound)
 }
 
-// RetryIncident repeats a job that was given up: a timer, a scheduled function, a handler. A new job, due now, replaces
-// the incident. If the incident is about a child case, that is resumed, see [Machine.Resume]. The error wraps [ErrNotFound] if there
-// is no such incident, and [workflow.ErrBadCommand] if it is about a work item, which has commands of its own.
-func (m *Machine) RetryIncident(id workitem.JobID) error {
-	c, j := m.tree.Job(id)
-	if j == nil || !isIncident(j) {
-		return IncidentNotOpen(id)
-	}
-	about, err := state.SubjectOf(j)
-	if err != nil {
-		return err
-	}
-	if !about.Case.IsZero() {
-		_, err := m.Resume(about.Case, nil, nil)
-		return err
-	}
-	if !about.Job.Again() {
-		return fmt.Errorf("%w: incident %s (%s) is about no job that can be done again by itself: retry its work item, or move a token",
-			workflow.ErrBadCommand, id, j.Name)
-	}
-	if err := m.incidents.resolve(c.ID, func(i *state.Job) bool { return i.ID == id }); err != nil {
-		return err
-	}
-	g := about.Job
-	return m.jobs.open(c.ID, &state.Job{Kind: g.Kind, Name: g.Name, Queue: g.Queue, Input: g.Input, Task: j.Task, Generation: j.Generation,
-		Item: j.Item, Priority: j.Priority, Detached: j.Detached, Due: m.now})
-}
-
 // ofOrJoin opens an incident for an undecided or-join, and ends it once the join is decided.
 func (in *incidents) ofOrJoin(c *state.Case, t net.TaskID, undecided bool) error {
 	if c.Net.Task(t).Join != net.Or {
@@ -165,52 +136,6 @@ func (in *incidents) resolve(id workitem.CaseID, matches func(*state.Job) bool) 
 		}
 	}
 	return nil
-}
-
-// GiveUpItem fails the task of an item that is an incident, and its case with it, as its policy would have without
-// [workitem.Incident]. The error wraps [ErrNotFound] if the item is none.
-func (m *Machine) GiveUpItem(id workitem.ID) error {
-	c, it := m.tree.Item(id)
-	if it == nil {
-		return fmt.Errorf("work item %s: %w", id, ErrNotFound)
-	}
-	for _, j := range c.Jobs.Of(id) {
-		if !isIncident(j) {
-			continue
-		}
-		t, _ := c.Net.TaskByName(it.Task)
-		spec, err := m.definitions.task(c, t)
-		if err != nil {
-			return err
-		}
-		m.activations.giveUpItem(c, spec, it, j.Failure)
-		m.agenda.push(m.activations.ensureStarted(c.ID, t, it.Generation), m.activations.fail(c.ID, t, it.Generation, j.Failure))
-		return m.agenda.run(0)
-	}
-	return fmt.Errorf("work item %s (%s/%s) is no incident, so there is nothing to give up: %w", id, c.Workflow, it.Label(), ErrNotFound)
-}
-
-// orGiveUp names the work item that is given up instead of an incident; "" if that is about something else, as a timer.
-func orGiveUp(j *state.Job) string {
-	if about, err := state.SubjectOf(j); err != nil || j.Item.IsZero() || about.Job.Again() {
-		return ""
-	}
-	return ", or give up its work item " + j.Item.String()
-}
-
-// GiveUpIncident fails the task of an incident that is about a child case, and its case with it, as its policy would have without
-// [workitem.Incident]. The error wraps [ErrNotFound] if there is no such incident, and [workflow.ErrBadCommand] if it is about something else.
-func (m *Machine) GiveUpIncident(id workitem.JobID) error {
-	c, j := m.tree.Job(id)
-	if j == nil || !isIncident(j) {
-		return IncidentNotOpen(id)
-	}
-	if ofCase(j).IsZero() {
-		return fmt.Errorf("%w: incident %s (%s) is about no child case: retry it%s", workflow.ErrBadCommand, id, j.Name, orGiveUp(j))
-	}
-	t, _ := c.Net.TaskByName(j.Task)
-	m.agenda.push(m.activations.ensureStarted(c.ID, t, j.Generation), m.activations.fail(c.ID, t, j.Generation, j.Failure))
-	return m.agenda.run(0)
 }
 
 // giveUp fails a job for good, and opens an incident. The case continues: if it failed, a side effect would break the

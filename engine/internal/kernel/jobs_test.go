@@ -41,7 +41,7 @@ func (w *world) claim() (work *activities.Work, did string) {
 	require.Len(w.t, w.live(), 1)
 	id := w.live()[0].ID
 	did, err := w.command(func(m *kernel.Machine) (err error) {
-		work, err = m.Claim(id, "worker", w.now.Add(time.Minute))
+		work, err = m.Leases().Claim(id, "worker", w.now.Add(time.Minute))
 		return err
 	})
 	require.NoError(w.t, err)
@@ -50,7 +50,9 @@ func (w *world) claim() (work *activities.Work, did string) {
 
 // settle hands a result in.
 func (w *world) settle(work *activities.Work, failure *workitem.Failure) (string, error) {
-	return w.command(func(m *kernel.Machine) error { return m.Settle(work.Job, work.Fence, json.RawMessage(`1`), failure) })
+	return w.command(func(m *kernel.Machine) error {
+		return m.Leases().Settle(work.Job, work.Fence, json.RawMessage(`1`), failure)
+	})
 }
 
 func run(context.Context, *activities.Work) (json.RawMessage, error) { return nil, nil }
@@ -148,9 +150,9 @@ func TestRule20LeasesAndCrashes(t *testing.T) {
 	crash := func(crashed bool) {
 		work, _ := w.claim()
 		require.Equal(t, 1, work.Run, "it counts as no attempt")
-		_, err := w.command(func(m *kernel.Machine) error { _, err := m.Claim(work.Job, "other", w.now); return err })
+		_, err := w.command(func(m *kernel.Machine) error { _, err := m.Leases().Claim(work.Job, "other", w.now); return err })
 		require.ErrorIs(t, err, kernel.ErrLeaseLost, "a worker has it")
-		_, err = w.command(func(m *kernel.Machine) error { return m.Release(work.Job, work.Fence, crashed) })
+		_, err = w.command(func(m *kernel.Machine) error { return m.Leases().Release(work.Job, work.Fence, crashed) })
 		require.NoError(t, err)
 		_, err = w.settle(work, nil)
 		require.ErrorIs(t, err, kernel.ErrLeaseLost, "it is late")

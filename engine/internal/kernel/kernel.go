@@ -63,11 +63,12 @@ const MaxCrashes = 3
 // It is made of parts, each of which is the life cycle of one thing. A part uses those below it, and knows of those above only what an
 // interface says:
 //
+//	Repairs, Leases, Steps, Timers                          commands; nothing below asks them
 //	cases         uses activations                          is asked by jobs (caseEnder), activations (activationCases)
 //	activations   uses items, routes, joins, incidents      is asked by items (itemOwner)
 //	items         uses jobs, recorded steps
 //	incidents     uses jobs
-//	messages      uses jobs
+//	Messages      uses jobs
 //	jobs
 //
 // All of them change the tree by the record, and continue by the agenda.
@@ -88,6 +89,11 @@ type Machine struct {
 	activations activations
 	cases       cases
 	effects     effects
+
+	leases  Leases
+	steps   Steps
+	timers  Timers
+	repairs Repairs
 }
 
 // New returns a machine for one command. The tree must be between Begin and End.
@@ -114,6 +120,14 @@ func (m *Machine) connect() {
 		items: &m.items, routes: &m.routes, cases: &m.cases}
 	m.cases = cases{record: r, agenda: a, joins: &m.joins, callbacks: b, definitions: d, jobs: j, recorded: &m.recorded, keys: &m.keys,
 		activations: &m.activations}
+	m.leases = Leases{record: r, agenda: a, callbacks: b, definitions: d, jobs: j, incidents: &m.incidents, items: &m.items,
+		recorded: &m.recorded}
+	m.steps = Steps{record: r, agenda: a, callbacks: b, definitions: d, jobs: j, leases: &m.leases, messages: &m.messages,
+		recorded: &m.recorded, cases: &m.cases}
+	m.timers = Timers{record: r, agenda: a, callbacks: b, definitions: d, jobs: j, incidents: &m.incidents, items: &m.items,
+		activations: &m.activations, cases: &m.cases}
+	m.repairs = Repairs{record: r, agenda: a, joins: &m.joins, keys: &m.keys, callbacks: b, definitions: d, jobs: j,
+		incidents: &m.incidents, recorded: &m.recorded, items: &m.items, routes: &m.routes, activations: &m.activations, cases: &m.cases}
 	m.effects = effects{record: r, agenda: a, callbacks: b, definitions: d, jobs: j, items: &m.items, cases: &m.cases}
 }
 
@@ -149,8 +163,20 @@ func (m *Machine) prepare(ctx context.Context, host Host, tree *state.Tree, now 
 	m.cases.suspensions, m.keys.cases = host, host
 }
 
+// Leases returns what gives jobs to workers.
+func (m *Machine) Leases() *Leases { return &m.leases }
+
+// Steps returns what records the steps of functions.
+func (m *Machine) Steps() *Steps { return &m.steps }
+
+// Timers returns what executes jobs that are due.
+func (m *Machine) Timers() *Timers { return &m.timers }
+
 // Messages returns what sends events.
 func (m *Machine) Messages() *Messages { return &m.messages }
+
+// Repairs returns what a person does to a case that does not continue.
+func (m *Machine) Repairs() *Repairs { return &m.repairs }
 
 // Changes returns the changes of the command. The machine may reuse the slice.
 func (m *Machine) Changes() []state.Change { return m.changes }

@@ -154,7 +154,7 @@ func TestTheChildCaseOfAStepThatIsOver(t *testing.T) {
 	s.Due = w.now.Add(time.Minute)
 	w.write(s)
 	w.now = w.now.Add(time.Minute)
-	did, err := w.command(func(m *kernel.Machine) error { return m.StepsDue(w.work.Job, w.work.Fence) })
+	did, err := w.command(func(m *kernel.Machine) error { return m.Steps().EndDue(w.work.Job, w.work.Fence) })
 	require.NoError(t, err)
 	require.Equal(t, "call=failed child.1/c- child.1/c.1.1=canceled child.1/case=canceled", did)
 
@@ -178,6 +178,6 @@ func TestStepsThatCannotBeRead(t *testing.T) {
 	_, err = w.settle(w.work, workitem.Failf("busy", "later"))
 	require.NoError(t, err)
 	w.host.broken = broken
-	_, err = w.command(func(m *kernel.Machine) error { _, err := m.Claim(w.live()[0].ID, "worker", w.now); return err })
+	_, err = w.command(func(m *kernel.Machine) error { _, err := m.Leases().Claim(w.live()[0].ID, "worker", w.now); return err })
 	require.ErrorIs(t, err, broken)
 }

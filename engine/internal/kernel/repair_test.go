@@ -23,7 +23,7 @@ func (w *world) again(label, input string) (tried, did string, err error) {
 	it := w.item(label)
 	var id workitem.ID
 	did, err = w.command(func(m *kernel.Machine) (err error) {
-		id, err = m.Retry(it, json.RawMessage(input), nil)
+		id, err = m.Repairs().Retry(it, json.RawMessage(input), nil)
 		return err
 	})
 	return w.ids[id], did, err
@@ -34,7 +34,7 @@ func (w *world) skip(label, output string, route ...string) (completed, did stri
 	it := w.item(label)
 	var id workitem.ID
 	did, err = w.command(func(m *kernel.Machine) (err error) {
-		id, err = m.Skip(it, json.RawMessage(output), route)
+		id, err = m.Repairs().Skip(it, json.RawMessage(output), route)
 		return err
 	})
 	return w.ids[id], did, err
@@ -43,7 +43,7 @@ func (w *world) skip(label, output string, route ...string) (completed, did stri
 func (w *world) resume(input string) (did string, err error) {
 	w.t.Helper()
 	return w.command(func(m *kernel.Machine) error {
-		_, err := m.Resume(w.tree.Root, json.RawMessage(input), nil)
+		_, err := m.Repairs().Resume(w.tree.Root, json.RawMessage(input), nil)
 		return err
 	})
 }
@@ -96,7 +96,7 @@ func TestARetryReplacesAFailedItem(t *testing.T) {
 	_, _, err = w.again("a.1.2", "")
 	require.ErrorIs(t, err, workflow.ErrNotFailed)
 	require.ErrorContains(t, err, "it is initialized")
-	_, err = w.command(func(m *kernel.Machine) error { _, err := m.Retry(workitem.ID{7}, nil, nil); return err })
+	_, err = w.command(func(m *kernel.Machine) error { _, err := m.Repairs().Retry(workitem.ID{7}, nil, nil); return err })
 	require.ErrorIs(t, err, kernel.ErrNotFound)
 }
 
@@ -106,7 +106,7 @@ func TestARetryOfAnItemWhoseJobWasGivenUp(t *testing.T) {
 	_, _, err := w.again("a.1.1", "")
 	require.ErrorIs(t, err, workflow.ErrNotFailed, "a worker does it")
 	_, err = w.command(func(m *kernel.Machine) error {
-		return m.GiveUp(w.work.Job, w.work.Fence, workitem.Failf("bad", "it is"))
+		return m.Leases().GiveUp(w.work.Job, w.work.Fence, workitem.Failf("bad", "it is"))
 	})
 	require.NoError(t, err)
 	tried, did, err := w.again("a.1.1", "")
@@ -141,7 +141,7 @@ func TestAFailedCaseGoesOn(t *testing.T) {
 	_, err = w.resume("")
 	require.ErrorIs(t, err, workflow.ErrNotFailed)
 	require.ErrorContains(t, err, "Restart it as a fresh case")
-	_, err = w.command(func(m *kernel.Machine) error { _, err := m.Resume(workitem.CaseID{7}, nil, nil); return err })
+	_, err = w.command(func(m *kernel.Machine) error { _, err := m.Repairs().Resume(workitem.CaseID{7}, nil, nil); return err })
 	require.ErrorIs(t, err, kernel.ErrNotFound)
 }
 
@@ -207,7 +207,7 @@ func TestPropagatedFailureIsResumedFromTheRoot(t *testing.T) {
 	}
 	var top workitem.CaseID
 	did, err := w.command(func(m *kernel.Machine) (err error) {
-		top, err = m.Resume(w.tree.Case(w.root().Children[1]).ID, nil, nil)
+		top, err = m.Repairs().Resume(w.tree.Case(w.root().Children[1]).ID, nil, nil)
 		return err
 	})
 	require.NoError(t, err)
@@ -230,7 +230,7 @@ func TestAChildCaseIsResumedAlone(t *testing.T) {
 	w.must("fail k.1.1/c.1.1")
 	first := w.root().Children[0]
 	again := func(id workitem.CaseID) (string, error) {
-		return w.command(func(m *kernel.Machine) error { _, err := m.Resume(id, nil, nil); return err })
+		return w.command(func(m *kernel.Machine) error { _, err := m.Repairs().Resume(id, nil, nil); return err })
 	}
 	did, err := again(first)
 	require.NoError(t, err)
@@ -246,7 +246,10 @@ func TestAChildCaseIsResumedAlone(t *testing.T) {
 	v.write(called("call", "child"))
 	v.must("begin child.1/c.1.1")
 	v.must("fail child.1/c.1.1")
-	_, err = v.command(func(m *kernel.Machine) error { _, err := m.Resume(v.root().Children[0], nil, nil); return err })
+	_, err = v.command(func(m *kernel.Machine) error {
+		_, err := m.Repairs().Resume(v.root().Children[0], nil, nil)
+		return err
+	})
 	require.ErrorIs(t, err, activities.ErrInactive)
 	require.ErrorContains(t, err, "the step that ran it")
 }
@@ -312,7 +315,7 @@ func TestAnItemIsSkipped(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "a.1.2", completed)
 	require.Equal(t, workitem.Completed, w.root().Item(w.item("a.1.2")).State)
-	_, err = w.command(func(m *kernel.Machine) error { _, err := m.Skip(workitem.ID{7}, nil, nil); return err })
+	_, err = w.command(func(m *kernel.Machine) error { _, err := m.Repairs().Skip(workitem.ID{7}, nil, nil); return err })
 	require.ErrorIs(t, err, kernel.ErrNotFound)
 }
 

@@ -34,7 +34,7 @@ func TestAFailureBetweenTwoActivationsIsNotResumed(t *testing.T) {
 	require.Equal(t, state.CaseFailed, root.State)
 	missing = false
 	_, err = w.command(func(m *kernel.Machine) error {
-		_, err := m.Resume(root.ID, nil, nil)
+		_, err := m.Repairs().Resume(root.ID, nil, nil)
 		return err
 	})
 	require.ErrorIs(t, err, workflow.ErrDeadEnd)
@@ -59,7 +59,7 @@ func TestAnActivationThatFailedWithoutItemsIsFilled(t *testing.T) {
 	require.Equal(t, state.CaseFailed, w.tree.Case(w.tree.Root).State)
 	missing = false
 	_, err = w.command(func(m *kernel.Machine) error {
-		_, err := m.Resume(w.tree.Root, nil, nil)
+		_, err := m.Repairs().Resume(w.tree.Root, nil, nil)
 		return err
 	})
 	require.NoError(t, err)

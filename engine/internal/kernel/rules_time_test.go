@@ -23,7 +23,7 @@ func (w *world) fire(name string) (string, error) {
 	w.t.Helper()
 	for _, j := range w.live() {
 		if j.Name == name || j.Kind == name {
-			return w.command(func(m *kernel.Machine) error { return m.Fire(j.ID) })
+			return w.command(func(m *kernel.Machine) error { return m.Timers().Fire(j.ID) })
 		}
 	}
 	require.Fail(w.t, "there is no such job", name)
@@ -60,7 +60,7 @@ func TestRule18InputsOutputsAndFailuresAreKept(t *testing.T) {
 	var works []*activities.Work
 	for _, j := range w.live() {
 		_, err := w.command(func(m *kernel.Machine) error {
-			work, err := m.Claim(j.ID, "worker", w.now.Add(time.Minute))
+			work, err := m.Leases().Claim(j.ID, "worker", w.now.Add(time.Minute))
 			works = append(works, work)
 			return err
 		})

@@ -10,47 +10,60 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
-// RecordSteps records steps of a running job: new ones, which have no id yet, and new states of waiting ones. It
+// Steps records the steps of functions in running jobs, and suspends a job while its steps wait.
+type Steps struct {
+	*record
+	agenda      *agenda
+	callbacks   *callbacks
+	definitions *definitions
+	jobs        *jobs
+	leases      *Leases // which job a worker holds
+	messages    *Messages
+	recorded    *recordedSteps
+	cases       *cases // the child cases of steps
+}
+
+// Record records steps of a running job: new ones, which have no id yet, and new states of waiting ones. It
 // returns them as stored. A wait for an event that was sent before is done at once, a child case is started, and a
 // token gets its text. A step that has ended meanwhile keeps that state and is returned with it. A job that records a
 // step has made progress, so its count of crashes is reset.
-func (m *Machine) RecordSteps(id workitem.JobID, fence int64, steps []*workitem.Step) ([]*workitem.Step, error) {
-	c, j, err := m.held(id, fence)
+func (st *Steps) Record(id workitem.JobID, fence int64, steps []*workitem.Step) ([]*workitem.Step, error) {
+	c, j, err := st.leases.held(id, fence)
 	if err != nil {
 		return nil, err
 	}
 	if j.Crashes > 0 && len(steps) > 0 {
 		// Crashes are counted to give up a job that kills its process each time. One that records steps between two
 		// crashes gets further each time.
-		if err := m.jobs.move(c.ID, j, func(e *state.JobMoved) { e.Crashes = 0 }); err != nil {
+		if err := st.jobs.move(c.ID, j, func(e *state.JobMoved) { e.Crashes = 0 }); err != nil {
 			return nil, err
 		}
 	}
 	stored := make([]*workitem.Step, len(steps))
 	for i, s := range steps {
 		if s.ID.IsZero() {
-			stored[i], err = m.openStep(c.ID, j, s)
+			stored[i], err = st.open(c.ID, j, s)
 		} else {
-			stored[i], err = m.stepMoved(c.ID, s)
+			stored[i], err = st.moved(c.ID, s)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("recording %q in job %s: %w", s.Name, id, err) // package step names the step
 		}
 	}
-	if err := m.agenda.run(0); err != nil {
+	if err := st.agenda.run(0); err != nil {
 		return nil, err
 	}
-	m.recorded.refresh(c.ID, stored)
+	st.recorded.refresh(c.ID, stored)
 	return stored, nil
 }
 
-// openStep records a new step. Steps that begin something are handled by kind: a token gets its text, a wait takes an
+// open records a new step. Steps that begin something are handled by kind: a token gets its text, a wait takes an
 // event that was sent before, and a child case is opened. Other steps are recorded as given.
-func (m *Machine) openStep(id workitem.CaseID, j *state.Job, given *workitem.Step) (*workitem.Step, error) {
+func (st *Steps) open(id workitem.CaseID, j *state.Job, given *workitem.Step) (*workitem.Step, error) {
 	s := *given
-	s.ID, s.Job, s.Case = m.ids.NewStepID(m.now), j.ID, id
-	if s.Created.IsZero() || s.Created.After(m.now) { // otherwise the run says when it began, from which a deadline counts
-		s.Created = m.now
+	s.ID, s.Job, s.Case = st.ids.NewStepID(st.now), j.ID, id
+	if s.Created.IsZero() || s.Created.After(st.now) { // otherwise the run says when it began, from which a deadline counts
+		s.Created = st.now
 	}
 	if j.Kind == state.JobRun {
 		s.Item = j.Item
@@ -60,59 +73,59 @@ func (m *Machine) openStep(id workitem.CaseID, j *state.Job, given *workitem.Ste
 	}
 	switch {
 	case s.Kind == workitem.StepToken:
-		return m.messages.openToken(&s)
+		return st.messages.openToken(&s)
 	case s.State.Final():
-		s.Ended = m.now
+		s.Ended = st.now
 	case s.Kind == workitem.StepEvent:
-		return m.messages.openWait(id, &s)
+		return st.messages.openWait(id, &s)
 	case s.Kind == workitem.StepCase:
-		return m.openCallee(id, j, &s)
+		return st.openCallee(id, j, &s)
 	}
-	return &s, m.emit(&state.StepOpened{Step: &s})
+	return &s, st.emit(&state.StepOpened{Step: &s})
 }
 
-// stepMoved records a new state of a waiting step of a run. If the run abandons a child case, as a branch that lost a
+// moved records a new state of a waiting step of a run. If the run abandons a child case, as a branch that lost a
 // choice does, the case is canceled with the step.
-func (m *Machine) stepMoved(id workitem.CaseID, given *workitem.Step) (*workitem.Step, error) {
-	c := m.tree.Case(id)
+func (st *Steps) moved(id workitem.CaseID, given *workitem.Step) (*workitem.Step, error) {
+	c := st.tree.Case(id)
 	s := c.Step(given.ID)
 	if s == nil {
-		return m.recorded.ended(given)
+		return st.recorded.ended(given)
 	}
-	err := m.jobs.moveStep(s, func(e *state.StepMoved) {
+	err := st.jobs.moveStep(s, func(e *state.StepMoved) {
 		e.To, e.Attempt, e.Due, e.Result, e.Failure = given.State, given.Attempt, given.Due, given.Result, given.Failure
 	})
 	if err != nil {
 		return nil, err
 	}
 	if given.State.Final() && !s.Child.IsZero() {
-		m.agenda.push(m.cases.endCase(s.Child, state.CaseCanceled, nil, true))
+		st.agenda.push(st.cases.endCase(s.Child, state.CaseCanceled, nil, true))
 	}
 	now := *given
 	if given.State.Final() {
-		now.Ended = m.now
+		now.Ended = st.now
 	}
 	return &now, nil
 }
 
-// Suspend records steps like [Machine.RecordSteps], and releases the running job until one of its waiting steps ends.
+// Suspend records steps like [Steps.Record], and releases the running job until one of its waiting steps ends.
 // known are the steps that the run waits for, as far as it knows. If one of these or of the new ones has ended, the job
 // keeps running and the answer is false.
-func (m *Machine) Suspend(
+func (st *Steps) Suspend(
 	id workitem.JobID, fence int64, steps []*workitem.Step, known []workitem.StepID,
 ) (stored []*workitem.Step, suspended bool, err error) {
-	if stored, err = m.RecordSteps(id, fence, steps); err != nil {
+	if stored, err = st.Record(id, fence, steps); err != nil {
 		return nil, false, err
 	}
-	c, j, err := m.held(id, fence)
+	c, j, err := st.leases.held(id, fence)
 	if err != nil {
 		return nil, false, err
 	}
-	if err := m.StepsDue(id, fence); err != nil {
+	if err := st.EndDue(id, fence); err != nil {
 		return nil, false, err
 	}
-	m.recorded.refresh(c.ID, stored)
-	c = m.tree.Case(c.ID)
+	st.recorded.refresh(c.ID, stored)
+	c = st.tree.Case(c.ID)
 	var due time.Time
 	waits := false
 	for s := range c.Steps.All() {
@@ -120,7 +133,7 @@ func (m *Machine) Suspend(
 			continue
 		}
 		waits = true
-		if !s.Due.After(m.now) && !s.Due.IsZero() && !s.Limited() {
+		if !s.Due.After(st.now) && !s.Due.IsZero() && !s.Limited() {
 			return stored, false, nil // the next attempt is due already
 		}
 		if due.IsZero() || !s.Due.IsZero() && s.Due.Before(due) {
@@ -130,7 +143,7 @@ func (m *Machine) Suspend(
 	if !waits || !allWait(c, steps, stored, known) {
 		return stored, false, nil
 	}
-	err = m.jobs.move(c.ID, j, func(e *state.JobMoved) {
+	err = st.jobs.move(c.ID, j, func(e *state.JobMoved) {
 		e.To, e.Due, e.Owner, e.Lease, e.Attempt = state.JobWaiting, due, "", time.Time{}, j.Attempt-1
 	})
 	return stored, err == nil, err
@@ -169,23 +182,23 @@ func allWait(c *state.Case, given, stored []*workitem.Step, known []workitem.Ste
 // does.
 func wakes(s *workitem.Step) bool { return s.Kind != workitem.StepToken }
 
-// StepsDue ends the waits of a running job whose time is over.
-func (m *Machine) StepsDue(id workitem.JobID, fence int64) error {
-	c, j, err := m.held(id, fence)
+// EndDue ends the waits of a running job whose time is over.
+func (st *Steps) EndDue(id workitem.JobID, fence int64) error {
+	c, j, err := st.leases.held(id, fence)
 	if err != nil {
 		return err
 	}
-	if err := m.jobs.endWaits(c.ID, j.ID); err != nil {
+	if err := st.jobs.endWaits(c.ID, j.ID); err != nil {
 		return err
 	}
-	return m.agenda.run(0)
+	return st.agenda.run(0)
 }
 
-// CallStep runs the function of a step in the transaction, as a callback.
-func (m *Machine) CallStep(id workitem.JobID, fence int64, f func(context.Context) error) error {
-	c, j, err := m.held(id, fence)
+// Call runs the function of a step in the transaction, as a callback.
+func (st *Steps) Call(id workitem.JobID, fence int64, f func(context.Context) error) error {
+	c, j, err := st.leases.held(id, fence)
 	if err != nil {
 		return err
 	}
-	return m.callbacks.call(c, taskOf(c, j), "the transaction", f) // package step names the step
+	return st.callbacks.call(c, taskOf(c, j), "the transaction", f) // package step names the step
 }

@@ -43,7 +43,7 @@ func function(t *testing.T, name string) *workflow.Definition {
 func (w *worker) suspend(steps ...*workitem.Step) (did string, suspended bool) {
 	w.t.Helper()
 	did, err := w.command(func(m *kernel.Machine) (err error) {
-		_, suspended, err = m.Suspend(w.work.Job, w.work.Fence, steps, nil)
+		_, suspended, err = m.Steps().Suspend(w.work.Job, w.work.Fence, steps, nil)
 		return err
 	})
 	require.NoError(w.t, err)
@@ -54,7 +54,7 @@ func (w *worker) suspend(steps ...*workitem.Step) (did string, suspended bool) {
 func (w *worker) write(steps ...*workitem.Step) (stored []*workitem.Step, did string) {
 	w.t.Helper()
 	did, err := w.command(func(m *kernel.Machine) (err error) {
-		stored, err = m.RecordSteps(w.work.Job, w.work.Fence, steps)
+		stored, err = m.Steps().Record(w.work.Job, w.work.Fence, steps)
 		return err
 	})
 	require.NoError(w.t, err)
@@ -106,7 +106,7 @@ func TestAJobSleeps(t *testing.T) {
 	require.Empty(t, w.live()[0].Owner)
 
 	w.now = began.Add(time.Minute - 1)
-	_, err := w.command(func(m *kernel.Machine) error { _, err := m.Claim(w.work.Job, "worker", w.now); return err })
+	_, err := w.command(func(m *kernel.Machine) error { _, err := m.Leases().Claim(w.work.Job, "worker", w.now); return err })
 	require.ErrorIs(t, err, kernel.ErrNotDue)
 	w.now = began.Add(time.Minute)
 	require.Equal(t, "short=done run=running", w.reclaim())
@@ -148,7 +148,7 @@ func TestAStepIsRecorded(t *testing.T) {
 // A job that records a step has come further: the crashes before it are forgotten. One that records nothing has not.
 func TestARecordedStepForgetsCrashes(t *testing.T) {
 	w := working(t, function(t, "w"))
-	_, err := w.command(func(m *kernel.Machine) error { return m.Release(w.work.Job, w.work.Fence, true) })
+	_, err := w.command(func(m *kernel.Machine) error { return m.Leases().Release(w.work.Job, w.work.Fence, true) })
 	require.NoError(t, err)
 	w.reclaim()
 	w.write()
@@ -174,7 +174,7 @@ func TestAnEventIsWaitedFor(t *testing.T) {
 	require.Equal(t, "[wait 3=waiting [wait 4=waiting run=waiting", did)
 	require.True(t, suspended)
 	require.Zero(t, w.live()[0].Due, "only an event ends it")
-	_, err := w.command(func(m *kernel.Machine) error { _, err := m.Claim(w.work.Job, "worker", w.now); return err })
+	_, err := w.command(func(m *kernel.Machine) error { _, err := m.Leases().Claim(w.work.Job, "worker", w.now); return err })
 	require.ErrorIs(t, err, kernel.ErrNotDue)
 	require.Equal(t, "^other", w.send("other", `1`))
 	require.Equal(t, "^stop vstop wait 3=done run=pending", w.send("stop", `3`))
@@ -208,7 +208,7 @@ func TestAWaitHasADeadline(t *testing.T) {
 	w.now = began.Add(time.Minute)
 	var work *activities.Work
 	did, err := w.command(func(m *kernel.Machine) (err error) {
-		work, err = m.Claim(w.work.Job, "worker", w.now.Add(time.Minute))
+		work, err = m.Leases().Claim(w.work.Job, "worker", w.now.Add(time.Minute))
 		return err
 	})
 	require.NoError(t, err)
@@ -222,7 +222,7 @@ func TestAWaitHasADeadline(t *testing.T) {
 	}
 }
 
-// StepsDue is the same for a job that a worker holds, which a step whose time is over does not suspend.
+// EndDue is the same for a job that a worker holds, which a step whose time is over does not suspend.
 func TestStepsAreDueWhileTheJobRuns(t *testing.T) {
 	w := working(t, function(t, "w"))
 	w.write(nap("nap", w.now.Add(time.Minute)))
@@ -231,15 +231,15 @@ func TestStepsAreDueWhileTheJobRuns(t *testing.T) {
 	require.Equal(t, "nap=done", did)
 	require.False(t, suspended, "nothing is left to wait for")
 	w.write(nap("again", w.now.Add(time.Minute)))
-	did, err := w.command(func(m *kernel.Machine) error { return m.StepsDue(w.work.Job, w.work.Fence) })
+	did, err := w.command(func(m *kernel.Machine) error { return m.Steps().EndDue(w.work.Job, w.work.Fence) })
 	require.NoError(t, err)
 	require.Empty(t, did, "it is not due")
 	w.now = w.now.Add(time.Minute)
-	did, err = w.command(func(m *kernel.Machine) error { return m.StepsDue(w.work.Job, w.work.Fence) })
+	did, err = w.command(func(m *kernel.Machine) error { return m.Steps().EndDue(w.work.Job, w.work.Fence) })
 	require.NoError(t, err)
 	require.Equal(t, "again=done", did)
 	require.Equal(t, "run=done a.1.1=completed a! a>e case=completed", w.mustSettle())
-	_, err = w.command(func(m *kernel.Machine) error { return m.StepsDue(w.work.Job, w.work.Fence) })
+	_, err = w.command(func(m *kernel.Machine) error { return m.Steps().EndDue(w.work.Job, w.work.Fence) })
 	require.ErrorIs(t, err, kernel.ErrLeaseLost)
 }
 
@@ -286,7 +286,7 @@ func TestAStepThatHasEnded(t *testing.T) {
 	unknown := late
 	unknown.ID = workitem.StepID{9}
 	_, err := w.command(func(m *kernel.Machine) error {
-		_, err := m.RecordSteps(w.work.Job, w.work.Fence, []*workitem.Step{&unknown})
+		_, err := m.Steps().Record(w.work.Job, w.work.Fence, []*workitem.Step{&unknown})
 		return err
 	})
 	require.ErrorIs(t, err, kernel.ErrNotFound)
@@ -300,7 +300,7 @@ func TestAJobIsNotSuspendedForWhatHasCome(t *testing.T) {
 	known := []workitem.StepID{stored[0].ID, stored[1].ID}
 	suspend := func(steps ...*workitem.Step) (ok bool) {
 		_, err := w.command(func(m *kernel.Machine) (err error) {
-			_, ok, err = m.Suspend(w.work.Job, w.work.Fence, steps, known)
+			_, ok, err = m.Steps().Suspend(w.work.Job, w.work.Fence, steps, known)
 			return err
 		})
 		require.NoError(t, err)
@@ -330,7 +330,9 @@ func TestATokenIsUsedOnce(t *testing.T) {
 	require.False(t, suspended)
 	require.JSONEq(t, `"token"`, string(w.host.step("token").Result))
 	redeem := func(text string) (string, error) {
-		return w.command(func(m *kernel.Machine) error { return m.Messages().Redeem(text, &state.Message{Value: json.RawMessage(`1`)}) })
+		return w.command(func(m *kernel.Machine) error {
+			return m.Messages().Redeem(text, &state.Message{Value: json.RawMessage(`1`)})
+		})
 	}
 	_, err := redeem("other")
 	require.ErrorIs(t, err, kernel.ErrNotFound)
@@ -379,7 +381,7 @@ func TestAStepInTheTransaction(t *testing.T) {
 	broken := errors.New("broken")
 	call := func(fence int64, answer error) error {
 		_, err := w.command(func(m *kernel.Machine) error {
-			return m.CallStep(w.work.Job, fence, func(context.Context) error { return answer })
+			return m.Steps().Call(w.work.Job, fence, func(context.Context) error { return answer })
 		})
 		return err
 	}

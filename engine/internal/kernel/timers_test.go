@@ -33,7 +33,7 @@ func (w *world) putOff(most int, force kernel.ForcedEnd) (string, error) {
 	require.Len(w.t, w.live(), 1)
 	id := w.live()[0].ID
 	return w.command(func(m *kernel.Machine) error {
-		return m.Postpone(id, time.Second, most, workitem.Failf("refused", "by %s", "it"), force)
+		return m.Timers().Postpone(id, time.Second, most, workitem.Failf("refused", "by %s", "it"), force)
 	})
 }
 
@@ -51,7 +51,7 @@ func TestATimerFires(t *testing.T) {
 	require.Equal(t, "=done case* a*i a.1.1=started", did)
 	require.Equal(t, activities.CauseTimer, cause)
 	require.Equal(t, 1, w.last[0].(*state.JobMoved).Attempt)
-	_, err = w.command(func(m *kernel.Machine) error { return m.Fire(id) })
+	_, err = w.command(func(m *kernel.Machine) error { return m.Timers().Fire(id) })
 	require.ErrorIs(t, err, kernel.ErrNotFound)
 }
 
@@ -105,7 +105,7 @@ func TestATimerIsPutOff(t *testing.T) {
 	require.Equal(t, "note:incident", did)
 	require.Equal(t, 2, w.last[0].(*state.JobMoved).Attempt)
 	require.Equal(t, workitem.Initialized, w.root().Items.Slice()[0].State)
-	_, err = w.command(func(m *kernel.Machine) error { return m.Postpone(id, 0, 2, nil, kernel.EndWithoutHooks) })
+	_, err = w.command(func(m *kernel.Machine) error { return m.Timers().Postpone(id, 0, 2, nil, kernel.EndWithoutHooks) })
 	require.ErrorIs(t, err, kernel.ErrNotFound)
 }
 
@@ -186,7 +186,7 @@ func TestATimerEndsWhatItIsFor(t *testing.T) {
 	w.must("complete s.1.1")
 	second := w.live()[1]
 	did, err := w.command(func(m *kernel.Machine) error {
-		return m.Postpone(second.ID, 0, 1, workitem.Failf("refused", ""), kernel.EndWithoutHooks)
+		return m.Timers().Postpone(second.ID, 0, 1, workitem.Failf("refused", ""), kernel.EndWithoutHooks)
 	})
 	require.NoError(t, err)
 	require.Equal(t, "note:incident note:incident a.1.2=canceled", did)

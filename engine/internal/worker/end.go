@@ -38,7 +38,7 @@ func (r *Runner) Settle(j *Journal, output json.RawMessage, failure *workitem.Fa
 func (r *Runner) giveUp(j *Journal, failure *workitem.Failure) {
 	for tries := 0; ; tries++ {
 		err := r.o.Writer.Submit(context.Background(), j.request("job give up", func(_ *commit.Tx, m *kernel.Machine) error {
-			return m.GiveUp(j.w.Job, j.fence.Load(), failure)
+			return m.Leases().GiveUp(j.w.Job, j.fence.Load(), failure)
 		}))
 		if err == nil || r.refused(j, err) {
 			return
@@ -63,14 +63,14 @@ func (r *Runner) refused(j *Journal, err error) bool {
 // submitSettle sends the result of a job. The attempt is logged once the result is committed, so that no line of the log
 // is about a result that the database does not have.
 func (r *Runner) submitSettle(j *Journal, output json.RawMessage, failure *workitem.Failure) error {
-	return r.submitEnd(j, "job settle", func(m *kernel.Machine) error { return m.Settle(j.w.Job, j.fence.Load(), output, failure) },
+	return r.submitEnd(j, "job settle", func(m *kernel.Machine) error { return m.Leases().Settle(j.w.Job, j.fence.Load(), output, failure) },
 		func(changes []state.Change) { r.attempts.call(j.w, failure, changes) })
 }
 
 // Yield releases the job of a function that has yielded its worker. If it cannot be released now, its lease expires.
 func (r *Runner) Yield(j *Journal) {
 	release := func() error {
-		return r.submitEnd(j, "job yield", func(m *kernel.Machine) error { return m.Release(j.w.Job, j.fence.Load(), false) }, nil)
+		return r.submitEnd(j, "job yield", func(m *kernel.Machine) error { return m.Leases().Release(j.w.Job, j.fence.Load(), false) }, nil)
 	}
 	err := release()
 	if errors.Is(err, errUnrecorded) {
@@ -94,7 +94,7 @@ func (r *Runner) submitEnd(j *Journal, word string, end func(*kernel.Machine) er
 				return err
 			}
 			if len(j.last) > 0 {
-				if _, err := m.RecordSteps(j.w.Job, j.fence.Load(), j.last); err != nil {
+				if _, err := m.Steps().Record(j.w.Job, j.fence.Load(), j.last); err != nil {
 					return err
 				}
 			}
@@ -114,7 +114,7 @@ func (r *Runner) submitEnd(j *Journal, word string, end func(*kernel.Machine) er
 func (r *Runner) Release(j *Journal) {
 	for tries := 0; ; tries++ {
 		err := r.o.Writer.Submit(context.Background(), j.request("job release", func(_ *commit.Tx, m *kernel.Machine) error {
-			return m.Release(j.w.Job, j.fence.Load(), false)
+			return m.Leases().Release(j.w.Job, j.fence.Load(), false)
 		}))
 		switch {
 		case err == nil, Unwanted(err):

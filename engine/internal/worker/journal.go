@@ -147,7 +147,7 @@ func (j *Journal) Watch(f func(*workitem.Step)) {
 // Record implements [step.Journal].
 func (j *Journal) Record(ctx context.Context, steps ...*workitem.Step) ([]*workitem.Step, error) {
 	stored, err := journaled(ctx, j, "step "+names(steps), func(_ *commit.Tx, m *kernel.Machine) ([]*workitem.Step, error) {
-		return m.RecordSteps(j.w.Job, j.fence.Load(), steps)
+		return m.Steps().Record(j.w.Job, j.fence.Load(), steps)
 	})
 	if err != nil {
 		return nil, err
@@ -173,7 +173,7 @@ func (j *Journal) Suspend(ctx context.Context, steps ...*workitem.Step) ([]*work
 		return stored[:min(given, len(stored))], false, err
 	}
 	o, err := journaled(ctx, j, "job suspend", func(_ *commit.Tx, m *kernel.Machine) (o outcome, err error) {
-		o.stored, o.suspended, err = m.Suspend(j.w.Job, j.fence.Load(), steps, known)
+		o.stored, o.suspended, err = m.Steps().Suspend(j.w.Job, j.fence.Load(), steps, known)
 		return o, err
 	})
 	if err != nil {
@@ -302,7 +302,7 @@ func (j *Journal) waitExpired(s *workitem.Step, faults int) {
 		}
 		return
 	}
-	r := j.request("steps due", func(_ *commit.Tx, m *kernel.Machine) error { return m.StepsDue(j.w.Job, j.fence.Load()) })
+	r := j.request("steps due", func(_ *commit.Tx, m *kernel.Machine) error { return m.Steps().EndDue(j.w.Job, j.fence.Load()) })
 	r.Ended = func(err error) {
 		if err != nil && !Unwanted(err) {
 			j.o.Faults.Note("due work", err, "a wait could not be ended; it is tried again", "job", j.w.Job, "step", s.Name)

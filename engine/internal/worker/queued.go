@@ -64,7 +64,7 @@ func (j *Journal) queued() *queued {
 // request returns the request that records the steps. The caller sets Ended.
 func (q *queued) request() *commit.Request {
 	r := q.j.request("step "+names(q.steps), func(_ *commit.Tx, m *kernel.Machine) (err error) {
-		q.stored, err = m.RecordSteps(q.j.w.Job, q.j.fence.Load(), q.steps)
+		q.stored, err = m.Steps().Record(q.j.w.Job, q.j.fence.Load(), q.steps)
 		return err
 	})
 	run := r.Run

@@ -34,7 +34,7 @@ func (j *Journal) Tx(
 		var bug *workitem.Failure
 		var own error // the error of the function, without the wrapping by the transaction
 		failed := tx.Store().Savepoint(tx.Context(), func() (err error) {
-			return m.CallStep(j.w.Job, j.fence.Load(), func(ctx context.Context) (err error) {
+			return m.Steps().Call(j.w.Job, j.fence.Load(), func(ctx context.Context) (err error) {
 				defer func() {
 					if p := recover(); p != nil {
 						bug = workitem.FailureOf(retry.NewPanicError(p))
@@ -67,7 +67,7 @@ func (j *Journal) Tx(
 			}
 			done.State, done.Result, done.Failure = workitem.StepFailed, nil, workitem.FailureOf(own)
 		}
-		return m.RecordSteps(j.w.Job, j.fence.Load(), []*workitem.Step{&done})
+		return m.Steps().Record(j.w.Job, j.fence.Load(), []*workitem.Step{&done})
 	})
 	if errors.Is(err, fault.ErrOwnSQL) { // the failure is recorded in a transaction of its own
 		done := *s

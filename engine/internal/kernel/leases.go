@@ -12,6 +12,19 @@ import (
 	"github.com/tasq-dev/tasq/workitem"
 )
 
+// Leases gives jobs to workers, and takes their results. A worker holds a job until its lease ends; what it sends has the fence of its
+// claim.
+type Leases struct {
+	*record
+	agenda      *agenda
+	callbacks   *callbacks
+	definitions *definitions
+	jobs        *jobs
+	incidents   *incidents
+	items       *items
+	recorded    *recordedSteps
+}
+
 // Claim gives a job to a worker: a pending one, or a suspended one that is due. It starts the item of a run. The error
 // wraps [ErrNotDue] if a suspended job has to wait, [ErrLeaseLost] if another worker has the job, and [ErrNotFound] if
 // the job has ended.
@@ -31,42 +44,42 @@ import (
 //
 // The job moves before the item starts, in one command. If the start ends the item, by a hook or the policy of the
 // task, the job is canceled with it. The result is then nil without an error: there is no work.
-func (m *Machine) Claim(id workitem.JobID, owner string, lease time.Time) (*activities.Work, error) {
-	c, j := m.tree.Job(id)
+func (ls *Leases) Claim(id workitem.JobID, owner string, lease time.Time) (*activities.Work, error) {
+	c, j := ls.tree.Job(id)
 	if j == nil {
 		return nil, fmt.Errorf("job %s: %w", id, ErrNotFound)
 	}
-	m.callbacks.cause = activities.CauseJob
-	if err := mayClaim(j, m.now); err != nil {
+	ls.callbacks.cause = activities.CauseJob
+	if err := mayClaim(j, ls.now); err != nil {
 		return nil, err
 	}
 	if !j.Detached {
-		if err := mayBegin(m.tree, c, "job "+j.ID.String()); err != nil {
+		if err := mayBegin(ls.tree, c, "job "+j.ID.String()); err != nil {
 			return nil, err
 		}
 	}
-	if err := m.jobs.endWaits(c.ID, id); err != nil {
+	if err := ls.jobs.endWaits(c.ID, id); err != nil {
 		return nil, err
 	}
-	err := m.jobs.move(c.ID, j, func(e *state.JobMoved) {
+	err := ls.jobs.move(c.ID, j, func(e *state.JobMoved) {
 		e.To, e.Owner, e.Lease, e.Fence, e.Attempt = state.JobRunning, owner, lease, j.Fence+1, j.Attempt+1
 	})
 	if err != nil {
 		return nil, err
 	}
 	it := c.Item(j.Item)
-	w, err := m.work(c, j, it)
+	w, err := ls.work(c, j, it)
 	if err != nil {
 		return nil, err
 	}
 	if it == nil || j.Kind != state.JobRun || it.State != workitem.Initialized {
-		return w, m.agenda.run(0)
+		return w, ls.agenda.run(0)
 	}
-	m.agenda.push(m.items.act(c.ID, it.ID, move{do: workitem.Start}))
-	if err := m.agenda.run(0); err != nil {
+	ls.agenda.push(ls.items.act(c.ID, it.ID, move{do: workitem.Start}))
+	if err := ls.agenda.run(0); err != nil {
 		return nil, err
 	}
-	if _, still := m.tree.Job(id); still == nil {
+	if _, still := ls.tree.Job(id); still == nil {
 		return nil, nil
 	}
 	return w, nil
@@ -92,7 +105,7 @@ func mayClaim(j *state.Job, now time.Time) error {
 //
 // The attempt of an item counts its predecessors, the run counts the claims of this job: an item in its third attempt
 // whose job was suspended once has attempt 3 and run 1, since a suspended run does not use up an attempt.
-func (m *Machine) work(c *state.Case, j *state.Job, it *workitem.Item) (*activities.Work, error) {
+func (ls *Leases) work(c *state.Case, j *state.Job, it *workitem.Item) (*activities.Work, error) {
 	w := &activities.Work{Case: Info(c), Job: j.ID, Name: j.Name, Item: it, Input: j.Input, Attempt: j.Attempt + 1,
 		Run: j.Attempt + 1, Fence: j.Fence + 1, Began: j.Created, Queue: j.Queue, Due: j.Due}
 	if it != nil {
@@ -107,11 +120,11 @@ func (m *Machine) work(c *state.Case, j *state.Job, it *workitem.Item) (*activit
 	if err := restarted(c, w); err != nil {
 		return nil, err
 	}
-	err := traced(m.tree, w)
+	err := traced(ls.tree, w)
 	if err != nil {
 		return nil, err
 	}
-	w.Steps, err = m.recorded.earlier(c, j, it)
+	w.Steps, err = ls.recorded.earlier(c, j, it)
 	return w, err
 }
 
@@ -167,13 +180,13 @@ func FirstItem(c *state.Case) workitem.ID {
 //
 // The job ends before its item changes. So the hooks of the item, one of which may open the next attempt, see a tree in
 // which this attempt has ended, and the child cases of its steps too: their cancellation is pushed above the move.
-func (m *Machine) Settle(id workitem.JobID, fence int64, output json.RawMessage, failure *workitem.Failure) error {
-	c, j, err := m.held(id, fence)
+func (ls *Leases) Settle(id workitem.JobID, fence int64, output json.RawMessage, failure *workitem.Failure) error {
+	c, j, err := ls.held(id, fence)
 	if err != nil {
 		return err
 	}
 	if j.Kind == state.JobCall {
-		return m.settleCall(c, j, failure)
+		return ls.settleCall(c, j, failure)
 	}
 	mv := move{do: workitem.Complete, payload: output, accepted: true}
 	if failure != nil {
@@ -182,37 +195,37 @@ func (m *Machine) Settle(id workitem.JobID, fence int64, output json.RawMessage,
 			return err
 		}
 	}
-	m.agenda.push(m.items.act(c.ID, j.Item, mv)) // after the child cases of its steps have ended
-	err = m.jobs.end(c.ID, j, func(e *state.JobMoved) { e.To, e.Failure = state.JobDone, failure })
+	ls.agenda.push(ls.items.act(c.ID, j.Item, mv)) // after the child cases of its steps have ended
+	err = ls.jobs.end(c.ID, j, func(e *state.JobMoved) { e.To, e.Failure = state.JobDone, failure })
 	if err != nil {
 		return err
 	}
-	return m.agenda.run(0)
+	return ls.agenda.run(0)
 }
 
 // settleCall ends a call, or postpones it until its next attempt. A call is retried as the same job, unlike a work
 // item, whose attempts are separate items: no net waits for its outcome, and only the last failure is of interest.
-func (m *Machine) settleCall(c *state.Case, j *state.Job, failure *workitem.Failure) error {
+func (ls *Leases) settleCall(c *state.Case, j *state.Job, failure *workitem.Failure) error {
 	if failure == nil {
-		if err := m.jobs.end(c.ID, j, func(e *state.JobMoved) { e.To = state.JobDone }); err != nil {
+		if err := ls.jobs.end(c.ID, j, func(e *state.JobMoved) { e.To = state.JobDone }); err != nil {
 			return err
 		}
-		return m.agenda.run(0)
+		return ls.agenda.run(0)
 	}
-	d, err := m.definitions.of(c)
+	d, err := ls.definitions.of(c)
 	if err != nil {
 		return err
 	}
 	if call := d.Calls[j.Name]; call != nil && failure.Retryable {
 		p := call.Retry
 		p.Filters = nil // the worker has evaluated them; the failure has the result
-		if wait, again := p.Next(callFailure(j, failure, m.now)); again {
-			return m.jobs.move(c.ID, j, func(e *state.JobMoved) {
-				e.To, e.Due, e.Failure, e.Owner, e.Lease = state.JobPending, m.now.Add(wait), failure, "", time.Time{}
+		if wait, again := p.Next(callFailure(j, failure, ls.now)); again {
+			return ls.jobs.move(c.ID, j, func(e *state.JobMoved) {
+				e.To, e.Due, e.Failure, e.Owner, e.Lease = state.JobPending, ls.now.Add(wait), failure, "", time.Time{}
 			})
 		}
 	}
-	return m.incidents.giveUp(c, j, failure)
+	return ls.incidents.giveUp(c, j, failure)
 }
 
 // Release takes a running job from a worker that is gone. A crash counts: a job that crashes its process more than
@@ -220,8 +233,8 @@ func (m *Machine) settleCall(c *state.Case, j *state.Job, failure *workitem.Fail
 //
 // The attempt does not count in either case: a crash says nothing about the work, and a policy of three attempts means
 // three results of the function.
-func (m *Machine) Release(id workitem.JobID, fence int64, crashed bool) error {
-	c, j, err := m.held(id, fence)
+func (ls *Leases) Release(id workitem.JobID, fence int64, crashed bool) error {
+	c, j, err := ls.held(id, fence)
 	if err != nil {
 		return err
 	}
@@ -230,29 +243,29 @@ func (m *Machine) Release(id workitem.JobID, fence int64, crashed bool) error {
 		crashes++
 	}
 	if crashes > MaxCrashes {
-		return m.incidents.giveUp(c, j, &workitem.Failure{Code: workitem.CodeCrash,
+		return ls.incidents.giveUp(c, j, &workitem.Failure{Code: workitem.CodeCrash,
 			Message: fmt.Sprintf("its worker died %d times while it ran", crashes)})
 	}
-	return m.jobs.move(c.ID, j, func(e *state.JobMoved) {
+	return ls.jobs.move(c.ID, j, func(e *state.JobMoved) {
 		e.To, e.Crashes, e.Owner, e.Lease, e.Attempt = state.JobPending, crashes, "", time.Time{}, j.Attempt-1
 	})
 }
 
 // Reclaim takes a running job from its worker, without the fence: it is pending again, and the results of the worker
 // are refused. The error wraps [ErrLeaseLost] if no worker has the job.
-func (m *Machine) Reclaim(id workitem.JobID) error {
-	_, j := m.tree.Job(id)
+func (ls *Leases) Reclaim(id workitem.JobID) error {
+	_, j := ls.tree.Job(id)
 	if j == nil || j.State != state.JobRunning {
 		return fmt.Errorf("job %s is not running: %w", id, ErrLeaseLost)
 	}
-	return m.Release(id, j.Fence, false)
+	return ls.Release(id, j.Fence, false)
 }
 
 // held returns a job that a worker holds, and makes it the cause of the changes that follow. Every command of a worker
 // begins with it: this is where fences are checked.
-func (m *Machine) held(id workitem.JobID, fence int64) (*state.Case, *state.Job, error) {
-	m.callbacks.cause = activities.CauseJob
-	c, j := m.tree.Job(id)
+func (ls *Leases) held(id workitem.JobID, fence int64) (*state.Case, *state.Job, error) {
+	ls.callbacks.cause = activities.CauseJob
+	c, j := ls.tree.Job(id)
 	if j == nil {
 		return nil, nil, fmt.Errorf("job %s has ended: %w", id, ErrLeaseLost)
 	}
@@ -265,29 +278,21 @@ func (m *Machine) held(id workitem.JobID, fence int64) (*state.Case, *state.Job,
 
 // GiveUp fails a job of a worker without changing its item: the kernel refuses every result of it, so a person has to
 // look.
-func (m *Machine) GiveUp(id workitem.JobID, fence int64, failure *workitem.Failure) error {
-	c, j, err := m.held(id, fence)
+func (ls *Leases) GiveUp(id workitem.JobID, fence int64, failure *workitem.Failure) error {
+	c, j, err := ls.held(id, fence)
 	if err != nil {
 		return err
 	}
-	return m.incidents.giveUp(c, j, failure)
-}
-
-// JobAttempt returns how often a live job was tried; 0 if it does not exist.
-func (m *Machine) JobAttempt(id workitem.JobID) int {
-	if _, j := m.tree.Job(id); j != nil {
-		return j.Attempt
-	}
-	return 0
+	return ls.incidents.giveUp(c, j, failure)
 }
 
 // Renew extends the lease of a running job.
-func (m *Machine) Renew(id workitem.JobID, fence int64, lease time.Time) error {
-	c, j, err := m.held(id, fence)
+func (ls *Leases) Renew(id workitem.JobID, fence int64, lease time.Time) error {
+	c, j, err := ls.held(id, fence)
 	if err != nil {
 		return err
 	}
-	return m.jobs.move(c.ID, j, func(e *state.JobMoved) { e.Lease = lease })
+	return ls.jobs.move(c.ID, j, func(e *state.JobMoved) { e.Lease = lease })
 }
 
 // callFailure returns the input of the retry policy of a call. The time counts from the creation of the job, over all

@@ -77,32 +77,32 @@ func (r *resumption) inputOf(it *workitem.Item) json.RawMessage {
 //
 // The error wraps [workflow.ErrNotFailed] if the case is not suspended and did not fail, [activities.ErrInactive] if
 // nothing waits for it any more, and [workflow.ErrDeadEnd] if what it lost cannot be opened again.
-func (m *Machine) Resume(id workitem.CaseID, input json.RawMessage, policy *retry.Changes) (workitem.CaseID, error) {
-	if c := m.tree.Case(id); c != nil && c.Suspended != nil {
+func (rp *Repairs) Resume(id workitem.CaseID, input json.RawMessage, policy *retry.Changes) (workitem.CaseID, error) {
+	if c := rp.tree.Case(id); c != nil && c.Suspended != nil {
 		if len(input) > 0 || policy != nil {
 			return id, fmt.Errorf("%w: case %s is suspended, and goes on with the inputs and retry policies that it has", workflow.ErrBadCommand, id)
 		}
-		return id, m.continueCase(c)
+		return id, rp.continueCase(c)
 	}
-	return m.resume(id, &resumption{input: input, policy: policy})
+	return rp.resume(id, &resumption{input: input, policy: policy})
 }
 
 // resume opens again what the failure ended, and then checks what is only known afterwards: that the input was used,
 // and that something in the case can happen. If not, the command fails and is rolled back.
-func (m *Machine) resume(id workitem.CaseID, r *resumption) (workitem.CaseID, error) {
-	top, err := resumable(m.tree, id)
+func (rp *Repairs) resume(id workitem.CaseID, r *resumption) (workitem.CaseID, error) {
+	top, err := resumable(rp.tree, id)
 	if err != nil {
 		return id, err
 	}
-	m.agenda.push(m.resumeCase(top.ID, r))
-	if err := m.agenda.run(0); err != nil {
+	rp.agenda.push(rp.resumeCase(top.ID, r))
+	if err := rp.agenda.run(0); err != nil {
 		return id, err
 	}
 	if len(r.input) > 0 && r.given != 1 {
 		return id, fmt.Errorf("%w: the input is for the one failed work item of case %s, and there are %d; retry one of them with it",
 			workflow.ErrBadCommand, top.ID, r.given)
 	}
-	return top.ID, checkProgress(m.tree, top.ID)
+	return top.ID, checkProgress(rp.tree, top.ID)
 }
 
 // resumable returns the topmost case that failed with the given one, or an error if it cannot be resumed.
@@ -149,46 +149,46 @@ func resumable(tree *state.Tree, id workitem.CaseID) (*state.Case, error) {
 // The timers of tasks start again from now, since they were canceled with the case.
 
 // resumeCase continues one case, with what its failure ended.
-func (m *Machine) resumeCase(id workitem.CaseID, r *resumption) step {
+func (rp *Repairs) resumeCase(id workitem.CaseID, r *resumption) step {
 	return func() error {
-		c := m.tree.Case(id)
-		if _, err := m.definitions.of(c); err != nil {
+		c := rp.tree.Case(id)
+		if _, err := rp.definitions.of(c); err != nil {
 			return err
 		}
 		if err := mayResume(c); err != nil {
 			return err
 		}
-		if err := m.keys.mayHold(c, m.recorded.canWait()); err != nil {
+		if err := rp.keys.mayHold(c, rp.recorded.canWait()); err != nil {
 			return fmt.Errorf("case %s cannot be resumed: %w", id, err)
 		}
 		before := c.ItemState()
-		if err := m.emit(&state.CaseResumed{Case: id, At: m.now}); err != nil {
+		if err := rp.emit(&state.CaseResumed{Case: id, At: rp.now}); err != nil {
 			return err
 		}
-		if err := m.cancelHandlerCalls(id); err != nil {
+		if err := rp.cancelHandlerCalls(id); err != nil {
 			return err
 		}
-		c = m.tree.Case(id)
-		if err := m.incidents.resolve(c.Parent, func(j *state.Job) bool { return j.Name == state.IncidentCase && ofCase(j) == id }); err != nil {
+		c = rp.tree.Case(id)
+		if err := rp.incidents.resolve(c.Parent, func(j *state.Job) bool { return j.Name == state.IncidentCase && ofCase(j) == id }); err != nil {
 			return err
 		}
-		steps := []step{m.cases.childMoved(id, before, c.ItemState(), false)}
+		steps := []step{rp.cases.childMoved(id, before, c.ItemState(), false)}
 		for t := range c.Tasks {
 			task := &c.Tasks[t]
 			if !task.Resumable() {
 				continue
 			}
-			steps = append(steps, m.refill(id, net.TaskID(t), task.Generation, task.State == state.TaskFailed, r))
-			err := m.emit(&state.TaskResumed{Case: id, Task: net.TaskID(t), Generation: task.Generation})
+			steps = append(steps, rp.refill(id, net.TaskID(t), task.Generation, task.State == state.TaskFailed, r))
+			err := rp.emit(&state.TaskResumed{Case: id, Task: net.TaskID(t), Generation: task.Generation})
 			if err != nil {
 				return err
 			}
-			m.joins.touchBusy(c, net.TaskID(t))
+			rp.joins.touchBusy(c, net.TaskID(t))
 		}
 		for t := range c.Tasks {
-			steps = append(steps, m.activations.try(id, net.TaskID(t)))
+			steps = append(steps, rp.activations.try(id, net.TaskID(t)))
 		}
-		m.agenda.push(append(steps, m.activations.endCheck(id))...)
+		rp.agenda.push(append(steps, rp.activations.endCheck(id))...)
 		return nil
 	}
 }
@@ -211,9 +211,9 @@ func mayResume(c *state.Case) error {
 }
 
 // cancelHandlerCalls cancels calls of completion handlers that were not made: the case has not ended after all.
-func (m *Machine) cancelHandlerCalls(id workitem.CaseID) error {
-	c := m.tree.Case(id)
-	d, err := m.definitions.of(c)
+func (rp *Repairs) cancelHandlerCalls(id workitem.CaseID) error {
+	c := rp.tree.Case(id)
+	d, err := rp.definitions.of(c)
 	if err != nil {
 		return err
 	}
@@ -227,38 +227,38 @@ func (m *Machine) cancelHandlerCalls(id workitem.CaseID) error {
 			calls = append(calls, j)
 		}
 	}
-	return m.jobs.cancel(id, calls)
+	return rp.jobs.cancel(id, calls)
 }
 
 // refill opens again what an activation lost: its items or child cases, and its timers, which count from now. An
 // activation that failed before it had any gets those of its definition.
-func (m *Machine) refill(id workitem.CaseID, t net.TaskID, generation int, failed bool, r *resumption) step {
+func (rp *Repairs) refill(id workitem.CaseID, t net.TaskID, generation int, failed bool, r *resumption) step {
 	return func() error {
-		c := m.tree.Case(id)
-		spec, err := m.definitions.task(c, t)
+		c := rp.tree.Case(id)
+		spec, err := rp.definitions.task(c, t)
 		if err != nil {
 			return err
 		}
-		timers := m.activations.startTimers(id, t, generation, spec)
+		timers := rp.activations.startTimers(id, t, generation, spec)
 		switch {
 		case c.Tasks[t].Created == 0:
-			m.agenda.push(m.activations.populate(id, t, generation, spec), timers, m.agenda.release)
+			rp.agenda.push(rp.activations.populate(id, t, generation, spec), timers, rp.agenda.release)
 			return nil
 		case c.Net.Task(t).Kind == net.Composite:
-			m.agenda.push(append(m.lostCases(c, t, generation, failed, r), m.refillEmpty(id, t, generation, failed, spec), timers, m.agenda.release)...)
+			rp.agenda.push(append(rp.lostCases(c, t, generation, failed, r), rp.refillEmpty(id, t, generation, failed, spec), timers, rp.agenda.release)...)
 			return nil
 		}
-		m.agenda.push(timers, m.refillEmpty(id, t, generation, failed, spec), m.agenda.release)
+		rp.agenda.push(timers, rp.refillEmpty(id, t, generation, failed, spec), rp.agenda.release)
 		for _, it := range c.Items.Slice() {
 			if it.Task != c.Net.TaskName(t) || it.Generation != generation || !it.Successor.IsZero() {
 				continue
 			}
 			if failed && it.State == workitem.Failed || it.State == workitem.Canceled && isLost(it.Failure) {
-				if err := m.succeed(id, t, it, r); err != nil {
+				if err := rp.succeed(id, t, it, r); err != nil {
 					return err
 				}
 			} else if it.State == workitem.Failed { // an incident, if its policy kept the task active
-				m.agenda.push(m.items.judgeItem(id, t, generation, it.ID, it.State))
+				rp.agenda.push(rp.items.judgeItem(id, t, generation, it.ID, it.State))
 			}
 		}
 		return nil
@@ -268,28 +268,28 @@ func (m *Machine) refill(id workitem.CaseID, t net.TaskID, generation int, faile
 // refillEmpty opens the items or child cases of the definition for an activation that failed although none of them
 // failed: so many were canceled that its policy failed it. Those that a person canceled stay canceled, and without
 // others the activation could not end.
-func (m *Machine) refillEmpty(id workitem.CaseID, t net.TaskID, generation int, failed bool, spec *workflow.Task) step {
+func (rp *Repairs) refillEmpty(id workitem.CaseID, t net.TaskID, generation int, failed bool, spec *workflow.Task) step {
 	return func() error {
-		c := m.tree.Case(id)
+		c := rp.tree.Case(id)
 		if !failed || mustBeActive(c, t, generation) != nil {
 			return nil
 		}
-		if tallyOf(m.tree, c, t, generation).Live() > 0 {
+		if tallyOf(rp.tree, c, t, generation).Live() > 0 {
 			return nil
 		}
-		m.agenda.push(m.activations.populate(id, t, generation, spec))
+		rp.agenda.push(rp.activations.populate(id, t, generation, spec))
 		return nil
 	}
 }
 
 // lostCases resumes the child cases of an activation that the failure ended, oldest first.
-func (m *Machine) lostCases(c *state.Case, t net.TaskID, generation int, failed bool, r *resumption) []step {
+func (rp *Repairs) lostCases(c *state.Case, t net.TaskID, generation int, failed bool, r *resumption) []step {
 	var steps []step
-	for child := range m.tree.Children(c.ID, c.Net.TaskName(t), generation) {
+	for child := range rp.tree.Children(c.ID, c.Net.TaskName(t), generation) {
 		if failed && child.State == state.CaseFailed || child.State == state.CaseCanceled && isLost(child.Failure) {
-			steps = append(steps, m.resumeCase(child.ID, r))
+			steps = append(steps, rp.resumeCase(child.ID, r))
 		} else if child.State == state.CaseFailed { // an incident, if its policy kept the task active
-			steps = append(steps, m.activations.judgeChild(child.ID, c.ID, t, child.ItemState()))
+			steps = append(steps, rp.activations.judgeChild(child.ID, c.ID, t, child.ItemState()))
 		}
 	}
 	slices.Reverse(steps)
@@ -298,18 +298,18 @@ func (m *Machine) lostCases(c *state.Case, t net.TaskID, generation int, failed 
 
 // succeed opens a new item for one that has ended: the next attempt, linked to it, which takes over the completed steps
 // of its run. It is due at the same time as the old one was.
-func (m *Machine) succeed(id workitem.CaseID, t net.TaskID, it *workitem.Item, r *resumption) error {
+func (rp *Repairs) succeed(id workitem.CaseID, t net.TaskID, it *workitem.Item, r *resumption) error {
 	n := activities.NewItem{Input: r.inputOf(it), Predecessor: it, Queue: it.Queue, Priority: it.Priority, KeepSteps: true}
-	if it.Due.After(m.now) {
-		n.After = it.Due.Sub(m.now)
+	if it.Due.After(rp.now) {
+		n.After = it.Due.Sub(rp.now)
 	}
 	if r.policy != nil && r.forItem(it) {
 		var err error
-		if n.Retry, err = m.retryOf(m.tree.Case(id), it, r.policy, it.Attempt); err != nil {
+		if n.Retry, err = rp.retryOf(rp.tree.Case(id), it, r.policy, it.Attempt); err != nil {
 			return err
 		}
 	}
-	_, err := m.items.open(id, t, it.Generation, n)
+	_, err := rp.items.open(id, t, it.Generation, n)
 	return err
 }
 

@@ -31,6 +31,24 @@ func (m *Machine) NoteReason(id workitem.CaseID, reason *workitem.Failure) error
 	return m.note(id, -1, state.NoteReason, reason.String())
 }
 
+// Repairs is what a person does to a case that does not continue as it should: a retry or a skip of a work item, a resume of a case, a
+// move of tokens, a decision about an incident, a suspension. The life cycles of cases, activations and items know nothing of repairs.
+type Repairs struct {
+	*record
+	agenda      *agenda
+	joins       *joins
+	keys        *keys
+	callbacks   *callbacks
+	definitions *definitions
+	jobs        *jobs
+	incidents   *incidents
+	recorded    *recordedSteps
+	items       *items
+	routes      *routes
+	activations *activations
+	cases       *cases
+}
+
 // Retry retries the work of an item now. An item that waits for its next attempt gets it at once. An item that failed,
 // or whose job was given up, is replaced by a new one, with another input if one is given; if its case failed, the case
 // is resumed. It returns the item that is tried. Changes of the retry policy, if given, are for that item and its retries,
@@ -38,29 +56,29 @@ func (m *Machine) NoteReason(id workitem.CaseID, reason *workitem.Failure) error
 //
 // The error wraps [workflow.ErrNotFailed] if the item did not fail and waits for nothing, and [workflow.ErrBadCommand] if the
 // changed policy is invalid.
-func (m *Machine) Retry(id workitem.ID, input json.RawMessage, policy *retry.Changes) (workitem.ID, error) {
-	c, it := m.tree.Item(id)
+func (rp *Repairs) Retry(id workitem.ID, input json.RawMessage, policy *retry.Changes) (workitem.ID, error) {
+	c, it := rp.tree.Item(id)
 	if it == nil {
 		return id, fmt.Errorf("work item %s: %w", id, ErrNotFound)
 	}
 	if it.State.Live() && len(input) == 0 {
-		waits := m.bringForward(c, it)
+		waits := rp.bringForward(c, it)
 		if policy != nil && it.State == workitem.Initialized {
-			if err := m.changeRetry(c, it, policy); err != nil {
+			if err := rp.changeRetry(c, it, policy); err != nil {
 				return id, err
 			}
 			waits = true
 		}
 		if waits {
-			return id, m.agenda.run(0)
+			return id, rp.agenda.run(0)
 		}
 	}
-	return m.replace(c, it, &resumption{item: id, input: input, policy: policy})
+	return rp.replace(c, it, &resumption{item: id, input: input, policy: policy})
 }
 
 // changeRetry gives an item that was not started the changed policy. Its own attempt has not been made, and counts.
-func (m *Machine) changeRetry(c *state.Case, it *workitem.Item, policy *retry.Changes) error {
-	own, err := m.retryOf(c, it, policy, it.Attempt-1)
+func (rp *Repairs) changeRetry(c *state.Case, it *workitem.Item, policy *retry.Changes) error {
+	own, err := rp.retryOf(c, it, policy, it.Attempt-1)
 	if err != nil {
 		return err
 	}
@@ -68,12 +86,12 @@ func (m *Machine) changeRetry(c *state.Case, it *workitem.Item, policy *retry.Ch
 	if e.Retry, err = own.Encode(); err != nil {
 		return err
 	}
-	return m.emit(e)
+	return rp.emit(e)
 }
 
 // retryOf returns the retry policy of an item after a repair: the changes are made to those of earlier repairs, and the attempts
 // before do not count. It checks the result with the policy of the task, as far as that is known without calling its activities.
-func (m *Machine) retryOf(c *state.Case, it *workitem.Item, policy *retry.Changes, before int) (*activities.ItemRetry, error) {
+func (rp *Repairs) retryOf(c *state.Case, it *workitem.Item, policy *retry.Changes, before int) (*activities.ItemRetry, error) {
 	earlier, err := activities.RetryOfItem(it)
 	if err != nil {
 		return nil, err
@@ -83,11 +101,11 @@ func (m *Machine) retryOf(c *state.Case, it *workitem.Item, policy *retry.Change
 		own.Changes = earlier.Then(*policy)
 	}
 	t, _ := c.Net.TaskByName(it.Task)
-	spec, err := m.definitions.task(c, t)
+	spec, err := rp.definitions.task(c, t)
 	if err != nil {
 		return nil, err
 	}
-	task, err := workflow.RetryOf(m.callbacks.info(c), spec.Retry)
+	task, err := workflow.RetryOf(rp.callbacks.info(c), spec.Retry)
 	if err != nil {
 		return nil, err
 	}
@@ -99,35 +117,35 @@ func (m *Machine) retryOf(c *state.Case, it *workitem.Item, policy *retry.Change
 }
 
 // bringForward makes an item due now that waits for its time, and reports whether it waited.
-func (m *Machine) bringForward(c *state.Case, it *workitem.Item) bool {
+func (rp *Repairs) bringForward(c *state.Case, it *workitem.Item) bool {
 	for _, j := range c.Jobs.Of(it.ID) {
-		if j.State != state.JobPending || !j.Due.After(m.now) || j.Kind != state.JobRun && j.Kind != state.JobWake {
+		if j.State != state.JobPending || !j.Due.After(rp.now) || j.Kind != state.JobRun && j.Kind != state.JobWake {
 			continue
 		}
-		m.agenda.push(func() error { return m.jobs.move(c.ID, j, func(e *state.JobMoved) { e.Due = m.now }) })
+		rp.agenda.push(func() error { return rp.jobs.move(c.ID, j, func(e *state.JobMoved) { e.Due = rp.now }) })
 		return true
 	}
 	return false
 }
 
 // replace opens a new item for one that failed, or whose job was given up; in the second case the old item fails.
-func (m *Machine) replace(c *state.Case, it *workitem.Item, r *resumption) (workitem.ID, error) {
+func (rp *Repairs) replace(c *state.Case, it *workitem.Item, r *resumption) (workitem.ID, error) {
 	t, _ := c.Net.TaskByName(it.Task)
 	failed := it.State == workitem.Failed || isLost(it.Failure) ||
 		it.State.Final() && slices.ContainsFunc(c.Jobs.Of(it.ID), isIncident)
-	abandoned, err := m.givenUp(c, it)
+	abandoned, err := rp.givenUp(c, it)
 	switch {
 	case err != nil:
 		return it.ID, err
 	case abandoned:
 		f := abandonment(c, it.ID)
-		if err := m.emit(&state.ItemMoved{Case: c.ID, Item: it.ID, Action: workitem.Fail, To: workitem.Failed, Failure: f, By: m.by,
-			At: m.now}); err != nil {
+		if err := rp.emit(&state.ItemMoved{Case: c.ID, Item: it.ID, Action: workitem.Fail, To: workitem.Failed, Failure: f, By: rp.by,
+			At: rp.now}); err != nil {
 			return it.ID, err
 		}
 		// The incident is resolved below, when the item has its successor.
 		others := slices.DeleteFunc(c.Jobs.Of(it.ID), isIncident)
-		if err := m.jobs.cancel(c.ID, others); err != nil {
+		if err := rp.jobs.cancel(c.ID, others); err != nil {
 			return it.ID, err
 		}
 	case !failed:
@@ -137,22 +155,22 @@ func (m *Machine) replace(c *state.Case, it *workitem.Item, r *resumption) (work
 		return it.ID, fmt.Errorf("work item %s (%s/%s) cannot be retried: it %w for good: item %s has replaced it", it.ID, c.Workflow,
 			it.Label(), workflow.ErrNotFailed, it.Successor)
 	case c.State.Final():
-		if _, err := m.resume(c.ID, r); err != nil {
+		if _, err := rp.resume(c.ID, r); err != nil {
 			return it.ID, err
 		}
-		return successor(m.tree, it.ID)
+		return successor(rp.tree, it.ID)
 	}
-	if err := m.succeed(c.ID, t, m.tree.Case(c.ID).Item(it.ID), r); err != nil {
+	if err := rp.succeed(c.ID, t, rp.tree.Case(c.ID).Item(it.ID), r); err != nil {
 		return it.ID, err
 	}
-	if err := m.incidents.resolve(c.ID, func(j *state.Job) bool { return j.Item == it.ID }); err != nil {
+	if err := rp.incidents.resolve(c.ID, func(j *state.Job) bool { return j.Item == it.ID }); err != nil {
 		return it.ID, err
 	}
-	m.agenda.push(m.agenda.release)
-	if err := m.agenda.run(0); err != nil {
+	rp.agenda.push(rp.agenda.release)
+	if err := rp.agenda.run(0); err != nil {
 		return it.ID, err
 	}
-	return successor(m.tree, it.ID)
+	return successor(rp.tree, it.ID)
 }
 
 // abandonment is the failure of an item whose job was given up: the incident has the cause, its code, and its details. A database
@@ -172,12 +190,12 @@ func abandonment(c *state.Case, id workitem.ID) *workitem.Failure {
 
 // givenUp reports whether a live item is the work of a function and has no live job: that was given up. The job of an item that has not
 // started is given up if a callback refuses each start; the incident tells such an item from one that is due later.
-func (m *Machine) givenUp(c *state.Case, it *workitem.Item) (bool, error) {
+func (rp *Repairs) givenUp(c *state.Case, it *workitem.Item) (bool, error) {
 	if !it.State.Live() || it.State != workitem.Started && !slices.ContainsFunc(c.Jobs.Of(it.ID), isIncident) {
 		return false, nil
 	}
 	t, _ := c.Net.TaskByName(it.Task)
-	spec, err := m.definitions.task(c, t)
+	spec, err := rp.definitions.task(c, t)
 	if err != nil || !spec.HasWorker() {
 		return false, err
 	}
@@ -197,17 +215,17 @@ func successor(tree *state.Tree, id workitem.ID) (workitem.ID, error) {
 // Skip completes an item with an output as if its work had returned it: a live one, or one that failed, which is
 // replaced by a new one first. An item that was not started is started without its callback. It returns the completed
 // item.
-func (m *Machine) Skip(id workitem.ID, output json.RawMessage, route []string) (workitem.ID, error) {
-	c, it := m.tree.Item(id)
+func (rp *Repairs) Skip(id workitem.ID, output json.RawMessage, route []string) (workitem.ID, error) {
+	c, it := rp.tree.Item(id)
 	if it == nil {
 		return id, fmt.Errorf("work item %s: %w", id, ErrNotFound)
 	}
 	if it.State.Final() {
 		var err error
-		if id, err = m.replace(c, it, &resumption{item: id}); err != nil {
+		if id, err = rp.replace(c, it, &resumption{item: id}); err != nil {
 			return id, err
 		}
-		c, it = m.tree.Item(id)
+		c, it = rp.tree.Item(id)
 	}
 	if !it.State.Live() {
 		return id, nil // an automatic item, which has completed by itself
@@ -215,13 +233,13 @@ func (m *Machine) Skip(id workitem.ID, output json.RawMessage, route []string) (
 	t, _ := c.Net.TaskByName(it.Task)
 	// The route is for the split of this task alone, if this item is what completes it.
 	if route != nil {
-		m.routes.choice = &choice{at: c.ID, t: t, to: route}
+		rp.routes.choice = &choice{at: c.ID, t: t, to: route}
 	}
-	complete := m.items.requestedAct(c.ID, id, move{do: workitem.Complete, payload: output})
+	complete := rp.items.requestedAct(c.ID, id, move{do: workitem.Complete, payload: output})
 	if it.State == workitem.Started {
-		m.agenda.push(complete)
+		rp.agenda.push(complete)
 	} else {
-		m.agenda.push(m.items.act(c.ID, id, move{do: workitem.Start, calls: hooksOnly}), complete)
+		rp.agenda.push(rp.items.act(c.ID, id, move{do: workitem.Start, calls: hooksOnly}), complete)
 	}
-	return id, m.agenda.run(0)
+	return id, rp.agenda.run(0)
 }

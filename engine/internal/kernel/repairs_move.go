@@ -25,16 +25,16 @@ const wayBudget = 2_000
 // The error wraps [workflow.ErrDeadEnd] if no run from there completes the case, or if the case fails by the move
 // itself, as when the input of the task that it enables reads the output of one that has not completed. A forced move
 // does it all the same. A search that runs out of its budget refuses nothing.
-func (m *Machine) Move(id workitem.CaseID, from, to string, force bool) error {
-	c := m.tree.Case(id)
+func (rp *Repairs) Move(id workitem.CaseID, from, to string, force bool) error {
+	c := rp.tree.Case(id)
 	if c == nil {
 		return fmt.Errorf("case %s: %w", id, ErrNotFound)
 	}
 	if c.State == state.CaseFailed {
-		if _, err := m.Resume(id, nil, nil); err != nil {
+		if _, err := rp.Resume(id, nil, nil); err != nil {
 			return err
 		}
-		c = m.tree.Case(id)
+		c = rp.tree.Case(id)
 	}
 	if c.State.Final() {
 		return fmt.Errorf("case %s %w: it is %s", id, activities.ErrInactive, c.State)
@@ -43,32 +43,32 @@ func (m *Machine) Move(id workitem.CaseID, from, to string, force bool) error {
 	if err != nil {
 		return err
 	}
-	taken, steps, err := m.takenFrom(c, from)
+	taken, steps, err := rp.takenFrom(c, from)
 	if err != nil {
 		return err
 	}
-	m.agenda.push(append(steps, func() error {
-		if err := m.emit(&state.TokensMoved{Case: id, From: taken, Into: into}); err != nil {
+	rp.agenda.push(append(steps, func() error {
+		if err := rp.emit(&state.TokensMoved{Case: id, From: taken, Into: into}); err != nil {
 			return err
 		}
-		c := m.tree.Case(id)
-		next := m.activations.withdrawals(c, taken)
+		c := rp.tree.Case(id)
+		next := rp.activations.withdrawals(c, taken)
 		for _, p := range into {
-			m.joins.touch(c, p)
+			rp.joins.touch(c, p)
 			for _, u := range c.Net.Consumers(p) {
-				next = append(next, m.activations.try(id, u))
+				next = append(next, rp.activations.try(id, u))
 			}
 		}
 		// The token may have been put into the end condition.
-		m.agenda.push(append(next, m.activations.endCheck(id))...)
+		rp.agenda.push(append(next, rp.activations.endCheck(id))...)
 		return nil
 	})...)
-	if err := m.agenda.run(0); err != nil || force {
+	if err := rp.agenda.run(0); err != nil || force {
 		return err
 	}
 	// The way to the end is searched after the move, from the state that it has led to. An error rolls the command
 	// back, and the move with it.
-	return canEnd(m.tree, id)
+	return canEnd(rp.tree, id)
 }
 
 // Where the tokens of a name are, and what a move from it does:
@@ -82,7 +82,7 @@ func (m *Machine) Move(id workitem.CaseID, from, to string, force bool) error {
 // So a move from a started task is the only one that loses work, and the dry run of the command says which.
 
 // takenFrom returns the tokens of a condition or a task, and what has to be canceled to take them.
-func (m *Machine) takenFrom(c *state.Case, from string) ([]net.ConditionID, []step, error) {
+func (rp *Repairs) takenFrom(c *state.Case, from string) ([]net.ConditionID, []step, error) {
 	if p, ok := c.Net.ConditionByName(from); ok {
 		if c.Marking[p] == 0 {
 			return nil, nil, fmt.Errorf("condition %s of case %s %w: it holds no token", from, c.ID, activities.ErrInactive)
@@ -95,7 +95,7 @@ func (m *Machine) takenFrom(c *state.Case, from string) ([]net.ConditionID, []st
 	}
 	switch c.Tasks[t].State {
 	case state.TaskStarted:
-		return nil, []step{m.activations.cancelTask(c.ID, t)}, nil
+		return nil, []step{rp.activations.cancelTask(c.ID, t)}, nil
 	case state.TaskEnabled:
 		return c.Net.Consumes(nil, t, c.Marking), nil, nil
 	}

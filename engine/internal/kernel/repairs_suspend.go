@@ -16,8 +16,8 @@ import (
 
 // SuspendCase suspends a case. If it is suspended already, another reason replaces that of the suspension, with its actor and time; without a
 // reason, or with the same, nothing changes: it stays known who has suspended it, when and why.
-func (m *Machine) SuspendCase(id workitem.CaseID, reason string) error {
-	c := m.tree.Case(id)
+func (rp *Repairs) SuspendCase(id workitem.CaseID, reason string) error {
+	c := rp.tree.Case(id)
 	if c == nil {
 		return fmt.Errorf("case %s: %w", id, ErrNotFound)
 	}
@@ -27,12 +27,12 @@ func (m *Machine) SuspendCase(id workitem.CaseID, reason string) error {
 	if s := c.Suspended; s != nil && (reason == "" || reason == s.Reason) {
 		return nil
 	}
-	return m.emit(&state.CaseSuspended{Case: id, Suspension: state.Suspension{At: m.now, By: m.by, Reason: reason}})
+	return rp.emit(&state.CaseSuspended{Case: id, Suspension: state.Suspension{At: rp.now, By: rp.by, Reason: reason}})
 }
 
 // continueCase ends the suspension of a case.
-func (m *Machine) continueCase(c *state.Case) error {
-	return m.emit(&state.CaseContinued{Case: c.ID, At: m.now})
+func (rp *Repairs) continueCase(c *state.Case) error {
+	return rp.emit(&state.CaseContinued{Case: c.ID, At: rp.now})
 }
 
 // mayBegin returns an error if a case, or one above it, is suspended. The error wraps [workflow.ErrSuspended]. Detached
