@@ -185,7 +185,7 @@ func TestGarbageForTheStream(t *testing.T) {
 func TestMethodsOfTheAPI(t *testing.T) {
 	o := newTown(t, "text")
 	h := o.handler(admin.Config{Access: as("eve")})
-	for address, want := range map[string]int{"/api/v1/cases": http.StatusMethodNotAllowed, "/api/v1/schedules/": http.StatusNotFound, "/api/v1/none": http.StatusNotFound} {
+	for address, want := range map[string]int{"/api/v1/items": http.StatusMethodNotAllowed, "/api/v1/schedules/": http.StatusNotFound, "/api/v1/none": http.StatusNotFound} {
 		w := commandTo(h, address, `{}`)
 		require.Equal(t, want, w.Code, address)
 		sound(t, w, address)

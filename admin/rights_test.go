@@ -34,6 +34,7 @@ func (o *office) rights(t *testing.T) map[string]struct{ right, example, body st
 		"POST /presets":                 {look, "/presets", "name=x&path=/cases&query=state%3Dfailed"},
 		"POST /doctor":                  {"doctor", "/doctor", ""},
 		"POST /api/v1/commands":         {"suspend", "/api/v1/commands", `{"kind":"suspend","case":"` + id + `"}`},
+		"POST /api/v1/cases":            {"start", "/api/v1/cases?workflow=bill", "{}\n"},
 		"POST /api/v1/schedules":        {"tasq-schedule start", "/api/v1/schedules", `{"name":"x","workflow":"bill","every":"1h"}`},
 		"POST /api/v1/schedules/{name}": {"tasq-schedule", "/api/v1/schedules/none", `{"do":"pause"}`},
 		"POST /api/v1/bulk":             {"retry", "/api/v1/bulk", `{"kind":"retry","filter":{"workflow":["bill"]}}`},

@@ -22,6 +22,7 @@ import (
 	"github.com/tasq-dev/tasq/engine/schedules"
 	"github.com/tasq-dev/tasq/engine/why"
 	"github.com/tasq-dev/tasq/internal/record"
+	"github.com/tasq-dev/tasq/internal/startlines"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/eventlog"
 	"github.com/tasq-dev/tasq/store/state"
@@ -118,7 +119,7 @@ var answers = map[string]struct {
 	of    reflect.Type
 	lists bool
 }{
-	"/api/v1/cases": {reflect.TypeFor[record.Case](), true}, "/api/v1/cases/{id}": {reflect.TypeFor[record.Case](), false},
+	"POST /api/v1/cases": {reflect.TypeFor[startlines.Starts](), false}, "/api/v1/cases": {reflect.TypeFor[record.Case](), true}, "/api/v1/cases/{id}": {reflect.TypeFor[record.Case](), false},
 	"/api/v1/cases/{id}/differences": {reflect.TypeFor[store.Difference](), true}, "/api/v1/cases/{id}/film": {reflect.TypeFor[store.Frame](), true},
 	"/api/v1/cases/{id}/way": {reflect.TypeFor[why.Way](), false},
 	"/api/v1/cases/{id}/why": {reflect.TypeFor[why.Answer](), false}, "/api/v1/cases/{id}/history": {reflect.TypeFor[record.Change](), true},
@@ -243,8 +244,7 @@ func document(t *testing.T) []byte {
 		if method == http.MethodPost {
 			parameters = append(parameters, object{"name": "Idempotency-Key", "in": "header", "schema": object{"type": "string"},
 				"description": "the same key and request again have the effect and the answer of the first"})
-			require.NotNil(t, bodies[path], path)
-			call["requestBody"] = object{"required": true, "content": object{"application/json": object{"schema": s.of(bodies[path])}}}
+			call["requestBody"] = object{"required": true, "content": s.bodyOf(t, path)}
 			if bodies[path] == reflect.TypeFor[scheduleCommand]() {
 				call["responses"] = object{"200": object{"description": "it is done"}, "default": fault}
 			}
@@ -261,6 +261,15 @@ func document(t *testing.T) []byte {
 		"components": object{"schemas": s.all}}, "", " ")
 	require.NoError(t, err)
 	return append(text, '\n')
+}
+
+// bodyOf describes what a request brings along.
+func (s *schemas) bodyOf(t *testing.T, path string) object {
+	if path == "/api/v1/cases" {
+		return object{"application/x-ndjson": object{"schema": object{"type": "string", "description": "the input of a case in each line; at most 64 MiB"}}}
+	}
+	require.NotNil(t, bodies[path], path)
+	return object{"application/json": object{"schema": s.of(bodies[path])}}
 }
 
 // answerOf describes what a path answers with.

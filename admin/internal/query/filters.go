@@ -56,14 +56,14 @@ func (q *Query) Root() (id workitem.CaseID) {
 // Cases reads a filter of cases, without the page and the case.
 func (q *Query) Cases() store.CaseFilter {
 	return store.CaseFilter{Workflow: q.Text("workflow"), Fingerprint: q.Text("fingerprint"),
-		States: words(q, "state", state.ParseCaseState), RootOnly: q.Flag("root-only"), Suspended: q.Flag("suspended"), Code: q.optional("code"), Key: q.Text("key"), Labels: q.labels(), Before: q.Bound("older"), Since: q.Bound("newer")}
+		States: words(q, "state", state.ParseCaseState), RootOnly: q.Flag("root-only"), Suspended: q.Flag("suspended"), Code: q.optional("code"), Key: q.Text("key"), Labels: q.Labels(), Before: q.Bound("older"), Since: q.Bound("newer")}
 }
 
 // Search reads the text to search for in payloads.
 func (q *Query) Search() store.Search { return store.Search{Payload: q.Text("payload")} }
 
-// labels reads the parameter label=name=value, which may be repeated.
-func (q *Query) labels() map[string]string {
+// Labels reads the parameter label=name=value, which may be repeated.
+func (q *Query) Labels() map[string]string {
 	var all map[string]string
 	for _, text := range q.all("label") {
 		name, value, found := strings.Cut(text, "=")
@@ -123,7 +123,7 @@ func (q *Query) Messages() store.MessageFilter {
 // Incidents reads a filter of incidents. An empty task or code selects those that have none.
 func (q *Query) Incidents() store.IncidentFilter {
 	return store.IncidentFilter{Workflow: q.Text("workflow"), Task: q.optional("task"), Kind: q.word("kind", state.IncidentKinds), Code: q.optional("code"),
-		Before: q.Bound("older"), Since: q.Bound("newer"), Key: q.Text("key"), Labels: q.labels()}
+		Before: q.Bound("older"), Since: q.Bound("newer"), Key: q.Text("key"), Labels: q.Labels()}
 }
 
 // Failures reads a filter of failures, and the part by which they are grouped; nil for all parts.

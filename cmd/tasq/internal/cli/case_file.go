@@ -1,29 +1,16 @@
 package cli
 
 import (
-	"bufio"
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"os"
-	"slices"
-	"sync"
 
 	"github.com/tasq-dev/tasq/cmd/tasq/internal/demo"
-	"github.com/tasq-dev/tasq/domain"
-	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/internal/printable"
+	"github.com/tasq-dev/tasq/internal/startlines"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/workflow"
-)
-
-const (
-	linesAtOnce  = 64   // lines whose cases are started at the same time, so that they share commits
-	linesBetween = 5000 // lines between two remarks on the progress
-	mostRefused  = 1000 // refusals in the result, as those of a bulk action
 )
 
 // caseFile starts a case for each line of a file.
@@ -32,22 +19,7 @@ type caseFile struct {
 	q    *asking
 	name string // of the file; "-" for standard input
 
-	mu     sync.Mutex
-	result startedCases
-	failed error // what stopped it, beside refusals
-}
-
-// startedCases is the result.
-type startedCases struct {
-	Started int           `json:"started"`
-	Refused int           `json:"refused"`
-	Lines   []refusedLine `json:"lines,omitempty"` // the first of those that were refused
-}
-
-type refusedLine struct {
-	Line  int    `json:"line"`
-	Code  string `json:"code"`
-	Error string `json:"error"`
+	result startlines.Starts
 }
 
 // check returns an error for flags that are those of one case.
@@ -87,7 +59,6 @@ func (f *caseFile) run(ctx context.Context) error {
 		return err
 	}
 	err := f.send(ctx, in)
-	slices.SortFunc(f.result.Lines, func(a, b refusedLine) int { return a.Line - b.Line })
 	for _, l := range f.result.Lines {
 		f.o.a.remark("line %d: %s", l.Line, l.Error)
 	}
@@ -141,111 +112,17 @@ func (p patiently) Do(ctx context.Context, c workflow.Command) (workflow.Result,
 	return p.posting.Do(limited, c)
 }
 
-// each reads the lines, and has the case of each started.
-func (f *caseFile) each(ctx context.Context, in io.Reader, e workflow.Doer) error {
-	var wg sync.WaitGroup
-	slots := make(chan struct{}, linesAtOnce)
-	read := bufio.NewReader(in)
-	for n := 1; ctx.Err() == nil && f.goesOn(); n++ {
-		line, err := nextLine(read)
-		if err != nil && !errors.Is(err, io.EOF) {
-			f.stop(n, err)
-			break
-		}
-		if len(line) > 0 {
-			slots <- struct{}{}
-			wg.Go(func() {
-				f.start(ctx, e, n, line)
-				<-slots
-			})
-		}
-		if n%linesBetween == 0 {
-			f.o.a.remark("%d lines so far", n)
-		}
-		if err != nil {
-			break
-		}
+// each starts the cases by an engine, or by the process that has one.
+func (f *caseFile) each(ctx context.Context, in io.Reader, e workflow.Doer) (err error) {
+	s := startlines.Starter{Doer: e, Command: f.q.command, Progress: func(lines int) { f.o.a.remark("%d lines so far", lines) }}
+	f.result, err = s.Run(ctx, in)
+	if stopped := (*startlines.StoppedError)(nil); errors.As(err, &stopped) {
+		return exit(ExitDatabase, "%w%s", err, f.again())
 	}
-	wg.Wait()
-	if ctx.Err() != nil { // lines without an answer have failed for it
+	if err != nil {
 		f.o.a.remark("stopped%s", f.again())
-		return ctx.Err()
 	}
-	return f.failed
-}
-
-// nextLine returns a line without blanks around it. Of one that is too long it returns the beginning, which is too long itself.
-func nextLine(from *bufio.Reader) (line []byte, err error) {
-	for more := true; more; {
-		var part []byte
-		part, more, err = from.ReadLine()
-		if len(line) <= domain.MaxSize {
-			line = append(line, part...)
-		}
-		if err != nil {
-			break
-		}
-	}
-	return bytes.TrimSpace(line), err
-}
-
-// start starts the case of a line.
-func (f *caseFile) start(ctx context.Context, e workflow.Doer, n int, line []byte) {
-	c := f.q.command
-	c.Payload = line
-	if c.Key != "" {
-		c.Key = fmt.Sprintf("%s %d", c.Key, n)
-	}
-	err := c.Check()
-	switch {
-	case len(line) > domain.MaxSize:
-		err = fmt.Errorf("the line has more than %d bytes: %w", domain.MaxSize, engine.ErrTooLarge)
-	case json.Unmarshal(line, new(json.RawMessage)) != nil:
-		err = fmt.Errorf("%w: invalid JSON: %w", workflow.ErrBadCommand, json.Unmarshal(line, new(json.RawMessage)))
-	case err == nil:
-		_, err = e.Do(ctx, c)
-	}
-	f.note(n, err)
-}
-
-// stops are codes of errors that do not concern the line: the store failed, or the engine closes.
-var stops = []string{"commit-failed", "lost", "closed", "undone", "unavailable"}
-
-// note counts the answer for a line.
-func (f *caseFile) note(n int, err error) {
-	code, text := engine.Code(err), fmt.Sprint(err)
-	if remote := (*engine.RemoteError)(nil); errors.As(err, &remote) {
-		code, text = remote.Code, remote.Text
-	}
-	unanswered := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
-	if err != nil && (unanswered || slices.Contains(stops, code)) {
-		f.stop(n, err)
-		return
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if err == nil {
-		f.result.Started++
-		return
-	}
-	if f.result.Refused++; len(f.result.Lines) < mostRefused {
-		f.result.Lines = append(f.result.Lines, refusedLine{n, code, text})
-	}
-}
-
-func (f *caseFile) goesOn() bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.failed == nil
-}
-
-// stop ends the command with the first error that does not concern a line alone.
-func (f *caseFile) stop(n int, err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.failed == nil {
-		f.failed = exit(ExitDatabase, "line %d: %w%s", n, err, f.again())
-	}
+	return err
 }
 
 // again says what a repeated command does after one that was stopped.
