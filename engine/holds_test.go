@@ -244,6 +244,50 @@ func TestACanceledRunDoesNotHoldItsLane(t *testing.T) {
 	}, pay)
 }
 
+// The first run of a lane that is suspended before it begins leaves the lane to the others; one that has begun keeps it.
+func TestASuspendedRunTakesNoLane(t *testing.T) {
+	tries := 0
+	pay := builder.MustFunc("pay", func(_ context.Context, p payment) (int, error) {
+		if tries++; p.N == 9 && tries == 1 {
+			return 0, errors.New("the bank is closed")
+		}
+		return p.N, nil
+	}, builder.Holds(builder.TakesBy(limit.Resource("account", 1), 1, func(p payment) string { return p.Account })),
+		builder.Retry(func(p *retry.Policy) { *p = retry.Exponential(5, time.Minute) }))
+	inBubble(t, engine.Config{}, func(t *testing.T, e *engine.Engine) {
+		do := func(c workflow.Command) {
+			_, err := e.Do(t.Context(), c)
+			require.NoError(t, err)
+		}
+		states := func(runs []builder.Run[int]) (list []workflow.RunState) {
+			<-time.After(time.Hour)
+			for _, r := range runs {
+				s, err := r.Status(t.Context(), e)
+				require.NoError(t, err)
+				list = append(list, s.State)
+			}
+			return list
+		}
+		begun := startAll(t, e, pay, payment{"ada", 9}, payment{"ada", 1})
+		<-time.After(time.Second)
+		do(workflow.Suspend(begun[0].ID))
+		require.Equal(t, []workflow.RunState{workflow.RunSuspended, workflow.RunPending}, states(begun))
+		do(workflow.Resume(begun[0].ID, nil))
+		require.Equal(t, []workflow.RunState{workflow.RunCompleted, workflow.RunCompleted}, states(begun))
+
+		do(workflow.SetLimit("account", 0))
+		waiting := startAll(t, e, pay, payment{"ada", 2}, payment{"ada", 3}, payment{"ada", 4})
+		do(workflow.Suspend(waiting[0].ID))
+		do(workflow.SetLimit("account", 1))
+		require.Equal(t, []workflow.RunState{workflow.RunSuspended, workflow.RunCompleted, workflow.RunCompleted}, states(waiting))
+		do(workflow.Resume(waiting[0].ID, nil))
+		require.Equal(t, workflow.RunCompleted, states(waiting)[0])
+		r, err := e.Do(t.Context(), workflow.Limits())
+		require.NoError(t, err)
+		require.Zero(t, r.Limits[0].Used)
+	}, pay)
+}
+
 // A limit that is raised at run time admits more.
 func TestTheSlotsThatCasesHoldAreChanged(t *testing.T) {
 	var seen events

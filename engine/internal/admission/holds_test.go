@@ -253,3 +253,23 @@ func TestHolderThatComesBackDoesNotWaitForThePause(t *testing.T) {
 	require.True(t, p.cases[0].holds)
 	p.check()
 }
+
+// A limit is raised while the order of a hold is on its way. The refusal is of the old number, so the line asks again: no end of a hold would.
+func TestLimitIsRaisedWhileAHoldIsOrdered(t *testing.T) {
+	p := &port{t: t, r: rand.New(rand.NewPCG(1, 1)), clock: virtual.NewClock(), berths: limit.Resource("berths", 1), again: limit.Unknown}
+	p.cases = []*ship{{n: 1}, {n: 1}}
+	p.join()
+	e := p.engines[0]
+	p.begin(e, 0)
+	e.exchange()
+	p.begin(e, 1)
+	orders := e.gate.Orders(10)
+	require.Len(t, orders, 1)
+	require.True(t, e.gate.Change(limit.Resource("berths", 2), nil))
+	after, _, a, err := quota.Decide(p.row, orders[0].Order, quota.Situation{Self: e.id, Live: p.live(), Now: p.clock.Now().UnixNano()})
+	require.NoError(t, err)
+	p.row = after
+	e.gate.Settle(orders[0], a, nil)
+	e.exchange()
+	require.True(t, p.cases[1].holds)
+}

@@ -258,6 +258,9 @@ func (g *Gate[T]) Settle(o Order[T], a quota.Answer, err error) {
 		s.taken = a.Taken
 		s.expect(0, a.Holds)
 		g.waitForHolds(l, now)
+		if l.def.N > o.Order.Limit.N { // raised while the order was on its way: no end of a hold would ask again
+			s.next = 0
+		}
 	case a.Grant.N > 0:
 		s.next, s.taken = 0, a.Taken
 		s.expect(0, s.known().others)

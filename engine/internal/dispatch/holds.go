@@ -3,6 +3,7 @@ package dispatch
 import (
 	"errors"
 	"math"
+	"slices"
 
 	"github.com/tasq-dev/tasq/engine/internal/commit"
 	"github.com/tasq-dev/tasq/engine/internal/quota"
@@ -173,6 +174,49 @@ func (s *scheduler) checkHoldsOf(t *ticket) {
 			s.checkHolds(take.Limit, take.Key, []quota.Hold{h})
 		}
 	}
+}
+
+// unusedHolds returns the indices of the holds of a job that its case got for this job alone: nothing of the first task has begun, and no
+// earlier activation of it can have begun the hold.
+func (d *Dispatcher) unusedHolds(tree *state.Tree, t *ticket) (list []int) {
+	if t == nil {
+		return nil
+	}
+	for i := range t.Holds {
+		h := t.Holds[i]
+		c := tree.Case(h.Case)
+		if c == nil {
+			continue
+		}
+		def := d.o.Definitions.Definition(c.Fingerprint)
+		if def == nil {
+			continue
+		}
+		at := slices.IndexFunc(def.Holds, func(of workflow.Hold) bool {
+			return of.Limit.Name == t.Takes[i].Limit && def.Net.TaskName(of.From) == h.Task
+		})
+		if at < 0 {
+			continue
+		}
+		from, of := &c.Tasks[def.Holds[at].From], &def.Holds[at]
+		if from.State == state.TaskEnabled && from.Generation == h.Activation && (from.Generation == 1 || of.From == of.To) {
+			list = append(list, i)
+		}
+	}
+	return list
+}
+
+// endUnused ends holds of a job of a suspended case, unless the case was resumed since: its job may have begun.
+func (s *scheduler) endUnused(n entry, unused []int) {
+	s.mu.Lock()
+	if _, parked := s.parked[n.root][n.job]; parked && !s.stopping {
+		for _, i := range unused {
+			take := &n.ticket.Takes[i]
+			s.limits.End(take.Limit, take.Key, quota.End{Hold: n.ticket.Holds[i], Only: true})
+		}
+	}
+	s.mu.Unlock()
+	s.dispatch()
 }
 
 // holdEnded reports whether a hold has ended. Without the definition of its workflow, this is only known if the case

@@ -35,11 +35,12 @@ func (p parking) drop(root workitem.CaseID, job workitem.JobID) bool {
 }
 
 // park parks an entry of a suspended case. If the case was resumed before the entry was added, nothing would take it
-// out again, so the kernel is asked once more.
+// out again, so the kernel is asked once more. Slots that the case would hold from this job on are given back.
 func (d *Dispatcher) park(n entry) {
 	d.sched.mu.Lock()
 	d.sched.parked.put(n)
 	d.sched.mu.Unlock()
+	var unused []int
 	goesOn := false
 	r := &commit.Request{Reads: true, Run: func(tx *commit.Tx) error {
 		u, err := tx.Open(n.root)
@@ -48,12 +49,14 @@ func (d *Dispatcher) park(n entry) {
 		}
 		c, _ := u.Tree.Job(n.job)
 		_, s := u.Tree.SuspendedBy(c)
-		goesOn = s == nil
+		goesOn, unused = s == nil, d.unusedHolds(u.Tree, n.ticket)
 		return nil
 	}}
 	d.send(r, func(err error) {
 		if goesOn || err != nil && !worker.Unwanted(err) {
 			d.sched.unpark(n)
+		} else if len(unused) > 0 {
+			d.sched.endUnused(n, unused)
 		}
 	})
 }
