@@ -25,7 +25,7 @@ import (
 
 // The shared limits of the random histories of fleets. Numbers of the first two are set while engines run.
 var (
-	fleetSlots    = limit.Resource("slots", 2).Shared()
+	fleetSlots    = limit.Resource("slots", 3).Shared()
 	fleetCalls    = limit.Calls(6, 300*time.Millisecond).Shared()
 	fleetCustomer = limit.Resource("customer", 1).Shared() // of each key
 )
@@ -41,13 +41,14 @@ type fleetJob struct {
 	Busy time.Duration
 }
 
-// fleetFunction is a function of the histories, with what it takes.
+// fleetFunction is a function of the histories, with its queue and what it takes. The queue without a name has a bound, and is not filled by those
+// that wait for the rate.
 type fleetFunction struct {
-	name                   string
+	name, queue            string
 	slots, calls, customer int64
 }
 
-var fleetFunctions = []fleetFunction{{"slot", 1, 0, 1}, {"wide", 2, 0, 0}, {"both", 1, 1, 0}, {"many", 0, 3, 0}}
+var fleetFunctions = []fleetFunction{{"slot", "", 1, 0, 0}, {"lane", "", 1, 0, 1}, {"wide", "", 2, 0, 0}, {"both", "rates", 1, 1, 0}, {"many", "rates", 0, 3, 0}}
 
 // fleetCall is one call of a function.
 type fleetCall struct {
@@ -117,7 +118,7 @@ func (h *fleetHistory) enter(i int) {
 	var all []engine.Workflow
 	key := func(in fleetJob) string { return in.Key }
 	for _, f := range fleetFunctions {
-		opts := []builder.FuncOption{builder.FairBy(key)}
+		opts := []builder.FuncOption{builder.FairBy(key), builder.OnQueue(f.queue)}
 		for _, use := range []struct {
 			l limit.Limit
 			n int64
@@ -145,7 +146,7 @@ func (h *fleetHistory) enter(i int) {
 			return 0, ctx.Err()
 		}
 	}, builder.FairBy(key), builder.OnQueue("turns"))
-	m.Engine = h.fleetOf.open(engine.Config{Workers: 3, Queues: map[string]int{"turns": 1}, MaxPending: map[string]int{"": fleetMost}}, append(all, m.turn)...)
+	m.Engine = h.fleetOf.open(engine.Config{Workers: 4, Queues: map[string]int{"turns": 1}, MaxPending: map[string]int{"": fleetMost}}, append(all, m.turn)...)
 	h.members[i] = m
 }
 
@@ -200,15 +201,19 @@ func (h *fleetHistory) each(f func(*fleetEngine)) {
 }
 
 const (
-	waitingJobs = "SELECT count(*) FROM tasq.jobs WHERE state = 'pending'"
-	liveJobs    = "SELECT count(*) FROM tasq.jobs WHERE state IN ('pending', 'running')" // a running one may wait again
+	waitingJobs = "SELECT count(*) FROM tasq.jobs WHERE queue = '' AND state = 'pending'"
+	liveJobs    = "SELECT count(*) FROM tasq.jobs WHERE queue = '' AND state IN ('pending', 'running')" // a running one may wait again
 )
 
-// start starts a run, and reports whether it was not refused. It may be refused only if the queue is full. The count that says so may be a
+// start starts a run of a function of a queue, and reports whether it was not refused. It may be refused only if the queue is full. The count that says so may be a
 // moment old, so a start is asked for again if there is room.
-func (h *fleetHistory) start(m *fleetEngine) bool {
-	in := fleetJob{N: len(h.runs), Key: string(rune('a' + h.r.IntN(3))), Busy: time.Duration(h.r.IntN(12)) * time.Millisecond}
-	f, priority := m.functions[h.r.IntN(len(m.functions))], max(0, h.r.IntN(6)-3)
+func (h *fleetHistory) start(m *fleetEngine, queue string) bool {
+	in := fleetJob{N: len(h.runs), Key: string(rune('a' + h.r.IntN(3))), Busy: time.Duration(h.r.IntN(200)) * time.Millisecond}
+	of := h.r.IntN(len(m.functions))
+	for fleetFunctions[of].queue != queue {
+		of = h.r.IntN(len(m.functions))
+	}
+	f, priority := m.functions[of], max(0, h.r.IntN(6)-3)
 	started := false
 	h.soon("a start is refused although the queue has room", func() bool {
 		run, err := f.Run(h.t.Context(), m.Engine, in, workflow.Priority(priority))
@@ -217,7 +222,7 @@ func (h *fleetHistory) start(m *fleetEngine) bool {
 			return true
 		}
 		require.ErrorIs(h.t, err, engine.ErrFull)
-		return h.number(liveJobs) >= fleetMost
+		return queue == "" && h.number(liveJobs) >= fleetMost
 	})
 	if !started {
 		h.refused++
@@ -262,10 +267,14 @@ func (h *fleetHistory) die() {
 // happens is one step of the history.
 func (h *fleetHistory) happens() {
 	switch what := h.r.IntN(20); {
+	case what < 9:
+		for range 1 + h.r.IntN(4) {
+			h.start(h.some(), "")
+		}
 	case what < 12:
-		h.start(h.some())
+		h.start(h.some(), "rates")
 	case what == 12:
-		h.set(fleetSlots.Name, h.r.Int64N(5))
+		h.set(fleetSlots.Name, h.r.Int64N(6))
 	case what == 13:
 		h.set(fleetCalls.Name, h.r.Int64N(10))
 	case what < 16:
@@ -296,16 +305,18 @@ func (h *fleetHistory) fill() {
 		})
 		require.NoError(h.t, m.Update(h.t.Context(), func(*engine.Tx) error { return nil })) // what was claimed before is
 	})
-	h.soon("jobs run in a paused queue", func() bool { return h.number("SELECT count(*) FROM tasq.jobs WHERE state = 'running'") == 0 })
+	h.soon("jobs run in a paused queue", func() bool {
+		return h.number("SELECT count(*) FROM tasq.jobs WHERE queue = '' AND state = 'running'") == 0
+	})
 	for h.number(waitingJobs) < fleetMost {
-		h.start(h.some())
+		h.start(h.some(), "")
 	}
 	h.count()
 	before := h.number(waitingJobs)
-	h.each(func(m *fleetEngine) { require.False(h.t, h.start(m), "%d wait", before) })
+	h.each(func(m *fleetEngine) { require.False(h.t, h.start(m, ""), "%d wait", before) })
 	if i := slices.Index(h.members, nil); i >= 0 {
 		h.enter(i)
-		require.False(h.t, h.start(h.members[i]), "%d wait as it is opened", before)
+		require.False(h.t, h.start(h.members[i], ""), "%d wait as it is opened", before)
 	}
 	require.Equal(h.t, before, h.number(waitingJobs))
 	_, err = h.some().Do(h.t.Context(), workflow.ResumeQueue(""))
@@ -375,7 +386,8 @@ func (h *fleetHistory) finish() {
 		require.Equal(h.t, fmt.Sprint("completed: ", i), ends(h.t, m.Engine, run.ID))
 	}
 	h.soon("a slot is taken though nothing runs", func() bool {
-		return h.number("SELECT count(*) FROM tasq.limits WHERE state LIKE '%\"held\"%'") == 0
+		return h.number("SELECT count(*) FROM tasq.limits l, jsonb_object_keys(l.state::jsonb -> 'held') k, tasq.processes p "+
+			"WHERE p.id = k::bigint AND p.state = 'live'") == 0 // those of the others are free, and stay in the row until it is asked for
 	})
 	for entry, err := range store.AllEntries(h.t.Context(), m, store.JournalFilter{}) {
 		require.NoError(h.t, err)
