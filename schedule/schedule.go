@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"iter"
+	"math"
 	"strings"
 	"time"
 )
@@ -138,12 +139,30 @@ func (t *Timetable) pattern(after time.Time) time.Time {
 	if start.IsZero() {
 		start = time.Unix(0, 0)
 	}
-	passed, every := after.Sub(start), t.schedule.Every
+	every := t.schedule.Every
+	start = near(start, after, every)
+	passed := after.Sub(start)
 	whole := passed / every
 	if passed%every < 0 {
 		whole--
 	}
-	return start.Add((whole + 1) * every).In(t.zone)
+	return start.Add(whole * every).Add(every).In(t.zone) // the sum of both may be more than a duration holds
+}
+
+// near returns a tick of an interval from which a duration reaches a time: 292 years, which [time.Time.Sub] returns for more, too.
+func near(tick, to time.Time, every time.Duration) time.Time {
+	const most = math.MaxInt64
+	far := most / every * every
+	for passed := to.Sub(tick); ; passed = to.Sub(tick) {
+		switch passed {
+		case most:
+			tick = tick.Add(far)
+		case math.MinInt64:
+			tick = tick.Add(-far)
+		default:
+			return tick
+		}
+	}
 }
 
 // After returns the ticks after a time. The sequence is infinite if the schedule has no End.

@@ -2,6 +2,7 @@ package schedule_test
 
 import (
 	"encoding/json"
+	"math"
 	"slices"
 	"testing"
 	"time"
@@ -308,5 +309,21 @@ func TestAZoneIsReadOnce(t *testing.T) {
 	for _, name := range []string{"Local", "Berlin"} {
 		_, err := schedule.Location(name)
 		require.Error(t, err)
+	}
+}
+
+// An interval and its distance from the start may be longer than a duration holds, which is 292 years.
+func TestLongIntervals(t *testing.T) {
+	const longest = time.Duration(math.MaxInt64)
+	for _, every := range []time.Duration{time.Second, 36 * time.Hour, 100 * 365 * 24 * time.Hour, longest - 1, longest} {
+		table, err := schedule.Every(every)
+		require.NoError(t, err)
+		for _, year := range []int{1, 1600, 1969, 1970, 2026, 2262, 2263, 2600, 9000} {
+			after := time.Date(year, 5, 17, 3, 4, 5, 6, time.UTC)
+			next := table.Next(after)
+			require.True(t, next.After(after), "%v after %v is %v", every, after, next)
+			require.False(t, next.Add(-every).After(after), "%v after %v is %v, and one is before", every, after, next)
+			require.True(t, next.Add(every).Equal(table.Next(next)))
+		}
 	}
 }
