@@ -75,12 +75,11 @@ func TestALockedCaseNamesTheSession(t *testing.T) {
 	defer c.Close(context.Background())
 	_, err = c.Exec(t.Context(), "SET application_name = 'a report'; BEGIN; SELECT FROM tasq.cases FOR UPDATE")
 	require.NoError(t, err)
-	for _, named := range []string{": ERROR: canceling statement due to lock timeout (SQLSTATE 55P03), held by ", // after a wait of 2 s
-		"; try again when that has ended; it may be that of ", "; try again when that has ended; it may be that of "} {
+	for range 3 { // the first after a wait of 2 s
 		_, err = e.Do(t.Context(), workflow.Send(r.Case, "go", 1))
 		require.ErrorIs(t, err, store.ErrUnavailable)
-		require.ErrorContains(t, err, fmt.Sprintf("another transaction has locked case %s, so nothing of this happened: the store is unavailable%ssession %d "+
-			"(a report, idle in transaction, role %s), whose transaction began ", r.Case, named, c.PgConn().PID(), c.Config().User))
+		require.ErrorContains(t, err, fmt.Sprintf("another transaction has locked case %s, so nothing of this happened: the store is unavailable", r.Case))
+		require.ErrorContains(t, err, fmt.Sprintf(" session %d (a report, idle in transaction, role %s), whose transaction began ", c.PgConn().PID(), c.Config().User))
 	}
 	_, err = c.Exec(t.Context(), "ROLLBACK")
 	require.NoError(t, err)
