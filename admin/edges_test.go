@@ -42,7 +42,7 @@ func TestEdgesAndFocusCanBeSeen(t *testing.T) {
 	look := 0
 	see := func(base string, paths ...string) {
 		for _, path := range paths {
-			if look++; look%testsize.Pick(9, 4, 1) != 0 {
+			if look++; look%testsize.Pick(9, 7, 1) != 0 {
 				continue
 			}
 			b.visit(base + path)

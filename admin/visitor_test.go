@@ -61,7 +61,7 @@ func visit(t *testing.T, f func(t *testing.T, as func(*testing.T, http.Handler) 
 }
 
 // asked reports whether a test is run as a visitor. In the usual form every second one is in a browser, which runs scripts: what a browser does without a
-// script is much like the text. The long form has each by the keyboard alone, and every second one without a script; the nightly form has all.
+// script is much like the text. The long form has each in a browser, every second one by the keyboard alone, and the others without a script; the nightly form has all.
 func asked(visitor, test string) bool {
 	second := len(test)%2 == 1
 	switch {
@@ -72,7 +72,7 @@ func asked(visitor, test string) bool {
 	case visitor == "without a script":
 		return !second && testsize.Long()
 	}
-	return testsize.Long()
+	return second && testsize.Long()
 }
 
 func mayBrowse(t *testing.T, visitor string) {
@@ -83,7 +83,7 @@ func mayBrowse(t *testing.T, visitor string) {
 }
 
 // visitEach runs each of many tests of one kind as each visitor. A visit in a browser takes thirty times as long as one by text, so the usual
-// form has every fourth test in a browser, by turns in the one and in the other, in the order of their names, and the long form every second one.
+// form has every fourth test in a browser, by turns in the one and in the other, in the order of their names, and the long form every third one.
 func visitEach(t *testing.T, names []string, f func(t *testing.T, name string, as func(*testing.T, http.Handler) visitor)) {
 	turn := map[string]int{"without a script": 0, "with a script": 5}
 	slices.Sort(names)
@@ -91,7 +91,7 @@ func visitEach(t *testing.T, names []string, f func(t *testing.T, name string, a
 		t.Run(who, func(t *testing.T) {
 			mayBrowse(t, who)
 			for i, name := range names {
-				every := testsize.Pick(8, 4, 1)
+				every := testsize.Pick(8, 6, 1)
 				if turn, browses := turn[who]; browses && i%every != turn%every {
 					continue
 				}

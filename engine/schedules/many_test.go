@@ -21,7 +21,7 @@ import (
 
 // Schedules that are not due write nothing and start nothing: each is an entry of the engine's timers. The nightly form has 10,000.
 func TestManySchedulesCostNothingWhileNoneIsDue(t *testing.T) {
-	n := testsize.Pick(300, 1_000, 10_000)
+	n := testsize.Pick(300, 600, 10_000)
 	if os.Getenv(enginetest.EnvStore) != "" {
 		n = 300
 	}

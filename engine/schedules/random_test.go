@@ -118,7 +118,7 @@ func TestRandomHistoriesBeginEachTickOnce(t *testing.T) {
 // The same on PostgreSQL.
 func TestRandomHistoriesBeginEachTickOnceOnPostgres(t *testing.T) {
 	t.Parallel()
-	for seed := range testsize.Pick(8, 24, 100) {
+	for seed := range testsize.Pick(8, 14, 100) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			h := rapid.Custom(drawHistory).Example(seed)
