@@ -33,7 +33,7 @@ var chromium struct {
 }
 
 func TestMain(m *testing.M) {
-	testsize.Checks(20, 100)
+	testsize.Checks(20, 50)
 	code := m.Run()
 	endBrowser()
 	os.Exit(code)

@@ -70,7 +70,7 @@ func TestARollingDeploymentFailsNothing(t *testing.T) {
 		<-began
 	}
 	var next atomic.Int64
-	ids := make([]workitem.CaseID, testsize.Pick(150, 600, 3000))
+	ids := make([]workitem.CaseID, testsize.Pick(150, 300, 3000))
 	// on runs f on an engine that is open: one that is closed meanwhile is replaced by then.
 	on := func(n int, f func(e *engine.Engine) error) error {
 		for {

@@ -533,7 +533,7 @@ func minTime(a, b time.Time) time.Time {
 // exceeded, starts are refused if and only if the queue is full, and each run ends once.
 func TestRandomHistoriesOfLimitsInAFleet(t *testing.T) {
 	t.Parallel()
-	for seed := range testsize.Pick(1, 5, 60) {
+	for seed := range testsize.Pick(1, 3, 60) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			h := newFleetHistory(t, seed)
 			for range 40 {

@@ -467,7 +467,7 @@ func (*settableClock) AfterFunc(d time.Duration, f func()) func() bool {
 // none is left held, none is overtaken, and what can run runs.
 func TestRandomHistoriesOfLimits(t *testing.T) {
 	seeds := []int{3044, 4060, 4262, 4982} // priorities over a restart; two keys of a pool have room at once; killed more than mostKills times
-	for seed := range testsize.Pick(12, 60, 1500) {
+	for seed := range testsize.Pick(12, 30, 1500) {
 		seeds = append(seeds, seed)
 	}
 	for _, seed := range seeds {

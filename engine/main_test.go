@@ -10,6 +10,6 @@ import (
 func TestMain(m *testing.M) {
 	testsize.Parallel(12) // those of fleets wait for engines that are dead, and for heartbeats
 	testsize.TempInMemory()
-	testsize.Checks(10, 30)
+	testsize.Checks(10, 20)
 	os.Exit(m.Run())
 }

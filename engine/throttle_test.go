@@ -136,7 +136,7 @@ func TestThrottleThatCannotBe(t *testing.T) {
 
 // Random starts of some keys, with crashes and cases that are removed: each is let through if a model of the window has room for it.
 func TestRandomThrottles(t *testing.T) {
-	for seed := range uint64(testsize.Pick(4, 20, 400)) {
+	for seed := range uint64(testsize.Pick(4, 10, 400)) {
 		rnd := rand.New(rand.NewPCG(seed, 41))
 		n, window := 1+rnd.IntN(4), time.Duration(1+rnd.IntN(60))*time.Second
 		f := builder.MustFunc("f", func(_ context.Context, s string) (string, error) {

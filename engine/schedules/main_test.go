@@ -9,7 +9,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	usual := 30
+	usual := 20
 	if os.Getenv(enginetest.EnvStore) != "" { // where each history has a database of a server
 		usual = 10
 	}

@@ -8,6 +8,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testsize.Checks(20, 50)
+	testsize.Checks(20, 30)
 	os.Exit(m.Run())
 }

@@ -76,12 +76,12 @@ func disable(t *testing.T, o store.Opener, id workitem.CaseID) {
 }
 
 // The doctor finds from outside, on a file and on a server, whether a program is open or none: work of a definition that no process has, and
-// an or-join that is not decided once nothing else can act. What a person can continue with is no case for it. The usual form has the file, as each
-// look at the or-join uses its whole budget.
+// an or-join that is not decided once nothing else can act. What a person can continue with is no case for it. The usual and the long form have
+// the file, as each look at the or-join uses its whole budget.
 func TestTheDoctorFindsStrandedCasesWithoutAProgram(t *testing.T) {
 	t.Parallel()
 	for name, open := range bothStores {
-		if name != "file" && !testsize.Long() {
+		if name != "file" && !testsize.Nightly() {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
