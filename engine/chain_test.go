@@ -89,7 +89,15 @@ func TestTheWorkOfAChildGoesToAnEngineWithItsParent(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, answer.Waits, 1)
 	require.Empty(t, answer.Waits[0].Blocked, "the old program has the definition")
-	require.Empty(t, stranded(t, next), "the old program has the definition")
+	notLoaded := func() (found []why.StrandedCase) { // on a slow machine the work has no worker for long enough to be found for that
+		for _, s := range stranded(t, next) {
+			if s.Cause == why.CauseNotLoaded {
+				found = append(found, s)
+			}
+		}
+		return found
+	}
+	require.Empty(t, notLoaded(), "the old program has the definition")
 	require.Empty(t, unserved(t, next))
 	known := func() (known bool) { // to a process without an engine
 		require.NoError(t, next.View(t.Context(), func(r store.Reader) error {
@@ -108,8 +116,8 @@ func TestTheWorkOfAChildGoesToAnEngineWithItsParent(t *testing.T) {
 	require.Equal(t, why.NotLoaded, answer.Waits[0].Blocked)
 	require.Equal(t, &why.Missing{Case: id, Workflow: "order", Version: "1"}, answer.Waits[0].Missing)
 	require.Contains(t, answer.String(), "no open engine has workflow order version 1 of case "+id.String()+" above")
-	require.Equal(t, why.CauseNotLoaded, stranded(t, next)[0].Cause)
-	require.Contains(t, stranded(t, next)[0].Repair, "open an engine with workflow order version 1")
+	require.NotEmpty(t, notLoaded())
+	require.Contains(t, notLoaded()[0].Repair, "open an engine with workflow order version 1")
 
 	again := f.open(engine.Config{}, third.workflows...)
 	require.Equal(t, `completed: "1"`, ends(t, next, id))

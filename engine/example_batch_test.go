@@ -13,7 +13,7 @@ import (
 func Example_batch() {
 	ctx := context.Background()
 
-	index := builder.MustBatch("index", 100, 50*time.Millisecond,
+	index := builder.MustBatch("index", 100, 500*time.Millisecond,
 		func(ctx context.Context, docs []string) ([]builder.Outcome[int], error) {
 			list := make([]builder.Outcome[int], len(docs))
 			for i, doc := range docs {
