@@ -164,11 +164,11 @@ func (s *Starter) goesOn() bool {
 	return s.failed == nil
 }
 
-// stop ends the run with the first error that does not concern a line alone.
+// stop ends the run with an error that does not concern a line alone. Of several it is that of the first line.
 func (s *Starter) stop(n int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.failed == nil {
+	if s.failed == nil || n < s.failed.Line {
 		s.failed = &StoppedError{n, err}
 	}
 }
