@@ -212,6 +212,7 @@ func settled(a, b *World) {
 		})
 		require.Less(b.T, early, late)
 		require.NotContains(b.T, positions(), late, "an entry can appear before it")
+		a.beat() // lest b declare it dead on a slow machine
 		news, err := b.fleet().Tick(context.Background(), store.EngineState{Busy: true, Clock: b.clock})
 		require.NoError(b.T, err)
 		require.False(b.T, news.Settled)

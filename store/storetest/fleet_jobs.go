@@ -175,6 +175,13 @@ func overdueJobs(a, b *World) {
 	agree(a, b)
 }
 
+// beat sends a heartbeat, which a Tick does.
+func (w *World) beat() {
+	w.T.Helper()
+	_, err := w.fleet().Tick(context.Background(), store.EngineState{Busy: true, Clock: w.clock})
+	require.NoError(w.T, err)
+}
+
 // awaitNews ticks until news are as they are awaited to be.
 func (w *World) awaitNews(done func(store.News) bool) {
 	w.T.Helper()
