@@ -96,7 +96,7 @@ var mayBeRefused = []string{"not-failed", "not-active", "not-found", "illegal-tr
 func (b *breaker) do(c workflow.Command) bool {
 	b.t.Helper()
 	_, err := b.e.Do(b.t.Context(), c)
-	b.log = append(b.log, fmt.Sprintf("%s %s %v", c.Kind, c.Action, err))
+	b.log = append(b.log, fmt.Sprintf("%s %s %s %s %v", c.Kind, c.Action, c.From, c.To, err))
 	if err != nil {
 		require.Contains(b.t, mayBeRefused, engine.Code(err), "%v\n%s", err, strings.Join(b.log, "\n"))
 	}

@@ -170,7 +170,10 @@ const (
 )
 
 // oracle walks every state, without any short cut.
-func oracle(n *net.Net) truth {
+func oracle(n *net.Net) truth { return oracleFrom(n, interpreter{n}.first()) }
+
+// oracleFrom walks every state that a case can reach from one.
+func oracleFrom(n *net.Net, first caseState) truth {
 	in := interpreter{n}
 	ids := map[string]int{}
 	var states []caseState
@@ -184,7 +187,7 @@ func oracle(n *net.Net) truth {
 		}
 		return ids[key]
 	}
-	id(in.first())
+	id(first)
 	found := map[string]bool{}
 	good := map[int]bool{}
 	for i := 0; i < len(states); i++ {

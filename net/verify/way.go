@@ -38,7 +38,8 @@ type wayfinder struct {
 	budget int
 	whole  bool // a task starts and completes in one step
 	nodes  []waynode
-	seen   map[string]bool
+	seen   map[string]int // the index in nodes of a state
+	before [][]int        // for each state those from which one step leads to it
 }
 
 // waynode is a reached state.
@@ -49,13 +50,18 @@ type waynode struct {
 	task    net.TaskID // the completed task; -1 for a start, and in the first state
 }
 
-func (w *wayfinder) search(m net.Marking, busy []net.TaskID) Way {
-	w.seen = make(map[string]bool)
+// begin adds the first state.
+func (w *wayfinder) begin(m net.Marking, busy []net.TaskID) {
+	w.seen = make(map[string]int)
 	bits := net.NewBits(w.n.NumTasks())
 	for _, t := range busy {
 		bits.Add(int(t))
 	}
 	w.add(waynode{marking: m.Clone(), busy: bits, from: -1, task: -1})
+}
+
+func (w *wayfinder) search(m net.Marking, busy []net.TaskID) Way {
+	w.begin(m, busy)
 	way := Way{Decided: true}
 	for at := 0; at < len(w.nodes); at++ {
 		if w.nodes[at].marking[w.n.End()] > 0 {
@@ -77,39 +83,47 @@ func (w *wayfinder) add(s waynode) {
 		key = append(key, byte(k), byte(k>>8), byte(k>>16), byte(k>>24))
 	}
 	s.busy.Each(func(t int) { key = append(key, byte(t), byte(t>>8)) })
-	if !w.seen[string(key)] {
-		w.seen[string(key)] = true
-		w.nodes = append(w.nodes, s)
+	at, known := w.seen[string(key)]
+	if !known {
+		at = len(w.nodes)
+		w.seen[string(key)], w.nodes, w.before = at, append(w.nodes, s), append(w.before, nil)
+	}
+	if s.from >= 0 {
+		w.before[at] = append(w.before[at], s.from)
 	}
 }
 
 // expand adds the successors of a state, and reports whether there are any.
 func (w *wayfinder) expand(at int) bool {
-	s, moved := w.nodes[at], false
+	moved := false
 	for i := range w.n.NumTasks() {
-		t := net.TaskID(i)
-		if s.busy.Has(i) {
-			moved = true
-			w.complete(at, t, s.marking, s.busy)
-			continue
-		}
-		if !w.n.Enabled(t, s.marking, s.busy).Enabled {
-			continue
-		}
-		moved = true
-		next := s.marking.Clone()
-		for _, p := range w.n.Consumes(nil, t, s.marking) {
-			next[p]--
-		}
-		if w.whole {
-			w.complete(at, t, next, s.busy)
-			continue
-		}
-		busy := slices.Clone(s.busy)
-		busy.Add(i)
-		w.add(waynode{marking: next, busy: busy, from: at, task: -1})
+		moved = w.step(at, net.TaskID(i), w.whole) || moved
 	}
 	return moved
+}
+
+// step adds the states after one task starts or completes, or both at once, and reports whether it can.
+func (w *wayfinder) step(at int, t net.TaskID, whole bool) bool {
+	s := w.nodes[at]
+	if s.busy.Has(int(t)) {
+		w.complete(at, t, s.marking, s.busy)
+		return true
+	}
+	if !w.n.Enabled(t, s.marking, s.busy).Enabled {
+		return false
+	}
+	next := s.marking.Clone()
+	for _, p := range w.n.Consumes(nil, t, s.marking) {
+		next[p]--
+	}
+	if whole {
+		w.complete(at, t, next, s.busy)
+		return true
+	}
+	busy := slices.Clone(s.busy)
+	busy.Add(int(t))
+	w.add(waynode{marking: next, busy: busy, from: at, task: -1})
+	return true
 }
 
 // complete adds the states after the completion of a task, one for each choice of its split.

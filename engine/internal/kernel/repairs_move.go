@@ -22,7 +22,8 @@ const wayBudget = 2_000
 //	s ─▶ draft ─▶ review ─▶ e      review is started: move from review to draft
 //	                               review canceled, a token in s, draft enabled
 //
-// The error wraps [workflow.ErrDeadEnd] if no run from there completes the case, or if the case fails by the move
+// The error wraps [workflow.ErrDeadEnd] if a run from there leads to a state that no run completes, unless one did before the move, too; then only
+// if no run at all completes the case. It also does if the case fails by the move
 // itself, as when the input of the task that it enables reads the output of one that has not completed. A forced move
 // does it all the same. A search that runs out of its budget refuses nothing.
 func (rp *Repairs) Move(id workitem.CaseID, from, to string, force bool) error {
@@ -43,6 +44,7 @@ func (rp *Repairs) Move(id workitem.CaseID, from, to string, force bool) error {
 	if err != nil {
 		return err
 	}
+	was := positionOf(c)
 	taken, steps, err := rp.takenFrom(c, from)
 	if err != nil {
 		return err
@@ -68,7 +70,7 @@ func (rp *Repairs) Move(id workitem.CaseID, from, to string, force bool) error {
 	}
 	// The way to the end is searched after the move, from the state that it has led to. An error rolls the command
 	// back, and the move with it.
-	return canEnd(rp.tree, id)
+	return canEnd(was, rp.tree.Case(id))
 }
 
 // Where the tokens of a name are, and what a move from it does:
@@ -134,28 +136,58 @@ func names(c *state.Case, conditions []net.ConditionID) string {
 	return strings.Join(list, ", ")
 }
 
-// canEnd returns an error for a case that has failed, and for one that no run can complete, with a run to a deadlock.
-func canEnd(tree *state.Tree, id workitem.CaseID) error {
-	c := tree.Case(id)
+// canEnd returns an error for a move after which a case has failed, or cannot end: with a run to where nothing can happen. A move need not make
+// safe what was not before it, such as a workflow that is unsound, or a case that has lost its tokens: then one run that completes the case is enough.
+func canEnd(was position, c *state.Case) error {
 	switch {
 	case c.State == state.CaseFailed:
-		return fmt.Errorf("case %s of %s: %w: it would fail at once (%w). Nothing was moved; to move all the same, force it", id, c.Workflow,
+		return fmt.Errorf("case %s of %s: %w: it would fail at once (%w). Nothing was moved; to move all the same, force it", c.ID, c.Workflow,
 			workflow.ErrDeadEnd, c.Failure)
 	case c.State.Final():
 		return nil
 	}
-	var busy []net.TaskID
-	c.Busy().Each(func(t int) { busy = append(busy, net.TaskID(t)) })
-	way := verify.WayFrom(c.Net, c.Marking, busy, wayBudget)
+	is := positionOf(c)
+	if end, _ := verify.DeadEndFrom(c.Net, is.marking, is.busy, wayBudget); end != nil {
+		if before, decided := verify.DeadEndFrom(c.Net, was.marking, was.busy, wayBudget); before == nil && decided {
+			return endsIn(c, *end)
+		}
+	}
+	return hasWay(c, is)
+}
+
+// hasWay returns an error for a case that no run can complete.
+func hasWay(c *state.Case, is position) error {
+	way := verify.WayFrom(c.Net, is.marking, is.busy, wayBudget)
 	if way.Run != nil || !way.Decided {
 		return nil
 	}
-	how := "it would go on without an end"
-	if way.Stuck != nil {
-		how = fmt.Sprintf("with tokens in %s nothing can happen", strings.Join(way.Left, ", "))
-		if len(way.Stuck) > 0 {
-			how = "after " + strings.Join(way.Stuck, ", ") + ", " + how
-		}
+	return endsIn(c, verify.DeadEnd{Run: way.Stuck, Deadlock: way.Stuck != nil, Left: way.Left})
+}
+
+// endsIn is the error for a case that a run can lead to a dead end.
+func endsIn(c *state.Case, end verify.DeadEnd) error {
+	how := "it could go on without an end"
+	switch {
+	case end.Deadlock && len(end.Left) == 0:
+		how = "without a token nothing can happen"
+	case end.Deadlock:
+		how = fmt.Sprintf("with tokens in %s nothing can happen", strings.Join(end.Left, ", "))
 	}
-	return fmt.Errorf("case %s of %s: %w: %s. Nothing was moved; to move all the same, force it", id, c.Workflow, workflow.ErrDeadEnd, how)
+	if len(end.Run) > 0 {
+		how = "after " + strings.Join(end.Run, ", ") + ", " + how
+	}
+	return fmt.Errorf("case %s of %s: %w: %s. Nothing was moved; to move all the same, force it", c.ID, c.Workflow, workflow.ErrDeadEnd, how)
+}
+
+// position is what a case can do next: its marking, and the tasks that are started.
+type position struct {
+	marking net.Marking
+	busy    []net.TaskID
+}
+
+// positionOf returns the position of a case, which does not change with it.
+func positionOf(c *state.Case) position {
+	p := position{marking: c.Marking.Clone()}
+	c.Busy().Each(func(t int) { p.busy = append(p.busy, net.TaskID(t)) })
+	return p
 }
