@@ -46,6 +46,9 @@ func (c cut) each(t *testing.T, f func(t *testing.T, path string, n int, moment 
 	moments := []string{"before", "after"}
 	t.Run("sqlite", func(t *testing.T) {
 		for n := c.first; n <= c.last; n += testsize.Pick(3*c.every, c.every, c.nightly) {
+			if !testsize.InPart(n) {
+				continue
+			}
 			for _, moment := range moments {
 				kill(t, n, moment, func(*testing.T, string) {})
 			}

@@ -7,6 +7,7 @@ package testsize
 
 import (
 	"flag"
+	"fmt"
 	"os"
 	"runtime/debug"
 	"strconv"
@@ -27,6 +28,20 @@ func Pick(usual, long, nightly int) int {
 		return long
 	}
 	return usual
+}
+
+// InPart reports whether an input belongs to the part of an exhaustive test that is asked for: with TASQ_PART=2/3, the second of each three. Runs with
+// 1/3, 2/3 and 3/3 try all of them. Without TASQ_PART, each input is in the part.
+func InPart(input int) bool {
+	said := os.Getenv("TASQ_PART")
+	if said == "" {
+		return true
+	}
+	var part, of int
+	if n, err := fmt.Sscanf(said, "%d/%d", &part, &of); n != 2 || err != nil || part < 1 || part > of {
+		panic(fmt.Sprintf("TASQ_PART is %q; give a part and how many there are, such as 2/3", said))
+	}
+	return input%of == part-1
 }
 
 // Checks sets how many histories each test of rapid tries in this package, unless -rapid.checks says it. The nightly form has

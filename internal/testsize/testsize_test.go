@@ -25,6 +25,29 @@ func TestSizes(t *testing.T) {
 	}
 }
 
+// The parts of a test are disjoint, and have all inputs.
+func TestParts(t *testing.T) {
+	tried := make(map[int]int)
+	for _, part := range []string{"1/3", "2/3", "3/3"} {
+		t.Setenv("TASQ_PART", part)
+		for input := range 100 {
+			if testsize.InPart(input) {
+				tried[input]++
+			}
+		}
+	}
+	require.Len(t, tried, 100)
+	for input, times := range tried {
+		require.Equal(t, 1, times, input)
+	}
+	t.Setenv("TASQ_PART", "")
+	require.True(t, testsize.InPart(7))
+	for _, wrong := range []string{"4/3", "0/3", "1", "x/3", "1/0"} {
+		t.Setenv("TASQ_PART", wrong)
+		require.PanicsWithValue(t, "TASQ_PART is \""+wrong+"\"; give a part and how many there are, such as 2/3", func() { testsize.InPart(7) })
+	}
+}
+
 // The number of checks is that of the form, and the command line wins.
 func TestTheCommandLineSetsTheChecks(t *testing.T) {
 	checks := flag.Lookup("rapid.checks").Value
