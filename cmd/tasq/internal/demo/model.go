@@ -43,11 +43,13 @@ func (o *Options) model() (*model, error) {
 
 // local starts a server on this machine that fails according to the script.
 func (o *Options) local() (*model, error) {
-	script, timeout := DefaultFaults, 5*time.Second
-	if o.Fast {
-		script, timeout = FastFaults, 300*time.Millisecond
+	script, timeout := cmp.Or(o.Faults, DefaultFaults), 5*time.Second
+	switch {
+	case o.Fast && o.Faults == "":
+		script = FastFaults // has no fault that a timeout ends, and a slow machine can need a second for an answer
+	case o.Fast:
+		timeout = 300 * time.Millisecond
 	}
-	script = cmp.Or(o.Faults, script)
 	faults, err := fakechat.ParseFaults(script)
 	if err != nil {
 		return nil, fmt.Errorf("%w: faults: %w", ErrUsage, err)
