@@ -120,17 +120,17 @@ func TestRefused(t *testing.T) {
 		{"<pnml/>", `f:1: wrong-format: <pnml>: the root of a BPMN file is <definitions>; this looks like PNML`},
 		{"<definitions xmlns='https://www.omg.org/spec/DMN/20191111/MODEL/'/>",
 			`f:1: wrong-format: <definitions>: its namespace is "https://www.omg.org/spec/DMN/20191111/MODEL/", ` +
-				`which is not that of BPMN`},
+				`which is not that of BPMN: save the process as BPMN 2.0`},
 		{"<c:definitions xmlns:c='http://www.omg.org/spec/CMMN/20151109/MODEL'/>",
 			`f:1: wrong-format: <definitions>: its namespace is "http://www.omg.org/spec/CMMN/20151109/MODEL", ` +
-				`which is not that of BPMN`},
-		{"<definitions/>", `f:1: empty: <definitions>: there is no <process> in it`},
+				`which is not that of BPMN: save the process as BPMN 2.0`},
+		{"<definitions/>", `f:1: empty: <definitions>: there is no <process> in it: save the diagram with its process`},
 		{process(""), `f:1: empty: <definitions>: there is nothing to run in any <process> of it`},
-		{process("<task id='a'>"), `f:4: malformed: </process> closes <task>, which was opened in line 2`},
+		{process("<task id='a'>"), `f:4: malformed: </process> closes <task>, which was opened in line 2: close that before it`},
 		{process("<task id='a'/>\n<task id='a'/>"),
-			`f:3: duplicate-id: task "a": its id is already that of an element in line 2`},
+			`f:3: duplicate-id: task "a": its id is already that of an element in line 2: give one of them another`},
 		{process("<task id='a'/>\n<task id='a'/>\n<task id='b'/>\n<task id='b'/>"), "f:3: duplicate-id: task \"a\": its id is " +
-			"already that of an element in line 2\nf:5: duplicate-id: task \"b\": its id is already that of an element in line 4"},
+			"already that of an element in line 2: give one of them another\nf:5: duplicate-id: task \"b\": its id is already that of an element in line 4: give one of them another"},
 		{"<definitions><choreography id='c'/></definitions>",
 			`f:1: empty: <definitions>: there is no <process> in it, and choreographies are not read`},
 	} {

@@ -91,7 +91,12 @@ func (n *node) moves() bool {
 // declareEventBased adds a condition after the gateway, which the events share. The first event takes its token.
 func (e *emitter) declareEventBased(n *node) {
 	e.task(n.name, net.Routing, net.Xor, net.And, n.el)
-	if len(n.out) == 0 || n.several {
+	if len(n.out) == 0 {
+		return
+	}
+	if n.several {
+		e.note(Approximated, n.el, "its eventGatewayType is Parallel: it is read as waiting for all of its events, in any order; "+
+			"for the first of them alone, leave the type out")
 		return
 	}
 	n.leave = e.condition(n.name+"_choice", net.Inner, n.el)

@@ -17,7 +17,7 @@ func (d *decoder) parse(root *xmlread.Element) error {
 		return d.refuse(WrongFormat, root, text)
 	}
 	if ns := namespace(root); strings.Contains(ns, "DMN") || strings.Contains(ns, "CMMN") {
-		return d.refuse(WrongFormat, root, "its namespace is "+xmlread.Quote(ns)+", which is not that of BPMN")
+		return d.refuse(WrongFormat, root, "its namespace is "+xmlread.Quote(ns)+", which is not that of BPMN: save the process as BPMN 2.0")
 	}
 	d.readRoots(root)
 	var flows []*flow
@@ -58,7 +58,7 @@ func (d *decoder) parse(root *xmlread.Element) error {
 	case found == 0 && choreographies > 0:
 		d.refuseToo(Empty, root, "there is no <process> in it, and choreographies are not read")
 	case found == 0:
-		d.refuseToo(Empty, root, "there is no <process> in it")
+		d.refuseToo(Empty, root, "there is no <process> in it: save the diagram with its process")
 	case len(d.processes) == 0:
 		d.refuseToo(Empty, root, "there is nothing to run in any <process> of it")
 	}
@@ -158,7 +158,7 @@ func (d *decoder) claim(el *xmlread.Element) error {
 		return nil
 	}
 	if line, taken := d.ids[id]; taken {
-		d.refuseToo(DuplicateID, el, "its id is already that of an element in line "+strconv.Itoa(line))
+		d.refuseToo(DuplicateID, el, "its id is already that of an element in line "+strconv.Itoa(line)+": give one of them another")
 		return nil
 	}
 	d.ids[id] = el.Line

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tasq-dev/tasq/internal/spelling"
 	"github.com/tasq-dev/tasq/net/internal/xmlread"
 )
 
@@ -125,7 +126,7 @@ func (d *decoder) checkType(el *xmlread.Element) error {
 	for _, high := range []string{"symmetricnet", "highlevelnet", "hlpng", "hlnet", "coloured", "colored"} {
 		if strings.Contains(kind, high) {
 			return d.refuse(Unsupported, el,
-				"it is a high-level net of type "+xmlread.Quote(el.Attr("type"))+"; only place/transition nets are read")
+				"it is a high-level net of type "+xmlread.Quote(el.Attr("type"))+"; only place/transition nets are read: save it as one, unfolded")
 		}
 	}
 	return nil
@@ -137,14 +138,14 @@ func (d *decoder) claim(ids map[string]*xmlread.Element, el *xmlread.Element) er
 		if el.Name == "arc" {
 			return nil // nothing refers to an arc, and some tools give it no id
 		}
-		return d.refuse(Malformed, el, "it has no id")
+		return d.refuse(Malformed, el, "it has no id, so no arc can refer to it: give it one of its own")
 	}
 	if first := ids[id]; first != nil {
 		article := "a "
 		if first.Name == "arc" {
 			article = "an "
 		}
-		return d.refuse(DuplicateID, el, "its id is already that of "+article+first.Name+" in line "+strconv.Itoa(first.Line))
+		return d.refuse(DuplicateID, el, "its id is already that of "+article+first.Name+" in line "+strconv.Itoa(first.Line)+": give one of them another")
 	}
 	ids[id] = el
 	return nil
@@ -199,22 +200,23 @@ func (d *decoder) resolve(g *graph, refs []*xmlread.Element) error {
 			el := byID[at]
 			if el == nil {
 				last := byID[chain[len(chain)-1]]
-				return d.refuse(UnknownRef, last, "it stands for "+xmlread.Quote(at)+", which is no place or transition")
+				return d.refuse(UnknownRef, last, "it stands for "+xmlread.Quote(at)+", which is no place or transition: correct its ref")
 			}
 			if len(chain) > len(refs) {
-				return d.refuse(UnknownRef, el, "it stands for itself")
+				return d.refuse(UnknownRef, el, "it stands for itself, at once or through others: let its ref name a place or a transition")
 			}
 			chain = append(chain, at)
 			at = strings.TrimSpace(el.Attr("ref"))
 		}
 		if n := g.byID[ref.ID()]; n.transition != (ref.Name == "referenceTransition") {
-			return d.refuse(UnknownRef, ref, "it stands for the "+n.el.String()+", which is of the other kind")
+			return d.refuse(UnknownRef, ref, "it stands for the "+n.el.String()+", which is of the other kind: make it a reference to one, or correct its ref")
 		}
 	}
 	return nil
 }
 
-const noInhibitors = "it is an inhibitor arc; without it more could fire, so the net is not read"
+const noInhibitors = "it is an inhibitor arc; without it more could fire, so the net is not read: " +
+	"let the transition take from a place that is marked while the other is empty, and put back into it"
 
 func (d *decoder) addArcs(g *graph, arcs []*xmlread.Element) error {
 	g.arcs = make([]arc, 0, len(arcs))
@@ -229,7 +231,7 @@ func (d *decoder) addArcs(g *graph, arcs []*xmlread.Element) error {
 		}
 		if a.from.transition == a.to.transition {
 			return d.refuse(Malformed, el, "it joins the "+a.from.el.String()+" to the "+a.to.el.String()+
-				"; an arc joins a place and a transition")
+				"; an arc joins a place and a transition: put the other kind between them")
 		}
 		if a.weight, err = d.number(el, "inscription", 1); err != nil {
 			return err
@@ -240,7 +242,7 @@ func (d *decoder) addArcs(g *graph, arcs []*xmlread.Element) error {
 		case a.kind != "" && a.kind != "read" && a.kind != "reset":
 			return d.refuse(Unsupported, el, "it is an arc of the type "+xmlread.Quote(a.kind)+", whose meaning is not known; ordinary, read and reset arcs are read")
 		case a.kind != "" && a.from.transition:
-			return d.refuse(Malformed, el, "a "+a.kind+" arc leads from a place to a transition")
+			return d.refuse(Malformed, el, "a "+a.kind+" arc leads from a place to a transition: exchange its source and target")
 		case a.weight == 0:
 			d.note(LeftOut, el.Line, el.String(), "its weight is 0, so it moves no token")
 			continue
@@ -256,9 +258,28 @@ func (d *decoder) end(g *graph, el *xmlread.Element, which string) (*node, error
 		return n, nil
 	}
 	if id == "" {
-		return nil, d.refuse(UnknownRef, el, "it has no "+which)
+		return nil, d.refuse(UnknownRef, el, "it has no "+which+": name the id of a place or transition")
 	}
-	return nil, d.refuse(UnknownRef, el, "its "+which+" "+xmlread.Quote(id)+" is no place or transition of the net")
+	text := "its " + which + " " + xmlread.Quote(id) + " is no place or transition of the net"
+	if meant := g.closest(id); meant != "" {
+		return nil, d.refuse(UnknownRef, el, text+"; did you mean "+xmlread.Quote(meant)+"?")
+	}
+	return nil, d.refuse(UnknownRef, el, text+": correct it, or take the arc out")
+}
+
+// maxCompared bounds the ids that an unknown one is compared with.
+const maxCompared = 1000
+
+// closest is the id of a node that an unknown one resembles; "" if there is none.
+func (g *graph) closest(id string) string {
+	if len(g.nodes) > maxCompared {
+		return ""
+	}
+	known := make([]string, len(g.nodes))
+	for i, n := range g.nodes {
+		known[i] = n.id
+	}
+	return spelling.Closest(id, known)
 }
 
 // arcKind reads the non-standard kinds of arcs: an attribute, PIPE's <type value=""/>, ProM's

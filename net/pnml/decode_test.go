@@ -209,32 +209,44 @@ func TestRefused(t *testing.T) {
 		{"<definitions/>", `f.pnml:1: wrong-format: <definitions>: the root of a PNML file is <pnml>; this looks like BPMN`},
 		{"<pnml/>", `f.pnml:1: empty: <pnml>: there is no <net> in it`},
 		{file(""), `f.pnml:1: empty: net "n": the net has no place and no transition`},
-		{file("<place id='p'>\n"), `f.pnml:4: malformed: </net> closes <place>, which was opened in line 2`},
-		{file("<place/>"), `f.pnml:2: malformed: <place>: it has no id`},
+		{file("<place id='p'>\n"), `f.pnml:4: malformed: </net> closes <place>, which was opened in line 2: close that before it`},
+		{file("<place/>"), `f.pnml:2: malformed: <place>: it has no id, so no arc can refer to it: give it one of its own`},
 		{file("<place id='x'/>\n<transition id='x'/>"),
-			`f.pnml:3: duplicate-id: transition "x": its id is already that of a place in line 2`},
+			`f.pnml:3: duplicate-id: transition "x": its id is already that of a place in line 2: give one of them another`},
 		{file(nodes + "<arc id='a' source='p' target='t'/>\n<arc id='a' source='p' target='t'/>"),
-			`f.pnml:5: duplicate-id: arc "a": its id is already that of an arc in line 4`},
+			`f.pnml:5: duplicate-id: arc "a": its id is already that of an arc in line 4: give one of them another`},
 		{file(nodes + "<arc id='a' source='p' target='q'/>"),
-			`f.pnml:4: unknown-ref: arc "a": its target "q" is no place or transition of the net`},
-		{file(nodes + "<arc id='a' target='t'/>"), `f.pnml:4: unknown-ref: arc "a": it has no source`},
+			`f.pnml:4: unknown-ref: arc "a": its target "q" is no place or transition of the net: correct it, or take the arc out`},
+		{file(nodes + "<place id='store'/><arc id='a' source='stor' target='t'/>"),
+			`f.pnml:4: unknown-ref: arc "a": its source "stor" is no place or transition of the net; did you mean "store"?`},
+		{file("<place id='p'><initialMarking><text>2147483648</text></initialMarking></place>"),
+			`f.pnml:2: too-large: place "p": its initialMarking is "2147483648"; at most 2147483647 tokens are read, ` +
+				`and the net hardly needs so many: try it with a few`},
+		{file("<place id='p'><initialMarking><text>99999999999999999999</text></initialMarking></place>"),
+			`f.pnml:2: too-large: place "p": its initialMarking is "99999999999999999999"; at most 2147483647 tokens are read, ` +
+				`and the net hardly needs so many: try it with a few`},
+		{file(nodes + "<arc id='a' target='t'/>"), `f.pnml:4: unknown-ref: arc "a": it has no source: name the id of a place or transition`},
 		{file(nodes + "<arc id='a' source='p' target='p'/>"),
-			`f.pnml:4: malformed: arc "a": it joins the place "p" to the place "p"; an arc joins a place and a transition`},
+			`f.pnml:4: malformed: arc "a": it joins the place "p" to the place "p"; an arc joins a place and a transition: put the other kind between them`},
 		{file(nodes + "<arc id='a' source='p' target='t'><inscription><text>x+y</text></inscription></arc>"),
-			`f.pnml:4: malformed: arc "a": its inscription is "x+y", which is no number of tokens`},
+			`f.pnml:4: malformed: arc "a": its inscription is "x+y", which is no number of tokens; write a whole number, 0 or more`},
 		{file("<place id='p'><initialMarking><text>-1</text></initialMarking></place>"),
-			`f.pnml:2: malformed: place "p": its initialMarking is "-1", which is no number of tokens`},
+			`f.pnml:2: malformed: place "p": its initialMarking is "-1", which is no number of tokens; write a whole number, 0 or more`},
 		{file(nodes + "<arc id='a' source='p' target='t'><type><text>inhibitor</text></type></arc>"),
-			`f.pnml:4: unsupported: arc "a": it is an inhibitor arc; without it more could fire, so the net is not read`},
+			`f.pnml:4: unsupported: arc "a": it is an inhibitor arc; without it more could fire, so the net is not read: ` +
+				`let the transition take from a place that is marked while the other is empty, and put back into it`},
 		{file(nodes + "<priority source='t' target='u'/>"),
-			`f.pnml:4: unsupported: <priority>: it gives transitions priorities; without these more could fire, so the net is not read`},
+			`f.pnml:4: unsupported: <priority>: it gives transitions priorities; without these more could fire, so the net is not read: ` +
+				`take them out if the order does not matter`},
 		{file(nodes + "<transition id='u'><priority><value>2</value></priority></transition>"),
 			`f.pnml:4: unsupported: transition "u": its priority is "2", and that of the transition "t" "0"; ` +
-				`without priorities more could fire, so the net is not read`},
+				`without priorities more could fire, so the net is not read: take them out if the order does not matter`},
 		{file(nodes + "<arc id='a' source='p' target='t' type='inhibitor'/>"),
-			`f.pnml:4: unsupported: arc "a": it is an inhibitor arc; without it more could fire, so the net is not read`},
+			`f.pnml:4: unsupported: arc "a": it is an inhibitor arc; without it more could fire, so the net is not read: ` +
+				`let the transition take from a place that is marked while the other is empty, and put back into it`},
 		{file(nodes + "<arc id='a' source='p' target='t' type='tapnInhibitor'/>"),
-			`f.pnml:4: unsupported: arc "a": it is an inhibitor arc; without it more could fire, so the net is not read`},
+			`f.pnml:4: unsupported: arc "a": it is an inhibitor arc; without it more could fire, so the net is not read: ` +
+				`let the transition take from a place that is marked while the other is empty, and put back into it`},
 		{file(nodes + "<arc id='a' source='p' target='t'><type value='stopwatch'/></arc>"),
 			`f.pnml:4: unsupported: arc "a": it is an arc of the type "stopwatch", whose meaning is not known; ordinary, read and reset arcs are read`},
 		{file("<place id='p'><capacity><value>1</value></capacity></place>"),
@@ -246,16 +258,16 @@ func TestRefused(t *testing.T) {
 			"<arc id='a' source='p' target='t'><inscription><value>Default,0,Red,1</value></inscription></arc>"),
 			`f.pnml:3: unsupported: arc "a": its inscription is "Default,0,Red,1", tokens of several colors; only nets of one color are read`},
 		{file(nodes + "<arc id='a' source='t' target='p' type='reset'/>"),
-			`f.pnml:4: malformed: arc "a": a reset arc leads from a place to a transition`},
+			`f.pnml:4: malformed: arc "a": a reset arc leads from a place to a transition: exchange its source and target`},
 		{file(nodes + "<referencePlace id='r' ref='x'/>"),
-			`f.pnml:4: unknown-ref: referencePlace "r": it stands for "x", which is no place or transition`},
+			`f.pnml:4: unknown-ref: referencePlace "r": it stands for "x", which is no place or transition: correct its ref`},
 		{file(nodes + "<referencePlace id='r' ref='r'/>"),
-			`f.pnml:4: unknown-ref: referencePlace "r": it stands for itself`},
+			`f.pnml:4: unknown-ref: referencePlace "r": it stands for itself, at once or through others: let its ref name a place or a transition`},
 		{file(nodes + "<referencePlace id='r' ref='t'/>"),
-			`f.pnml:4: unknown-ref: referencePlace "r": it stands for the transition "t", which is of the other kind`},
+			`f.pnml:4: unknown-ref: referencePlace "r": it stands for the transition "t", which is of the other kind: make it a reference to one, or correct its ref`},
 		{"<pnml><net id='n' type='http://www.pnml.org/version-2009/grammar/symmetricnet'/></pnml>",
 			`f.pnml:1: unsupported: net "n": it is a high-level net of type ` +
-				`"http://www.pnml.org/version-2009/grammar/symmetricnet"; only place/transition nets are read`},
+				`"http://www.pnml.org/version-2009/grammar/symmetricnet"; only place/transition nets are read: save it as one, unfolded`},
 		{file("<toolspecific tool='tasq'/><place id='p'/>"), `f.pnml:2: malformed: place "p": the net is annotated by tasq ` +
 			`and this element is not; remove the annotation of the net to read it as a plain one`},
 	} {
@@ -271,6 +283,17 @@ func TestLimits(t *testing.T) {
 	require.ErrorContains(t, err, "too-large: the file is longer than the limit of 10 bytes")
 	_, err = Decode(strings.NewReader(file(strings.Repeat("<page>", 10))), Options{MaxDepth: 5})
 	require.ErrorContains(t, err, "too-large: elements lie more than 5 deep inside one another")
+}
+
+// A place that only a reset arc touches is isolated, with a reason of its own.
+func TestPlaceThatOnlyAResetArcTouches(t *testing.T) {
+	r := decode(t, file(`<place id="p"><initialMarking><text>1</text></initialMarking></place><place id="o"/><transition id="t"/>
+		<arc id="a" source="p" target="t"/><arc id="b" source="t" target="o"/>
+		<place id="odd"/><arc id="c" source="odd" target="t" type="reset"/>`))
+	require.Equal(t, "4: isolated: place \"odd\": only the reset arc of the transition \"t\" touches it, and no arc puts a token into it, "+
+		"so there is nothing to remove\n", r.Report.String())
+	require.Equal(t, []int{2}, r.Nets[0].Petri.Transitions[0].Resets)
+	require.Empty(t, r.Nets[0].Definition.Tasks[0].Cancels)
 }
 
 // A place without a name is unnamed in a net that names others.

@@ -88,7 +88,7 @@ func (c *closer) findStart() bool {
 		switch {
 		case n.transition:
 		case c.skipped.Has(n.index):
-			c.note(Isolated, n.el.Line, n.el.String(), "no arc begins or ends at it, so nothing that happens there matters")
+			c.note(Isolated, n.el.Line, n.el.String(), c.whyIsolated(n))
 		case n.initial > 0:
 			c.starts = append(c.starts, n)
 		case sources.Has(n.index):
@@ -106,6 +106,16 @@ func (c *closer) findStart() bool {
 	c.note(Closed, open[0].el.Line, open[0].el.String(),
 		"no place is marked in the beginning; as the only one without an input it is given a token")
 	return true
+}
+
+// whyIsolated says why a place does not matter to the workflow.
+func (c *closer) whyIsolated(n *node) string {
+	for _, a := range c.g.arcs {
+		if a.from == n {
+			return "only the reset arc of the " + a.to.el.String() + " touches it, and no arc puts a token into it, so there is nothing to remove"
+		}
+	}
+	return "no arc begins or ends at it, so nothing that happens there matters"
 }
 
 func (c *closer) findEnd() bool {

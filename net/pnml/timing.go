@@ -6,7 +6,8 @@ import (
 	"github.com/tasq-dev/tasq/net/internal/xmlread"
 )
 
-const noPriorities = "it gives transitions priorities; without these more could fire, so the net is not read"
+const noPriorities = "it gives transitions priorities; without these more could fire, so the net is not read: " +
+	"take them out if the order does not matter"
 
 // timing refuses transitions of different priorities, and adds a note on the first one with a delay. PIPE and TAPAAL
 // write a priority for each transition, usually the same.
@@ -22,7 +23,7 @@ func (d *decoder) timing(g *graph) error {
 		}
 		if p := priority(n.el); p != priority(first.el) {
 			return d.refuse(Unsupported, n.el, "its priority is "+xmlread.Quote(p)+", and that of the "+first.el.String()+" "+
-				xmlread.Quote(priority(first.el))+"; without priorities more could fire, so the net is not read")
+				xmlread.Quote(priority(first.el))+"; without priorities more could fire, so the net is not read: take them out if the order does not matter")
 		}
 		if delay := n.el.Child("delay"); delay != nil && !late {
 			late = true

@@ -1,6 +1,7 @@
 package pnml
 
 import (
+	"errors"
 	"strconv"
 	"strings"
 
@@ -43,12 +44,18 @@ func (d *decoder) number(owner *xmlread.Element, name string, missing int) (int,
 	if s = strings.TrimSpace(s); s == "" {
 		return missing, nil
 	}
-	n, err := strconv.Atoi(s)
-	if err != nil || n < 0 || n > maxNumber {
-		return 0, &Error{File: d.file, Line: line, Code: Malformed, Element: owner.String(),
-			Text: "its " + name + " is " + xmlread.Quote(written) + ", which is no number of tokens"}
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err == nil && 0 <= n && n <= maxNumber {
+		return int(n), nil
 	}
-	return n, nil
+	refusal := &Error{File: d.file, Line: line, Code: Malformed, Element: owner.String(),
+		Text: "its " + name + " is " + xmlread.Quote(written) + ", which is no number of tokens; write a whole number, 0 or more"}
+	if err == nil && n > maxNumber || errors.Is(err, strconv.ErrRange) && s[0] != '-' {
+		refusal.Code = TooLarge
+		refusal.Text = "its " + name + " is " + xmlread.Quote(written) + "; at most " + strconv.Itoa(maxNumber) +
+			" tokens are read, and the net hardly needs so many: try it with a few"
+	}
+	return 0, refusal
 }
 
 // ofOneColor reads PIPE's "Default,0,Red,2": the number of the one color of which there are any. It reports false if there are tokens of

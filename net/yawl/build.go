@@ -17,7 +17,7 @@ func (d *decoder) addSpecification(s *specification) error {
 	for _, n := range s.nets {
 		if other := first[n.id]; other != nil {
 			return &Error{File: d.file, Line: n.line, Code: DuplicateID, Element: "net " + xmlread.Quote(n.id),
-				Text: "its id is already that of the net in line " + strconv.Itoa(other.line)}
+				Text: "its id is already that of the net in line " + strconv.Itoa(other.line) + ": give one of them another"}
 		}
 		first[n.id] = n
 		names[n.id] = d.workflows.Name(n.wanted, n.id, n.label, "net")
@@ -67,7 +67,7 @@ func (b *builder) build() error {
 	for _, n := range b.raw.nodes {
 		if n.decomposes != "" && b.spec.decompositions != nil && !b.spec.decompositions[n.decomposes] {
 			return b.refuseNode(n, n.line, UnknownRef,
-				"it decomposes to "+xmlread.Quote(n.decomposes)+", which the specification does not have")
+				"it decomposes to "+xmlread.Quote(n.decomposes)+", which the specification does not have: add the decomposition, or correct its id")
 		}
 		b.addNode(n)
 	}
@@ -97,7 +97,7 @@ func (b *builder) nameAll() error {
 	for _, n := range b.raw.nodes {
 		if other := b.byID[n.id]; other != nil {
 			return b.refuseNode(n, n.line, DuplicateID,
-				"its id is already that of the "+other.element+" in line "+strconv.Itoa(other.line))
+				"its id is already that of the "+other.element+" in line "+strconv.Itoa(other.line)+": give one of them another")
 		}
 		b.byID[n.id] = n
 		name := b.names.Name(n.wanted, n.id, n.label)
@@ -148,7 +148,8 @@ func (b *builder) addFlows(n *rawNode) error {
 	for i, f := range n.flows {
 		to := b.byID[f.to]
 		if to == nil {
-			return b.refuseNode(n, f.line, UnknownRef, "it flows into "+xmlread.Quote(f.to)+", which the net does not have")
+			return b.refuseNode(n, f.line, UnknownRef, "it flows into "+xmlread.Quote(f.to)+
+				", which the net does not have: correct the id in its nextElementRef, or take the flow out")
 		}
 		b.addFlow(n, to, f)
 		if choice {
@@ -219,12 +220,13 @@ func (b *builder) member(n *rawNode, r rawRemoval) (string, error) {
 		if name := b.engineName(r.id); name != "" {
 			return name, nil
 		}
-		return "", b.refuseNode(n, r.line, UnknownRef, "it cancels "+xmlread.Quote(r.id)+", which the net does not have")
+		return "", b.refuseNode(n, r.line, UnknownRef, "it cancels "+xmlread.Quote(r.id)+
+			", which the net does not have: correct the id in its removesTokens, or take that out")
 	}
 	from, to := b.byID[r.from], b.byID[r.to]
 	if from == nil || to == nil {
 		return "", b.refuseNode(n, r.line, UnknownRef, "it cancels the flow from "+xmlread.Quote(r.from)+" to "+
-			xmlread.Quote(r.to)+", which the net does not have")
+			xmlread.Quote(r.to)+", which the net does not have: correct its removesTokensFromFlow, or take that out")
 	}
 	name := net.ImplicitName(b.name[from], b.name[to])
 	if b.implicit[name] {

@@ -113,7 +113,7 @@ func (d *decoder) engineNode(el *xmlread.Element) (*rawNode, error) {
 	}
 	n := &rawNode{kind: kind, id: el.ID(), element: el.String(), line: el.Line, join: net.Xor, split: net.And}
 	if n.id == "" {
-		return nil, d.refuse(Malformed, el, "it has no id")
+		return nil, d.refuse(Malformed, el, "it has no id, so no flow can lead to it: give it one of its own")
 	}
 	for c := range el.All() {
 		if err := d.nodePart(n, el, c); err != nil {

@@ -84,7 +84,7 @@ func (p *parser) parse() (*Element, error) {
 	if n := len(p.stack); n > 0 {
 		open := p.stack[n-1]
 		return nil, p.errorAt(open.line, Malformed,
-			"<"+open.name+"> is never closed: the file ends inside it and may have been cut short")
+			"<"+open.name+"> is never closed: the file ends inside it, and may have been cut short; save or copy it again")
 	}
 	if p.root == nil {
 		return nil, p.errorAt(0, Empty, "the file has no element")
@@ -121,7 +121,7 @@ func (p *parser) addText(s string, escaped bool) error {
 		return nil
 	}
 	if len(p.stack) == 0 {
-		return p.errorAt(p.here(), Malformed, "there is text outside the root element: "+Quote(s[:min(len(s), 16)]))
+		return p.errorAt(p.here(), Malformed, "there is text outside the root element, to be taken out: "+Quote(s[:min(len(s), 16)]))
 	}
 	f := &p.stack[len(p.stack)-1]
 	if f.el == nil {
@@ -169,7 +169,7 @@ func (p *parser) markup() error {
 func (p *parser) pass(open, end, what string) error {
 	i := strings.Index(p.src[p.pos+len(open):], end)
 	if i < 0 {
-		return p.errorAt(p.here(), Malformed, "the "+what+" is never closed: the file may have been cut short")
+		return p.errorAt(p.here(), Malformed, "the "+what+" is never closed: the file may have been cut short; save or copy it again")
 	}
 	p.pos += len(open) + i + len(end)
 	return nil
@@ -202,22 +202,22 @@ func (p *parser) doctype() error {
 			}
 		}
 	}
-	return p.errorAt(p.here(), Malformed, "the document type is never closed: the file may have been cut short")
+	return p.errorAt(p.here(), Malformed, "the document type is never closed: the file may have been cut short; save or copy it again")
 }
 
 func (p *parser) endTag() error {
 	i := strings.IndexByte(p.src[p.pos:], '>')
 	if i < 0 {
-		return p.errorAt(p.here(), Malformed, "the end tag is never closed: the file may have been cut short")
+		return p.errorAt(p.here(), Malformed, "the end tag is never closed: the file may have been cut short; save or copy it again")
 	}
 	name := strings.Trim(p.src[p.pos+2:p.pos+i], " \t\r\n")
 	n := len(p.stack)
 	if n == 0 {
-		return p.errorAt(p.here(), Malformed, "</"+Label(name)+"> closes nothing")
+		return p.errorAt(p.here(), Malformed, "</"+Label(name)+"> closes nothing; take it out, or open the element before it")
 	}
 	if open := p.stack[n-1]; open.name != name {
 		return p.errorAt(p.here(), Malformed,
-			fmt.Sprintf("</%s> closes <%s>, which was opened in line %d", Label(name), Label(open.name), open.line))
+			fmt.Sprintf("</%s> closes <%s>, which was opened in line %d: close that before it", Label(name), Label(open.name), open.line))
 	}
 	p.pos += i + 1
 	p.pop()

@@ -14,7 +14,7 @@ func (p *parser) startTag() error {
 		return p.errorAt(line, Malformed, "\"<\" begins no tag here; in a text it is written &lt;")
 	}
 	if p.root != nil && len(p.stack) == 0 {
-		return p.errorAt(line, Malformed, "<"+Label(name)+"> stands behind the end of the root element")
+		return p.errorAt(line, Malformed, "<"+Label(name)+"> stands behind the end of the root element; a file has one root element, with all others in it")
 	}
 	if len(p.stack) >= p.o.MaxDepth {
 		return p.errorAt(line, TooLarge, fmt.Sprintf("elements lie more than %d deep inside one another", p.o.MaxDepth))
@@ -108,7 +108,7 @@ func (p *parser) attributes(line int, name string) (empty bool, err error) {
 }
 
 func (p *parser) cutShort(line int, name string) error {
-	return p.errorAt(line, Malformed, "the tag <"+Label(name)+"> is never closed: the file may have been cut short")
+	return p.errorAt(line, Malformed, "the tag <"+Label(name)+"> is never closed: the file may have been cut short; save or copy it again")
 }
 
 // keep appends to the current block of attributes. Elements refer to it, so a full block is not reused, and the

@@ -131,8 +131,8 @@ m.bpmn:3: warning: left-out: task "orphan": no flow leads to it, and what it lie
 // A file that is refused gives every reason.
 func TestEveryReasonOfARefusal(t *testing.T) {
 	out, _ := text(t, bpmn("<process id='p'><task id='a'/>\n<task id='a'/>\n<task id='p'/></process>"))
-	require.Equal(t, `m.bpmn:3: duplicate-id: task "a": its id is already that of an element in line 2
-m.bpmn:4: duplicate-id: task "p": its id is already that of an element in line 2
+	require.Equal(t, `m.bpmn:3: duplicate-id: task "a": its id is already that of an element in line 2: give one of them another
+m.bpmn:4: duplicate-id: task "p": its id is already that of an element in line 2: give one of them another
 1 file, 0 nets; 1 file unreadable
 `, out)
 }
