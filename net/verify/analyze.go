@@ -34,6 +34,9 @@ type analysis struct {
 	run    *foundRun            // a violation that no search has reached
 	dead   []int32              // tasks that can never start, if reduction proved that, and nothing else is wrong
 	late   func() bool          // see [statespace.Budget]
+	// settled is set if the structure of the net shows that search, also and second have all that can be found; else nil.
+	settled *statespace.Outlook
+	second  []int32 // places that can get a second token, of which only single runs were seen
 }
 
 // analyze verifies a net. Reduction is tried first. If it does not prove soundness, the exact system is searched, which
@@ -46,24 +49,8 @@ func analyze(l lowering, w statespace.Observer, lim statespace.Budget) *analysis
 	j := &analysis{late: lim.Late}
 	r, end := l.reducible(false)
 	if r != nil {
-		plain := r.Plain()
-		r.Run()
-		j.joins = r.Joins
-		if j.sound = r.SoundStateMachine(end); j.sound {
+		if j.reduce(l, r, end, lim); j.sound {
 			return j
-		}
-		var x *statespace.Search
-		var firings []reduce.Firing
-		if !r.Unsafe {
-			x, firings = j.reduced(r, end, lim)
-		}
-		switch {
-		case x == nil:
-		case x.Faultless():
-			j.sound = true
-			return j
-		case plain && x.AlwaysCompletes():
-			j.dead = neverFired(l, x, r, firings)
 		}
 	}
 	j.joins = nil
@@ -72,14 +59,23 @@ func analyze(l lowering, w statespace.Observer, lim statespace.Budget) *analysis
 	}
 	j.search = statespace.NewSearch(j.sys, lim)
 	j.search.Observer, j.search.BeyondUnsafe = w, true
+	if w == nil {
+		j.search.Pause = soonStates
+	}
 	j.search.Run(min(lim.States, firstStates), min(lim.Bytes, fewBytes))
+	if j.search.Pause = 0; w == nil && j.settle(lim) {
+		j.states += j.search.States.Len()
+		return j
+	}
 	if j.search.Undecided() && j.dead == nil && !j.deadlocksEarly(lim) {
 		j.searchFurther(l, r != nil, lim)
 	}
 	if j.search.Limit != statespace.NoLimit {
 		j.search.Resume(lim.States, lim.Bytes)
 	}
-	j.deadlocksBeyondUnsafe(lim)
+	if j.search.Limit != statespace.NoLimit && len(j.search.SecondTokens) > 0 && j.search.Deadlock < 0 && len(j.also) == 0 {
+		j.deadlocksBeyondUnsafe(lim)
+	}
 	j.states += j.search.States.Len()
 	if j.limit = limitOf(j.search.Limit); j.limit == NoLimit && !j.search.Settled() {
 		if j.limit = LimitGrowth; j.searchCounting(lim) {
@@ -87,6 +83,26 @@ func analyze(l lowering, w statespace.Observer, lim statespace.Budget) *analysis
 		}
 	}
 	return j
+}
+
+// reduce reduces the net, and searches what is left. It sets what that proves.
+func (j *analysis) reduce(l lowering, r *reduce.Net, end int32, lim statespace.Budget) {
+	plain := r.Plain()
+	r.Run()
+	j.joins = r.Joins
+	if j.sound = r.SoundStateMachine(end); j.sound || r.Unsafe {
+		return
+	}
+	x, firings := j.reduced(r, end, lim)
+	switch {
+	case x == nil:
+		return
+	case x.Faultless():
+		j.sound = true
+	case plain && x.AlwaysCompletes():
+		j.dead = neverFired(l, x, r, firings)
+	}
+	x.Release()
 }
 
 // The states that a search may explore before one with stubborn sets is tried, and before single runs are.
@@ -106,6 +122,7 @@ func (j *analysis) deadlocksEarly(lim statespace.Budget) bool {
 	}
 	j.states += x.States.Len()
 	if x.Deadlock < 0 && x.Improper < 0 || len(x.SecondTokens)+len(x.Coverings) > 0 {
+		x.Release()
 		return false
 	}
 	j.endSoon(lim)
@@ -113,21 +130,30 @@ func (j *analysis) deadlocksEarly(lim statespace.Budget) bool {
 	return true
 }
 
-// deadlocksBeyondUnsafe looks for such a run behind second tokens, if the search of all states found those and ended
-// before it reached a deadlock. No count becomes ω, so every state has a run that leads to it, and its second tokens
-// are findings too.
-func (j *analysis) deadlocksBeyondUnsafe(lim statespace.Budget) {
-	if j.search.Limit == statespace.NoLimit || len(j.search.SecondTokens) == 0 || j.search.Deadlock >= 0 || len(j.also) > 0 {
-		return
-	}
+// deadlocksBeyondUnsafe looks for such a run behind second tokens, which the search of all states found before it reached
+// a deadlock. No count becomes ω, so every state has a run that leads to it, and its second tokens are findings too. It
+// returns nil if no moves can be left out.
+func (j *analysis) deadlocksBeyondUnsafe(lim statespace.Budget) *statespace.Search {
 	x := statespace.NewStubbornSearch(j.sys, lim)
 	if x == nil {
-		return
+		return nil
 	}
 	x.BeyondUnsafe, x.NoOmega = true, true
 	x.Run(min(lim.States, moreStubborn), min(lim.Bytes, fewBytes))
 	j.states += x.States.Len()
 	j.also = append(j.also, x)
+	return x
+}
+
+// release gives back the memory of the searches.
+func (j *analysis) release() {
+	if j.search == nil {
+		return
+	}
+	j.search.Release()
+	for _, x := range j.also {
+		x.Release()
+	}
 }
 
 // endSoon limits the rest of the search of all states, since a violation is known.
@@ -182,7 +208,9 @@ func (j *analysis) reduced(r *reduce.Net, end int32, lim statespace.Budget) (*st
 	if x.Undecided() {
 		if y := stubbornSearch(sys, lim); y != nil {
 			j.states += y.States.Len()
+			y.Release()
 			if y.Violated() {
+				x.Release()
 				return nil, nil
 			}
 		}

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// report returns the report of an analysis, without warnings.
+// report returns the report of an analysis, without warnings. It releases the states that were searched.
 func report(l named, name string, j *analysis) Report {
 	f := &findings{named: l, analysis: j}
 	rep := Report{Net: name, States: j.states, Exhausted: j.limit, Findings: f.all()}
@@ -21,6 +21,7 @@ func report(l named, name string, j *analysis) Report {
 	case j.search != nil && j.limit == NoLimit && j.search.Exact():
 		rep.Verdict = Sound
 	}
+	j.release()
 	return rep
 }
 

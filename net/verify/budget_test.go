@@ -134,7 +134,8 @@ func TestRaisedBudgetsDecide(t *testing.T) {
 
 // A search that found a second token and ended for lack of states still comes to a run that gets stuck behind it.
 func TestStuckRunsBehindSecondTokensAreFoundEarly(t *testing.T) {
-	all := [][3][]string{{{"i"}, {"p", "q", "f"}}, {{"p"}, {"x"}}, {{"q"}, {"x"}}, {{"x"}, {"o1"}}, {{"z", "y"}, {"o2"}}}
+	all := [][3][]string{{{"i"}, {"p", "q", "f"}}, {{"p"}, {"x"}}, {{"q"}, {"x"}}, {{"x"}, {"o1"}}, {{"z", "y"}, {"o2"}},
+		{{"p", "q"}, {"o1"}}} // no free choice, so that the structure settles nothing
 	fork := [3][]string{{"f"}, {"y"}}
 	for b := range 16 {
 		at := fmt.Sprintf("a%d", b)

@@ -14,13 +14,13 @@ func (f *findings) deadTasks() {
 	for _, t := range f.dead {
 		dead.Add(int(t))
 	}
-	whole := f.search.Exact()
+	fired, whole := f.fired()
 	if whole {
 		for k := range f.sys.Moves {
 			dead.Add(int(f.sys.Moves[k].Task))
 		}
-		for k, fired := range f.search.Fired {
-			if fired {
+		for k, yes := range fired {
+			if yes {
 				dead.Remove(int(f.sys.Moves[k].Task))
 			}
 		}
@@ -43,6 +43,22 @@ func (f *findings) deadTasks() {
 	})
 }
 
+// fired returns the moves that fire in some run, and whether these are all.
+func (f *findings) fired() (moves []bool, whole bool) {
+	if f.settled != nil {
+		return f.settled.Fires, true
+	}
+	return f.search.Fired, f.search.Exact()
+}
+
+// marked reports whether a place is marked in some state, after [findings.fired] returned true.
+func (f *findings) marked(p int32) bool {
+	if f.settled != nil {
+		return f.settled.Marked.Has(int(p))
+	}
+	return f.sys.Start[p] > 0 || f.search.Marked[p]
+}
+
 // deadTask is what a complete search shows about a task that never starts.
 type deadTask struct {
 	task   int32
@@ -59,14 +75,14 @@ func (f *findings) examine(d *deadTask) {
 	seen := net.NewBits(f.sys.Places)
 	for _, m := range d.moves {
 		for _, a := range m.In {
-			if f.sys.Start[a.Place] == 0 && !f.search.Marked[a.Place] && !seen.Has(int(a.Place)) {
+			if !f.marked(a.Place) && !seen.Has(int(a.Place)) {
 				seen.Add(int(a.Place))
 				d.never = append(d.never, a.Place)
 			}
 		}
 	}
-	if len(d.never) > 0 {
-		return
+	if len(d.never) > 0 || f.settled != nil {
+		return // the structure excludes its inputs
 	}
 	counts := make([]uint8, f.sys.Places)
 	var at []int32

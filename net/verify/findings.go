@@ -16,7 +16,9 @@ type named interface {
 	task(t int32) Element         // a task or transition
 	tasks() int                   // the number of tasks or transitions
 	step(m *statespace.Move) Step // a move as a step of a witness
-	weak() bool                   // whether dead tasks leave the net weakly sound
+	// tokens returns what a place holds after a run, given what the search has counted there.
+	tokens(p int32, counted uint8, run []int32, sys *statespace.System) int
+	weak() bool // whether dead tasks leave the net weakly sound
 	words() words
 }
 
@@ -137,6 +139,11 @@ func (f *findings) secondTokens() {
 			w = f.toWitness(run, f.play(run))
 		}
 	}
+	for _, p := range f.second {
+		if w != nil && !slices.Contains(places, p) {
+			places = append(places, p)
+		}
+	}
 	if len(places) > 0 {
 		f.unsafe(w, places)
 	}
@@ -196,8 +203,25 @@ func (f *findings) deadlock(w *Witness, state []uint8) {
 		text += fmt.Sprintf("; %q waits for %s", t.Name, f.placeNames(f.missing(m, state)))
 		fix = f.words().joinFix(t.Name, m.OrJoin >= 0)
 		elements = append([]Element{t}, elements...)
+	} else if p := f.stranded(left); p >= 0 {
+		name := f.place(p).Name
+		text += fmt.Sprintf("; no %s takes from %q", f.words().task, name)
+		fix = fmt.Sprintf("let a %s take from %q, or put nothing there", f.words().task, name)
 	}
 	f.add(Finding{Code: NoOptionToComplete, Witness: w, Elements: elements, Text: text, Fix: fix})
+}
+
+// stranded returns the first of some places from which no move takes, and that is no end; -1 if there is none.
+func (f *findings) stranded(places []int32) int32 {
+	for _, p := range places {
+		takes := func(m statespace.Move) bool {
+			return slices.ContainsFunc(m.In, func(a statespace.Arc) bool { return a.Place == p })
+		}
+		if !(f.sys.Open != nil && f.sys.Open.Has(int(p))) && !slices.ContainsFunc(f.sys.Moves, takes) {
+			return p
+		}
+	}
+	return -1
 }
 
 func (f *findings) hopeless(w *Witness, state []uint8) {

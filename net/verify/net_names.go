@@ -70,4 +70,8 @@ func target(n *net.Net, c net.ConditionID) string {
 // another context of a shared net.
 func (l *netLowering) weak() bool { return l.regions || l.orJoins }
 
+func (l *netLowering) tokens(_ int32, counted uint8, _ []int32, _ *statespace.System) int {
+	return int(counted)
+}
+
 func (l *netLowering) words() words { return words{run: "case", task: "task"} }

@@ -22,7 +22,16 @@ import (
 // free-choice workflow nets, where soundness implies it. Places of other nets may have any bounded number of tokens.
 func Petri(p *net.Petri, opts Options) Report {
 	l := newPetriLowering(p)
-	rep := report(l, p.Name, analyze(l, nil, opts.budget(defaultMoreStates(len(p.Places)+len(p.Transitions), false))))
+	lim := opts.budget(defaultMoreStates(len(p.Places)+len(p.Transitions), false))
+	j := &analysis{limit: LimitTokens}
+	switch {
+	case l.tooLarge:
+	case l.many != nil:
+		j = l.analyzeMany(lim)
+	default:
+		j = analyze(l, nil, lim)
+	}
+	rep := report(l, p.Name, j)
 	rep.Warnings = l.warnings(opts.Silence)
 	return rep
 }
@@ -37,7 +46,9 @@ type petriLowering struct {
 	sourced  bool     // a transition without inputs: the rules of reduction would let it fire only once before the end
 	strict   bool     // a second token is a violation
 	arcCount int
-	tooLarge bool // a weight or count is too large for the search
+	tooLarge bool     // a weight is too large for the search
+	many     net.Bits // places with too many tokens to be counted; nil if there are none
+	resting  []int    // by place: the tokens that one token stands for, see [petriLowering.findMany]
 }
 
 func newPetriLowering(p *net.Petri) *petriLowering {
@@ -51,8 +62,10 @@ func newPetriLowering(p *net.Petri) *petriLowering {
 		l.open = l.openSinks()
 	}
 	for i := range p.Places {
-		l.count(p.Places[i].Initial)
+		l.ordinary = l.ordinary && p.Places[i].Initial <= 1
+		l.tooLarge = l.tooLarge || p.Places[i].Initial < 0
 	}
+	l.findMany()
 	for i := range p.Transitions {
 		l.sourced = l.sourced || len(p.Transitions[i].In) == 0 && !l.isolated(i)
 		l.arcCount += len(p.Transitions[i].In) + len(p.Transitions[i].Out)
@@ -67,9 +80,10 @@ func newPetriLowering(p *net.Petri) *petriLowering {
 	return l
 }
 
+// count notes the weight of an arc.
 func (l *petriLowering) count(n int) {
 	l.ordinary = l.ordinary && n <= 1
-	l.tooLarge = l.tooLarge || n > statespace.MaxCount/2 || n < 0
+	l.tooLarge = l.tooLarge || n > mostWeight || n < 0
 }
 
 // freeChoice reports whether the net is a free-choice workflow net: one source, with the only token, and transitions
@@ -84,6 +98,11 @@ func (l *petriLowering) freeChoice() bool {
 	if marked != 1 || len(sources) != 1 || l.p.Places[sources[0]].Initial != 1 {
 		return false
 	}
+	return l.choicesAreFree()
+}
+
+// choicesAreFree reports whether transitions that share an input share all inputs, and none has resets or lacks inputs.
+func (l *petriLowering) choicesAreFree() bool {
 	first := make([]int32, len(l.p.Places)) // by place: 1 + a transition that takes from it
 	for i := range l.p.Transitions {
 		t := &l.p.Transitions[i]
@@ -172,16 +191,19 @@ func (l *petriLowering) reducible(traced bool) (*reduce.Net, int32) {
 }
 
 func (l *petriLowering) system() (*statespace.System, Limit) {
-	if l.tooLarge {
-		return nil, LimitGrowth
+	sys := &statespace.System{
+		Places: len(l.p.Places), End: l.end, Safe: l.strict, MaxTokens: statespace.MaxCount, Start: make([]uint8, len(l.p.Places)),
+		NoLivelock: l.ordinary && l.choicesAreFree() && l.leadsToSinks(),
 	}
-	sys := &statespace.System{Places: len(l.p.Places), End: l.end, Safe: l.strict, MaxTokens: statespace.MaxCount, Start: make([]uint8, len(l.p.Places))}
 	if !l.open.Empty() {
 		sys.Open = l.open
 	}
 	for i := range l.p.Places {
 		if l.counted(i) {
 			sys.Start[i] = uint8(l.p.Places[i].Initial)
+		}
+		if l.many.Has(i) {
+			sys.Start[i] = statespace.Omega
 		}
 	}
 	sys.Moves = make([]statespace.Move, 0, len(l.p.Transitions))

@@ -50,6 +50,45 @@ func (l *petriLowering) openSinks() net.Bits {
 	return open
 }
 
+// leadsToSinks reports whether there is a path from every place that can be marked to a sink.
+//
+// If choices are free too, and no place is unbounded, every state from which no run completes leads to a deadlock.
+// For if it did not, there would be a set of states that lead to each other and nowhere else. In it, a place that gets
+// a token loses one again, so one of the transitions behind it fires, and so do the others that share its inputs. Then
+// the places behind all of these get tokens too, and so on, up to a sink; but a sink never loses a token.
+func (l *petriLowering) leadsToSinks() bool {
+	before := make([][]int, len(l.p.Places)) // by place: the transitions that put into it
+	for i := range l.p.Transitions {
+		for _, a := range l.p.Transitions[i].Out {
+			before[a.Place] = append(before[a.Place], i)
+		}
+	}
+	leads := l.sinks.Clone()
+	if l.end >= 0 {
+		leads.Add(int(l.end))
+	}
+	var todo []int
+	leads.Each(func(p int) { todo = append(todo, p) })
+	for len(todo) > 0 {
+		p := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		for _, i := range before[p] {
+			for _, a := range l.p.Transitions[i].In {
+				if !leads.Has(a.Place) {
+					leads.Add(a.Place)
+					todo = append(todo, a.Place)
+				}
+			}
+		}
+	}
+	for p := range l.p.Places {
+		if !leads.Has(p) && (len(before[p]) > 0 || l.p.Places[p].Initial > 0) {
+			return false
+		}
+	}
+	return true
+}
+
 // emptiesOpen reports whether a transition empties an open sink: then the number of tokens put there is no measure.
 func (l *petriLowering) emptiesOpen() bool {
 	return slices.ContainsFunc(l.p.Transitions, func(t net.PetriTransition) bool {
@@ -66,13 +105,7 @@ func (l *petriLowering) warnings(silence []net.Code) []Finding {
 		}
 	}
 	for _, p := range l.p.Isolated() {
-		e := l.place(int32(p))
-		f := Finding{Code: Isolated, Subject: e.Name, Elements: []Element{e}, Fix: fmt.Sprintf("connect %q, or take it out", e.Name),
-			Text: fmt.Sprintf("no transition takes from %q or puts into it, so it changes nothing", e.Name)}
-		if l.p.Places[p].Initial > 0 {
-			f.Text = fmt.Sprintf("no transition takes from %q or puts into it, so the token there is left over in every run", e.Name)
-		}
-		add(f)
+		add(l.isolatedPlace(p))
 	}
 	for i := range l.p.Transitions {
 		if t := &l.p.Transitions[i]; l.isolated(i) {
@@ -88,6 +121,31 @@ func (l *petriLowering) warnings(silence []net.Code) []Finding {
 		return cmp.Or(cmp.Compare(a.Code, b.Code), cmp.Compare(a.Subject, b.Subject))
 	})
 	return list
+}
+
+// isolatedPlace describes a place that no transition takes from or puts into.
+func (l *petriLowering) isolatedPlace(p int) Finding {
+	e := l.place(int32(p))
+	f := Finding{Code: Isolated, Subject: e.Name, Elements: []Element{e}, Fix: fmt.Sprintf("connect %q, or take it out", e.Name),
+		Text: fmt.Sprintf("no transition takes from %q or puts into it, so it changes nothing", e.Name)}
+	marked := l.p.Places[p].Initial > 0
+	if marked {
+		f.Text = fmt.Sprintf("no transition takes from %q or puts into it, so what it holds at first is left over in every run", e.Name)
+	}
+	emptier := slices.IndexFunc(l.p.Transitions, func(t net.PetriTransition) bool { return slices.Contains(t.Resets, p) })
+	if emptier < 0 {
+		return f
+	}
+	t := l.task(int32(emptier))
+	f.Elements = append(f.Elements, t)
+	if marked {
+		f.Text = fmt.Sprintf("only the reset arc of %q touches %q, so what it holds at first is left over in every run without %[1]q", t.Name, e.Name)
+		f.Fix = fmt.Sprintf("let a transition take from %q, or let it begin empty", e.Name)
+		return f
+	}
+	f.Text = fmt.Sprintf("only the reset arc of %q touches %q, and no transition puts into it, so there is never anything to remove", t.Name, e.Name)
+	f.Fix = fmt.Sprintf("let a transition put tokens into %q, or take it out with its reset arc", e.Name)
+	return f
 }
 
 // severalEnds names the places that count as ends, unless there is exactly one.

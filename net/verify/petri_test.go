@@ -90,7 +90,7 @@ func TestWeightsAreCounted(t *testing.T) {
 	p.Transitions[0].Out[0].Weight = 1000
 	rep := verify.Petri(p, verify.Options{})
 	require.Equal(t, verify.Unknown, rep.Verdict)
-	require.Equal(t, verify.LimitGrowth, rep.Exhausted)
+	require.Equal(t, verify.LimitTokens, rep.Exhausted)
 }
 
 // dropSinks forgets what several sinks hold.

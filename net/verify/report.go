@@ -65,11 +65,12 @@ const (
 	LimitGrowth       // tokens pile up, so that there are infinitely many states
 	LimitOrJoin       // an or-join could not be decided within its own budget
 	LimitSplit        // an or-split has too many outputs to try every subset
+	LimitTokens       // a place of a plain net begins with more tokens than are counted, or an arc moves more
 )
 
-// String returns "nothing", "states", "time", "memory", "growth", "or-join" or "or-split".
+// String returns "nothing", "states", "time", "memory", "growth", "or-join", "or-split" or "tokens".
 func (l Limit) String() string {
-	return [...]string{"nothing", "states", "time", "memory", "growth", "or-join", "or-split"}[min(l, LimitSplit)]
+	return [...]string{"nothing", "states", "time", "memory", "growth", "or-join", "or-split", "tokens"}[min(l, LimitTokens)]
 }
 
 // Options bounds a verification. The zero value bounds it only by states, so that equal nets get equal reports on every

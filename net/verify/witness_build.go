@@ -108,11 +108,11 @@ func (f *findings) toWitness(moves []int32, state []uint8) *Witness {
 	}
 	for p := range int32(f.sys.Places) {
 		switch c := state[p]; {
-		case c == 0:
+		case c == 0 && f.tokens(p, c, moves, f.sys) == 0:
 		case f.busy(p):
 			w.Busy = append(w.Busy, f.place(p).Name)
 		default:
-			w.Marking = append(w.Marking, Tokens{Condition: f.place(p).Name, Count: int(c)})
+			w.Marking = append(w.Marking, Tokens{Condition: f.place(p).Name, Count: f.tokens(p, c, moves, f.sys)})
 		}
 	}
 	return w

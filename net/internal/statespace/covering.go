@@ -15,8 +15,11 @@ func (x *Search) accelerate(i, k int32, packed []uint64) Covering {
 	if over, _ := x.sys.Complete(x.next); over {
 		return found // nothing happens after the end
 	}
+	if x.grows == nil {
+		x.grows = x.sys.growing(slices.Repeat([]bool{true}, len(x.sys.Moves)))
+	}
 	back, tries := 64+2*len(x.sys.Moves), MaxCoverings
-	for from := i; from >= 0 && back > 0 && tries > 0; from = x.States.parent[from] {
+	for from, via := i, k; via >= 0 && x.grows[via] && back > 0 && tries > 0; from, via = x.States.parent[from], x.States.via[from] {
 		back--
 		var more bool
 		if grown, more = x.States.grew(grown, from, packed); !more {

@@ -105,14 +105,16 @@ func (x *Search) make(i, k int32) {
 		return
 	}
 	var grown Covering
+	hash := hashState(state)
 	if out.second && !x.NoOmega {
-		if _, known := x.States.find(state, hashState(state)); !known {
+		if _, known := x.States.find(state, hash); !known {
 			if grown = x.accelerate(i, k, state); len(grown.Places) > 0 {
 				x.pack(state, x.next)
+				hash = hashState(state)
 			}
 		}
 	}
-	id, fresh := x.States.add(state, i, k)
+	id, fresh := x.States.keep(state, hash, i, k)
 	x.reached(id, m)
 	if !fresh {
 		return

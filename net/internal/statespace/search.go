@@ -25,6 +25,11 @@ type Search struct {
 	stubborn *stubborn
 	// NoOmega never sets a count to [Omega], so that a run leads to every state.
 	NoOmega bool
+	// Pause makes [Search.Run] return after so many more states than at the first violation; 0 for no such pause.
+	// [Search.Resume] continues.
+	Pause int
+	// UntilSecond makes [Search.Resume] return when a second token is found.
+	UntilSecond bool
 
 	now, next    []uint8  // the state that is expanded, and a successor, unpacked
 	at           []int32  // the places that are marked now
@@ -45,6 +50,8 @@ type Search struct {
 	overflow     bool          // a count of tokens overflowed
 	expanded     int32         // states that were expanded
 	Stop         int           // states to explore in all, once something was found; 0 before that
+	pause        int           // likewise, by Pause
+	grows        []bool        // by move, see [System.growing]; nil until it is needed
 	bytes        int           // of memory that it may use
 	fitting      int           // states that these suffice for
 	room         int           // the number of states that memory suffices for while one state is expanded
@@ -76,6 +83,7 @@ type Covering struct {
 // NewSearch returns a search that has not begun. See [Search.Run].
 func NewSearch(sys *System, lim Budget) *Search {
 	x := &Search{sys: sys, States: newSpace(sys.Places, sys.narrow()), limits: lim, Deadlock: -1, Improper: -1, Hopeless: -1}
+	x.takeEdges()
 	x.now, x.next = make([]uint8, sys.Places), make([]uint8, sys.Places)
 	x.Fired = make([]bool, len(sys.Moves))
 	x.Marked = make([]bool, sys.Places)
@@ -111,10 +119,11 @@ func (x *Search) Resume(states, bytes int) {
 			if x.FirstOnly {
 				return
 			}
-			x.Stop = looked + x.limits.MoreStates
+			x.Stop, x.pause = looked+x.limits.MoreStates, looked+x.Pause
 		}
 		switch {
-		case looked > states || x.Stop > 0 && looked > x.Stop:
+		case looked > states || x.Stop > 0 && looked > x.Stop || x.Pause > 0 && x.Stop > 0 && looked > x.pause,
+			x.UntilSecond && len(x.SecondTokens) > 0:
 			x.Limit = LimitStates
 		case x.States.Len() > x.fitting:
 			x.Limit = LimitMemory

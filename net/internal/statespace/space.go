@@ -21,16 +21,18 @@ type Space struct {
 	via    []int32  // the move from the parent
 	table  []uint64 // hash of the state, and behind it in the low half its number + 1; 0 is free
 	mask   uint32
+	memory *memory
 }
 
 func newSpace(places int, narrow bool) *Space {
-	s := &Space{places: places, field: 8, log: 3, most: math.MaxInt32}
+	m := memories.Get().(*memory)
+	s := &Space{places: places, field: 8, log: 3, most: math.MaxInt32, memory: m}
 	if narrow {
 		s.field, s.log = 1, 0
 	}
 	s.width = max(1, (places*int(s.field)+63)/64)
-	s.states = make([]uint64, 0, 16*s.width)
-	s.table = make([]uint64, 64)
+	s.states, s.parent, s.via = m.states[:0], m.parent[:0], m.via[:0]
+	s.table = m.table(64)
 	s.mask = uint32(len(s.table) - 1)
 	return s
 }
@@ -39,7 +41,7 @@ func newSpace(places int, narrow bool) *Space {
 func (s *Space) widen() {
 	wide := newSpace(s.places, false)
 	wide.most = s.most
-	wide.states = make([]uint64, 0, (s.Len()+16)*wide.width)
+	wide.states = slices.Grow(wide.states, (s.Len()+16)*wide.width)
 	for i := range int32(s.Len()) {
 		state := wide.room()
 		clear(state)
@@ -50,6 +52,8 @@ func (s *Space) widen() {
 		}
 		wide.add(state, s.parent[i], s.via[i])
 	}
+	s.memory.ends, s.memory.edges = wide.memory.ends, wide.memory.edges // the search has its own already
+	s.release()
 	*s = *wide
 }
 
@@ -166,7 +170,7 @@ func (s *Space) find(state []uint64, hash uint32) (slot uint32, found bool) {
 
 func (s *Space) grow() {
 	old := s.table
-	s.table = make([]uint64, 4*len(old))
+	s.table = s.memory.table(4 * len(old))
 	s.mask = uint32(len(s.table) - 1)
 	for _, e := range old {
 		if e == 0 {

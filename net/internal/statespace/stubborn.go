@@ -62,19 +62,12 @@ func newStubborn(sys *System) *stubborn {
 		return nil
 	}
 	s := &stubborn{
-		sys: sys, from: make([][]int32, sys.Places), into: make([][]int32, sys.Places), inhibits: make([][]int32, sys.Places),
-		in: make([]bool, len(sys.Moves)),
+		sys: sys, from: sys.takers(), into: sys.givers(), inhibits: make([][]int32, sys.Places), in: make([]bool, len(sys.Moves)),
 	}
 	for k := range sys.Moves {
 		m := &sys.Moves[k]
 		if m.OrJoin >= 0 || m.Urgent || len(m.Resets)+len(m.MemberResets) > 0 || len(m.In) == 0 {
 			return nil
-		}
-		for _, a := range m.In {
-			s.from[a.Place] = append(s.from[a.Place], int32(k))
-		}
-		for _, a := range m.Out {
-			s.into[a.Place] = append(s.into[a.Place], int32(k))
 		}
 		for _, p := range m.Inhibitors {
 			s.inhibits[p] = append(s.inhibits[p], int32(k))

@@ -18,6 +18,8 @@ type System struct {
 	Safe      bool     // a second token in a place is a violation, other than in an open one
 	MaxTokens int      // more tokens than this in a place stop the search there; at most [MaxCount]
 	Decider   Decider  // decides or-joins and members of regions; nil if there are none
+	// NoLivelock says that a state from which no run completes leads to a deadlock, unless tokens can pile up.
+	NoLivelock bool
 
 	firstOf  []int32 // by place: offset into byFirst
 	byFirst  []int32 // moves by the first place that they take from

@@ -83,19 +83,26 @@ func (n *Net) messages() []Message {
 // undecided returns the message for an unknown verdict.
 func (n *Net) undecided() Message {
 	return Message{Level: Failure, Code: string(verify.Undecided), Net: n, Pos: n.Pos, Fix: n.more(),
-		Text: fmt.Sprintf("whether every case can complete is not decided: %s ran out after %d states", n.Report.Exhausted,
-			n.Report.States)}
+		Text: "whether every case can complete is not decided: " + n.exhausted()}
 }
 
 // incomplete returns the message for findings that may not be complete.
 func (n *Net) incomplete() Message {
-	m := Message{Level: Warning, Code: string(verify.Incomplete), Net: n, Pos: n.Pos, Fix: n.more(),
-		Text: fmt.Sprintf("there may be more findings than these: %s ran out after %d states", n.Report.Exhausted, n.Report.States)}
-	if n.Report.Exhausted == verify.LimitGrowth {
-		m.Text = fmt.Sprintf("there may be more findings than these: as tokens pile up, not every state can be looked at; %d were",
-			n.Report.States)
+	return Message{Level: Warning, Code: string(verify.Incomplete), Net: n, Pos: n.Pos, Fix: n.more(),
+		Text: "there may be more findings than these: " + n.exhausted()}
+}
+
+// exhausted says why a verification has not come to its end.
+func (n *Net) exhausted() string {
+	switch n.Report.Exhausted {
+	case verify.LimitGrowth:
+		return fmt.Sprintf("as tokens pile up, not every state can be looked at; %d were", n.Report.States)
+	case verify.LimitSplit:
+		return "an or-split has more than ten flows, and so too many sets of flows to try each"
+	case verify.LimitTokens:
+		return "a place begins with more tokens than a search counts, or an arc moves more; it counts up to 127"
 	}
-	return m
+	return fmt.Sprintf("%s ran out after %d states", n.Report.Exhausted, n.Report.States)
 }
 
 // more suggests what to do about an exhausted budget.
@@ -107,6 +114,8 @@ func (n *Net) more() string {
 		return "give it more memory with --memory, or move a part of the net into a workflow of its own"
 	case verify.LimitGrowth:
 		return "keep tokens from piling up; more states, time or memory are of no use"
+	case verify.LimitTokens:
+		return "verify it with fewer tokens: divide the tokens and weights of each place by a common factor, or try a few of many equal ones"
 	case verify.LimitOrJoin:
 		return "make or-joins of a loop and-joins or xor-joins where that is what is meant; more states, time or memory are of no use"
 	case verify.LimitSplit:
