@@ -70,7 +70,7 @@ func TestTimesOfATaskBesideManyItemsOfAnotherWorkflow(t *testing.T) {
 			require.Regexp(t, `<title>think: `+about(40*time.Minute)+` for half of the items`, page("?heat=time"))
 			require.Regexp(t, `href="[^"]*heat=time&amp;newer=7d"`, page("?heat=time"), "the period and the measure are chosen apart")
 			require.Contains(t, page("?heat=attempts"), `<title>think: 1.0 attempts for each completed work item`)
-			require.Regexp(t, `data-label="tries"[^>]*>1.0<`, page(""))
+			require.Regexp(t, `data-label="attempts"[^>]*>1.0<`, page(""))
 			require.Equal(t, 2, strings.Count(page(""), ` stroke-width="4"><title>1 work item of think completed</title>`), "the arrows to and from the task")
 			e.Advance(25 * time.Hour)
 			require.NotContains(t, page(""), "</title></path>", "no item completed in the period")

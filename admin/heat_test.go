@@ -80,7 +80,7 @@ func TestAttemptsAndArrowsOfAWorkflow(t *testing.T) {
 	body = page()
 	require.Contains(t, classOf(body, "fraud"), "heat4")
 	require.Contains(t, body, `<title>fraud: 2.0 attempts for each completed work item`)
-	require.Regexp(t, `data-label="tries"[^>]*>2.0<`, body)
+	require.Regexp(t, `data-label="attempts"[^>]*>2.0<`, body)
 
 	arrows := regexp.MustCompile(` stroke-width="(\d)"><title>(\d work items? of \w+) completed</title></path>`).FindAllStringSubmatch(body, -1)
 	got := make(map[string]int)

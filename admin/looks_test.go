@@ -48,11 +48,11 @@ func TestColumnsHaveTheirRoom(t *testing.T) {
 func TestANarrowListLeavesOutWhatIsUsual(t *testing.T) {
 	b := newBrowser(t)
 	b.visit(newOfficeOf(t, likely).serve(t) + "/items")
-	const tries = `[...document.querySelectorAll("td[data-label=try]")].filter(td => td.getClientRects().length).map(td => td.textContent).join()`
+	const attempts = `[...document.querySelectorAll("td[data-label=attempt]")].filter(td => td.getClientRects().length).map(td => td.textContent).join()`
 	b.width(1280)
-	require.Equal(t, "1,1,1,2,1,1,1,1,1,1,1,1", eval[string](b, tries))
+	require.Equal(t, "1,1,1,2,1,1,1,1,1,1,1,1", eval[string](b, attempts))
 	b.width(320)
-	require.Equal(t, "2", eval[string](b, tries))
+	require.Equal(t, "2", eval[string](b, attempts))
 	require.Zero(t, eval[int](b, `[...document.querySelectorAll("td[data-label=queue]")].filter(td => td.getClientRects().length).length`))
 }
 

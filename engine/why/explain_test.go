@@ -155,7 +155,7 @@ func TestTriesOfTimersAndFunctions(t *testing.T) {
 	w := explain(why.Input{Tree: treeOf(t, &state.ItemOpened{Item: itemOf(1)}, &state.JobOpened{Job: timer})}).Waits[1]
 	require.Equal(t, why.Timer, w.Kind)
 	require.Equal(t, 2, w.Attempt, "of the timer, and not of its item")
-	require.Contains(t, w.Text, "try 2: the last one failed with busy")
+	require.Contains(t, w.Text, "attempt 2: the last one failed with busy")
 
 	call := jobOf(2, 0)
 	call.Kind, call.Name, call.Task, call.Input = state.JobCall, "notify", "", json.RawMessage(`1`)

@@ -116,7 +116,7 @@ func what(w *Wait, now time.Time) string {
 		}
 		return subject(w) + " goes on" + at(w.Until, now) + attempt(w) + failed(w)
 	case Timer:
-		return subject(w) + " is due" + at(w.Until, now) + tries(w)
+		return subject(w) + " is due" + at(w.Until, now) + attempts(w)
 	case Event, Topic:
 		return subject(w) + " waits for " + string(w.Kind) + " " + w.Name
 	case Child:
@@ -214,12 +214,12 @@ func failed(w *Wait) string {
 	return " after " + w.Failure.String()
 }
 
-// tries says how often work of the engine itself has failed before.
-func tries(w *Wait) string {
+// attempts says how often work of the engine itself has failed before.
+func attempts(w *Wait) string {
 	if w.Failure == nil {
 		return ""
 	}
-	return fmt.Sprintf(", try %d: the last one failed with %s", w.Attempt, w.Failure)
+	return fmt.Sprintf(", attempt %d: the last one failed with %s", w.Attempt, w.Failure)
 }
 
 // at says when something happens, or that it has not happened although it was due.

@@ -210,7 +210,7 @@ func TestATimerThatFails(t *testing.T) {
 	answer = ask(t, e, id)
 	require.Len(t, answer.Waits, 2)
 	require.Equal(t, why.Timer, answer.Waits[1].Kind)
-	require.Contains(t, answer.Waits[1].Text, ", try 2: the last one failed with error: ")
+	require.Contains(t, answer.Waits[1].Text, ", attempt 2: the last one failed with error: ")
 	require.Contains(t, answer.Waits[1].Text, "the printer is off")
 
 	e.Advance(24 * time.Hour)

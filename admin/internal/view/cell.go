@@ -274,9 +274,12 @@ func took(from, to time.Time) Cell {
 	return Cell{Kind: "text", Text: printable.Took(to.Sub(from)), Num: true}
 }
 
-// attempt is the number of an attempt; the first is the usual one.
+// attempt is the number of an attempt; the first is the usual one. Nothing is attempted, or not yet, if it is 0.
 func attempt(n int) Cell {
-	if n <= 1 {
+	switch n {
+	case 0:
+		return Cell{Kind: "text", Num: true}
+	case 1:
 		return Cell{Kind: "muted", Text: strconv.Itoa(n), Num: true, Usual: true}
 	}
 	return number(int64(n))

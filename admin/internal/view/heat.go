@@ -234,8 +234,8 @@ var heatWords = map[string]string{"live": "live work items", "failures": "failed
 // taskTable returns a table with a row for each task.
 func (s *Site) taskTable(n *net.Net, d *store.Definition, h *heat) *Table {
 	t := &Table{ID: "tasks", Title: "Tasks", Head: []string{"task", "kind", "incidents", "live here", "oldest live", "waiting", "started", "completed", "failed", "canceled",
-		"tries", "waited p50 / p95", "took p50 / p95"}, Note: "The states count the items of all versions of the workflow. An item waits from when it is due until it is started. " +
-		"Tries are the attempts for each completed item. They and the times are of the items that ended in the period, in whole hours; times are accurate to 6 %."}
+		"attempts", "waited p50 / p95", "took p50 / p95"}, Note: "The states count the items of all versions of the workflow. An item waits from when it is due until it is started. " +
+		"Attempts are those for each completed item. They and the times are of the items that ended in the period, in whole hours; times are accurate to 6 %."}
 	for _, name := range n.TaskNames() {
 		id, _ := n.TaskByName(name)
 		kind := map[net.Kind]string{net.Routing: "routing", net.Composite: "composite"}[n.Task(id).Kind] // of a task with work items, nothing

@@ -81,7 +81,7 @@ func (s *Site) item(r *Request) (*Page, error) {
 	b.Fields = slices.DeleteFunc(b.Fields, func(c Cell) bool { return c.Text == "" && c.Time.IsZero() })
 	page := []Part{{ID: "head", Template: "casehead", Data: top}, {ID: "body", Template: "itembody", Data: b}}
 	if len(chain) > 1 {
-		t := &Table{ID: "attempts", Title: "Attempts", Head: []string{"item", "state", "try", "queue", "by", "created", "took", "input, output or failure"}}
+		t := &Table{ID: "attempts", Title: "Attempts", Head: []string{"item", "state", "attempt", "queue", "by", "created", "took", "input, output or failure"}}
 		for _, a := range chain {
 			s.itemRow(t, r, r.Mask.Row(a), false)
 		}
@@ -109,9 +109,9 @@ func retryOf(it *workitem.Item) string {
 
 // workOf returns the jobs and the steps of an item.
 func (s *Site) workOf(r *Request, id workitem.ID) (jobs, steps *Table, err error) {
-	jobs = &Table{ID: "jobs", Title: "Jobs", Head: []string{"job", "kind", "of", "state", "due", "try", "queue", "worker", "failure"},
+	jobs = &Table{ID: "jobs", Title: "Jobs", Head: []string{"job", "kind", "of", "state", "due", "attempt", "queue", "worker", "failure"},
 		Empty: &Empty{Text: "The item has no job: it is for a person, or ended before a job was created."}}
-	steps = &Table{ID: "steps", Title: "Steps", Head: []string{"step", "kind", "state", "waits for", "due", "try", "result or failure"},
+	steps = &Table{ID: "steps", Title: "Steps", Head: []string{"step", "kind", "state", "waits for", "due", "attempt", "result or failure"},
 		Empty: &Empty{Text: "The work of this item has recorded no steps."}}
 	found, err := r.R.Jobs(r, store.JobFilter{Item: id, Page: store.Page{Limit: pageSize}})
 	for _, j := range found {
@@ -194,7 +194,7 @@ func (s *Site) job(r *Request) (*Page, error) {
 	top := caseHead{Title: "job " + joined(j.Kind, j.Name), ID: id.String(), State: stateOf(j.State.String()), JSON: s.Link("/api/v1/jobs/" + id.String()),
 		Crumbs: []Link{{Text: "Jobs", Href: s.Link("/jobs")}, s.crumb(of), {Text: joined(j.Kind, j.Name)}}, Buttons: s.buttons(r).ofJob(j)}
 	b := body{Failure: failureText(j.Failure), Fields: []Cell{labeled("case", idLink(j.Case.String(), s.Link("/cases/"+j.Case.String()))), labeled("key", text(printable.Line(of.Key))),
-		labeled("task", text(j.Task)), labeled("attempt", number(int64(j.Attempt))), labeled("crashes", number(int64(j.Crashes))),
+		labeled("task", text(j.Task)), labeled("attempt", attempt(j.Attempt)), labeled("crashes", number(int64(j.Crashes))),
 		labeled("queue", text(queueName(j.Queue))), labeled("worker", text(j.Owner)), labeled("lease", at(j.Lease)), labeled("due", at(j.Due)),
 		labeled("created", at(j.Created)), labeled("ended", at(j.Ended))},
 		Payloads: s.downloads(jobParts(found[0], j), "job", id.String())}
@@ -202,7 +202,7 @@ func (s *Site) job(r *Request) (*Page, error) {
 		b.Fields = append(b.Fields, labeled("item", idLink(j.Item.String(), s.Link("/items/"+j.Item.String()))))
 	}
 	b.Fields = slices.DeleteFunc(b.Fields, func(c Cell) bool { return c.Text == "" && c.Time.IsZero() })
-	steps := &Table{ID: "steps", Title: "Steps", Head: []string{"step", "kind", "state", "waits for", "due", "try", "result or failure"},
+	steps := &Table{ID: "steps", Title: "Steps", Head: []string{"step", "kind", "state", "waits for", "due", "attempt", "result or failure"},
 		Empty: &Empty{Text: "The job has recorded no steps."}}
 	recorded, err := r.R.Steps(r, store.StepFilter{Job: id, Page: store.Page{Limit: 4 * pageSize}})
 	for _, st := range recorded {

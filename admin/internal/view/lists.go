@@ -126,7 +126,7 @@ func workflowNames(r *Request) ([]string, error) {
 }
 
 func (s *Site) items(r *Request) (*Page, error) {
-	l := s.listing(r, "/items", "Items", "item", "of", "workflow", "state", "try", "queue", "by", "created", "took", "input, output or failure")
+	l := s.listing(r, "/items", "Items", "item", "of", "workflow", "state", "attempt", "queue", "by", "created", "took", "input, output or failure")
 	q := query.Of(r.Form, r.Now)
 	f, of, search := q.Items(), q.Case(), q.Search()
 	actions := itemWordsOf(f.States)
@@ -216,7 +216,7 @@ func (s *Site) itemRow(t *Table, r *Request, it *store.ItemRow, wide bool) {
 }
 
 func (s *Site) jobs(r *Request) (*Page, error) {
-	l := s.listing(r, "/jobs", "Jobs", "job", "kind", "of", "case", "state", "due", "try", "queue", "worker", "failure")
+	l := s.listing(r, "/jobs", "Jobs", "job", "kind", "of", "case", "state", "due", "attempt", "queue", "worker", "failure")
 	l.head.About = "Work for workers, timers, and waits before a retry."
 	q := query.Of(r.Form, r.Now)
 	f, of := q.Jobs(), q.Case()
@@ -273,7 +273,7 @@ func joined(a, b string) string {
 }
 
 func (s *Site) steps(r *Request) (*Page, error) {
-	l := s.listing(r, "/steps", "Steps", "step", "kind", "case", "state", "waits for", "due", "try", "result or failure")
+	l := s.listing(r, "/steps", "Steps", "step", "kind", "case", "state", "waits for", "due", "attempt", "result or failure")
 	q := query.Of(r.Form, r.Now)
 	f, of := q.Steps(), q.Case()
 	l.tabs("state", stepWords, unknown)

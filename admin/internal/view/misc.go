@@ -165,7 +165,7 @@ func (s *Site) doctor(r *Request) (*Page, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Table{ID: "overdue", Title: "Overdue work", Head: []string{"job", "kind", "of", "case", "state", "due", "try", "queue", "worker", "failure"}}
+	t := &Table{ID: "overdue", Title: "Overdue work", Head: []string{"job", "kind", "of", "case", "state", "due", "attempt", "queue", "worker", "failure"}}
 	for _, j := range overdue {
 		s.jobRow(t, r.Mask.Job(j), true)
 	}

@@ -89,7 +89,7 @@ var unfinished = []workitem.State{workitem.Initialized, workitem.Started, workit
 
 // itemTab lists the items of the case; of a past state, those of its latest activations.
 func (c *casePage) itemTab() ([]Part, error) {
-	t := &Table{ID: "items", Head: []string{"item", "state", "try", "queue", "by", "created", "took", "input, output or failure"},
+	t := &Table{ID: "items", Head: []string{"item", "state", "attempt", "queue", "by", "created", "took", "input, output or failure"},
 		Empty: &Empty{Text: "The case has no work items."}, Views: c.itemViews()}
 	f := store.ItemFilter{Case: c.c.ID, Page: store.Page{Limit: maxRows + 1, Desc: true}}
 	if c.r.Form.Get("hide") == "completed" {
@@ -147,7 +147,7 @@ func (c *casePage) itemViews() (all []Link) {
 }
 
 func (c *casePage) stepTab() ([]Part, error) {
-	t := &Table{ID: "steps", Head: []string{"step", "kind", "state", "waits for", "due", "try", "result or failure"},
+	t := &Table{ID: "steps", Head: []string{"step", "kind", "state", "waits for", "due", "attempt", "result or failure"},
 		Empty: &Empty{Text: "The jobs of the case have recorded no steps."}, Note: c.pastNote()}
 	found, err := c.r.R.Steps(c.r, store.StepFilter{Case: c.c.ID, Page: store.Page{Limit: maxRows + 1, Desc: true}})
 	for _, st := range limited(t, found, c.Link("/steps", "case", c.c.ID.String())) {
@@ -157,7 +157,7 @@ func (c *casePage) stepTab() ([]Part, error) {
 }
 
 func (c *casePage) jobTab() ([]Part, error) {
-	t := &Table{ID: "jobs", Head: []string{"job", "kind", "of", "state", "due", "try", "queue", "worker", "failure"},
+	t := &Table{ID: "jobs", Head: []string{"job", "kind", "of", "state", "due", "attempt", "queue", "worker", "failure"},
 		Empty: &Empty{Text: "The case has no jobs."}, Note: c.pastNote()}
 	found, err := c.r.R.Jobs(c.r, store.JobFilter{Case: c.c.ID, Page: store.Page{Limit: maxRows + 1, Desc: true}})
 	for _, j := range limited(t, found, c.Link("/jobs", "case", c.c.ID.String())) {

@@ -78,7 +78,7 @@ func (l *listing) items(ctx context.Context, r store.Reader, f store.ItemFilter)
 		return err
 	}
 	names := l.a.namer(ctx, r)
-	t := l.a.table("ITEM", "CASE", "NAME", "STATE", "TRY", "QUEUE", "AGE", "BY", "FAILURE")
+	t := l.a.table("ITEM", "CASE", "NAME", "STATE", "ATTEMPT", "QUEUE", "AGE", "BY", "FAILURE")
 	read := func(p store.Page) ([]*store.ItemRow, error) {
 		f.Page = p
 		return store.SearchItems(ctx, store.ViewerOf(r), f, l.search, nil)
@@ -86,7 +86,7 @@ func (l *listing) items(ctx context.Context, r store.Reader, f store.ItemFilter)
 	id := func(it *store.ItemRow) string { return it.ID.String() }
 	return rows(l, t, read, id, record.OfItem, func(it *store.ItemRow) ([]string, error) {
 		cells := []string{names.item(it.ID), names.of(it.Case), names.path(it), it.State.String(),
-			number(int64(it.Attempt)), it.Queue, printable.Duration(at.Sub(it.Created)), it.By, l.a.failed(it.Failure)}
+			attempt(it.Attempt), it.Queue, printable.Duration(at.Sub(it.Created)), it.By, l.a.failed(it.Failure)}
 		return cells, names.err
 	})
 }

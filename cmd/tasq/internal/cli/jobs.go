@@ -78,7 +78,7 @@ func (l *listing) jobs(ctx context.Context, r store.Reader, f store.JobFilter) (
 	f.Workflow, f.Task = l.workflow, l.task
 	at := now()
 	names := l.a.namer(ctx, r)
-	t := l.a.table("JOB", "CASE", "OF", "KIND", "STATE", "DUE IN", "TRY", "QUEUE", "OWNER", "FAILURE")
+	t := l.a.table("JOB", "CASE", "OF", "KIND", "STATE", "DUE IN", "ATTEMPT", "QUEUE", "OWNER", "FAILURE")
 	read := func(p store.Page) ([]*state.Job, error) {
 		f.Page = p
 		return r.Jobs(ctx, f)
@@ -97,7 +97,7 @@ func (l *listing) jobs(ctx context.Context, r store.Reader, f store.JobFilter) (
 		if j.Name != "" {
 			kind += " " + j.Name
 		}
-		cells := []string{names.job(j.ID), names.of(j.Case), owner, kind, j.State.String(), in, number(int64(j.Attempt)), j.Queue,
+		cells := []string{names.job(j.ID), names.of(j.Case), owner, kind, j.State.String(), in, attempt(j.Attempt), j.Queue,
 			j.Owner, l.a.failed(j.Failure)}
 		return cells, names.err
 	})

@@ -76,7 +76,7 @@ func (l *listing) steps(ctx context.Context, r store.Finder, f store.StepFilter)
 	}
 	labels := make(map[workitem.ID]string)
 	at := now()
-	t := l.a.table("OF", "STEP", "KIND", "STATE", "TRY", "FOR", "DUE IN", "RESULT")
+	t := l.a.table("OF", "STEP", "KIND", "STATE", "ATTEMPT", "FOR", "DUE IN", "RESULT")
 	read := func(p store.Page) ([]*workitem.Step, error) {
 		f.Page = p
 		return r.Steps(ctx, f)
@@ -102,7 +102,7 @@ func (l *listing) steps(ctx context.Context, r store.Finder, f store.StepFilter)
 		case s.Failure != nil:
 			result = l.a.failed(s.Failure)
 		}
-		return []string{of, s.Name, string(s.Kind), state, number(int64(s.Attempt)), s.Target, in, result}, nil
+		return []string{of, s.Name, string(s.Kind), state, attempt(s.Attempt), s.Target, in, result}, nil
 	})
 }
 

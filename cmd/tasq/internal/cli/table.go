@@ -244,3 +244,11 @@ func (a *app) columns() int {
 }
 
 func number(n int64) string { return strconv.FormatInt(n, 10) }
+
+// attempt is the number of an attempt; "" for work without one, such as a sleep.
+func attempt(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.Itoa(n)
+}
