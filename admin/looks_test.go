@@ -1,6 +1,7 @@
 package admin_test
 
 import (
+	"fmt"
 	"net/http"
 	"testing"
 
@@ -162,4 +163,26 @@ func TestButtonsOfTheScriptAreHiddenWithoutIt(t *testing.T) {
 	require.Positive(t, eval[int](b, `document.querySelectorAll("[hidden]").length`))
 	require.Empty(t, eval[[]string](b, `[...document.querySelectorAll("[hidden]")].filter(e => e.getClientRects().length).map(e => e.id || e.textContent)`))
 	b.quiet("without a script")
+}
+
+// The buttons of a case are beside its title if there is room, and below what is said of the case if not; they never make that narrow.
+func TestButtonsAreBesideTheTitle(t *testing.T) {
+	b := newBrowser(t)
+	o := newOfficeOf(t, likely)
+	b.visit(o.serve(t) + "/cases/" + o.claim.String())
+	const box = `document.querySelector("#part-head .head>%s").getBoundingClientRect()`
+	title, buttons := fmt.Sprintf(box, "div:first-child"), fmt.Sprintf(box, ".buttons")
+	for width, beside := range map[int64]bool{320: false, 741: false, 1280: true, 1920: true} {
+		b.width(width)
+		if beside {
+			require.InDelta(t, eval[float64](b, title+".top"), eval[float64](b, buttons+".top"), 1, width)
+			require.GreaterOrEqual(t, eval[float64](b, buttons+".left"), eval[float64](b, title+".right"), width)
+		} else {
+			require.GreaterOrEqual(t, eval[float64](b, buttons+".top"), eval[float64](b, title+".bottom"), width)
+		}
+		require.GreaterOrEqual(t, eval[float64](b, title+".width"), 280.0, width)
+		require.Less(t, eval[float64](b, `document.querySelector("#part-head .buttons>*").getBoundingClientRect().height`), 45.0, "a button is as high as its text, at %d", width)
+		require.LessOrEqual(t, eval[int](b, `document.documentElement.scrollWidth - innerWidth`), 0, width)
+	}
+	b.quiet("the head of a case")
 }
