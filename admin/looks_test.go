@@ -37,6 +37,7 @@ func TestColumnsHaveTheirRoom(t *testing.T) {
 	require.Less(t, eval[float64](b, box+".width"), 40.0)
 	b.visit(base + "/doctor")
 	require.Less(t, eval[float64](b, `document.querySelector("td[data-label=state]").getBoundingClientRect().width`), 160.0)
+	require.Less(t, eval[float64](b, `document.querySelector("td[data-label=check]").getBoundingClientRect().width`), 240.0, "what was found is beside it")
 	b.visit(base + "/jobs")
 	b.width(768)
 	require.Greater(t, eval[float64](b, `document.querySelector("td[data-label=failure]").getBoundingClientRect().width`), 180.0)

@@ -29,6 +29,17 @@ func (s *Site) overdue(r *Request) ([]*state.Job, error) {
 	return slices.DeleteFunc(jobs, func(j *state.Job) bool { return waits[j.ID] }), err
 }
 
+// overdueTable is the table of late jobs.
+func (s *Site) overdueTable(r *Request) (*Table, error) {
+	t := &Table{ID: "overdue", Title: "Overdue work", Head: []string{"job", "kind", "of", "case", "state", "due", "attempt", "queue", "worker", "failure"},
+		Note: "Possible causes: no program with its workflow is running, its queue has no free worker, or the store fails."}
+	jobs, err := s.overdue(r)
+	for _, j := range jobs {
+		s.jobRow(t, r.Mask.Job(j), true)
+	}
+	return t, err
+}
+
 // ownWork lists late work as the program that runs the functions knows it.
 func (s *Site) ownWork(r *Request, add addCheck) {
 	late := func(name string, n int, oldest time.Time, more, about string) {
