@@ -3,6 +3,7 @@ package admin_test
 import (
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -114,7 +115,9 @@ func TestTheAPIActsOnItemsAndEndedCases(t *testing.T) {
 	require.Equal(t, http.StatusConflict, w.Code)
 	require.Contains(t, w.Body.String(), `"code":"restarted"`)
 	require.Contains(t, get(h, "/bulk?kind=restart&case="+cases[2].String()).Body.String(), "All of these were restarted already")
-	require.Contains(t, get(h, "/cases/"+cases[2].String()).Body.String(), "restarted as")
+	old := get(h, "/cases/"+cases[2].String()).Body.String()
+	require.Contains(t, old, "restarted as")
+	require.Contains(t, get(h, regexp.MustCompile(`restarted as <a class="id" href="([^"]+)"`).FindStringSubmatch(old)[1]).Body.String(), "restart of <a")
 	ended, err := bulk.Cases(t.Context(), o.Engine, workflow.KindRemove, store.CaseFilter{Workflow: "bill", States: []state.CaseState{state.CaseCanceled}}, store.Search{})
 	require.NoError(t, err)
 	require.Contains(t, ended, cases[2].String())

@@ -40,6 +40,7 @@ func TestAForkOfAPastStateByItsForm(t *testing.T) {
 	require.Contains(t, history, "by eve")
 	require.Contains(t, history, "what if")
 	require.Contains(t, history, "forked from case")
+	require.Contains(t, history, "fork of <a")
 
 	w = submit(t, h, form, "seq", "soon")
 	require.Equal(t, http.StatusUnprocessableEntity, w.Code)
