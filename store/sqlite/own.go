@@ -16,6 +16,7 @@ import (
 
 	"github.com/gofrs/flock"
 
+	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/store"
 )
 
@@ -218,7 +219,13 @@ func prepareFile(path string) error {
 	return f.Close()
 }
 
-// checkHeader checks the first 100 bytes of a file, the header of a SQLite database. A missing or empty file is valid.
+// magic is what every SQLite file begins with.
+const magic = "SQLite format 3\x00"
+
+// headerSize is the length of the header of a SQLite database.
+const headerSize = 100
+
+// checkHeader checks the header of a file. A missing or empty file is valid.
 func checkHeader(path string) error {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -231,14 +238,16 @@ func checkHeader(path string) error {
 		return err
 	}
 	defer f.Close()
-	var header [100]byte
+	var header [headerSize]byte
 	n, err := io.ReadFull(f, header[:])
 	switch {
 	case errors.Is(err, io.EOF):
 		return nil
 	case err != nil && !errors.Is(err, io.ErrUnexpectedEOF):
 		return at(path, "%w", err)
-	case n < len(header) || string(header[:16]) != "SQLite format 3\x00":
+	case n < len(header) && strings.HasPrefix(magic, string(header[:min(n, len(magic))])):
+		return cutOff(path, n)
+	case n < len(header) || string(header[:len(magic)]) != magic:
 		return at(path, "%w: it is no SQLite file, and was not touched: choose another name or restore a backup",
 			store.ErrForeign)
 	case binary.BigEndian.Uint32(header[68:]) != applicationID:
@@ -247,7 +256,17 @@ func checkHeader(path string) error {
 	return nil
 }
 
+// cutOff is the error of a file of which less than the header is left, as after a copy that was interrupted. Whose it was cannot be told.
+func cutOff(path string, length int) error {
+	return at(path, "%w: the file is cut off: it has only the first %s of a SQLite file, and was not touched; restore a backup, or copy it again",
+		store.ErrCorrupt, printable.Plural(length, "byte"))
+}
+
+// notOurs is the error of a file with another application id, which a reader takes for 0 if the file ends before it.
 func notOurs(path string) error {
+	if info, err := os.Stat(path); err == nil && info.Size() < headerSize {
+		return cutOff(path, int(info.Size()))
+	}
 	return at(path, "%w: it is another program's SQLite file; it was not touched, so choose another name",
 		store.ErrForeign)
 }

@@ -196,6 +196,32 @@ func TestAnErrorSaysWhatIsDamagedAndWhatToDo(t *testing.T) {
 	}
 }
 
+// A file of which less than its header is left says so, to owners and readers: it looked like another program's.
+func TestAFileCutOffInItsHeader(t *testing.T) {
+	t.Parallel()
+	path, _ := closed(t)
+	_, intact := lying(t, path)
+	require.NoError(t, os.Remove(path+".lock"))
+	for _, length := range []int{1, 15, 16, 50, 71, 72, 99, 100, 4095} {
+		require.NoError(t, os.WriteFile(path, []byte(intact[:length]), 0o644))
+		for _, readOnly := range []bool{false, true} {
+			_, err := sqlite.File(path).Open(t.Context(), store.Options{ReadOnly: readOnly})
+			require.ErrorIs(t, err, store.ErrCorrupt)
+			require.ErrorContains(t, err, "restore a backup")
+			if length >= 24 || !readOnly { // SQLite takes less for no database
+				require.NotErrorIs(t, err, store.ErrForeign, "%d %v", length, err)
+			}
+			if length < 100 && !readOnly {
+				require.ErrorContains(t, err, "the file is cut off: it has only the first")
+				require.NoFileExists(t, path+".lock")
+			}
+		}
+		left, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.Equal(t, intact[:length], string(left))
+	}
+}
+
 func TestErrorNamesOwnerOfFile(t *testing.T) {
 	t.Parallel()
 	path, w := written(t)
