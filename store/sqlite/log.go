@@ -45,6 +45,15 @@ func (l *logFile) keepRoom() {
 	}
 }
 
+// shrank reports whether the file is shorter than it was in the last write transaction.
+func (l *logFile) shrank() bool {
+	if l.f == nil {
+		return false
+	}
+	size, err := l.length()
+	return err == nil && size < l.size
+}
+
 // length finds the size by seeking to the end instead of calling stat. Since Linux 6.13, a stat makes the next write
 // update the modification time of the file at full resolution, which the following sync then has to store as well. In a
 // measurement, syncs took 178 us instead of 110.

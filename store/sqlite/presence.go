@@ -15,6 +15,7 @@ import (
 	sqlite3 "modernc.org/sqlite"
 
 	"github.com/tasq-dev/tasq/store"
+	"github.com/tasq-dev/tasq/store/internal/tables"
 )
 
 // lookPace is the least time between two checks of an owner's files: before a command, and while the engine is idle.
@@ -36,6 +37,7 @@ type presence struct {
 	due   atomic.Bool  // a check is due
 	timer *time.Timer  // sets due
 	pages func() int64 // size of the database according to SQLite, in bytes; 0 if unknown
+	needs func() int64 // how long the log is at least according to SQLite; 0 if unknown
 }
 
 type namedFile struct {
@@ -44,8 +46,8 @@ type namedFile struct {
 }
 
 // watchFiles records the files of a database. SQLite has all of them open.
-func watchFiles(path string, lock *flock.Flock, token int64, log *slog.Logger, pages func() int64) (*presence, error) {
-	p := &presence{path: path, log: log, lock: lock, token: token, pages: pages}
+func watchFiles(path string, lock *flock.Flock, token int64, log *slog.Logger, pages, needs func() int64) (*presence, error) {
+	p := &presence{path: path, log: log, lock: lock, token: token, pages: pages, needs: needs}
 	for _, name := range []string{path, path + "-wal", path + "-shm"} {
 		info, err := os.Stat(name)
 		if err != nil {
@@ -84,10 +86,18 @@ func (p *presence) look() error {
 		case !os.SameFile(info, f.info):
 			return p.lost("%s was replaced by another file", f.name)
 		}
-		if f.name == p.path {
-			if err := p.checkSize(info.Size()); err != nil {
-				return err
+		switch f.name {
+		case p.path:
+			err = p.checkSize(info.Size())
+		case p.files[1].name:
+			err = p.checkLog(f.name)
+		case p.files[2].name:
+			if info.Size() < f.info.Size() { // SQLite does not make it shorter
+				err = p.lost("%s was cut off, from %d bytes to %d", f.name, f.info.Size(), info.Size())
 			}
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return p.checkLock()
@@ -100,6 +110,23 @@ func (p *presence) checkSize(size int64) error {
 	}
 	p.size = size
 	return nil
+}
+
+// checkLog detects a truncated log. What is written to it next would leave a hole, which a checkpoint would copy into the database.
+//
+// SQLite writes to the log before it changes the index, and makes it shorter after that, so the log has what the index said before, unless a checkpoint
+// of another program came in between: then the index says something else.
+func (p *presence) checkLog(name string) error {
+	for {
+		needs := p.needs()
+		info, err := os.Stat(name)
+		switch {
+		case err != nil || info.Size() >= needs:
+			return nil // the next look finds that it is gone
+		case p.needs() == needs:
+			return p.lost("%s was cut off, from at least %d bytes to %d", name, needs, info.Size())
+		}
+	}
 }
 
 // checkLock creates the lock file again if it was removed. Until then a second engine could open the file, which the
@@ -203,15 +230,41 @@ func (s *Store) claim() error {
 	if err != nil {
 		return err
 	}
-	s.files, err = watchFiles(s.path, s.lock, token, s.log, func() int64 {
-		pages, _, err := s.w.number("PRAGMA page_count")
-		size, _, err2 := s.w.number("PRAGMA page_size")
-		if err != nil || err2 != nil {
+	needs, err := s.sizeOfLog()
+	if err != nil {
+		return err
+	}
+	s.files, err = watchFiles(s.path, s.lock, token, s.log, s.sizeOfPages, needs)
+	return err
+}
+
+// sizeOfPages returns the size of the database according to SQLite; 0 if unknown.
+func (s *Store) sizeOfPages() int64 {
+	pages, _, err := s.w.number("PRAGMA page_count")
+	size, _, err2 := s.w.number("PRAGMA page_size")
+	if err != nil || err2 != nil {
+		return 0
+	}
+	return pages * size
+}
+
+// sizeOfLog returns a function for how long the log is at least, according to its index; 0 if unknown. It reads no page, which may be in what is lost.
+func (s *Store) sizeOfLog() (func() int64, error) {
+	const header, frame = 32, 24 // see https://www.sqlite.org/fileformat2.html#walformat
+	page, _, err := s.w.number("PRAGMA page_size")
+	return func() (bytes int64) {
+		err := s.w.each("PRAGMA wal_checkpoint(NOOP)", nil, func(r *tables.Row) error {
+			_ = r.Number() // whether it was prevented
+			if frames := r.Number(); frames > 0 {
+				bytes = header + frames*(frame+page)
+			}
+			return r.Err
+		})
+		if err != nil {
 			return 0
 		}
-		return pages * size
-	})
-	return err
+		return bytes
+	}, err
 }
 
 // begin opens a write transaction, if this store still owns the file.
@@ -233,6 +286,9 @@ func (s *Store) claim() error {
 // The token is read under the write lock, so no other engine can claim the file between this check and COMMIT. So the
 // engines never write by turns, and the other one starts with everything that this one has acknowledged.
 func (s *Store) begin() error {
+	if s.files != nil && s.wal.shrank() {
+		s.files.due.Store(true)
+	}
 	if err := s.present(); err != nil {
 		return err
 	}

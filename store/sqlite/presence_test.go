@@ -49,6 +49,9 @@ func TestFilesThatAreTakenAwayStopTheStore(t *testing.T) {
 		"cut off":     {func(t *testing.T, path string) { require.NoError(t, os.Truncate(path, 4096)) }, "cases.db was cut off, from"},
 		"emptied":     {func(t *testing.T, path string) { require.NoError(t, os.Truncate(path, 0)) }, "cases.db was cut off, from"},
 		"log removed": {func(t *testing.T, path string) { require.NoError(t, os.Remove(path+"-wal")) }, "cases.db-wal was removed or moved"},
+		"log cut off": {func(t *testing.T, path string) { require.NoError(t, os.Truncate(path+"-wal", 5000)) }, "cases.db-wal was cut off, from"},
+		"log emptied": {func(t *testing.T, path string) { require.NoError(t, os.Truncate(path+"-wal", 0)) }, "cases.db-wal was cut off, from"},
+		"index cut":   {func(t *testing.T, path string) { require.NoError(t, os.Truncate(path+"-shm", 0)) }, "cases.db-shm was cut off, from 32768 bytes to 0"},
 		"index gone":  {func(t *testing.T, path string) { require.NoError(t, os.Remove(path+"-shm")) }, "cases.db-shm was removed or moved"},
 		"folder moved": {func(t *testing.T, path string) {
 			require.NoError(t, os.Rename(filepath.Dir(path), filepath.Dir(path)+".old"))
@@ -66,6 +69,26 @@ func TestFilesThatAreTakenAwayStopTheStore(t *testing.T) {
 			lost(t, w.Store, c.text)
 			require.ErrorIs(t, w.Store.Close(), store.ErrLost)
 		})
+	}
+}
+
+// A log that was cut off is noticed before anything more is written to it, which would leave a hole that a checkpoint copies into the database.
+func TestALogThatIsCutOffIsNotWritten(t *testing.T) {
+	t.Parallel()
+	for _, length := range []int64{0, 5000} {
+		path, w := opened(t)
+		w.Update(func(b *storetest.Batch) { b.Start(`2`) })
+		require.NoError(t, w.Store.Idle(t.Context()))
+		w.Update(func(b *storetest.Batch) { b.Start(`3`) })
+		before, err := os.ReadFile(path)
+		require.NoError(t, err)
+		sqlite.LookNoMore(w.Store) // the look of each second would be later
+		require.NoError(t, os.Truncate(path+"-wal", length))
+		lost(t, w.Store, "cases.db-wal was cut off, from")
+		require.ErrorIs(t, w.Store.Close(), store.ErrLost)
+		after, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.Equal(t, before, after)
 	}
 }
 
