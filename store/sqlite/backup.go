@@ -33,13 +33,14 @@ func (s *Store) Backup(ctx context.Context, to string, o store.BackupOptions) (e
 		return err
 	}
 	// In the directory of the copy, so that the final rename stays within a file system and is atomic. After a crash,
-	// the temporary directory with an incomplete copy remains, but there is never an incomplete copy under the final
-	// name.
-	temp, err := os.MkdirTemp(filepath.Dir(to), ".tasq-backup-*")
+	// the temporary directory with an incomplete copy remains until the next copy into it, but there is never an incomplete copy
+	// under the final name.
+	removeAbandoned(filepath.Dir(to))
+	temp, end, err := makeFolder(filepath.Dir(to))
 	if err != nil {
 		return at(to, "the copy cannot be written: %w", err)
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(temp)) }()
+	defer func() { err = errors.Join(err, end()) }()
 	part := filepath.Join(temp, filepath.Base(to))
 	if err := s.copyTo(ctx, part, o.Progress); err != nil {
 		return explainCopy(s.path, to, err)

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/gofrs/flock"
 	"github.com/stretchr/testify/require"
 
 	"github.com/tasq-dev/tasq/store"
@@ -88,6 +89,30 @@ func TestABackupWritesOverNothing(t *testing.T) {
 	cancel()
 	require.ErrorIs(t, w.Store.(store.Backuper).Backup(ctx, to+"2", store.BackupOptions{}), context.Canceled)
 	require.NoFileExists(t, to+"2")
+}
+
+// What a process that was killed left of a copy is removed by the next copy, and nothing else.
+func TestABackupRemovesWhatKilledOnesLeft(t *testing.T) {
+	t.Parallel()
+	_, w := opened(t)
+	dir := t.TempDir()
+	for _, name := range []string{".tasq-backup-dead", ".tasq-backup-live", ".tasq-backup-older", "other"} {
+		require.NoError(t, os.Mkdir(filepath.Join(dir, name), 0o700))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name, "copy.db"), []byte("a part"), 0o600))
+		if name != ".tasq-backup-older" {
+			require.NoError(t, os.WriteFile(filepath.Join(dir, name, ".tasq-lock"), nil, 0o600))
+		}
+	}
+	live := flock.New(filepath.Join(dir, ".tasq-backup-live", ".tasq-lock"))
+	require.NoError(t, live.Lock())
+	to := filepath.Join(dir, "copy.db")
+	require.NoError(t, backup(t, w.Store, to, store.BackupOptions{Verify: func(context.Context, store.Store) error {
+		require.NoError(t, backup(t, w.Store, to+"2", store.BackupOptions{}), "a second one leaves the folder of the first")
+		return nil
+	}}))
+	require.NoError(t, live.Close())
+	names, _ := lying(t, to)
+	require.Equal(t, []string{".tasq-backup-live", ".tasq-backup-older", "copy.db", "copy.db2", "other"}, names)
 }
 
 // A copy that is canceled ends at the next step, and of a damaged file there is none.

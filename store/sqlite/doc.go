@@ -45,6 +45,6 @@
 //	query, newest, queues, indexes       lists, the contents of queues, and the indexes that a file lacks
 //	find, load, load_many                other queries
 //	memory                               databases in memory
-//	audit, backup                        orphaned rows, copies of a file
+//	audit, backup, backup_folder         orphaned rows, copies of a file, their temporary folders
 //	inbox, incidents, limits, settings   commands of other processes, open incidents, limits, settings
 package sqlite
