@@ -43,3 +43,46 @@ func TestTheErrorOfAConnectionIsOneLine(t *testing.T) {
 		require.Equal(t, 1, strings.Count(text, "127.0.0.1)")+strings.Count(text, "socket"), text)
 	}
 }
+
+// The parameters of a connection string that name the schema. A program that names one gets it, whatever the connection string says.
+func TestTheConnectionStringNamesTheSchema(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.Database(t)
+	open := func(dsn string, o ...postgres.Option) error {
+		s, err := postgres.Open(dsn, o...).Open(t.Context(), store.Options{})
+		if err == nil {
+			err = s.Close()
+		}
+		return err
+	}
+	require.NoError(t, open(dsn+"&tasq_schema=shop"))
+	require.NoError(t, open(dsn+"&tasq_schema=shop", postgres.Schema("scratch")))
+	require.EqualValues(t, 2, number(t, dsn, "SELECT count(*) FROM pg_namespace WHERE nspname IN ('shop', 'scratch', 'tasq')"))
+	for parameter, says := range map[string]string{
+		"tasq_schema=Shop": `"Shop" cannot name the schema: use small letters`,
+		"tasq_schema=":     "tasq_schema is empty: name the schema",
+		"schema=shop":      `schema="shop" is no parameter: write tasq_schema=shop, or use postgres.Schema in a program`,
+		"tasq_pol=1s":      "the connection string has a parameter that the server does not know; those of Tasq are tasq_schema, tasq_poll and tasq_window",
+	} {
+		err := open(dsn + "&" + parameter)
+		require.ErrorContains(t, err, says)
+		require.NotContains(t, err.Error(), "\n")
+	}
+}
+
+// Transactions are read only on a standby, and where a setting makes them so.
+func TestTransactionsAreReadOnly(t *testing.T) {
+	t.Parallel()
+	for _, made := range []bool{false, true} {
+		dsn := pgtest.Database(t)
+		if made {
+			s, err := postgres.Open(dsn).Open(t.Context(), store.Options{})
+			require.NoError(t, err)
+			require.NoError(t, s.Close())
+		}
+		execOn(t, dsn, "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_read_only = on', current_database()); END $$")
+		_, err := postgres.Open(dsn).Open(t.Context(), store.Options{})
+		require.ErrorIs(t, err, store.ErrReadOnly)
+		require.ErrorContains(t, err, "otherwise default_transaction_read_only is on, for the server, the database or the role: set it to off there")
+	}
+}

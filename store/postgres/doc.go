@@ -29,7 +29,7 @@
 //
 // # Files of the package
 //
-//	open, server, migrate, names, whole, indexes  opening, what the server must be, migrations, the search path of what they create, the check that all tables exist, and the indexes
+//	open, parameters, server, migrate, names, whole, indexes  opening, what the connection string says of Tasq, what the server must be, migrations, the search path of what they create, the check that all tables exist, and the indexes
 //	session, statements                       settings of a session, the texts of statements
 //	conn, batch, pipeline                     a connection, statements of one round trip, and how they are sent
 //	errors, drop                              what errors mean, removing a schema

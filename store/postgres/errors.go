@@ -38,6 +38,7 @@ const (
 	limitOfServer        = "53400"
 	tooManyConnections   = "53300"
 	cannotConnectNow     = "57P03"
+	unknownParameter     = "42704"
 )
 
 // errRight is the [store.ErrReadOnly] of a role that may not do what a statement does. Its text does not say that the
@@ -115,8 +116,15 @@ func (db database) explain(err error) error {
 			"or the limit of the role or the database: %w", store.ErrUnavailable, inLine(err))
 	case cannotConnectNow:
 		return db.at("%w: the server is starting or stopping; try again when it runs: %w", store.ErrUnavailable, inLine(err))
+	case unknownParameter:
+		if !errors.As(err, new(*pgconn.ConnectError)) {
+			return err // of the user's SQL
+		}
+		return db.at("%w: the connection string has a parameter that the server does not know; those of Tasq are %s, %s and %s: %w",
+			store.ErrUnavailable, schemaKeyword, pollKeyword, windowKeyword, inLine(err))
 	case readOnlyTransaction:
-		return db.at("%w: if the server is a standby, name the primary, or both servers and target_session_attrs=read-write: %w", store.ErrReadOnly, err)
+		return db.at("%w: if the server is a standby, name the primary, or both servers and target_session_attrs=read-write; otherwise "+
+			"default_transaction_read_only is on, for the server, the database or the role: set it to off there: %w", store.ErrReadOnly, err)
 	case insufficientRight:
 		return db.at("%w: grant it to the role, or connect with another one: %w", errRight, err)
 	case undefinedTable, undefinedColumn, undefinedSchema:

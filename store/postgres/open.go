@@ -27,7 +27,7 @@ const DefaultSchema = "tasq"
 type Option func(*settings)
 
 type settings struct {
-	schema    string
+	schema    string // "" for that of the connection string, or DefaultSchema
 	noMigrate bool
 	alone     bool
 	poll      time.Duration // how often an engine behind a pooler polls for changes; 0 without a pooler
@@ -44,6 +44,8 @@ type settings struct {
 
 // Schema sets the schema of the tables: lower-case letters, digits and '_', at most 40 characters. "" is
 // [DefaultSchema]. Each schema is a separate database of cases.
+//
+// The parameter tasq_schema of the connection string has the same effect, if this option is not given.
 func Schema(name string) Option {
 	return func(s *settings) {
 		if name != "" {
@@ -71,9 +73,6 @@ func Poll(every time.Duration) Option {
 	return func(s *settings) { s.poll = cmp.Or(max(every, 0), busyPace) }
 }
 
-// pollKeyword is the parameter of a connection string for [Poll].
-const pollKeyword = "tasq_poll"
-
 // Window makes an engine that has the database for itself write the rows of the tables after its commits, at most about
 // age later, instead of in them. 0 is the default: in them. A commit then takes less of the server, which writes a row once that several
 // commands change: an engine with one caller answers sooner, and one with many completes more.
@@ -87,9 +86,6 @@ const pollKeyword = "tasq_poll"
 func Window(age time.Duration) Option {
 	return func(s *settings) { s.window = min(max(age, 0), maxAge) }
 }
-
-// windowKeyword is the parameter of a connection string for [Window].
-const windowKeyword = "tasq_window"
 
 // database identifies a schema and the options to open it.
 type database struct {
@@ -113,7 +109,7 @@ type opener struct {
 //
 // With Options.ReadOnly the database can be read while an engine has it open.
 func Open(dsn string, opts ...Option) store.Opener {
-	set := settings{schema: DefaultSchema, patience: patience, attention: attention, resolve: resolve, keepAhead: keepAhead,
+	set := settings{patience: patience, attention: attention, resolve: resolve, keepAhead: keepAhead,
 		fewestEnded: fewestEnded, fewestLarge: fewestLarge, schemaFiles: schemaFiles}
 	for _, o := range opts {
 		o(&set)
@@ -126,28 +122,12 @@ var schemaName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,39}$`)
 // database parses the connection string.
 func (o opener) database() (database, error) {
 	db := database{dsn: o.dsn, set: o.set}
-	if !schemaName.MatchString(o.set.schema) {
-		return db, fmt.Errorf("%q cannot name the schema: use small letters, digits and '_', at most 40 in all", o.set.schema)
-	}
 	var err error
 	if db.config, err = pgx.ParseConfig(o.dsn); err != nil {
 		return db, fmt.Errorf("the connection string of the database: %w", err)
 	}
-	if every, given := db.config.RuntimeParams[pollKeyword]; given {
-		delete(db.config.RuntimeParams, pollKeyword)
-		d, err := time.ParseDuration(every)
-		if err != nil || d <= 0 {
-			return db, fmt.Errorf("the connection string of the database: %s=%q: say how often, as in 1s", pollKeyword, every)
-		}
-		db.set.poll = d
-	}
-	if age, given := db.config.RuntimeParams[windowKeyword]; given {
-		delete(db.config.RuntimeParams, windowKeyword)
-		d, err := time.ParseDuration(age)
-		if err != nil || d < 0 {
-			return db, fmt.Errorf("the connection string of the database: %s=%q: say how long, as in 20ms", windowKeyword, age)
-		}
-		db.set.window = min(d, maxAge)
+	if err := db.takeParameters(); err != nil {
+		return db, err
 	}
 	if db.set.poll > 0 {
 		db.set.window = 0
@@ -161,11 +141,11 @@ func (o opener) database() (database, error) {
 	if db.config.ConnectTimeout == 0 {
 		db.config.ConnectTimeout = connectTimeout
 	}
-	db.sql = newStatements(o.set.schema)
+	db.sql = newStatements(db.set.schema)
 	db.name = fmt.Sprintf("PostgreSQL database %s on %s", db.config.Database,
 		net.JoinHostPort(db.config.Host, strconv.Itoa(int(db.config.Port))))
-	if o.set.schema != DefaultSchema {
-		db.name += ", schema " + o.set.schema
+	if db.set.schema != DefaultSchema {
+		db.name += ", schema " + db.set.schema
 	}
 	return db, nil
 }
@@ -252,7 +232,7 @@ func (s *Store) openReader(ctx context.Context) error {
 		return err
 	}
 	defer func() { s.readers.Put(c, !c.gone()) }()
-	there, err := hasSchema(c)
+	there, err := s.db.hasSchema(c)
 	if err != nil {
 		return err
 	}

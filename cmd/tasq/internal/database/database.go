@@ -10,11 +10,13 @@
 package database
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net/url"
 	"os"
 	"path"
@@ -58,9 +60,26 @@ func Of(word string) Database {
 	}
 	name := noName
 	if u, err := url.Parse(word); err == nil {
-		name = u.Redacted()
+		name = redacted(u)
 	}
 	return Database{word: word, name: name}
+}
+
+// redacted returns a URL without its passwords: that of the user, and those among the parameters.
+func redacted(u *url.URL) string {
+	parameters, bad := url.ParseQuery(u.RawQuery)
+	hidden := bad != nil // what cannot be parsed is left out
+	for name := range parameters {
+		if strings.Contains(name, "password") {
+			parameters[name], hidden = []string{"xxxxx"}, true
+		}
+	}
+	if hidden { // else what was written stays as it is
+		with := *u
+		with.RawQuery = parameters.Encode()
+		u = &with
+	}
+	return u.Redacted()
 }
 
 // Name returns the word for messages, without a password.
@@ -157,5 +176,23 @@ func (d Database) Query(sql string) string {
 	if d.file != "" {
 		return fmt.Sprintf("sqlite3 %s %q", printable.Word(d.file), sql)
 	}
-	return fmt.Sprintf("PGOPTIONS='-c search_path=%s' psql %s -c %q", postgres.DefaultSchema, printable.Word(d.name), sql)
+	name, schema := d.forServer()
+	return fmt.Sprintf("PGOPTIONS='-c search_path=%s' psql %s -c %q", schema, printable.Word(name), sql)
+}
+
+// forServer returns the name without the parameters that are Tasq's, which psql refuses, and the schema.
+func (d Database) forServer() (name, schema string) {
+	u, err := url.Parse(d.word)
+	if err != nil {
+		return d.name, postgres.DefaultSchema
+	}
+	parameters := u.Query()
+	schema = cmp.Or(parameters.Get("tasq_schema"), postgres.DefaultSchema)
+	all := len(parameters)
+	maps.DeleteFunc(parameters, func(name string, _ []string) bool { return strings.HasPrefix(name, "tasq_") })
+	if len(parameters) == all { // what was written stays as it is
+		return d.name, schema
+	}
+	u.RawQuery = parameters.Encode()
+	return redacted(u), schema
 }

@@ -21,6 +21,10 @@ func TestOf(t *testing.T) {
 			`PGOPTIONS='-c search_path=tasq' psql postgres://ada:xxxxx@db.example/shop -c "SELECT 1"`},
 		{"postgres://db.example/a?x=1&y=2", "postgres://db.example/a?x=1&y=2", "", "a.calls",
 			`PGOPTIONS='-c search_path=tasq' psql 'postgres://db.example/a?x=1&y=2' -c "SELECT 1"`},
+		{"postgres://db.example/a?tasq_schema=x&b=1&tasq_poll=1s", "postgres://db.example/a?tasq_schema=x&b=1&tasq_poll=1s", "", "a.calls",
+			`PGOPTIONS='-c search_path=x' psql 'postgres://db.example/a?b=1' -c "SELECT 1"`},
+		{"postgres://db.example/a?user=ada&password=secret&sslpassword=secret", "postgres://db.example/a?password=xxxxx&sslpassword=xxxxx&user=ada", "", "a.calls",
+			`PGOPTIONS='-c search_path=tasq' psql 'postgres://db.example/a?password=xxxxx&sslpassword=xxxxx&user=ada' -c "SELECT 1"`},
 		{"postgresql://db.example", "postgresql://db.example", "", "tasq.calls",
 			`PGOPTIONS='-c search_path=tasq' psql postgresql://db.example -c "SELECT 1"`},
 		{"host=db password=secret", "the database", "host=db password=secret", "host=db password=secret.calls", `sqlite3 'host=db password=secret' "SELECT 1"`},
@@ -30,7 +34,7 @@ func TestOf(t *testing.T) {
 		require.Equal(t, c.name, d.Name(), "a password is not shown")
 		require.Equal(t, c.file, d.File())
 		require.Equal(t, c.beside, d.Beside(".calls"))
-		require.Equal(t, c.query, d.Query("SELECT 1"))
+		require.Equal(t, c.query, d.Query("SELECT 1"), "psql refuses the parameters that are Tasq's")
 	}
 }
 
