@@ -123,7 +123,7 @@ func (o opener) inInbox(ctx context.Context, f func(*conn) error) error {
 	if err != nil {
 		return db.explain(err)
 	}
-	there, err := hasSchema(c)
+	there, err := db.hasSchema(c)
 	switch {
 	case err != nil:
 	case !there:

@@ -48,7 +48,7 @@ func (s *Store) migrate(ctx context.Context, c *conn) error {
 // its tables is refused when it is opened.
 func (s *Store) mustBeMigrated(c *conn) error {
 	const once = "and this engine does not migrate (postgres.NoMigrate): run tasq migrate of this version, or open it once without that option, with a role that may make tables"
-	there, err := hasSchema(c)
+	there, err := s.db.hasSchema(c)
 	if err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (s *Store) mustBeMigrated(c *conn) error {
 // If none is missing, mustBeWhole looks for a table that was dropped, before a statement needs it, and findLoose for
 // functions of an earlier version.
 func (s *Store) upToDate(c *conn) (bool, error) {
-	there, err := hasSchema(c)
+	there, err := s.db.hasSchema(c)
 	if err != nil || !there {
 		return false, err
 	}
@@ -85,12 +85,6 @@ func (s *Store) upToDate(c *conn) (bool, error) {
 	}
 	names, err := findLoose(c)
 	return len(names) == 0, err
-}
-
-// hasSchema reports whether the schema was made by a migration.
-func hasSchema(c *conn) (bool, error) {
-	_, found, err := c.number("SELECT to_regclass('@.schema_migrations')::oid::bigint")
-	return found, err
 }
 
 // lockKey is the key of an advisory lock of the schema; its argument distinguishes the uses.
@@ -117,7 +111,7 @@ func (s *Store) applyMigrations(ctx context.Context, c *conn) error {
 	if err := lockMigrations(ctx, c); err != nil {
 		return err
 	}
-	there, err := hasSchema(c)
+	there, err := s.db.hasSchema(c)
 	if err != nil {
 		return err
 	}
@@ -277,8 +271,7 @@ func (db database) pendingMigrations(c *conn) ([]sqlkit.Migration, error) {
 func (s *Store) notMigrated(m sqlkit.Migration, err error) error {
 	const duplicateTable = "42P07"
 	if known := (*pgconn.PgError)(nil); m.Version == 1 && errors.As(err, &known) && known.Code == duplicateTable {
-		return s.db.at("%w: its schema %s has tables of another program, and was not changed: name another schema or database: %w",
-			store.ErrForeign, s.db.set.schema, err)
+		return s.db.foreign(known.Message)
 	}
 	return fmt.Errorf("migration %d (%s): %w", m.Version, m.Name, err)
 }

@@ -26,6 +26,34 @@ var tableNames = sync.OnceValue(func() (names []string) {
 	return names
 })
 
+// firstTable finds a table with the name of one of Tasq's, that of the migrations first, and how many of the columns of that one it has. It is one query on the
+// catalog, so that it sees all that a migration makes or nothing of it.
+const firstTable = "SELECT k.relname::text, (SELECT count(*) FROM pg_catalog.pg_attribute a WHERE a.attrelid = k.oid AND NOT a.attisdropped AND " +
+	"a.attname IN ('version', 'name', 'checksum', 'applied')) FROM pg_catalog.pg_class k JOIN pg_catalog.pg_namespace n ON n.oid = k.relnamespace " +
+	"WHERE n.nspname = '@' AND k.relname = ANY($1::text[]::name[]) ORDER BY k.relname <> 'schema_migrations', k.relname LIMIT 1"
+
+// hasSchema reports whether the schema was made by a migration. The error wraps [store.ErrForeign] if it has a table of another program that has the name
+// of one of Tasq's; other programs keep their migrations in a table schema_migrations, too.
+func (db database) hasSchema(c *conn) (bool, error) {
+	name, columns := "", int64(0)
+	err := c.each(firstTable, []any{append([]string{"schema_migrations"}, tableNames()...)}, func(r *tables.Row) error {
+		name, columns = r.Text(), r.Number()
+		return r.Err
+	})
+	switch {
+	case err != nil || name == "":
+		return false, err
+	case name != "schema_migrations" || columns != 4:
+		return false, db.foreign("its table " + name)
+	}
+	return true, nil
+}
+
+func (db database) foreign(what string) error {
+	return db.at("%w: its schema %s has tables of another program, and was not changed: name another schema (%s=NAME in the connection string) or database: %s",
+		store.ErrForeign, db.set.schema, schemaKeyword, what)
+}
+
 // mustBeWhole refuses a schema whose migrations are recorded but that lacks a table, as after an incomplete restore.
 // Otherwise the first statement that needs the table would fail, without advice on what to do.
 func (db database) mustBeWhole(c *conn) error {

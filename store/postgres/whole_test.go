@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"bytes"
+	"context"
 	"io/fs"
 	"log/slog"
 	"testing"
@@ -104,20 +105,34 @@ func TestMissingRightsAreLogged(t *testing.T) {
 	require.Contains(t, log, `grant="GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA tasq TO the role"`)
 }
 
-// A schema of another program that has the same name is refused, and not changed.
+// A schema of another program that has tables with the same names is refused, and not changed, whatever opens it. Other programs have a table
+// schema_migrations, too.
 func TestTablesOfAnotherProgram(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
+	for table, named := range map[string]string{
+		"cases (a int)": "its table cases", "schema_migrations (version text PRIMARY KEY)": "its table schema_migrations",
+		"schema_migrations (version bigint, dirty bool)": "its table schema_migrations",
+	} {
+		dsn := pgtest.Database(t)
+		execOn(t, dsn, "CREATE SCHEMA tasq; CREATE TABLE tasq."+table)
+		_, written := postgres.Open(dsn).Open(ctx, store.Options{})
+		_, withoutMigration := postgres.Open(dsn, postgres.NoMigrate()).Open(ctx, store.Options{})
+		_, read := postgres.Open(dsn).Open(ctx, store.Options{ReadOnly: true})
+		_, posted := postgres.Post(ctx, dsn, []byte(`{}`))
+		migrated := postgres.Open(dsn).(interface{ Migrate(context.Context) error }).Migrate(ctx)
+		for _, err := range []error{written, withoutMigration, read, posted, migrated} {
+			require.ErrorIs(t, err, store.ErrForeign)
+			require.ErrorContains(t, err, "its schema tasq has tables of another program, and was not changed: name another schema")
+			require.ErrorContains(t, err, named)
+		}
+		require.EqualValues(t, 1, number(t, dsn, "SELECT count(*) FROM pg_tables WHERE schemaname = 'tasq'"))
+	}
+
+	// Other tables do not disturb.
 	dsn := pgtest.Database(t)
-	c, err := pgx.Connect(ctx, dsn)
+	execOn(t, dsn, "CREATE SCHEMA tasq; CREATE TABLE tasq.orders (a int)")
+	s, err := postgres.Open(dsn).Open(ctx, store.Options{})
 	require.NoError(t, err)
-	defer func() { require.NoError(t, c.Close(ctx)) }()
-	_, err = c.Exec(ctx, "CREATE SCHEMA tasq; CREATE TABLE tasq.cases (a int)")
-	require.NoError(t, err)
-	_, err = postgres.Open(dsn).Open(ctx, store.Options{})
-	require.ErrorIs(t, err, store.ErrForeign)
-	require.ErrorContains(t, err, "its schema tasq has tables of another program, and was not changed")
-	var n int
-	require.NoError(t, c.QueryRow(ctx, "SELECT count(*) FROM pg_tables WHERE schemaname = 'tasq'").Scan(&n))
-	require.Equal(t, 1, n)
+	require.NoError(t, s.Close())
 }
