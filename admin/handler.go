@@ -18,6 +18,7 @@ import (
 	"github.com/tasq-dev/tasq/admin/internal/view"
 	"github.com/tasq-dev/tasq/engine/bulk"
 	"github.com/tasq-dev/tasq/engine/why"
+	"github.com/tasq-dev/tasq/internal/slowclient"
 	"github.com/tasq-dev/tasq/retry"
 	"github.com/tasq-dev/tasq/store"
 )
@@ -103,8 +104,8 @@ func AllowAll(*http.Request) (User, error) {
 //	mux.Handle("/tasq/", pages)
 //
 // Requests that change something are POST requests of the pages' own origin; all answers forbid inline script and other origins.
-// Live pages need a server without WriteTimeout; without them the pages work nevertheless. It panics if the backend is nil, or a
-// preset is invalid.
+// A client that receives nothing of an answer for 30 seconds, or sends nothing of a body, loses its connection; that replaces the WriteTimeout of
+// the server, which would end live pages. It panics if the backend is nil, or a preset is invalid.
 func Handler(b Backend, c Config) http.Handler {
 	if isNil(b) {
 		panic("admin.Handler: the backend is nil: give the engine that engine.Open returned, and look at its error first, or admin.Reading of a store")
@@ -133,7 +134,7 @@ func Handler(b Backend, c Config) http.Handler {
 		}
 		site.Refused(w, status, text)
 	}}
-	return guard.Wrap(http.StripPrefix(c.Prefix, api.Only(mux)))
+	return slowclient.Handler(guard.Wrap(http.StripPrefix(c.Prefix, api.Only(mux))))
 }
 
 // isNil also finds a nil pointer in an interface, such as a *engine.Engine that Open did not return.

@@ -14,6 +14,7 @@ import (
 	"github.com/tasq-dev/tasq/domain"
 	"github.com/tasq-dev/tasq/engine"
 	"github.com/tasq-dev/tasq/internal/printable"
+	"github.com/tasq-dev/tasq/internal/slowclient"
 	"github.com/tasq-dev/tasq/workflow"
 )
 
@@ -43,7 +44,7 @@ func Webhook(e workflow.Doer, limit int64) http.Handler {
 	if limit <= 0 {
 		limit = engine.DefaultMaxPayload
 	}
-	return &webhook{e, limit}
+	return slowclient.Handler(&webhook{e, limit})
 }
 
 type webhook struct {

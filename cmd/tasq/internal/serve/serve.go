@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/tasq-dev/tasq/admin"
+	"github.com/tasq-dev/tasq/internal/slowclient"
 )
 
 // Options say how the pages are served. The zero value serves them on loopback, for looking only.
@@ -86,7 +87,7 @@ func Open(b admin.Backend, c admin.Config, o Options) (*Server, error) {
 	if s.listener, err = net.Listen("tcp", o.Listen); err != nil {
 		return nil, fmt.Errorf("%w: %w; name another address with --listen, such as 127.0.0.1:0", ErrAddress, err)
 	}
-	s.http = &http.Server{Handler: s.entrance(admin.Handler(b, c)), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
+	s.http = &http.Server{Handler: slowclient.Handler(s.entrance(admin.Handler(b, c))), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
 		MaxHeaderBytes: 64 << 10, ErrorLog: errorLog(cmp.Or(o.Log, slog.Default()))}
 	if s.tls != nil {
 		s.http.TLSConfig = &tls.Config{GetCertificate: s.tls.get, MinVersion: tls.VersionTLS12}
