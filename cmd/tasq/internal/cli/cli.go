@@ -3,8 +3,10 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"strings"
 
@@ -76,8 +78,17 @@ func Main(ctx context.Context, args []string, s Streams, reg Registry) int {
 	if !a.ran {
 		err = usage(err)
 	}
-	a.complain(err)
+	a.complain(a.ofOutput(err))
 	return exitCode(err)
+}
+
+// ofOutput explains an error of writing results, such as that of a full disk, which would look like one of the database.
+func (a *app) ofOutput(err error) error {
+	failed := (*fs.PathError)(nil)
+	if f, is := a.Out.(*os.File); is && errors.As(err, &failed) && failed.Op == "write" && failed.Path == f.Name() {
+		return fmt.Errorf("the output cannot be written, and what the command has done stays done: %w", err)
+	}
+	return err
 }
 
 // complain prints an error. An error without a text was printed before, and only has a code.
@@ -122,7 +133,8 @@ Exit codes:
   2    invalid arguments or input
   3    no such case, work item, task or workflow
   4    rejected: the state of the case forbids it, or a callback of the process returned an error
-  5    the database cannot be used: missing, owned, damaged, newer, read-only, out of space
+  5    the database cannot be used: missing, owned, damaged, newer, read-only, out of space; or the output
+       cannot be written
   130  interrupted
 
 tasq check has codes of its own: 1 unsound, 2 unreadable, 3 undecided.`

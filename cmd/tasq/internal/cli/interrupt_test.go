@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -145,6 +146,26 @@ func TestOutputWithoutReader(t *testing.T) {
 		require.Equal(t, cli.ExitDatabase, code, args)
 		require.Equal(t, "tasq: io: read/write on closed pipe\n", errs.String(), args)
 	}
+}
+
+// The output that cannot be written is named, and not taken for the database: the command may have done what it was to do.
+func TestOutputThatCannotBeWritten(t *testing.T) {
+	t.Parallel()
+	path, _, owner := stuck(t)
+	require.NoError(t, owner.Close())
+	name := filepath.Join(t.TempDir(), "out")
+	require.NoError(t, os.WriteFile(name, nil, 0o600))
+	full, err := os.Open(name) // for reading only
+	require.NoError(t, err)
+	defer full.Close()
+	for _, args := range [][]string{{"cases"}, {"queue", "pause", "drafts"}, {"version"}} {
+		var errs bytes.Buffer
+		code := cli.Main(t.Context(), append(args, "--db", path), cli.Streams{Out: full, Err: &errs}, cli.Registry{})
+		require.Equal(t, cli.ExitDatabase, code, args)
+		require.Contains(t, errs.String(), "tasq: the output cannot be written, and what the command has done stays done: write "+name, args)
+	}
+	_, out, _ := call(t.Context(), "audit", "--db", path)
+	require.Contains(t, out, "drafts")
 }
 
 type closed struct{}
