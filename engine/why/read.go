@@ -132,7 +132,10 @@ func ReadOf(ctx context.Context, r store.Reader, tree *state.Tree, id workitem.C
 		return nil, err
 	}
 	answer := Explain(in)
-	answer.DeadLetter, err = deadLetterOf(ctx, r, tree.Case(id))
+	if answer.DeadLetter, err = deadLetterOf(ctx, r, tree.Case(id)); err != nil {
+		return nil, err
+	}
+	answer.RestartedAs, err = store.SuccessorOf(ctx, r, tree.Case(id))
 	return answer, err
 }
 

@@ -95,6 +95,9 @@ type Answer struct {
 	// DeadLetter says which case is the dead letter of a failed root case; "" if there is none, or if the case has
 	// changed since (see its history).
 	DeadLetter string `json:"deadLetter,omitempty"`
+
+	// RestartedAs is the newest restart or fork of a root case that has ended; zero if there is none.
+	RestartedAs workitem.CaseID `json:"restartedAs,omitzero"`
 }
 
 // MaxWaits bounds the waits of an answer: a case may have a hundred thousand items. Beyond it, an answer has the first [MaxAlike] of

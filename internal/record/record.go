@@ -46,6 +46,12 @@ type Case struct {
 	Suspended *Suspension `json:"suspended,omitempty"`
 }
 
+// OneCase is the JSON form of a case that is shown alone. A list does not have its further field, which needs a query for each case.
+type OneCase struct {
+	Case
+	RestartedAs workitem.CaseID `json:"restarted_as,omitzero"` // the newest case that restarts or forks it, if it has ended
+}
+
 // Suspension is the JSON form of the suspension of a case.
 type Suspension struct {
 	Since  time.Time `json:"since"`

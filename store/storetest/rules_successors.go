@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
 	"github.com/tasq-dev/tasq/workitem"
 )
@@ -61,8 +62,29 @@ func successors(w *World) {
 		return errUndo
 	}), errUndo)
 	w.Update(func(b *Batch) { b.followed(first, second, third) })
+	w.followedBy(first, workitem.CaseID{}) // it has not ended
+	w.Update(func(b *Batch) { b.Cancel(first, first, nil) })
+	w.followedBy(first, third)
+	w.Update(func(b *Batch) { b.Cancel(third, third, nil) })
+	w.Update(func(b *Batch) { b.Remove(third) })
+	w.followedBy(first, second)
+	w.Update(func(b *Batch) { third = b.StartAfter(first) })
+	w.followedBy(first, third)
 	w.Update(func(b *Batch) { b.Remove(second) })
 	w.Update(func(b *Batch) { b.followed(first, third) })
 	w.Crash()
 	w.Update(func(b *Batch) { b.followed(first, third) })
+	w.followedBy(first, third)
+}
+
+// followedBy checks which case readers see as the newest restart of a case; zero is none.
+func (w *World) followedBy(id, want workitem.CaseID) {
+	w.T.Helper()
+	w.View(func(ctx context.Context, r store.Reader) {
+		t, err := r.Tree(ctx, id)
+		require.NoError(w.T, err)
+		newest, err := store.SuccessorOf(ctx, r, t.Case(id))
+		require.NoError(w.T, err)
+		require.Equal(w.T, want, newest)
+	})
 }

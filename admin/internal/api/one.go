@@ -33,7 +33,16 @@ func (a *API) oneCase(w http.ResponseWriter, r *http.Request) {
 		a.caseProblem(w, r, err)
 		return
 	}
-	answer(w, http.StatusOK, record.OfCase(a.mask(r).Case(tree.Case(id))))
+	row := record.OneCase{Case: record.OfCase(a.mask(r).Case(tree.Case(id)))}
+	err = a.Backend.View(r.Context(), func(v store.Reader) error {
+		row.RestartedAs, err = store.SuccessorOf(r.Context(), v, tree.Case(id))
+		return err
+	})
+	if err != nil {
+		Problem(w, err)
+		return
+	}
+	answer(w, http.StatusOK, row)
 }
 
 // tree returns the tree of a case after the entry at a position; 0 is the current state.

@@ -119,7 +119,7 @@ var answers = map[string]struct {
 	of    reflect.Type
 	lists bool
 }{
-	"POST /api/v1/cases": {reflect.TypeFor[startlines.Starts](), false}, "/api/v1/cases": {reflect.TypeFor[record.Case](), true}, "/api/v1/cases/{id}": {reflect.TypeFor[record.Case](), false},
+	"POST /api/v1/cases": {reflect.TypeFor[startlines.Starts](), false}, "/api/v1/cases": {reflect.TypeFor[record.Case](), true}, "/api/v1/cases/{id}": {reflect.TypeFor[record.OneCase](), false},
 	"/api/v1/cases/{id}/differences": {reflect.TypeFor[store.Difference](), true}, "/api/v1/cases/{id}/film": {reflect.TypeFor[store.Frame](), true},
 	"/api/v1/cases/{id}/way": {reflect.TypeFor[why.Way](), false},
 	"/api/v1/cases/{id}/why": {reflect.TypeFor[why.Answer](), false}, "/api/v1/cases/{id}/history": {reflect.TypeFor[record.Change](), true},

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tasq-dev/tasq/engine/bulk"
 	"github.com/tasq-dev/tasq/engine/why"
 	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/store"
@@ -24,8 +23,6 @@ type casePage struct {
 	past   bool
 	answer *why.Answer
 	here   why.Here // which definitions open engines have
-
-	restartedAs workitem.CaseID // the newest restart or fork of a case that has ended; zero for none
 }
 
 // oneCase is the page of a case.
@@ -91,16 +88,7 @@ func (s *Site) readCase(r *Request, id workitem.CaseID) (*casePage, error) {
 	if c.answer, err = c.explain(); err != nil {
 		return nil, err
 	}
-	if !c.past && c.c.State.Final() && c.c.Parent.IsZero() {
-		_, restarted, err := bulk.WithoutRestarted(r, store.ViewerOf(r.R), []string{id.String()})
-		if err != nil {
-			return nil, err
-		}
-		for _, one := range restarted {
-			c.restartedAs = one.Successor
-		}
-	}
-	return c, err
+	return c, nil
 }
 
 // caseLink returns the address of the case that shows the same parts of it, with other parameters.

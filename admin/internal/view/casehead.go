@@ -85,8 +85,8 @@ func (c *casePage) meta(identity *state.Case) (all []Cell) {
 	if !c.c.Predecessor.IsZero() {
 		all = append(all, labeled(c.origin(), idLink(c.c.Predecessor.String(), c.Link("/cases/"+c.c.Predecessor.String()))))
 	}
-	if !c.restartedAs.IsZero() {
-		all = append(all, labeled("restarted as", idLink(c.restartedAs.String(), c.Link("/cases/"+c.restartedAs.String()))))
+	if as := c.answer.RestartedAs; !as.IsZero() {
+		all = append(all, labeled("restarted as", idLink(as.String(), c.Link("/cases/"+as.String()))))
 	}
 	for _, data := range payloads(payloadPart{Title: "input", Raw: identity.Input}, payloadPart{Title: "result", Raw: identity.Output}) {
 		all = append(all, labeled(data.Title, payload(data.Raw)))

@@ -9,12 +9,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tasq-dev/tasq/engine/bulk"
 	"github.com/tasq-dev/tasq/internal/printable"
 	"github.com/tasq-dev/tasq/internal/record"
 	"github.com/tasq-dev/tasq/net"
 	"github.com/tasq-dev/tasq/store"
 	"github.com/tasq-dev/tasq/store/state"
+	"github.com/tasq-dev/tasq/workitem"
 )
 
 // show is the command "show".
@@ -115,8 +115,12 @@ func (a *app) showCase(ctx context.Context, r store.Reader, word string, m store
 		return err
 	}
 	c = tree.Case(c.ID)
+	as, err := store.SuccessorOf(ctx, r, c)
+	if err != nil {
+		return err
+	}
 	if a.output == "json" {
-		return a.object(record.OfCase(c))
+		return a.object(record.OneCase{Case: record.OfCase(c), RestartedAs: as})
 	}
 	line := fmt.Sprintf("case %s of %s is %s", c.ID, c.Workflow, c.State)
 	if c.Failure != nil {
@@ -125,19 +129,15 @@ func (a *app) showCase(ctx context.Context, r store.Reader, word string, m store
 	if err := a.say("%s, at position %d of the journal", printable.Line(line), tree.Case(tree.Root).LastSeq); err != nil {
 		return err
 	}
-	return errors.Join(a.showParts(c), a.showRestarted(ctx, r, c))
+	return errors.Join(a.showParts(c), a.showRestarted(as))
 }
 
 // showRestarted says that a case was restarted or forked, and as which case.
-func (a *app) showRestarted(ctx context.Context, r store.Reader, c *state.Case) error {
-	if c.Ended.IsZero() || !c.Parent.IsZero() {
+func (a *app) showRestarted(as workitem.CaseID) error {
+	if as.IsZero() {
 		return nil
 	}
-	_, restarted, err := bulk.WithoutRestarted(ctx, store.ViewerOf(r), []string{c.ID.String()})
-	if err != nil || len(restarted) == 0 {
-		return err
-	}
-	return a.say("  restarted or forked as case %s", restarted[0].Successor)
+	return a.say("  restarted or forked as case %s", as)
 }
 
 // showParts prints the tokens, tasks and items of a case.

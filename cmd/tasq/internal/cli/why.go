@@ -42,7 +42,7 @@ func (a *app) why() *cobra.Command {
 				case a.output == "json":
 					return a.object(answer)
 				}
-				return errors.Join(a.sayWrapped("%s", answer), a.whySchedule(ctx, r, c), a.showRestarted(ctx, r, c))
+				return errors.Join(a.sayWrapped("%s", answer), a.whySchedule(ctx, r, c), a.showRestarted(answer.RestartedAs))
 			})
 		}),
 	}
