@@ -1,6 +1,7 @@
 package admin_test
 
 import (
+	"html"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -124,6 +125,7 @@ func TestTheAPIActsOnItemsAndEndedCases(t *testing.T) {
 	require.Contains(t, get(h, "/api/v1/cases/"+cases[2].String()).Body.String(), `"restarted_as":"`+explained.RestartedAs.String()+`"`)
 	require.Contains(t, get(h, "/api/v1/cases/"+cases[2].String()+"/why").Body.String(), `"restartedAs":"`+explained.RestartedAs.String()+`"`)
 	require.NotContains(t, get(h, "/api/v1/cases/"+explained.RestartedAs.String()).Body.String(), "restarted_as")
+	o.restartsAgain(t, h, cases[2])
 	ended, err := bulk.Cases(t.Context(), o.Engine, workflow.KindRemove, store.CaseFilter{Workflow: "bill", States: []state.CaseState{state.CaseCanceled}}, store.Search{})
 	require.NoError(t, err)
 	require.Contains(t, ended, cases[2].String())
@@ -135,4 +137,45 @@ func TestTheAPIActsOnItemsAndEndedCases(t *testing.T) {
 	require.Equal(t, http.StatusSeeOther, submit(t, h, form, "confirm", "1").Code)
 	o.Drain()
 	require.Equal(t, http.StatusGone, get(h, "/cases/"+cases[2].String()).Code)
+}
+
+// restartsAgain restarts a canceled case that was restarted already, and is left out of a selection: by the link of the form, which also leads back.
+func (o *office) restartsAgain(t *testing.T, h http.Handler, id workitem.CaseID) {
+	t.Helper()
+	fresh, err := o.Do(t.Context(), workflow.Start("bill", []byte(`{}`)))
+	require.NoError(t, err)
+	_, err = o.Do(t.Context(), workflow.Cancel(fresh.Case, nil))
+	require.NoError(t, err)
+	link := func(page, text string) string {
+		t.Helper()
+		found := regexp.MustCompile(`href="([^"]+)"[^>]*>` + text + `<`).FindStringSubmatch(page)
+		require.NotNil(t, found, page)
+		return html.UnescapeString(found[1])
+	}
+	ids := url.Values{"kind": {"restart"}, "ids": {id.String(), fresh.Case.String()}}
+	page := get(h, "/bulk?"+ids.Encode()).Body.String()
+	require.Contains(t, page, "Restart it: 1 case")
+	require.Contains(t, page, "Left out: 1 case, which had been restarted or forked already")
+	again := link(page, "Restart 1 case again, too")
+	page = get(h, again).Body.String()
+	require.Contains(t, page, "Restart it: 2 cases")
+	require.Contains(t, page, "is restarted again")
+	require.Contains(t, get(h, link(page, "Leave out what was restarted already")).Body.String(), "Restart it: 1 case")
+
+	before, err := o.Engine.Why(t.Context(), id)
+	require.NoError(t, err)
+	w := submit(t, h, again, "confirm", "3")
+	require.Equal(t, http.StatusUnprocessableEntity, w.Code)
+	require.Contains(t, w.Body.String(), "2 cases match now")
+	w = submit(t, h, again, "confirm", "2")
+	require.Equal(t, http.StatusSeeOther, w.Code, w.Body)
+	o.Drain()
+	require.Contains(t, get(h, w.Header().Get("Location")).Body.String(), "2 are done, and 0 refused.")
+	after, err := o.Engine.Why(t.Context(), id)
+	require.NoError(t, err)
+	require.NotEqual(t, before.RestartedAs, after.RestartedAs)
+
+	all := get(h, "/bulk?"+ids.Encode()).Body.String()
+	require.Contains(t, all, "All of these were restarted already")
+	require.Contains(t, get(h, link(all, "Restart 2 cases again, too")).Body.String(), "Restart it: 2 cases")
 }

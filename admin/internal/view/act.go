@@ -29,6 +29,7 @@ import (
 type actPage struct {
 	Crumbs               []Link
 	Title, Target, About string
+	Also                 *Link // the same form for other targets
 	Error                string
 	Action, Draft, Back  string
 	Hidden               []Link

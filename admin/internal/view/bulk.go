@@ -99,7 +99,7 @@ func (h *forms) saidEmpty(w http.ResponseWriter, r *http.Request, a *action, sel
 	case sel.Lacking.N > 0:
 		h.say(w, r, http.StatusOK, "This cannot be done at the moment", sel.lack())
 	case len(sel.Restarted) > 0:
-		h.say(w, r, http.StatusOK, "All of these were restarted already", sel.restarted())
+		h.allRestarted(w, r, a, sel)
 	default:
 		h.say(w, r, http.StatusOK, "Nothing matches any more", "The selected objects have been handled or have ended meanwhile.")
 	}
@@ -119,6 +119,10 @@ func (h *forms) bulkConfirmation(form url.Values, a *action, sel *chosen) actPag
 		}
 	}
 	p.Hidden = append(p.Hidden, Link{Text: "until", Href: sel.Until})
+	if p.Also = h.again(form, a, sel); a.forced(form) {
+		p.Hidden = append(p.Hidden, Link{Text: forceParam, Href: "true"})
+		p.About += " What was restarted or forked already is restarted again."
+	}
 	if bulk.OfCases(a.kind) {
 		p.About += " Only root cases are selected, since an action on a case includes its child cases, and no bulk actions."
 	}
@@ -180,7 +184,8 @@ func (h *forms) startBulk(w http.ResponseWriter, r *http.Request) {
 		values.Set(f.Name, r.Form.Get(f.Name))
 	}
 	template, err := a.command(values, u.Name)
-	b := bulk.Action{Kind: a.kind, Do: a.act, Payload: template.Payload, Reason: r.Form.Get("reason"), Actor: u.Name, Retry: template.Retry, FromStep: template.FromStep}
+	b := bulk.Action{Kind: a.kind, Do: a.act, Payload: template.Payload, Reason: r.Form.Get("reason"), Actor: u.Name, Retry: template.Retry, FromStep: template.FromStep,
+		Force: a.forced(r.Form)}
 	if err == nil && template.Reason != nil && (a.act == workitem.Fail || a.act == workitem.Cancel) { // with its code
 		b.Payload, err = json.Marshal(template.Reason)
 	}

@@ -38,7 +38,7 @@ func (a *action) has(name string) bool {
 
 // listed returns the filter in a form or an address of a bulk action, with the names that the list has.
 func listed(form url.Values, a *action) url.Values {
-	own := []string{"kind", "once", "until", "confirm", "done"}
+	own := []string{"kind", "once", "until", "confirm", "done", forceParam}
 	for _, f := range a.fields {
 		own = append(own, f.Name)
 	}
@@ -87,12 +87,6 @@ type chosen struct {
 	Filter url.Values // as of the list
 }
 
-// restarted says which targets are left out since they were restarted already.
-func (c *chosen) restarted() string {
-	first := c.Restarted[0]
-	return fmt.Sprintf("%s, which had been restarted or forked already; the first, %s, as %s. The page of a case restarts it again.", counted(len(c.Restarted), c.What), first.Case, first.Successor)
-}
-
 // lack says which targets are left out for a missing definition.
 func (c *chosen) lack() string {
 	need := "need"
@@ -105,7 +99,7 @@ func (c *chosen) lack() string {
 // choose finds the targets. until is the newest id that is included, "" for all.
 func (h *forms) choose(r *http.Request, a *action, until string) (*chosen, error) {
 	sel := &chosen{Filter: listed(r.Form, a)}
-	c := &selection.Choice{Kind: a.kind, Do: a.act, Filter: sel.Filter, Until: until, Now: h.Backend.Now(), User: access.UserOf(r.Context()), Mask: h.maskOf(r.Context())}
+	c := &selection.Choice{Kind: a.kind, Do: a.act, Filter: sel.Filter, Until: until, Force: a.forced(r.Form), Now: h.Backend.Now(), User: access.UserOf(r.Context()), Mask: h.maskOf(r.Context())}
 	err := h.bounded(r, func(ctx context.Context) (err error) {
 		c.Here = h.Backend.Here()
 		sel.Selection, err = selection.Find(ctx, h.Backend, c)
