@@ -80,6 +80,10 @@ func (c *controls) load(ctx context.Context, own []limit.Limit) error {
 			if known, err = stored(ctx, tx, store.LimitSetting+l.Name, known); err != nil {
 				return err
 			}
+			if known.Limit == l { // another engine with this program was opened since the read
+				c.limits[l.Name] = known
+				continue
+			}
 			if others && slices.Contains(known.Earlier, l) {
 				c.e.log.Info("a limit has a newer definition than that of this program, and another engine is open: the newer one stays in force",
 					"limit", l.Name, "here", l, "now", known.Current())
@@ -91,7 +95,7 @@ func (c *controls) load(ctx context.Context, own []limit.Limit) error {
 				c.e.log.Warn("a limit counts something else than before, so the number that was set is dropped", "limit", l.Name, "was", known.Current(), "now", now.Current())
 			}
 			c.limits[l.Name] = now
-			if err := setJSON(ctx, tx, store.LimitSetting+l.Name, now); err != nil {
+			if err := c.define(ctx, tx, known, now); err != nil {
 				return err
 			}
 		}

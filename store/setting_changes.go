@@ -3,19 +3,23 @@ package store
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/tasq-dev/tasq/domain"
+	"github.com/tasq-dev/tasq/internal/printable"
+	"github.com/tasq-dev/tasq/limit"
 )
 
 // settingChanges are the commands that have changed a setting: the journal has only what happens to cases, and a setting only
 // the last decision. Records are added with the setting, and never changed. A key is the time of the command and an id.
 var settingChanges = domain.Collection[string, SettingChange]{Name: "tasq-settings"}
 
-// SettingChange is a command that has changed a setting of a queue, a limit or a workflow.
+// SettingChange is a command that has changed a setting of a queue, a limit or a workflow, or an engine that was opened with another
+// definition of a limit, which is the actor then.
 type SettingChange struct {
 	Decision
 
@@ -26,9 +30,9 @@ type SettingChange struct {
 
 // ValueChange is a value of a setting before and after a command.
 type ValueChange struct {
-	What string `json:"what"`           // "queue", "workers", "limit" or "workflow"
+	What string `json:"what"`           // "queue", "workers", "limit", "definition" (of a limit) or "workflow"
 	Key  string `json:"key,omitempty"`  // of the queue or the limit; "" if it is not about a key
-	From string `json:"from,omitempty"` // "open", "paused", "suspended" or a number; "" if nothing was set
+	From string `json:"from,omitempty"` // "open", "paused", "suspended", a number, or a definition in words; "" if nothing was set
 	To   string `json:"to,omitempty"`
 }
 
@@ -107,7 +111,13 @@ func (d *difference) limits(from, to *LimitValue) {
 		return strconv.FormatInt(v.Current().N, 10)
 	}
 	before, after := deref(from), deref(to)
-	d.add(ValueChange{What: "limit", From: number(from), To: number(to)}, before.Decision, after.Decision)
+	redefined := from != nil && to != nil && before.Limit != after.Limit
+	if redefined {
+		*d = append(*d, ValueChange{What: "definition", From: defined(before.Limit), To: defined(after.Limit)})
+	}
+	if !redefined || before.N != nil || after.N != nil { // otherwise the definition says it
+		d.add(ValueChange{What: "limit", From: number(from), To: number(to)}, before.Decision, after.Decision)
+	}
 	of := func(v LimitValue, key string) string {
 		if k, ok := v.Keys[key]; ok {
 			return strconv.FormatInt(k.N, 10)
@@ -117,6 +127,26 @@ func (d *difference) limits(from, to *LimitValue) {
 	for _, key := range keysOf(before.Keys, after.Keys) {
 		d.add(ValueChange{What: "limit", Key: key, From: of(before, key), To: of(after, key)}, before.Keys[key].Decision, after.Keys[key].Decision)
 	}
+}
+
+// defined describes the definition of a limit without its name: "5 slots", "100 in 1m0s (sliding-window), shared".
+func defined(l limit.Limit) string {
+	text, each := "", int64(1)
+	switch l.Algorithm {
+	case limit.Slots:
+		text = printable.Plural(int(l.N), "slot")
+	case limit.CircuitBreaker:
+		text = fmt.Sprintf("open for %v at %g%% failures of %d or more in %v, probes: %d", l.Pause, 100*l.Share, l.Least, l.Per, l.N)
+	default:
+		text, each = fmt.Sprintf("%d in %v (%v)", l.N, l.Per, l.Algorithm), 0
+	}
+	if l.Each != each {
+		text += fmt.Sprintf(", each %d", l.Each)
+	}
+	if l.InStore {
+		text += ", shared"
+	}
+	return text
 }
 
 func paused(is bool) string {

@@ -57,7 +57,7 @@ func (a Act) Line() string {
 		what := v.What + " "
 		if v.Key != "" {
 			what = "key " + v.Key + " "
-		} else if v.What != "workers" {
+		} else if v.What != "workers" && v.What != "definition" {
 			what = "" // the command says it
 		}
 		words[i] = what + cmp.Or(v.From, "not set") + " -> " + cmp.Or(v.To, "not set")

@@ -3,12 +3,16 @@ package cli
 import (
 	"bytes"
 	"context"
+	"encoding/csv"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/tasq-dev/tasq/admin"
@@ -82,5 +86,82 @@ func TestAuditHasChangesOfSettings(t *testing.T) {
 		var out, errs bytes.Buffer
 		require.Zero(t, Main(t.Context(), []string{"copy", at, copied}, Streams{In: strings.NewReader(""), Out: &out, Err: &errs}, Registry{}), errs.String())
 		listed(copied)
+	})
+}
+
+// A program that is opened with another definition of a limit is in the audit: the engine, what the definition was and is, and the numbers
+// that are dropped with it. The other engines of the same program change nothing, nor does an earlier version beside them.
+func TestAuditHasDefinitionsOfLimits(t *testing.T) {
+	t.Parallel()
+	onEachStore(t, func(t *testing.T, db store.Opener, at string) {
+		open := func(owner string, l limit.Limit) *engine.Engine {
+			f := builder.MustFunc("report", func(_ context.Context, s string) (string, error) { return s, nil })
+			e, err := engine.Config{Owner: owner, Limits: []limit.Limit{l}, Logger: slog.New(slog.DiscardHandler)}.Open(t.Context(), db, f)
+			require.NoError(t, err)
+			return e
+		}
+		listed := func(want ...string) {
+			t.Helper()
+			code, out, errs := tasq(t, at, "audit", "--command", "limit define", "-o", "csv")
+			require.Zero(t, code, errs)
+			rows, err := csv.NewReader(strings.NewReader(out)).ReadAll()
+			require.NoError(t, err)
+			require.Len(t, rows, 1+len(want), out)
+			for i, row := range rows[1:] {
+				require.Equal(t, want[i], row[2]+" "+row[3])
+			}
+		}
+		e := open("app/1", limit.Resource("api", 5))
+		listed() // it is new
+		require.NoError(t, e.Close())
+		e = open("app/1", limit.Resource("api", 5))
+		listed()
+		require.NoError(t, e.Close())
+		first := "app/2 limit define api (definition 5 slots -> 10 slots)"
+		e = open("app/2", limit.Resource("api", 10))
+		listed(first)
+		if strings.HasPrefix(at, "postgres") {
+			for _, n := range []int64{10, 5} { // the same program, and the version before it
+				other := open("app/3", limit.Resource("api", n))
+				listed(first)
+				require.NoError(t, other.Close())
+			}
+		}
+		for key, n := range map[string]int64{"": 3, "acme": 2} {
+			c := workflow.SetLimit("api", n)
+			if c.LimitKey = key; key != "" {
+				c = workflow.SetLimitOf("api", key, n)
+			}
+			_, err := e.Do(t.Context(), c)
+			require.NoError(t, err)
+		}
+		require.NoError(t, e.Close())
+		e = open("app/4", limit.Rate("api", 100, time.Minute, limit.GCRA).Shared())
+		defer func() { require.NoError(t, e.Close()) }()
+		listed("app/4 limit define api (definition 10 slots -> 100 in 1m0s (gcra), shared, 3 -> 100, key acme 2 -> not set)", first)
+
+		rows := pagesOfAudit(t, e, "/api/v1/audit?by=app/2")
+		require.Len(t, rows, 1)
+		require.Equal(t, []store.ValueChange{{What: "definition", From: "5 slots", To: "10 slots"}}, rows[0].Values)
+		page := httptest.NewRecorder()
+		admin.Handler(e, admin.Config{Access: admin.ReadOnly}).ServeHTTP(page, httptest.NewRequest(http.MethodGet, "/audit", nil))
+		require.Contains(t, page.Body.String(), "limit define api (definition 5 slots -&gt; 10 slots)")
+
+		if strings.HasPrefix(at, "postgres") { // several engines that are opened at once
+			opened := make(chan *engine.Engine, 4)
+			for range cap(opened) {
+				go func() {
+					other, err := engine.Config{Owner: "app/5", Limits: []limit.Limit{limit.Resource("api", 20)}, Logger: slog.New(slog.DiscardHandler)}.Open(t.Context(), db)
+					assert.NoError(t, err)
+					opened <- other
+				}()
+			}
+			for range cap(opened) {
+				if other := <-opened; other != nil {
+					defer func() { require.NoError(t, other.Close()) }()
+				}
+			}
+			require.Len(t, pagesOfAudit(t, e, "/api/v1/audit?by=app/5"), 1)
+		}
 	})
 }
