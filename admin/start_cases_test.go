@@ -25,6 +25,12 @@ func TestStartCasesByAPI(t *testing.T) {
 		return n
 	}
 	path, body := "/api/v1/cases?workflow=bill&label=import=may", "{\"n\":1}\n\n{\n{\"n\":4}\n"
+	w := commandTo(h, path+"&dryRun=true", body, "Idempotency-Key", "may")
+	require.Equal(t, http.StatusOK, w.Code, w.Body)
+	require.Contains(t, w.Body.String(), `{"started":0,"wouldStart":2,"refused":1,"lines":[{"line":3,"code":"bad-command"`)
+	w = commandTo(h, "/api/v1/cases?workflow=nothing&dryRun=true", "1\n")
+	require.Contains(t, w.Body.String(), `"started":0,"refused":1,"lines":[{"line":1,"code":"unknown-workflow"`)
+	require.Zero(t, cases())
 	for range 2 {
 		w := commandTo(h, path, body, "Idempotency-Key", "may")
 		require.Equal(t, http.StatusOK, w.Code, w.Body)
@@ -39,7 +45,7 @@ func TestStartCasesByAPI(t *testing.T) {
 	} {
 		require.Equal(t, code, commandTo(h, path, "1\n").Code, path)
 	}
-	w := commandTo(h, "/api/v1/cases?workflow=nothing", "1\n2\n")
+	w = commandTo(h, "/api/v1/cases?workflow=nothing", "1\n2\n")
 	require.Equal(t, http.StatusOK, w.Code)
 	require.Contains(t, w.Body.String(), `"started":0,"refused":2,"lines":[{"line":1,"code":"unknown-workflow"`)
 

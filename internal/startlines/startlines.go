@@ -1,4 +1,5 @@
 // Package startlines starts a case for each line of a stream: the command line does so with a file, and the HTTP API with the body of a request.
+// It also tries such starts, or leaves them for another process.
 package startlines
 
 import (
@@ -23,12 +24,27 @@ const (
 	mostRefused = 1000 // refusals in the result, as those of a bulk action
 )
 
+// Mode says what is done for each line.
+type Mode int
+
+// The modes. Each of them checks the line first.
+const (
+	Start  Mode = iota // the case is started
+	DryRun             // the start is tried, see [workflow.DryRun]
+	Leave              // the Doer leaves the command for another process, and does not wait
+)
+
 // Starts says how many cases were started. Empty lines do not count.
 type Starts struct {
-	Started int       `json:"started"`
-	Refused int       `json:"refused"`
-	Lines   []Refusal `json:"lines,omitempty"` // the first 1,000 that were refused, in the order of the lines
+	Started    int       `json:"started"`
+	WouldStart int       `json:"wouldStart,omitempty"` // of a dry run
+	Left       int       `json:"left,omitempty"`       // commands that were left for another process
+	Refused    int       `json:"refused"`
+	Lines      []Refusal `json:"lines,omitempty"` // the first 1,000 that were refused, in the order of the lines
 }
+
+// All returns the number of lines.
+func (s Starts) All() int { return s.Started + s.WouldStart + s.Left + s.Refused }
 
 // Refusal is a line whose case was not started, with the code of the error, see [engine.Code].
 type Refusal struct {
@@ -54,14 +70,15 @@ func (e *StoppedError) Unwrap() error { return e.Err }
 type Starter struct {
 	Doer     workflow.Doer
 	Command  workflow.Command // without the input; with a key, that of a case is the key and the number of its line
-	Progress func(lines int)  // called after each 5,000 lines; nil for no calls
+	Mode     Mode
+	Progress func(lines int) // called after each 5,000 lines; nil for no calls
 
 	mu     sync.Mutex
 	result Starts
 	failed *StoppedError
 }
 
-// Run reads the lines, each the input of a case in JSON, and starts their cases, 64 at a time. A line that is refused does not affect the others.
+// Run reads the lines, each the input of a case in JSON, and starts their cases, or does what the mode says, 64 at a time. A line that is refused does not affect the others.
 // The error is a [*StoppedError], or that of the context; the result has what was started before it.
 func (s *Starter) Run(ctx context.Context, in io.Reader) (Starts, error) {
 	var wg sync.WaitGroup
@@ -129,7 +146,13 @@ func (s *Starter) start(ctx context.Context, n int, line []byte) error {
 	if err := c.Check(); err != nil {
 		return err
 	}
+	if s.Mode == DryRun {
+		c = workflow.DryRun(c)
+	}
 	_, err := s.Doer.Do(ctx, c)
+	if err != nil && s.Mode == Leave { // no process has looked at the line
+		return &StoppedError{n, err}
+	}
 	return err
 }
 
@@ -142,6 +165,10 @@ func (s *Starter) note(n int, err error) {
 	if remote := (*engine.RemoteError)(nil); errors.As(err, &remote) {
 		code, text = remote.Code, remote.Text
 	}
+	if stopped, is := errors.AsType[*StoppedError](err); is {
+		s.stop(n, stopped.Err)
+		return
+	}
 	unanswered := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 	if err != nil && (unanswered || slices.Contains(stops, code)) {
 		s.stop(n, err)
@@ -150,7 +177,14 @@ func (s *Starter) note(n int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err == nil {
-		s.result.Started++
+		switch s.Mode {
+		case DryRun:
+			s.result.WouldStart++
+		case Leave:
+			s.result.Left++
+		default:
+			s.result.Started++
+		}
 		return
 	}
 	if s.result.Refused++; len(s.result.Lines) < mostRefused {

@@ -22,6 +22,7 @@ import (
 type doer struct {
 	mu     sync.Mutex
 	inputs map[string]string // the key of each
+	kinds  []workflow.Kind
 	err    func(input string) error
 }
 
@@ -35,6 +36,7 @@ func (d *doer) Do(_ context.Context, c workflow.Command) (r workflow.Result, err
 		d.inputs = make(map[string]string)
 	}
 	d.inputs[string(c.Payload)] = c.Key
+	d.kinds = append(d.kinds, c.Kind)
 	return r, err
 }
 
@@ -66,6 +68,32 @@ func TestALineThatIsRefusedDoesNotAffectTheOthers(t *testing.T) {
 		require.Equal(t, want.code, got.Lines[i].Code)
 		require.NotEmpty(t, got.Lines[i].Error)
 	}
+}
+
+// A dry run has each line tried, and what is left for another process is counted by itself. Both check the lines first.
+func TestLinesAreTriedOrLeft(t *testing.T) {
+	for mode, want := range map[startlines.Mode]startlines.Starts{startlines.DryRun: {WouldStart: 2, Refused: 1}, startlines.Leave: {Left: 2, Refused: 1}} {
+		d := new(doer)
+		s := startlines.Starter{Doer: d, Command: start("k"), Mode: mode}
+		got, err := s.Run(t.Context(), strings.NewReader("1\n{\n3\n"))
+		require.NoError(t, err)
+		require.Equal(t, 2, got.Lines[0].Line)
+		require.Equal(t, 3, got.All())
+		got.Lines = nil
+		require.Equal(t, want, got)
+		kind := workflow.KindStart
+		if mode == startlines.DryRun {
+			kind = workflow.KindDryRun
+		}
+		require.Equal(t, []workflow.Kind{kind, kind}, d.kinds)
+	}
+
+	failing := errors.New("no such file") // with a code that a line could have
+	s := startlines.Starter{Doer: &doer{err: func(string) error { return failing }}, Command: start(""), Mode: startlines.Leave}
+	got, err := s.Run(t.Context(), strings.NewReader("1\n2\n"))
+	require.ErrorIs(t, err, failing)
+	require.ErrorContains(t, err, "line 1: no such file")
+	require.Zero(t, got.All())
 }
 
 // A list of refusals is bounded, and their number is not.

@@ -76,7 +76,7 @@ func (a *API) Routes() map[string]Route {
 	return map[string]Route{
 		"GET /api/v1/openapi.json":           route(a.describe, "", "This description."),
 		"GET /api/v1/cases":                  route(a.cases, "case workflow fingerprint state suspended root-only code key label payload older newer"+paging, "Cases, newest first."),
-		"POST /api/v1/cases":                 route(a.startCases, "workflow queue label", "Start a case of a workflow for each line of the body, its input in JSON. A line that is refused does not affect the others, and is in the answer. The key of a case is the Idempotency-Key and the number of its line."),
+		"POST /api/v1/cases":                 route(a.startCases, "workflow queue label dryRun", "Start a case of a workflow for each line of the body, its input in JSON, or try that. A line that is refused does not affect the others, and is in the answer. The key of a case is the Idempotency-Key and the number of its line."),
 		"GET /api/v1/cases/{id}":             route(a.oneCase, "at", "A case, as it is or as it was."),
 		"GET /api/v1/cases/{id}/differences": route(a.differences, "from until", "What differs in a case between two positions of the journal; without until, up to now."),
 		"GET /api/v1/cases/{id}/film":        route(a.film, "after limit", "The states of a case over time: what each entry of its journal changed, oldest first."),

@@ -14,11 +14,15 @@ import (
 const MaxLines = 64 << 20
 
 // startCases starts a case of a workflow for each line of the body, which is read while they start. What is refused is in the answer, and does not
-// affect the others.
+// affect the others. With the parameter dryRun, the starts are tried.
 func (a *API) startCases(w http.ResponseWriter, r *http.Request) {
 	q, u := a.params(r), access.UserOf(r.Context())
 	c := workflow.Command{Kind: workflow.KindStart, Workflow: q.Text("workflow"), Queue: q.Text("queue"), Labels: q.Labels(), Actor: u.Name,
 		Key: r.Header.Get("Idempotency-Key")}
+	mode := startlines.Start
+	if q.Flag("dryRun") {
+		mode = startlines.DryRun
+	}
 	if !check(w, q) {
 		return
 	}
@@ -29,11 +33,15 @@ func (a *API) startCases(w http.ResponseWriter, r *http.Request) {
 	if !allow(w, u, string(c.Kind), access.TargetOf(&c)) {
 		return
 	}
-	s := startlines.Starter{Doer: a.Backend, Command: c}
+	s := startlines.Starter{Doer: a.Backend, Command: c, Mode: mode}
 	result, err := s.Run(r.Context(), http.MaxBytesReader(w, r.Body, MaxLines))
 	if err != nil {
 		again := "without an Idempotency-Key the same request starts them again"
-		if c.Key != "" {
+		switch {
+		case mode == startlines.DryRun:
+			Problem(w, fmt.Errorf("%w; %d lines would have started a case, and %d lines were refused, before", err, result.WouldStart, result.Refused))
+			return
+		case c.Key != "":
 			again = "the same request starts the others, and none of them again"
 		}
 		Problem(w, fmt.Errorf("%w; %d cases were started, and %d lines refused, before; %s", err, result.Started, result.Refused, again))

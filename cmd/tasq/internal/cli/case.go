@@ -30,7 +30,8 @@ func (a *app) caseStart() *cobra.Command {
 			"net notation (--net), or a recipe of tasq demo (demo:NAME), which runs in its own database. If the workflow has code, " +
 			"the program with that code executes the command when it owns the database. With --file, start a case for each line of a file, " +
 			"and print how many. A line that is refused is reported with its number, and does not affect the others. With --key, the key of " +
-			"a case is that key and the number of its line, so that a repeated command continues after an interruption, and starts no case twice."),
+			"a case is that key and the number of its line, so that a repeated command continues after an interruption, and starts no case twice. " +
+			"With --dry-run, the lines are checked as a start checks them, and counted."),
 		Example: `  tasq case start article --data '{"text":"Why Petri nets?"}'
   tasq case start article --data '{"text":"Why not?"}' --after 2h --priority 5
   tasq case start review --net review.net --db new.db --create

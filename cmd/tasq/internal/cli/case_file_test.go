@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -55,6 +56,59 @@ func TestAFileStartsACaseForEachLine(t *testing.T) {
 	code, _, errs = tasq(t, at, "case", "start", "bill", "--file", file, "--data", "1")
 	require.Equal(t, ExitUsage, code)
 	require.Contains(t, errs, "--file has those of many")
+}
+
+// A dry run of a file counts what would start and what would be refused, with and without an owner of the database, and starts nothing.
+// The starts of a file that are left with --queue happen when a process owns the database next.
+func TestTheStartsOfAFileAreTriedOrLeft(t *testing.T) {
+	t.Parallel()
+	onEachStore(t, func(t *testing.T, db store.Opener, at string) {
+		file := filepath.Join(t.TempDir(), "bills.ndjson")
+		require.NoError(t, os.WriteFile(file, []byte("{\"n\":1}\n{\n{\"n\":3}\n"), 0o600))
+		parsed, err := scenario.ParseNotation(posOf("test"), billNet)
+		require.NoError(t, err)
+		defs, _, err := scenario.Compile(parsed, nil)
+		require.NoError(t, err)
+		open := func() *engine.Engine {
+			e, err := engine.Open(t.Context(), db, defs[0])
+			require.NoError(t, err)
+			return e
+		}
+		cases := func(e *engine.Engine) (n int) {
+			for c, err := range store.AllCases(t.Context(), e, store.CaseFilter{}) {
+				require.NoError(t, err)
+				require.Equal(t, "left", c.Labels["how"])
+				n++
+			}
+			return n
+		}
+		try := func() {
+			t.Helper()
+			code, out, errs := tasq(t, at, "case", "start", "bill", "--file", file, "--dry-run", "--timeout", "1m")
+			require.Equal(t, ExitRefused, code, errs)
+			require.Equal(t, "2 cases would start, 1 line refused\n", out)
+			require.Contains(t, errs, "line 2: ")
+			code, out, errs = tasq(t, at, "case", "start", "bill", "--file", file, "--once-per", "day", "--dry-run", "--timeout", "1m", "-o", "json")
+			require.Equal(t, ExitRefused, code, errs)
+			require.Contains(t, out, `{"started":0,"refused":3,"lines":[{"line":1,`, "the engine checks each line: the workflow has no business key")
+		}
+		e := open()
+		try()
+		require.Zero(t, cases(e))
+		require.NoError(t, e.Close())
+		try()
+		code, out, errs := tasq(t, at, "case", "start", "bill", "--file", file, "--queue", "--label", "how=left")
+		require.Equal(t, ExitRefused, code, errs)
+		require.Contains(t, out, "2 starts left in ")
+		require.Contains(t, out, " for the program that owns it next, 1 line refused\n")
+		e = open()
+		defer func() { require.NoError(t, e.Close()) }()
+		require.Eventually(t, func() bool { return cases(e) == 2 }, time.Minute, 10*time.Millisecond)
+
+		code, _, errs = tasq(t, at, "case", "start", "bill", "--file", file, "--queue", "--dry-run")
+		require.Equal(t, ExitUsage, code)
+		require.Contains(t, errs, "--dry-run and --queue cannot be combined")
+	})
 }
 
 // The process that owns the database starts them.

@@ -16,7 +16,7 @@ import (
 // dryRun prints what a command would do. The process that owns the database tries it, or this one if there is no other.
 func (o *owning) dryRun(ctx context.Context, q *asking) error {
 	if q.queue {
-		return usagef("--dry-run and --queue cannot be combined: a queued command cannot be tried")
+		return errTriedAndLeft()
 	}
 	var p engine.Preview
 	tried := *q
@@ -46,6 +46,11 @@ func (o *owning) dryRun(ctx context.Context, q *asking) error {
 		return err
 	}
 	return o.a.preview(p)
+}
+
+// errTriedAndLeft returns the error of --dry-run with --queue.
+func errTriedAndLeft() error {
+	return usagef("--dry-run and --queue cannot be combined: a queued command cannot be tried")
 }
 
 // preview prints what a command would do, in the form of the history.
