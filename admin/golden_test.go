@@ -24,7 +24,7 @@ var (
 	tailID  = regexp.MustCompile(`…([0-9a-f]{8})`)
 	entry   = regexp.MustCompile(`(\bat=|\bfrom=|\bid="e)(\d+)`)
 	facts   = regexp.MustCompile(`(?s)(id="part-database">).*?(</section>)`)
-	engines = regexp.MustCompile(`(?s)<div class="part" id="part-engines">.*?</section>\s*</div>\n`) // of a server alone
+	engines = regexp.MustCompile(`(?s)<div class="part" id="part-(?:engines|dead)">.*?</section>\s*</div>\n`) // of a server alone
 	chance  = regexp.MustCompile(`(data-label="worker">)[^<]+|(data-label="entry"><a href="[^"]*">)[0-9]+|(pages )[0-9a-f]{24}|(style-|script-|icon-|net-)[0-9a-f]{8,12}|(seen=)[0-9a-z]+`)
 )
 

@@ -155,6 +155,29 @@ type Hint struct {
 type Members interface {
 	// Members lists the engines that have it open, in the order in which they joined.
 	Members(ctx context.Context) ([]Member, error)
+
+	// Dead lists the engines that were declared dead within a day, the latest first, at most MaxDead.
+	Dead(ctx context.Context) ([]DeadMember, error)
+}
+
+// DeadEngines is the collection in which a store records the engines that were declared dead. [Members] lists them; they are not copied to
+// another database.
+const DeadEngines = "tasq-engines"
+
+// MaxDead bounds the list of dead engines: a process that crashes whenever it is started leaves thousands a day.
+const MaxDead = 100
+
+// DeadMember is an engine that was declared dead: its process ended without closing it, or its heartbeats had stopped. Times are by
+// the server's clock.
+type DeadMember struct {
+	ID      int64
+	Name    string // host and process
+	Joined  time.Time
+	Died    time.Time     // when it was declared dead
+	By      string        // the process that did so: host and process
+	Silent  time.Duration // since its last heartbeat, until now
+	Held    int64         // live jobs that were assigned to it then, and are free since; at most 100,000 are counted
+	Running int64         // of them, those with a worker
 }
 
 // Member is an engine that has a store open.
@@ -174,3 +197,6 @@ type Member struct {
 	// Fingerprints are those of its definitions; none if the database is its own, so that no other engine has to know them.
 	Fingerprints []string
 }
+
+// Overdue reports whether the heartbeats of the engine have stopped, so that another engine may declare it dead.
+func (m Member) Overdue() bool { return m.Silent > m.Pace*5/2+5*time.Second }

@@ -276,7 +276,7 @@ func (c *copier) finish(ctx context.Context) error {
 		if settings, err = r.Settings(ctx); err != nil {
 			return err
 		}
-		rows, err := r.DB().QueryContext(ctx, "SELECT collection, key, value FROM "+domain.Table(r.DB(), "records")+" WHERE collection <> $1", positions.Name)
+		rows, err := r.DB().QueryContext(ctx, "SELECT collection, key, value FROM "+domain.Table(r.DB(), "records")+" WHERE collection <> $1 AND collection <> $2", positions.Name, store.DeadEngines)
 		if err != nil {
 			return err
 		}

@@ -13,6 +13,7 @@ import (
 // After a crash of this engine behind each step, the next engine that checks finds:
 //
 //	declare        a row that is dead, jobs with its number: exchange reports dead rows as gone and overdue, so it is adopted again
+//	noteDead       the same, with the record of what it held
 //	freeAll        some jobs free, others not: the same
 //	DELETE         nothing to do
 func (s *Store) adopt(c *conn, dead []other) (n int, err error) {
@@ -25,6 +26,9 @@ func (s *Store) adopt(c *conn, dead []other) (n int, err error) {
 			continue
 		}
 		if err := s.projectOne(c, d.id); err != nil {
+			return n, err
+		}
+		if err := s.noteDead(c, "p.id = $2", d.id); err != nil {
 			return n, err
 		}
 		if err := s.freeAll(c, d.id); err != nil {

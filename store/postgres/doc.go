@@ -40,7 +40,7 @@
 //	window, alone, project                    rows that are written after their commits, while there is one engine; from the journal after a crash
 //	upsert, columns, arrays, copy             the statements for rows, and their columns as arrays; COPY of the new rows of a large commit
 //	ahead, position, revisions, stale, locked, blocked  transaction ids, positions, conflicts with other engines, locks of other programs, and whose lock a statement waits for
-//	presence, member, members, tick, take, adopt  membership, heartbeats, the jobs of dead engines and those that none holds
+//	presence, member, members, tick, take, adopt, dead  membership, heartbeats, the jobs and records of dead engines, and jobs that none holds
 //	hold, hints, inbox                        which engine holds a job, notifications between engines, commands of other processes
 //	reader, query, queues, find, load, journal  queries
 //	audit, incidents, limits, settings        orphaned rows, open incidents, limits, settings

@@ -3,9 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
-	"os"
 	"time"
 
 	"github.com/tasq-dev/tasq/store"
@@ -74,13 +72,12 @@ func (s *Store) join(ctx context.Context, c *conn) error {
 		if err := s.findBase(c); err != nil {
 			return err
 		}
-		host, _ := os.Hostname()
 		prints := []string{}
 		if known := s.prints.Load(); known != nil {
 			prints = *known
 		}
 		err := c.each("INSERT INTO @.processes (name, state, reads, prints, token, pid, joined) VALUES ($1, 'live', $2, $3, $4, $5, now()) "+
-			"RETURNING id, epoch", []any{fmt.Sprintf("%s/%d", host, os.Getpid()), format, prints, s.token, s.pidOf(c)}, func(r *tables.Row) error {
+			"RETURNING id, epoch", []any{processName(), format, prints, s.token, s.pidOf(c)}, func(r *tables.Row) error {
 			s.self, s.epoch, s.pid = r.Number(), r.Number(), c.pid
 			return r.Err
 		})
@@ -151,6 +148,9 @@ func (s *Store) removeEngines(ctx context.Context, c *conn, gone string) error {
 		return err
 	}
 	if err := s.projectDead(c); err != nil {
+		return err
+	}
+	if err := s.noteDead(c, "p.id <> $2", s.self); err != nil { // this engine leaves, or joins anew
 		return err
 	}
 	for _, query := range []string{

@@ -15,7 +15,9 @@ func (a *app) processes() *cobra.Command {
 		Use: "processes", Short: "list the engines that have the database open",
 		Long: paragraph("List the engines that have a PostgreSQL database open, in the order in which they joined: since when, how many " +
 			"live jobs each holds, how many of them run, for how long the earliest of the others has been due, the age of its last heartbeat, " +
-			"by how much its clock is ahead of the server's, and its definitions, unless it has the database alone. A file has one engine at most."),
+			"by how much its clock is ahead of the server's, and its definitions, unless it has the database alone. An engine is overdue if its " +
+			"heartbeats have stopped: another engine will declare it dead, or one that is opened. The engines that were declared dead within a " +
+			"day follow, the latest first, with the jobs that each held then, and the process that declared it dead. A file has one engine at most."),
 		Example: `  tasq processes -d postgres://app@db.example/article`,
 		Args:    exactly(),
 	}
@@ -33,18 +35,23 @@ func (a *app) listProcesses(ctx context.Context, r store.Reader) error {
 	if !ok {
 		return exit(ExitUsage, "a file belongs to one process, which the error of a second one names; give a database of a server with -d postgres://...")
 	}
-	if len(engines) == 0 && a.output != "json" {
+	if a.output == "json" {
+		return objects(a, engines)
+	}
+	live, dead := record.Living(engines)
+	if len(live) == 0 {
 		a.remark("no engine has the database open")
 	}
-	t := a.table("ID", "PROCESS", "SINCE", "HELD", "RUNNING", "LATE", "SEEN", "CLOCK", "DEFINITIONS")
-	for _, e := range engines {
-		if a.output == "json" {
-			if err := a.object(e); err != nil {
-				return err
-			}
-			continue
-		}
-		t.add(number(e.ID), e.Name, printable.Time(e.Joined), number(e.Held), number(e.Running), e.Lag, e.Silent+" ago", e.Skew, e.Known(number(int64(e.Definitions))))
+	t := a.table("ID", "PROCESS", "STATE", "SINCE", "HELD", "RUNNING", "LATE", "SEEN", "CLOCK", "DEFINITIONS")
+	for _, e := range live {
+		t.add(number(e.ID), e.Name, e.State, printable.Time(e.Joined), number(e.Held), number(e.Running), e.Lag, e.Silent+" ago", e.Skew, e.Known(number(int64(e.Definitions))))
+	}
+	if err := t.flush(); err != nil || len(dead) == 0 {
+		return err
+	}
+	t = a.table("ID", "PROCESS", "STATE", "SINCE", "HELD", "RUNNING", "SEEN", "DIED", "DECLARED BY")
+	for _, e := range dead {
+		t.add(number(e.ID), e.Name, e.State, printable.Time(e.Joined), number(e.Held), number(e.Running), e.Silent+" ago", printable.Time(e.Died), e.DeclaredBy)
 	}
 	return t.flush()
 }
