@@ -80,3 +80,12 @@ func requireRunsAsLong(t *testing.T, one, other verify.Report, name string) {
 		}
 	}
 }
+
+// A loop without an exit is found although there is no deadlock: its places lead to no sink.
+func TestLivelockIsNotSettled(t *testing.T) {
+	defer verify.SettleAfter(1)()
+	type arcs = [3][]string
+	p := petri(map[string]int{"i": 1}, arcs{{"i"}, {"x", "a"}}, arcs{{"a"}, {"c"}}, arcs{{"c"}, {"a"}}, arcs{{"x"}, {"y", "z"}},
+		arcs{{"y"}, {"w"}}, arcs{{"z"}, {"w"}}, arcs{{"w"}, {"o1"}}, arcs{{"w"}, {"o2"}})
+	require.Equal(t, names("no-option-to-complete", "unsafe w"), codesOf(verify.Petri(p, verify.Options{})))
+}

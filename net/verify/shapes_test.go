@@ -130,6 +130,16 @@ func TestTooManyTokens(t *testing.T) {
 	require.Equal(t, verify.LimitTokens, verify.Petri(heavy, verify.Options{}).Exhausted)
 }
 
+// A run that would take more than there is shows nothing.
+func TestManyTokensThatRunOut(t *testing.T) {
+	type arcs = [3][]string
+	p := petri(map[string]int{"i": 1, "pool": 130}, arcs{{"i", "pool"}, {"a"}}, arcs{{"a", "pool"}, {"o"}})
+	p.Transitions[0].In[1].Weight, p.Transitions[1].In[1].Weight = 100, 100
+	rep := verify.Petri(p, verify.Options{})
+	require.Empty(t, rep.Findings)
+	require.Equal(t, verify.LimitTokens, rep.Exhausted)
+}
+
 // A place that only a reset arc touches gets advice of its own.
 func TestPlaceThatOnlyResetsTouch(t *testing.T) {
 	type arcs = [3][]string
