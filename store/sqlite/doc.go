@@ -35,7 +35,7 @@
 //
 // # Files of the package
 //
-//	open, own, presence, log             opening, ownership, checks of the files, preallocation of the write-ahead log
+//	open, own, presence, log, space      opening, ownership, checks of the files, preallocation of the write-ahead log, a disk with little room
 //	conn, mutex, errors                  a connection, the lock of the writer, what errors mean
 //	store, tx, savepoint, guard          an update and its transaction, and the user's SQL in it
 //	window, rows, behind, remove         writing the tables, removing cases, and failures to write the tables

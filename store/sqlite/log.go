@@ -21,25 +21,38 @@ type logFile struct {
 const (
 	logSmall = 256 << 10 // no preallocation below this size, which many databases never exceed
 	logRoom  = 1 << 20   // the size of one extension
-	logFull  = 40 << 20  // no preallocation above this size, at which SQLite starts from the beginning of the file; see wal_autocheckpoint
+	logFull  = 40 << 20  // no preallocation above this size, at which SQLite starts from the beginning of the file
+
+	pageSize     = 4096   // of a new database
+	fullLogPages = 10_000 // wal_autocheckpoint for logFull
 )
 
 var zeros [logRoom]byte
 
-// keepRoom extends the file when SQLite has used up the preallocated space: a write that extends the file makes the
-// sync wait for the journal of the file system. An error here is ignored, since it occurs again, and is reported, when
-// SQLite extends the file itself.
-func (l *logFile) keepRoom() {
+// hasGrown reports whether SQLite has used up the preallocated space. An error here is ignored, since it occurs again, and is reported, when
+// SQLite uses the file itself.
+func (l *logFile) hasGrown() bool {
 	if l.path == "" {
-		return
+		return false
 	}
 	size, err := l.length()
-	if err == nil && size > l.size && size >= logSmall && size < logFull {
-		var n int
-		n, err = l.f.WriteAt(zeros[:], size)
-		size += int64(n)
+	if err != nil {
+		l.close()
+		return false
 	}
+	grown := size > l.size
 	l.size = size
+	return grown
+}
+
+// extend extends the file: a write that extends it makes the sync wait for the journal of the file system. An error ends the preallocation;
+// SQLite reports it when it extends the file itself.
+func (l *logFile) extend() {
+	if l.size < logSmall || l.size >= logFull {
+		return
+	}
+	n, err := l.f.WriteAt(zeros[:], l.size)
+	l.size += int64(n)
 	if err != nil {
 		l.close()
 	}

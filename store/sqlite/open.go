@@ -94,7 +94,8 @@ func (f file) Open(ctx context.Context, o store.Options) (store.Store, error) {
 }
 
 func newStore(path string, set settings, o store.Options) *Store {
-	s := &Store{mu: newMutex(), path: path, set: set, now: o.Now, log: o.Logger, nets: new(tables.Nets), window: newWindow(), version: -1}
+	s := &Store{mu: newMutex(), path: path, set: set, now: o.Now, log: o.Logger, nets: new(tables.Nets), window: newWindow(), version: -1,
+		space: space{free: freeSpace}}
 	if s.now == nil {
 		s.now = time.Now
 	}
@@ -122,13 +123,13 @@ func dsn(path, mode string) string {
 //	application_id        before the first table, so that after a crash the file is recognized as one of Tasq's
 //	journal_mode          readers and the writer do not block each other, and a commit is one sync
 //	synchronous           FULL syncs the log at each commit; NORMAL only before the log is moved into the database
-//	wal_autocheckpoint    in pages, 40 MB. Idle checkpoints earlier; logFull must match this value
+//	wal_autocheckpoint    40 MB. Idle checkpoints earlier, and keepShort makes it less on a small disk
 func (s *Store) openFile(ctx context.Context) error {
 	var err error
-	s.w, err = connect(ctx, dsn(s.path, "rwc"), "busy_timeout=10000", "page_size=4096", "cache_size=-32768",
+	s.w, err = connect(ctx, dsn(s.path, "rwc"), "busy_timeout=10000", "page_size="+strconv.Itoa(pageSize), "cache_size=-32768",
 		"temp_store=MEMORY",
 		"application_id="+strconv.Itoa(applicationID), "journal_mode=WAL", "synchronous="+s.set.synchronous,
-		"wal_autocheckpoint=10000")
+		"wal_autocheckpoint="+strconv.Itoa(fullLogPages))
 	if err != nil {
 		return err
 	}
@@ -137,6 +138,9 @@ func (s *Store) openFile(ctx context.Context) error {
 	}
 	if s.set.synchronous == "FULL" {
 		s.wal.path = s.path + "-wal"
+	}
+	if err := s.keepShort(); err != nil {
+		return explain(s.path, err)
 	}
 	// The context is not that of the caller, since the connection stays in the pool after the view. query_only protects
 	// the tables a second time, since the user's SQL uses these connections.

@@ -34,7 +34,7 @@ func (s *Store) recover() error {
 	}
 	s.seq = projected
 	for {
-		last, err := replay(s.w, s.nets, &s.window, s.seq, s.set.window)
+		last, err := replay(s.w, s.nets, &s.window, s.seq, s.windowSize())
 		if err != nil {
 			return fmt.Errorf("recover: %w", explain(s.path, err))
 		}

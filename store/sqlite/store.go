@@ -50,6 +50,7 @@ type Store struct {
 	version int64     // PRAGMA data_version at the last call of Changed
 	written int       // rows written since the last checkpoint
 	wal     logFile   // preallocates nothing for memory, and for a file whose commits do not wait for the disk
+	space   space
 
 	appended tables.Appended // memory for the next update, see keepBuffers
 	buf      []byte
@@ -97,7 +98,7 @@ func (s *Store) Update(ctx context.Context, f func(store.Tx) error) (err error) 
 	if err := s.begin(); err != nil {
 		return err
 	}
-	s.wal.keepRoom()
+	s.keepRoom()
 	tx := &transaction{s: s, seq: s.seq, appended: s.appended[:0], buf: s.buf[:0]}
 	committed := false
 	defer func() { // also when f panics
@@ -105,6 +106,7 @@ func (s *Store) Update(ctx context.Context, f func(store.Tx) error) (err error) 
 		s.keepBuffers(tx)
 		if !committed {
 			s.rollback()
+			s.space.due = true // the disk may be full
 		}
 	}()
 	if err := f(tx); err != nil {
@@ -175,7 +177,7 @@ func (s *Store) rollback() {
 func (s *Store) writeAged() (bool, error) {
 	// A timer sets aged, without the lock. If it fires just after this check, onAge writes the window between updates,
 	// or the next update does.
-	if s.window.commands == 0 || s.window.commands < s.set.window && !s.aged.Load() {
+	if s.window.commands == 0 || s.window.commands < s.windowSize() && !s.aged.Load() {
 		return false, nil
 	}
 	return true, s.writeWindow()
