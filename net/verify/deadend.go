@@ -18,8 +18,8 @@ type DeadEnd struct {
 //
 // [WayFrom] asks for less: one run that completes the case.
 //
-//	A and B started, J started too early, and A cancels J:   B, J, end    completes the case
-//	                                                         A            a dead end: J has to wait for B's token, which it had consumed
+//	B and the and-join J behind it are started, and B cancels J:   J    completes the case
+//	                                                               B    a dead end: J waits for the other token, which it had consumed
 func DeadEndFrom(n *net.Net, m net.Marking, busy []net.TaskID, budget int) (end *DeadEnd, decided bool) {
 	w := &wayfinder{n: n, budget: budget}
 	w.begin(m, busy)

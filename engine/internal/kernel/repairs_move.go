@@ -147,7 +147,11 @@ func canEnd(was position, c *state.Case) error {
 		return nil
 	}
 	is := positionOf(c)
-	if end, _ := verify.DeadEndFrom(c.Net, is.marking, is.busy, wayBudget); end != nil {
+	end, decided := verify.DeadEndFrom(c.Net, is.marking, is.busy, wayBudget)
+	switch {
+	case end == nil && decided:
+		return nil
+	case end != nil:
 		if before, decided := verify.DeadEndFrom(c.Net, was.marking, was.busy, wayBudget); before == nil && decided {
 			return endsIn(c, *end)
 		}
